@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from makewhole.compute.frames import HASH, HASHES, empty
+from makewhole.compute.frames import HASH, HASHES, NUMBERS, empty
 from makewhole.compute.key_index.filters import build_filter, maybe_in
 from makewhole.compute.key_index.stored_runs import STORED, in_order_of_windows, run_of, stored_run
 from makewhole.lake.storage import Storage
@@ -72,6 +72,20 @@ def rows_of_keys(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFram
     """
     found = [pl.DataFrame(schema=STORED), *_rows_by_file(storage, files, keys.select(HASH).unique())]
     return run_of(in_order_of_windows(pl.concat(found)))
+
+
+def highest_versions(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the highest number of a version (`NUMBERS`) that the files have of each of some keys (`HASHES`); those of
+    which they have none are not in it.
+
+    Raises:
+        CorruptionError: a file of the index does not exist.
+    """
+    number = pl.max_horizontal("version", "last_version").alias("version")
+    found = [empty(NUMBERS)]
+    for rows in _rows_by_file(storage, files, keys.select(HASH).unique()):
+        found.append(rows.select(*HASH, number).drop_nulls("version"))
+    return pl.concat(found).group_by(HASH).max()
 
 
 def maybe_known(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> Bools:

@@ -1,7 +1,8 @@
 """Read what a window found of some keys on a hop: from the file of its verdicts, and of clean keys from its slices.
 
 A clean key has no row among the verdicts. One without a row that has one committed copy on each side, with equal
-values, was clean; any other without a row was not judged.
+values, was clean; under upsert, one whose latest versions on both sides are equal. Any other without a row was not
+judged.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,26 +12,33 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.buckets import files_of_bucket
-from makewhole.compute.frames import HASH, HASHES, KEYS, TOPIC_KEYS, Schema, empty
+from makewhole.compute.frames import HASH, HASHES, KEYS, NUMBERS, TOPIC_KEYS, Schema, empty
 from makewhole.compute.judge.clean_keys import COLUMNS, find_clean_keys
+from makewhole.compute.judge.clean_versions import VERSION_COLUMNS, find_clean_versions
 from makewhole.compute.keys import hash_hex, split_hex
 from makewhole.lake.storage import Storage
+from makewhole.model.pipeline import Semantics
 from makewhole.model.verdict import Verdict
 
 FilesByBucket = Mapping[str, Sequence[str]]
 
 _FOUND: Schema = {"key_hash": pl.String, "verdict": pl.String, "is_held": pl.Boolean}
-_SLICE: Schema = {name: (KEYS | TOPIC_KEYS)[name] for name in COLUMNS}
+
+SEMANTICS = "semantics"
+"""The name in the files of a result of the semantics of its hop; an older makewhole, which took out no clean keys under
+upsert, did not say them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictFiles:
-    """The files of a hop's verdicts in a window, and those of its two slices; none of slices where no key was clean."""
+    """The files of a hop's verdicts in a window, and those of its two slices; none of slices where no key was clean.
+    `is_upsert`: the copies in these were judged as versions, whatever the hop is now."""
 
     hop: str
     verdicts: tuple[str, ...]
     source: tuple[str, ...] = ()
     target: tuple[str, ...] = ()
+    is_upsert: bool = False
 
     @classmethod
     def of(cls, hop: str, files: Mapping[str, Any], slices: Sequence[FilesByBucket], bucket: str) -> "VerdictFiles":
@@ -41,7 +49,8 @@ class VerdictFiles:
         verdicts = files.get("verdicts", ()) if by_bucket is None else files_of_bucket(by_bucket, bucket)
         has_clean = files.get("summary", {}).get("clean")
         source, target = (files_of_bucket(one, bucket) if has_clean else () for one in slices)
-        return cls(hop=hop, verdicts=tuple(verdicts), source=source, target=target)
+        is_upsert = files.get(SEMANTICS) == Semantics.UPSERT.value
+        return cls(hop=hop, verdicts=tuple(verdicts), source=source, target=target, is_upsert=is_upsert)
 
 
 def stored_verdicts(storage: Storage, files: VerdictFiles, key_hashes: Collection[str]) -> pl.DataFrame:
@@ -64,12 +73,19 @@ def stored_verdicts(storage: Storage, files: VerdictFiles, key_hashes: Collectio
 
 def _clean_of(storage: Storage, files: VerdictFiles, key_hashes: Iterable[str]) -> pl.DataFrame:
     wanted = pl.DataFrame([split_hex(one) for one in key_hashes], schema=HASHES, orient="row")
-    source, target = (_copies(storage, paths, wanted) for paths in (files.source, files.target))
-    return find_clean_keys(source, target, files.hop, empty(HASHES)).keys.select(
-        hash_hex(), pl.lit(Verdict.MATCHED.value).alias("verdict"), pl.lit(True).alias("is_held")
+    columns = VERSION_COLUMNS if files.is_upsert else COLUMNS
+    source, target = (_copies(storage, paths, columns, wanted) for paths in (files.source, files.target))
+    # What was known besides need not be asked again: had it mattered, the key would have a row.
+    found = (
+        find_clean_versions(source, target, files.hop, empty(HASHES), empty(NUMBERS))
+        if files.is_upsert
+        else find_clean_keys(source, target, files.hop, empty(HASHES))
     )
+    return found.keys.select(hash_hex(), pl.lit(Verdict.MATCHED.value).alias("verdict"), pl.lit(True).alias("is_held"))
 
 
-def _copies(storage: Storage, paths: Sequence[str], wanted: pl.DataFrame) -> pl.DataFrame:
-    frame = storage.read_parquet(paths, list(COLUMNS))
-    return empty(_SLICE) if frame is None else frame.join(wanted, on=HASH, how="semi")
+def _copies(storage: Storage, paths: Sequence[str], columns: Sequence[str], wanted: pl.DataFrame) -> pl.DataFrame:
+    frame = storage.read_parquet(paths, list(columns))
+    if frame is None:
+        return empty({name: (KEYS | TOPIC_KEYS)[name] for name in columns})
+    return frame.join(wanted, on=HASH, how="semi")

@@ -4,8 +4,9 @@ import numpy as np
 import pyarrow as pa
 
 from makewhole.compute.decode.record_values import ValueShape, decode_values
-from makewhole.compute.frames import KEYS, empty
+from makewhole.compute.frames import KEYS, NUMBERS, empty
 from makewhole.compute.judge.clean_keys import find_clean_keys
+from makewhole.compute.judge.clean_versions import find_clean_versions
 from makewhole.compute.key_index.filters import build_filter, maybe_in
 from makewhole.kafka.log.batches import Batch
 from makewhole.kafka.log.records import BatchToDecode, decode
@@ -23,7 +24,7 @@ _COPY = b"PGCOPY\n\xff\r\n\x00" + bytes(8) + b"\x00\x01" + b"\x00\x00\x00\x02" +
 
 def compile_all() -> None:
     """Read one record, copied and as a view, and decode its value; look one key up in a filter, make its digest;
-    hash a text; pair keys; read one row."""
+    hash a text; pair keys, and versions; read one row."""
     batch = Batch(0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1, 0, len(_RECORD))
     for has_views in (False, True):
         [part] = decode(0, [BatchToDecode(batch, _RECORD, 0, 1, False)], has_views=has_views)
@@ -41,6 +42,7 @@ def compile_all() -> None:
     hash_rows([text])
     copies = empty(KEYS)
     find_clean_keys(copies, copies, "", copies)
+    find_clean_versions(copies, copies, "", copies, empty(NUMBERS))
 
 
 if __name__ == "__main__":

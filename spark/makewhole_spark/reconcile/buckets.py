@@ -138,11 +138,13 @@ def has_slices(pipeline: Pipeline, hop: Hop) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptExceptions:
-    """What the first pass of a bucket found: the number and the digest of the clean keys, and the files of the copies
-    of all others."""
+    """What the first pass of a bucket found: of the clean keys their number, the digest and the numbers of their rows;
+    and the files of the copies of all others."""
 
     clean: int
     digest: int
+    source_rows: int
+    target_rows: int
     source: str
     target: str
 

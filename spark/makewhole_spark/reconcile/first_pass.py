@@ -9,23 +9,26 @@ import polars as pl
 
 from makewhole.compute import rollup
 from makewhole.compute.frames import HASH, HASHES, empty
-from makewhole.compute.judge.clean_keys import columns_of, count_keys, find_clean_keys, no_clean_keys
+from makewhole.compute.judge.clean_keys import CleanKeys, columns_of, count_keys, find_clean_keys, no_clean_keys
+from makewhole.compute.judge.clean_versions import columns_of_versions, find_clean_versions
 from makewhole.native.arrays import Bools
 from makewhole_spark.reconcile.buckets import BucketTask, KeptExceptions
-from makewhole_spark.reconcile.key_index.ask import known_elsewhere, met_before
+from makewhole_spark.reconcile.key_index.ask import known_elsewhere, met_before, versions_before
 from makewhole_spark.reconcile.look_ups import slice_frame
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstPass:
-    """The clean keys of a bucket, their `number` and `digest`, and the copies of all others in the two slices.
+    """The clean keys of a bucket, their `number`, `digest` and rows, and the copies of all others in the two slices.
 
     `narrow` are all copies of the source with a few columns; `known_besides` the hashes of keys of which more is known
-    than the slices say.
+    than the slices say, and that matters.
     """
 
     number: int
     digest: int
+    source_rows: int
+    target_rows: int
     known_besides: pl.DataFrame
     source: pl.DataFrame
     target: pl.DataFrame
@@ -44,10 +47,12 @@ def first_pass(task: BucketTask) -> FirstPass:
         return found
     narrow = of_source, _narrow(task, target, task.target_files)
     known = _known_besides(task, pl.concat(frame.select(HASH) for frame in narrow))
-    clean = find_clean_keys(*narrow, task.hop.name, known) if _takes_out(task) else no_clean_keys(*narrow)
+    clean = _find_clean(task, *narrow, known) if _takes_out(task) else no_clean_keys(*narrow)
     return FirstPass(
         number=len(clean.keys),
         digest=rollup.digest_of_matched(clean.keys),
+        source_rows=clean.source_rows,
+        target_rows=clean.target_rows,
         known_besides=known,
         source=_exceptions(task, source, task.source_files, clean.source_exceptions),
         target=_exceptions(task, target, task.target_files, clean.target_exceptions),
@@ -61,7 +66,14 @@ def keep_exceptions(task: BucketTask, first: FirstPass) -> KeptExceptions | None
         return None
     storage, folder = task.context.storage, f"{task.context.window.prefix}/{task.hop.slug}/exceptions"
     source, target = (storage.write_parquet(folder, frame) for frame in (first.source, first.target))
-    return KeptExceptions(clean=first.number, digest=first.digest, source=source, target=target)
+    return KeptExceptions(
+        clean=first.number,
+        digest=first.digest,
+        source_rows=first.source_rows,
+        target_rows=first.target_rows,
+        source=source,
+        target=target,
+    )
 
 
 def _found_before(task: BucketTask, narrow: pl.DataFrame) -> FirstPass | None:
@@ -79,6 +91,8 @@ def _found_before(task: BucketTask, narrow: pl.DataFrame) -> FirstPass | None:
     return FirstPass(
         number=task.kept.clean,
         digest=task.kept.digest,
+        source_rows=task.kept.source_rows,
+        target_rows=task.kept.target_rows,
         known_besides=_known_besides(task, pl.concat(frame.select(HASH) for frame in (source, target))),
         source=source,
         target=target,
@@ -87,18 +101,25 @@ def _found_before(task: BucketTask, narrow: pl.DataFrame) -> FirstPass | None:
 
 
 def _takes_out(task: BucketTask) -> bool:
-    """Tell whether keys of this hop can be clean: not where copies are versions, where what a truncation took is judged
-    again, where another source brings keys to the same target, or where a key may have rows in slices that are not
-    known."""
+    """Tell whether keys of this hop can be clean: not where what a truncation took is judged again, where another
+    source brings keys to the same target, or where a key may have rows in slices that are not known."""
     is_blind = task.has_slices and task.met_alone is None
-    return not (task.is_upsert or task.truncated_files or task.other_sources or is_blind)
+    return not (task.truncated_files or task.other_sources or is_blind)
+
+
+def _find_clean(task: BucketTask, source: pl.DataFrame, target: pl.DataFrame, known: pl.DataFrame) -> CleanKeys:
+    if not task.is_upsert:
+        return find_clean_keys(source, target, task.hop.name, known)
+    before = versions_before(task, target.select(HASH))
+    return find_clean_versions(source, target, task.hop.name, known, before)
 
 
 def _known_besides(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     """Return hashes of keys of which more is known than the two slices say, as far as the slices have them (`keys`):
     copies elsewhere, what was handed over or waits, what compensation wrote, and what earlier windows told or met
-    without its record."""
-    frames = [_in_tails(task), known_elsewhere(task, keys), met_before(task, keys)]
+    without its record. Versions that other windows have are not meant: keys have them day after day."""
+    frames = [_in_tails(task), met_before(task, keys)]
+    frames += [] if task.is_upsert else [known_elsewhere(task, keys)]
     frames += [frame.select(HASH) for frame in (task.replays, task.source_replays, task.written, task.followed)]
     named = [(high, low) for _, high, low in task.handed_over]
     named += [(high, low) for high, low, _ in task.waiting_since]
@@ -115,11 +136,16 @@ def _in_tails(task: BucketTask) -> pl.DataFrame:
 
 
 def _narrow(task: BucketTask, point: str, files: tuple[str, ...]) -> pl.DataFrame:
-    columns = columns_of(is_topic=task.is_topic(point))
-    if point == task.hop.source and task.is_topic(point):
-        columns += ["partition", "offset"]
+    columns = _columns(task, point)
     frame = task.context.storage.read_parquet(files, columns)
     return slice_frame(task, point, ()).select(columns) if frame is None else frame
+
+
+def _columns(task: BucketTask, point: str) -> list[str]:
+    is_topic, is_target = task.is_topic(point), point == task.hop.target
+    if task.is_upsert:
+        return columns_of_versions(is_topic=is_topic, is_target=is_target)
+    return [*columns_of(is_topic=is_topic), *(("partition", "offset") if is_topic and not is_target else ())]
 
 
 def _exceptions(task: BucketTask, point: str, files: tuple[str, ...], exceptions: Bools) -> pl.DataFrame:

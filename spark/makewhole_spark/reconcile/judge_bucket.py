@@ -285,7 +285,7 @@ def _marked(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
 
 
 def _counts(first: FirstPass, known: BucketInput, judged: pl.DataFrame) -> HopCounts:
-    """Count the keys by verdict, the clean ones as matched, with a row on each side."""
+    """Count the keys by verdict, the clean ones as matched."""
     rest = rollup.counts(
         judged,
         source_rows=len(committed_copies(known.source)),
@@ -293,7 +293,10 @@ def _counts(first: FirstPass, known: BucketInput, judged: pl.DataFrame) -> HopCo
         target_rows=len(committed_copies(known.target.unique(subset="place"))),
     )
     clean = HopCounts(
-        matched=first.number, source_keys=first.number, source_rows=first.number, target_rows=first.number
+        matched=first.number,
+        source_keys=first.number,
+        source_rows=first.source_rows,
+        target_rows=first.target_rows,
     )
     return rollup.add_counts([rest, clean])
 

@@ -19,8 +19,9 @@ from makewhole.compute.frames import BUCKETS
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.journal import incidents, window_results
 from makewhole.journal.window_results import HopResult
+from makewhole.lake.stored_verdicts import SEMANTICS
 from makewhole.model.errors import PermanentError
-from makewhole.model.pipeline import Hop, TopicPoint
+from makewhole.model.pipeline import Hop, Semantics, TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting
 from makewhole.sql import PgConnection
@@ -64,6 +65,7 @@ class HopOutcome:
     verdicts: Mapping[str, tuple[str, ...]]
     findings: tuple[str, ...]
     buckets: str
+    semantics: Semantics = Semantics.EVENT
     met_alone: Mapping[str, str] | None = None
     standing: GroupStanding | None = None
     history_begins: Mapping[str, str] = field(default_factory=dict)
@@ -83,6 +85,7 @@ class HopOutcome:
                 "summary": summary.to_json_dict(),
                 **({} if self.met_alone is None else {"met_alone": dict(sorted(self.met_alone.items()))}),
                 **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
+                SEMANTICS: self.semantics.value,
                 **({HISTORY_BEGINS: self.history_begins} if self.history_begins else {}),
                 "judging_sha256": judging_sha256,
             },
@@ -243,6 +246,7 @@ def _add_up(
         verdicts={answer.bucket: (answer.verdicts,) for answer in answers},
         findings=tuple(answer.findings for answer in answers if answer.findings),
         buckets=_write_buckets(neighbours.context, hop, answers),
+        semantics=hop.semantics,
         met_alone={answer.bucket: answer.met_alone for answer in answers if answer.met_alone}
         if has_slices(neighbours.context.pipeline, hop)
         else None,

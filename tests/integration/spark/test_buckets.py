@@ -229,10 +229,54 @@ def test_a_key_that_was_clean_and_has_a_copy_in_the_rest_of_the_log_is_judged_wi
     assert without_files(bench.judge(again)) == without_files(bench.judge(replace(again, kept=None)))
 
 
-def test_nothing_is_kept_of_a_bucket_that_is_not_judged_again(bench: Bench) -> None:
-    clean, upsert = bench.task("a@1 b@2", "a@1 b@2"), bench.task("a@1 b@2", "a@1", is_upsert=True)
+def test_under_upsert_a_bucket_that_is_judged_again_gives_the_same_from_the_exceptions(bench: Bench) -> None:
+    """a: clean, by its last versions; b: its last version comes later; c: lost; d: clean until the rest is read."""
+    source, target = "a@1=1 a@2=2 b@3=1 c@4 d@5=1", "a@1=1 a@2=2 a@3=2 b@4=7 d@5=2 d@6=1"
+    first = replace(bench.task(source, target, is_upsert=True), tails=None)
+    kept = bench.judge(first).kept
+    again = replace(first, tails={"clean": bench.tail("b@30=1")}, kept=kept)
+    with_clean = replace(first, tails={"clean": bench.tail("b@30=1 d@31=9")}, kept=kept)
 
-    assert [bench.judge(replace(task, tails=None)).kept for task in (clean, upsert)] == [None, None]
+    assert kept is not None
+    assert (kept.clean, kept.source_rows, kept.target_rows) == (2, 3, 5)
+    for task in (again, with_clean):
+        assert bench.found(task) == {"c": ("missing", "never_produced")}
+        assert without_files(bench.judge(task)) == without_files(bench.judge(replace(task, kept=None)))
+    assert [bench.judge(task).clean for task in (again, with_clean)] == [2, 1]
+    assert bench.judge(again).counts == bench.judge(with_clean).counts
+
+
+def test_under_upsert_keys_that_other_windows_know_are_clean_but_for_a_higher_number_before(bench: Bench) -> None:
+    """a to c: the target had 1, 2 or 3 before; d: it comes to have 3 later; e: the source had 3 before."""
+
+    def numbered(text: str) -> pl.DataFrame:
+        version = pl.col("row_hash").cast(pl.Int64).alias("version")
+        marks = (pl.lit(False).alias(name) for name in ("is_replay", "is_produced"))
+        return bench.copies(text).with_columns(version, *marks)
+
+    def run(text: str) -> tuple[IndexFile, ...]:
+        stored = stored_run(build_key_run(numbered(text), has_versions=True), 1)
+        return (IndexFile(path=write_index_file(bench.storage, "bench", [stored]), windows=(1,)),)
+
+    task = bench.task(
+        "",
+        "",
+        is_upsert=True,
+        source_index=IndexFiles(earlier=run("e@1=3")),
+        target_index=IndexFiles(earlier=run("a@1=1 b@2=2 c@3=1 c@4=3 c@5=1"), later=run("d@1=3")),
+    )
+    here = numbered("a@11=2 b@12=2 c@13=2 d@14=2 e@15=2").drop("is_replay", "is_produced")
+    files = (bench.storage.write_parquet("bench", here),)
+
+    answer = bench.judge(replace(task, source_files=files, target_files=files))
+
+    assert (answer.clean, answer.counts.matched, answer.counts.mismatched) == (4, 4, 1)
+
+
+def test_nothing_is_kept_of_a_bucket_that_is_not_judged_again(bench: Bench) -> None:
+    clean, changed = bench.task("a@1 b@2", "a@1 b@2"), bench.task("a@1=1", "a@1=2", is_upsert=True)
+
+    assert [bench.judge(replace(task, tails=None)).kept for task in (clean, changed)] == [None, None]
 
 
 def without_files(answer: BucketAnswer) -> BucketAnswer:

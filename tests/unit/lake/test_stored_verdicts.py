@@ -9,7 +9,7 @@ import pytest
 from makewhole.compute.frames import VERDICTS
 from makewhole.compute.keys import key_hash
 from makewhole.lake.storage import Storage
-from makewhole.lake.stored_verdicts import VerdictFiles, stored_verdicts
+from makewhole.lake.stored_verdicts import SEMANTICS, VerdictFiles, stored_verdicts
 from tests.unit.compute.judge.bucket_input import HOP, NEW, copies, one
 
 pytestmark = pytest.mark.unit
@@ -43,12 +43,17 @@ def window(tmp_path: Path) -> Window:
 
 
 def files_of(
-    window: Window, source: list[dict[str, Any]], target: list[dict[str, Any]], **verdicts: str
+    window: Window,
+    source: list[dict[str, Any]],
+    target: list[dict[str, Any]],
+    semantics: str | None = None,
+    **verdicts: str,
 ) -> VerdictFiles:
     slices = [
         {BUCKET: [window.put("slice", copies(rows, is_topic))]} for rows, is_topic in ((source, True), (target, False))
     ]
-    files = {**CLEAN, "verdicts_by_bucket": {BUCKET: [window.verdicts(**verdicts)]}}
+    said = {} if semantics is None else {SEMANTICS: semantics}
+    files = {**CLEAN, **said, "verdicts_by_bucket": {BUCKET: [window.verdicts(**verdicts)]}}
     return VerdictFiles.of(HOP, files, slices, BUCKET)
 
 
@@ -61,6 +66,19 @@ def test_a_key_without_a_row_is_matched_where_the_slices_show_that_it_was_clean(
         "b": ("mismatched", None),
         "c": ("missing", None),
     }
+
+
+@pytest.mark.parametrize("semantics", ["upsert", "event", None])
+def test_a_key_without_a_row_was_clean_by_the_semantics_that_its_window_was_judged_by(
+    window: Window, semantics: str | None
+) -> None:
+    """a: two versions; b: two rows of a store; c: the store has a lower number; d: an older version; e: read twice."""
+    source = [one("a", 1), one("a", 2, NEW), one("b", 3), one("c", 4, version=2), one("d", 5), one("d", 6, NEW)]
+    target = [one("a", 1, NEW), one("b", 2), one("b", 3), one("c", 4, version=1), one("d", 5)]
+    files = files_of(window, [*source, one("e", 7)], [*target, *[one("e", 6)] * 2], semantics)
+
+    versions, events = dict.fromkeys("ae", ("matched", True)), {"c": ("matched", True)}
+    assert window.asked(files, *"abcde") == (versions if semantics == "upsert" else events)
 
 
 def test_a_key_that_was_not_judged_has_no_verdict(window: Window) -> None:

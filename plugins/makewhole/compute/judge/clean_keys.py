@@ -13,32 +13,42 @@ import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, KEYS, TOPIC_KEYS, Schema, empty
 from makewhole.compute.judge.judge_copies import committed_copies
-from makewhole.native.arrays import Bools, UInt64s, read_only
+from makewhole.native.arrays import Bools, IntPs, UInt64s, read_only
 from makewhole.native.equal_pairs import Side, leave_out_equal_pairs
 from makewhole.native.sort_hashes import sort_hashes
 
 _OF_TOPICS = ("is_aborted", "replay_plan")
-_ROW: Schema = HASHES | {"row_hash": KEYS["row_hash"]}
 
-COLUMNS = (*_ROW, "excluded_by", *_OF_TOPICS)
+ROW: Schema = HASHES | {"row_hash": KEYS["row_hash"]}
+"""Columns of a clean key."""
+
+COLUMNS = (*ROW, "excluded_by", *_OF_TOPICS)
 """Columns of a slice that the first pass needs; a table has no others than `KEYS`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CleanKeys:
-    """The clean keys of a bucket (`key_hi`, `key_lo`, `row_hash`), and which rows of the two slices are exceptions."""
+    """The clean keys of a bucket (`ROW`), and which rows of the two slices are exceptions. `target_rows`: the number of
+    the clean keys' rows at the target, each counted once."""
 
     keys: pl.DataFrame
     source_exceptions: Bools
     target_exceptions: Bools
+    target_rows: int
+
+    @property
+    def source_rows(self) -> int:
+        """The number of the clean keys' rows at the source."""
+        return len(self.source_exceptions) - int(self.source_exceptions.sum())
 
 
 def no_clean_keys(source: pl.DataFrame, target: pl.DataFrame) -> CleanKeys:
     """Return that every row of the slices is an exception."""
     return CleanKeys(
-        keys=empty(_ROW),
+        keys=empty(ROW),
         source_exceptions=np.ones(len(source), dtype=np.bool_),
         target_exceptions=np.ones(len(target), dtype=np.bool_),
+        target_rows=0,
     )
 
 
@@ -51,24 +61,31 @@ def find_clean_keys(source: pl.DataFrame, target: pl.DataFrame, hop: str, known:
     sides = _side(source, hop, known), _side(target, None, known)
     source_left, target_left = (np.ones(len(frame), dtype=np.bool_) for frame in (source, target))
     leave_out_equal_pairs(*sides, source_left, target_left)
-    clean = source.filter(pl.Series(~source_left)).select(*_ROW)
-    return CleanKeys(keys=clean, source_exceptions=source_left, target_exceptions=target_left)
+    clean = source.filter(pl.Series(~source_left)).select(*ROW)
+    return CleanKeys(keys=clean, source_exceptions=source_left, target_exceptions=target_left, target_rows=len(clean))
 
 
 def _side(copies: pl.DataFrame, hop: str | None, known: pl.DataFrame) -> Side:
     """Return the copies of a side, to be paired by half of their hashes. No copy with the half of a known one may be
-    paired, nor any that `_may_be_clean` does not select."""
-    high, low, values = (copies[name].fill_null(0).to_numpy() for name in _ROW)
+    paired, nor any that `may_be_clean` does not select."""
+    high, low, values = (copies[name].fill_null(0).to_numpy() for name in ROW)
     ascending, order = sort_hashes(high)
-    may_be_paired = _may_be_clean(copies, hop)
-    places = np.searchsorted(ascending, known["key_hi"].to_numpy())
+    may_be_paired = may_be_clean(copies, hop)
+    places, is_known = find_halves(known, ascending)
     # Of several copies with the same half the first is enough: they are not paired anyway.
-    is_known = np.append(ascending, np.uint64(0))[places] == known["key_hi"].to_numpy()
-    may_be_paired[order[places[is_known & (places < len(order))]]] = False
+    may_be_paired[order[places[is_known]]] = False
     return read_only(ascending), read_only(order), read_only(low), read_only(values), read_only(may_be_paired)
 
 
-def _may_be_clean(copies: pl.DataFrame, hop: str | None) -> Bools:
+def find_halves(keys: pl.DataFrame, ascending: UInt64s) -> tuple[IntPs, Bools]:
+    """Return the first place that holds the first half of each key's hash, and whether any does."""
+    halves = keys["key_hi"].to_numpy()
+    places = np.searchsorted(ascending, halves)
+    is_there = np.append(ascending, np.uint64(0))[places] == halves
+    return places, is_there & (places < len(ascending))
+
+
+def may_be_clean(copies: pl.DataFrame, hop: str | None) -> Bools:
     """Tell of which copies the key may be clean, each by itself. `hop`: whose filter they must pass; None: they need
     not."""
     allowed = pl.col("row_hash").is_not_null()

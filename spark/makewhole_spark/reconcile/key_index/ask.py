@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from makewhole.compute.key_runs import with_comparable_values
-from makewhole.key_index.files import IndexFile, maybe_known, rows_of_keys
+from makewhole.key_index.files import IndexFile, highest_versions, maybe_known, rows_of_keys
 from makewhole_spark.reconcile.buckets import BucketTask
 
 
@@ -25,6 +25,12 @@ def met_before(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     paths = () if task.met_alone is None else task.met_alone.files
     files = [IndexFile(path=path, windows=()) for path in paths]
     return keys.filter(pl.Series(maybe_known(task.context.storage, files, keys), dtype=pl.Boolean))
+
+
+def versions_before(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the highest number of a version (`NUMBERS`) that the bucket's target has of some keys (`HASHES`) from the
+    windows before; of a table none is known."""
+    return highest_versions(task.context.storage, task.target_index.earlier, keys)
 
 
 def rows_of(task: BucketTask, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:

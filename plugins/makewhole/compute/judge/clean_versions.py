@@ -1,0 +1,175 @@
+"""Take out the keys of a bucket of an upsert hop that are clean: the first pass of judging where copies are versions.
+
+A key is clean of which the target's latest version has the same known values as the source's, and no lower number, and
+where it is certain which versions these are: every copy in the two slices is committed, passes the hop's filter and was
+written by no plan, none is a tombstone, and on each side no other copy could be the latest. A store has one row of it.
+The careful kernel (`makewhole.compute.judge.judge_versions`) calls each of them matched.
+
+Versions in other windows make no difference to that, but for one: a target that is a topic may hold a higher number
+from before. The 128-bit hash stands for the key, as in `makewhole.compute.judge.clean_keys`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from makewhole.compute.frames import KEYS, TOPIC_KEYS
+from makewhole.compute.judge.clean_keys import COLUMNS, ROW, CleanKeys, find_halves, may_be_clean
+from makewhole.native.arrays import Bools, Int64s, IntPs, UInt64s, read_only
+from makewhole.native.equal_pairs import Side, leave_out_equal_pairs
+from makewhole.native.latest_versions import choose_latest
+from makewhole.native.sort_hashes import sort_hashes
+
+VERSION_COLUMNS = (*COLUMNS, "is_tombstone", "version", "partition", "offset", "time", "place")
+"""Columns of a slice that the first pass needs; of a topic neither `time` nor `place`."""
+
+_BEFORE_ALL = -(2**63)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LatestVersions:
+    """The latest versions of a side: one for each half of a hash, in its order (`halves`). `latest`: its row;
+    `is_certain`: no other copy could be the latest. `rows`: those of all copies in that order, and how many each half
+    has (`sizes`)."""
+
+    copies: pl.DataFrame
+    rows: IntPs
+    sizes: IntPs
+    halves: UInt64s
+    latest: IntPs
+    is_certain: Bools
+
+    def side(self) -> Side:
+        """Return the latest versions, to be paired by half of their hashes."""
+        may_be_paired = np.zeros(len(self.copies), dtype=np.bool_)
+        may_be_paired[self.latest[self.is_certain]] = True
+        low, values = (self.copies[name].fill_null(0).to_numpy() for name in ("key_lo", "row_hash"))
+        halves, latest = read_only(self.halves), read_only(self.latest)
+        return halves, latest, read_only(low), read_only(values), read_only(may_be_paired)
+
+    def exceptions(self, clean: IntPs) -> Bools:
+        """Tell by row what is left when the halves at these places are taken out."""
+        is_clean = np.zeros(len(self.halves), dtype=np.bool_)
+        is_clean[clean] = True
+        left = np.ones(len(self.copies), dtype=np.bool_)
+        left[self.rows[np.repeat(is_clean, self.sizes)]] = False
+        return left
+
+
+def columns_of_versions(*, is_topic: bool, is_target: bool) -> list[str]:
+    """Return the columns to read of the slice of a point: of a table that is the source its times, which order its
+    rows, of one that is the target their places, which tell them apart."""
+    without = ("time", "place") if is_topic else ("time",) if is_target else ("place",)
+    schema = TOPIC_KEYS if is_topic else KEYS
+    return [name for name in VERSION_COLUMNS if name in schema and name not in without]
+
+
+def find_clean_versions(
+    source: pl.DataFrame, target: pl.DataFrame, hop: str, known: pl.DataFrame, before: pl.DataFrame
+) -> CleanKeys:
+    """Find the clean keys of two slices with `VERSION_COLUMNS`, as far as they have them.
+
+    `known` (hashes): none of these keys is clean, nor any that shares half of its hash with one. `before` (`NUMBERS`):
+    the versions that a target which is a topic has from windows before.
+    """
+    sides = _latest_versions(source, known, hop), _latest_versions(target, known)
+    if _is_topic(target):
+        _leave_out_overtaken(sides[1], before)
+    source_left, target_left = (np.ones(len(side.copies), dtype=np.bool_) for side in sides)
+    leave_out_equal_pairs(sides[0].side(), sides[1].side(), source_left, target_left)
+    # Both are in the order of the halves: the first of the one belongs to the first of the other.
+    at_source, at_target = (
+        np.flatnonzero(~left[side.latest]) for left, side in zip((source_left, target_left), sides, strict=True)
+    )
+    numbers = (side.copies["version"][side.latest[at]] for side, at in zip(sides, (at_source, at_target), strict=True))
+    is_older = _is_older(*numbers)
+    clean = sides[0].latest[at_source[~is_older]]
+    target_exceptions = sides[1].exceptions(at_target[~is_older])
+    return CleanKeys(
+        keys=source.select(*ROW)[clean],
+        source_exceptions=sides[0].exceptions(at_source[~is_older]),
+        target_exceptions=target_exceptions,
+        target_rows=int((~target_exceptions).sum()) if _is_topic(target) else len(clean),
+    )
+
+
+def _is_older(of_source: pl.Series, of_target: pl.Series) -> Bools:
+    """Tell of pairs of versions whether the target's number is below the source's, where both have one."""
+    found: Bools = (of_target < of_source).fill_null(False).to_numpy()
+    return found
+
+
+def _is_topic(copies: pl.DataFrame) -> bool:
+    return "offset" in copies.columns
+
+
+# The latest versions of a side
+
+
+def _latest_versions(copies: pl.DataFrame, known: pl.DataFrame, hop: str | None = None) -> _LatestVersions:
+    """Choose the latest version of each half of a hash, at the source of a hop or at its target (None)."""
+    may_be, is_store = _may_be_clean(copies, hop), hop is None and not _is_topic(copies)
+    ascending, rows = sort_hashes(copies["key_hi"].to_numpy())
+    places, is_known = find_halves(known, ascending)
+    may_be[rows[places[is_known]]] = False  # of several copies one is enough
+    is_first = np.ones(len(rows), dtype=np.bool_)
+    is_first[1:] = ascending[1:] != ascending[:-1]
+    bounds = np.append(np.flatnonzero(is_first), len(rows))
+    is_once = ~_is_repeated(copies, rows, is_first) if is_store else np.ones(len(rows), dtype=np.bool_)
+    firsts = np.append(0, np.cumsum(is_once))[bounds]
+    latest, is_certain = np.zeros(len(bounds) - 1, dtype=np.intp), np.zeros(len(bounds) - 1, dtype=np.bool_)
+    versions, partitions, positions = (_numbers(copies, name) for name in _order(copies, is_store=is_store))
+    by_row = read_only(copies["key_lo"].to_numpy()), versions, partitions, positions, read_only(may_be)
+    choose_latest(read_only(firsts), read_only(rows[is_once]), by_row, latest, is_certain)
+    return _LatestVersions(
+        copies=copies,
+        rows=rows,
+        sizes=np.diff(bounds),
+        halves=ascending[is_first],
+        latest=latest,
+        is_certain=is_certain,
+    )
+
+
+def _may_be_clean(copies: pl.DataFrame, hop: str | None) -> Bools:
+    may_be = may_be_clean(copies, hop)
+    if "is_tombstone" in copies.columns:
+        may_be &= ~copies["is_tombstone"].fill_null(False).to_numpy()
+    return may_be
+
+
+def _order(copies: pl.DataFrame, *, is_store: bool) -> tuple[str | None, str | None, str | None]:
+    """Return the columns that say the number of a version, its partition and its position in it; None: nothing does.
+
+    The rows of a store have no order, and of two none is certain. Those of another table are one partition, in the
+    order of their times.
+    """
+    if is_store:
+        return None, None, None
+    return ("version", "partition", "offset") if _is_topic(copies) else ("version", None, "time")
+
+
+def _leave_out_overtaken(target: _LatestVersions, before: pl.DataFrame) -> None:
+    """Make uncertain the latest versions of a topic that had a higher number before."""
+    places, is_there = find_halves(before, target.halves)
+    places, numbers = places[is_there], before["version"].filter(pl.Series(is_there, dtype=pl.Boolean))
+    now = target.copies["version"][target.latest[places]].fill_null(_BEFORE_ALL)
+    target.is_certain[places[(numbers > now).fill_null(False).to_numpy()]] = False
+
+
+def _is_repeated(copies: pl.DataFrame, rows: IntPs, is_first: Bools) -> Bools:
+    """Tell which rows of a store, in this order, are the row before once more: it was read by its time and by its
+    key."""
+    at = np.flatnonzero(~is_first)
+    found = np.zeros(len(rows), dtype=np.bool_)
+    row = copies.select("place", "key_lo", "row_hash", "version")
+    same = [row[name][rows[at]].eq_missing(row[name][rows[at - 1]]) for name in row.columns]
+    found[at] = pl.DataFrame(same).select(pl.all_horizontal(pl.all())).to_series().to_numpy()
+    return found
+
+
+def _numbers(copies: pl.DataFrame, name: str | None) -> Int64s:
+    if name is None:
+        return read_only(np.zeros(len(copies), dtype=np.int64))
+    return read_only(copies[name].cast(pl.Int64).fill_null(_BEFORE_ALL).to_numpy())
