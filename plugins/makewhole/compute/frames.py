@@ -97,6 +97,8 @@ it is the key's own."""
 
 HASHES: Schema = {"key_hi": pl.UInt64, "key_lo": pl.UInt64}
 
+NAMED_KEYS: Schema = {"key": pl.String, **HASHES}
+
 WAITING: Schema = HASHES | {"since": pl.Datetime("us", "UTC")}
 """Keys that are not known yet, with the moment since which each waits."""
 

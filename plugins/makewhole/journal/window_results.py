@@ -14,7 +14,7 @@ from makewhole.model.pipeline import Hop
 from makewhole.model.plan import copy_line
 from makewhole.model.verdict import GAPS, Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window
-from makewhole.sql import CopyLines, PgConnection, load_queries
+from makewhole.sql import CopyLines, PgConnection, load_queries, rows_in_pieces
 
 RECONCILED, VERIFIED = "reconciled", "verified"
 _ROWS_OF_A_STATEMENT = 1000
@@ -296,11 +296,15 @@ def handover_ids(journal: PgConnection, window: Window) -> Iterator[str]:
             yield identity
 
 
-def handovers(journal: PgConnection, pipeline: str, number: int) -> list[Handover]:
-    """Return the keys that the newest judged revision of window `number` handed over to the next, and those of older
-    revisions that it could not read."""
-    rows = _run(journal, "handovers", pipeline=pipeline, number=number)
-    return [Handover(hop=hop, key=key, key_hash=key_hash, since=since) for hop, key, key_hash, since in rows]
+def handovers(
+    journal: PgConnection, pipeline: str, number: int, hop: str | None = None
+) -> Iterator[list[tuple[str, str, str, datetime]]]:
+    """Yield (hop, key, key hash, since when it waits) of the keys that the newest judged revision of window `number`
+    handed over to the next, and those of older revisions that it could not read, so many at a time. `hop`: only those
+    of one hop."""
+    yield from rows_in_pieces(
+        journal, "window_results", "handovers", {"pipeline": pipeline, "number": number, "hop": hop}
+    )
 
 
 def put_key_run(journal: PgConnection, window: Window, point: str, files: Mapping[str, str], keys: int) -> None:

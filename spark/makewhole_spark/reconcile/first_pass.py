@@ -99,11 +99,10 @@ def _known_besides(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     copies elsewhere, what was handed over or waits, what compensation wrote, and what earlier windows told or met
     without its record."""
     frames = [_in_tails(task), known_elsewhere(task, keys), met_before(task, keys)]
-    frames += [frame.select(HASH) for frame in (task.replays, task.source_replays, task.written, task.followed)]
-    named = [(high, low) for _, high, low in task.handed_over]
-    named += [(high, low) for high, low, _ in task.waiting_since]
-    named += () if task.met_alone is None else task.met_alone.told
-    frames.append(pl.DataFrame([*named, *task.told], schema=HASHES, orient="row"))
+    of_journal = (task.replays, task.source_replays, task.written, task.followed, task.waiting_since, task.told)
+    frames += [frame.select(HASH) for frame in of_journal]
+    named = () if task.met_alone is None else task.met_alone.told
+    frames.append(pl.DataFrame(list(named), schema=HASHES, orient="row"))
     return pl.concat(frames)
 
 
