@@ -47,13 +47,22 @@ def redelivered_hops(journal: PgConnection, window: Window) -> list[str]:
     return [hop for (hop,) in _rows(journal, "plan", "redelivered_hops", parameters)]
 
 
-def redelivered_keys(journal: PgConnection, window: Window) -> list[RedeliveredKey]:
-    """Return what the plans of a window sent again, whatever the revision."""
+def redelivered_ends(journal: PgConnection, window: Window) -> list[tuple[str, str, int, int]]:
+    """Return (target, topic id, partition, offset) behind the last records that the plans of a window wrote where they
+    sent any again."""
     parameters = {"pipeline": window.pipeline, "number": window.number}
-    return [
-        RedeliveredKey(hop=hop, key=key, key_hash=key_hash, plan=plan, target=target)
-        for hop, key, key_hash, plan, target in _rows(journal, "plan", "redelivered_keys", parameters)
-    ]
+    return [(row[0], row[1], row[2], row[3]) for row in _rows(journal, "plan", "redelivered_ends", parameters)]
+
+
+def redelivered_keys(journal: PgConnection, window: Window) -> Iterator[list[RedeliveredKey]]:
+    """Yield what the plans of a window sent again, whatever the revision, in the order of the key hashes and so many at
+    a time."""
+    parameters = {"pipeline": window.pipeline, "number": window.number}
+    for rows in rows_in_pieces(journal, "plan", "redelivered_keys", parameters):
+        yield [
+            RedeliveredKey(hop=hop, key=key, key_hash=key_hash, plan=plan, target=target)
+            for hop, key, key_hash, plan, target in rows
+        ]
 
 
 def rows_written(
