@@ -73,6 +73,13 @@ from makewhole.action
 where plan = %(plan)s
 order by seq limit %(most)s
 
+-- written_records --
+-- Read the actions that wrote a record to a topic, by their receipts, the last one first.
+select seq, chunk, remedy, hop, target, key, key_hash, before, outcome, outcome_reason
+from makewhole.action
+where plan = %(plan)s and outcome = 'done' and remedy in ('redeliver', 'produce')
+order by seq desc
+
 -- locking_chunks --
 -- Count the chunks of a plan for which other writers of their table wait, by target.
 select target, count(distinct chunk) from makewhole.planned_action

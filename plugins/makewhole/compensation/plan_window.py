@@ -65,7 +65,7 @@ def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources
     with transaction(journal_dsn, idle_seconds=_FETCH_SECONDS_MOST) as journal:
         stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
         if stored is not None:
-            actions = plan_progress.actions_of(journal, stored.plan.id, most=SHOWN)
+            actions = list(plan_progress.actions_of(journal, stored.plan.id, most=SHOWN))
             return FreezeResult(plan=stored.plan, actions=tuple(item.action for item in actions))
         end_earlier_plans(journal_dsn, journal, window, targets_of(request.pipeline, sources.connections))
         frozen = freeze_findings(journal, request, sources)
