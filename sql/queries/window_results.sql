@@ -128,8 +128,9 @@ select distinct hop, verdict from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
 -- count_findings --
--- Count the findings of each hop and verdict of one revision, and those that are open.
-select hop, verdict, count(*), count(*) filter (where outcome = 'open')
+-- Count the findings of each hop and verdict of one revision that its results count, and those of all that are open:
+-- verify adds some of keys that a redelivery doubled.
+select hop, verdict, count(*) filter (where not evidence ? 'doubled_by'), count(*) filter (where outcome = 'open')
 from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 group by hop, verdict;

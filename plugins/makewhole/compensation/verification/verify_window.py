@@ -38,7 +38,8 @@ _LEAST_PATIENCE_SECONDS = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedWindow:
-    """The result of verify: the number of gaps, of those that are whole now, and the gate's report on the window."""
+    """The result of verify: the number of gaps, of those that are whole now, and the gate's report on the window. Gaps
+    that the journal did not take are not whole."""
 
     whole: int
     gaps: int
@@ -118,7 +119,8 @@ def _require_settled(
 
 def _commit(journal: PgConnection, context: WindowContext, judged: BatchFile[JudgedFinding]) -> VerifiedWindow:
     """Commit the outcomes, the results with what is whole now, and the gate's report on them."""
-    whole, gaps = 0, 0
+    left_out = window_results.count_left_out(journal, context.window)
+    whole, gaps = 0, sum(number for verdict, number in left_out.items() if verdict.is_gap)
     with RepairedKeys(context) as repaired:
         results = {
             name: verified_result(result, ())
