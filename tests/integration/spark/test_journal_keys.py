@@ -53,11 +53,11 @@ def tasks_of(shop: ReconciledShop, context: WindowContext) -> list[BucketTask]:
         return [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
 
 
-@pytest.mark.parametrize("hop", [{}, {"semantics": "upsert"}], ids=["event", "upsert"])
+@pytest.mark.parametrize("is_upsert", [False, True], ids=["event", "upsert"])
 def test_keys_that_are_handed_over_again_and_again(
-    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch, hop: dict[str, str]
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch, is_upsert: bool
 ) -> None:
-    shop.describe(hop={"consumer_group": "loader", **hop})
+    shop.describe(hop={"consumer_group": "loader"}, is_upsert=is_upsert)
     made, later = orders(range(10)), orders(range(100, 105), 1)
     shop.trade(made, unloaded=made[6:])
     shop.commit_group("loader", 6)

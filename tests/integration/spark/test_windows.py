@@ -130,7 +130,7 @@ def test_every_key_in_flight_is_handed_over_though_the_journal_keeps_fewer_findi
 def test_a_window_with_more_findings_than_the_journal_keeps_is_never_planned_in_part(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop.describe(hop={"compensation": "{missing: upsert, limits: {share: 1.0}}"})
+    shop.describe(compensation={"missing": "upsert", "limits": "{share: 1.0}"})
     made = orders(range(10))
     shop.trade(made, unloaded=made[:6])
     with monkeypatch.context() as limit:

@@ -35,7 +35,7 @@ def test_each_key_that_was_sent_again_has_its_own_findings_and_no_others() -> No
 
     keys = list(_sent_keys([sent("2"), sent("3"), sent("4"), sent("5"), sent("5", "orders→copy"), sent("6")], findings))
 
-    nothing = ("", {})
+    nothing: tuple[str, dict[str, object]] = ("", {})
     assert keys == [
         SentKey(
             sent=(sent("2"),),
