@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from makewhole.compute.buckets import bucket_name, bucket_of, shares_keys
+from makewhole.compute.buckets import bucket_name, bucket_of, named_bucket, shares_keys
 from makewhole.compute.frames import HASH, Schema, empty
 from makewhole.lake.storage import Storage
 
@@ -61,10 +61,12 @@ class BucketRows:
 
 @dataclass(frozen=True, kw_only=True)
 class RowsByBucket:
-    """Rows about keys, whose columns include both halves of the key hash, by the name of their bucket."""
+    """Rows about keys, whose columns include both halves of the key hash, by the name of their bucket, one of so many
+    `buckets`."""
 
     parts: Mapping[str, BucketRows]
     columns: pl.DataFrame
+    buckets: int
 
     @property
     def number(self) -> int:
@@ -73,6 +75,8 @@ class RowsByBucket:
 
     def in_bucket(self, bucket: str) -> BucketRows:
         """Return the rows of a bucket; of a bucket of another number all that may be in it, and others."""
+        if named_bucket(bucket)[1] == self.buckets:
+            return self.parts.get(bucket, BucketRows(few=self.columns))
         return self._together([part for name, part in self.parts.items() if shares_keys(name, bucket)])
 
     def whole(self) -> BucketRows:
@@ -100,14 +104,14 @@ def spread_rows(
         parts = _by_bucket(together, buckets)
         if not files and len(together) <= _FEW:
             few = {name: BucketRows.of(part) for name, part in parts.items()}
-            return RowsByBucket(parts=few, columns=columns)
+            return RowsByBucket(parts=few, columns=columns, buckets=buckets)
         for name, part in parts.items():
             files.setdefault(name, []).append(storage.write_parquet(folder, part))
             rows[name] = rows.get(name, 0) + len(part)
     stored = {
         name: BucketRows(few=columns, files=tuple(paths), number=rows[name]) for name, paths in sorted(files.items())
     }
-    return RowsByBucket(parts=stored, columns=columns)
+    return RowsByBucket(parts=stored, columns=columns, buckets=buckets)
 
 
 def _gathered(columns: pl.DataFrame, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
