@@ -15,7 +15,7 @@ from makewhole.model.gate import GateAnswer
 from makewhole.model.plan import PlanState, count_remedies
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
-from makewhole.window.certificate_content import certified_content
+from makewhole.window.certificate_content import certificate_body, certified_content
 from makewhole_spark.reconcile import judge_window
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -154,7 +154,7 @@ def test_a_window_with_more_findings_than_the_journal_keeps_is_never_planned_in_
     assert shop.certify(first).state is WindowState.GAPS
     with connect(shop.journal) as journal:
         assert window_results.count_left_out(journal, first.window) == {Verdict.MISSING: 2}
-        assert certified_content(journal, first.window)["how"]["findings_left_out"] == {"missing": 2}
+        assert certificate_body(journal, first.pipeline, first.window)["how"]["findings_left_out"] == {"missing": 2}
         assert sum(window_results.count_open(journal, first.window).values()) == 6 - verified.whole
 
     again = shop.judge_and_ask_the_gate()
