@@ -1,18 +1,27 @@
 """Load the named statements of `sql/queries/`, name the types of the connection and cursor that run them, feed COPY."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
 from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 from psycopg2.extensions import parse_dsn
 
-__all__ = ["CopyLines", "PgConnection", "PgCursor", "connection_defaults", "load_queries", "sql_root"]
+__all__ = [
+    "CopyLines",
+    "PgConnection",
+    "PgCursor",
+    "connection_defaults",
+    "load_queries",
+    "rows_in_pieces",
+    "sql_root",
+]
 
 _CONNECTION_DEFAULTS = {
     "connect_timeout": 10,
@@ -23,6 +32,7 @@ _CONNECTION_DEFAULTS = {
 }
 
 _LINES_TOGETHER = 10_000
+_ROWS_OF_A_PIECE = 10_000
 
 _BLOCK = re.compile(r"^-- (?P<name>[a-z_]+) --$", re.MULTILINE)
 
@@ -48,6 +58,19 @@ def load_queries(name: str) -> Mapping[str, str]:
     marks = list(_BLOCK.finditer(text))
     ends = [mark.start() for mark in marks[1:]] + [len(text)]
     return {mark["name"]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
+
+
+def rows_in_pieces(
+    session: PgConnection, file: str, name: str, parameters: Mapping[str, Any]
+) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the rows of a statement, so many at a time: no more are in memory, however many there are.
+
+    They are read in the transaction of the session, which must not end meanwhile.
+    """
+    with session.cursor(f"makewhole_{uuid4().hex}") as cursor:
+        cursor.execute(load_queries(file)[name], parameters)
+        while rows := cursor.fetchmany(_ROWS_OF_A_PIECE):
+            yield rows
 
 
 class CopyLines:

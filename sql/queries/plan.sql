@@ -73,6 +73,13 @@ from makewhole.action
 where plan = %(plan)s
 order by seq limit %(most)s
 
+-- written_records --
+-- Read the actions that wrote a record to a topic, by their receipts, the last one first.
+select seq, chunk, remedy, hop, target, key, key_hash, before, outcome, outcome_reason
+from makewhole.action
+where plan = %(plan)s and outcome = 'done' and remedy in ('redeliver', 'produce')
+order by seq desc
+
 -- locking_chunks --
 -- Count the chunks of a plan for which other writers of their table wait, by target.
 select target, count(distinct chunk) from makewhole.planned_action
@@ -271,6 +278,19 @@ where plan.pipeline = %(pipeline)s and plan.number = %(number)s
 and action.remedy = 'redeliver' and action.outcome = 'done'
 order by action.hop
 
+-- redelivered_ends --
+-- Read the offset behind the last record that the plans of a window wrote to each partition of the topics to which they
+-- sent records again, by their receipts: (target, topic id, partition, offset).
+with sent as (
+    select distinct action.plan, action.target
+    from makewhole.action join makewhole.plan on plan.id = action.plan
+    where plan.pipeline = %(pipeline)s and plan.number = %(number)s
+    and action.remedy = 'redeliver' and action.outcome = 'done'
+)
+select position.target, position.topic_id, position.partition, max(position.last_offset) + 1
+from sent join makewhole.replayed_position as position using (plan, target)
+group by position.target, position.topic_id, position.partition
+
 -- redelivered_keys --
 -- Read what the plans of a window sent to topics again, by their receipts: (hop, key, key hash, plan, target).
 select action.hop, action.key, action.key_hash, max(action.plan), action.target
@@ -278,7 +298,7 @@ from makewhole.action join makewhole.plan on plan.id = action.plan
 where plan.pipeline = %(pipeline)s and plan.number = %(number)s
 and action.remedy = 'redeliver' and action.outcome = 'done'
 group by action.hop, action.key, action.key_hash, action.target
-order by action.hop, action.key_hash
+order by action.key_hash collate "C", action.hop, action.target
 
 -- rows_written --
 -- Read the keys of which the plans of a pipeline wrote a row straight into a table: those made for a window, and since a

@@ -128,8 +128,9 @@ select distinct hop, verdict from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
 -- count_findings --
--- Count the findings of each hop and verdict of one revision, and those that are open.
-select hop, verdict, count(*), count(*) filter (where outcome = 'open')
+-- Count the findings of each hop and verdict of one revision that its results count, and those of all that are open:
+-- verify adds some of keys that a redelivery doubled.
+select hop, verdict, count(*) filter (where not evidence ? 'doubled_by'), count(*) filter (where outcome = 'open')
 from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 group by hop, verdict;
@@ -201,7 +202,7 @@ where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = %
 order by (hop || '|' || key_hash) collate "C";
 
 -- handovers --
--- Read the keys that the newest judged revision of a window handed over; a revision that ended before has none. Where it
+-- Read the keys that the newest judged revision of a window handed over, on a hop or on all; a revision that ended before has none. Where it
 -- could not read offsets that an older one read, also those of older ones that it has no verdict of: it may not have met
 -- them.
 with judged as (
@@ -216,6 +217,7 @@ with judged as (
 )
 select hop, min(key), key_hash, min(since) from makewhole.handover as handed
 where pipeline = %(pipeline)s and from_number = %(number)s and from_revision in (select revision from counted)
+  and (%(hop)s::text is null or hop = %(hop)s)
   and not exists (
     select from makewhole.finding
     where (finding.pipeline, finding.number) = (handed.pipeline, handed.from_number)

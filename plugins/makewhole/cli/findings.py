@@ -74,18 +74,13 @@ def findings(
 
 def _tell_left_out(journal: PgConnection, window: Window) -> None:
     """Say where the findings are that the journal did not take, because there are too many."""
-    results = window_results.results(journal, window)
-    counted = sum(
-        getattr(result.counts, verdict.value)
-        for result in results.values()
-        for verdict in Verdict
-        if verdict.is_finding
-    )
-    kept = sum(window_results.count_outcomes(journal, window).values())
-    if kept < counted:
+    left = sum(window_results.count_left_out(journal, window).values())
+    if left:
+        results = window_results.results(journal, window)
+        kept = sum(window_results.count_outcomes(journal, window).values())
         files = [path for _, result in sorted(results.items()) for path in result.files.get("findings", ())]
         where = f"; all are in {', '.join(files)}, below the storage's root" if files else ""
-        told = f"{window.label}: the first {kept:,} of {counted:,} findings are in the journal{where}"
+        told = f"{window.label}: {kept:,} of {kept + left:,} findings are in the journal{where}"
         _warnings.print(Text(printable(told), style="yellow"))
 
 

@@ -17,6 +17,7 @@ from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
 from makewhole.journal.replayed_positions import seen_when_opened
 from makewhole.kafka.retention import RecordRetention
+from makewhole.model.verdict import REPAIRABLE
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole.window.observe import observe, read_topic_state, topic_logs
@@ -32,6 +33,7 @@ def plan_window(context: WindowContext) -> FreezeResult:
         findings = StoredFindings(window=context.window)
         results = window_results.results(journal, context.window)
         judged = JudgedWindows(journal=journal, pipeline=context.pipeline.name).newest_few(KNOWN_BY)
+        left_out = window_results.count_left_out(journal, context.window)
         seen = {name: seen_when_opened(journal, context.window, name) for name in context.window.ranges}
     _log_deadlines(context, findings)
     request = FreezeRequest(
@@ -39,6 +41,7 @@ def plan_window(context: WindowContext) -> FreezeResult:
         window=context.window,
         findings=findings,
         window_keys=max((result.counts.source_keys for result in results.values()), default=0),
+        left_out=sum(left_out.get(verdict, 0) for verdict in REPAIRABLE),
     )
     sources = FreezeSources(
         storage=context.storage.root,
@@ -65,7 +68,7 @@ def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources
     with transaction(journal_dsn, idle_seconds=_FETCH_SECONDS_MOST) as journal:
         stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
         if stored is not None:
-            actions = plan_progress.actions_of(journal, stored.plan.id, most=SHOWN)
+            actions = list(plan_progress.actions_of(journal, stored.plan.id, most=SHOWN))
             return FreezeResult(plan=stored.plan, actions=tuple(item.action for item in actions))
         end_earlier_plans(journal_dsn, journal, window, targets_of(request.pipeline, sources.connections))
         frozen = freeze_findings(journal, request, sources)

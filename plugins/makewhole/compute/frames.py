@@ -100,6 +100,8 @@ HASHES: Schema = {"key_hi": pl.UInt64, "key_lo": pl.UInt64}
 NUMBERS: Schema = HASHES | {"version": pl.Int64}
 """Keys with the number of a version."""
 
+NAMED_KEYS: Schema = {"key": pl.String, **HASHES}
+
 WAITING: Schema = HASHES | {"since": pl.Datetime("us", "UTC")}
 """Keys that are not known yet, with the moment since which each waits."""
 

@@ -98,6 +98,15 @@ def key_hash(key: str) -> str:
     return str(frame.select(hash_hex()).item())
 
 
+def hashes_of_hex() -> tuple[pl.Expr, pl.Expr]:
+    """Return columns `key_hi` and `key_lo`, from `key_hash`."""
+    digits = pl.col("key_hash").str
+    return (
+        digits.slice(0, 16).str.to_integer(base=16, dtype=pl.UInt64).alias("key_hi"),
+        digits.slice(16).str.to_integer(base=16, dtype=pl.UInt64).alias("key_lo"),
+    )
+
+
 def split_hex(key_hash: str) -> tuple[int, int]:
     """Split a key hash of 32 hexadecimal digits into `key_hi` and `key_lo`."""
     return int(key_hash[:16], 16), int(key_hash[16:], 16)

@@ -1,12 +1,12 @@
 """Read the history of one business key: findings, and the actions of plans with their receipts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection, load_queries, rows_in_pieces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +76,11 @@ def judged_at(journal: PgConnection, window: Window) -> dict[str, datetime]:
     return dict(rows)
 
 
-def told_keys(journal: PgConnection, window: Window, hop: str, first: int) -> list[str]:
-    """Return the hashes of the keys that the windows from `first` up to this one found wrong on a hop, in their newest
-    judged revisions, and that still are: repeated, unexpected, different or undecidable."""
-    rows = _run(journal, "told_keys", pipeline=window.pipeline, hop=hop, first=first, number=window.number)
-    return [key_hash for (key_hash,) in rows]
+def told_keys(journal: PgConnection, window: Window, hop: str, first: int) -> Iterator[list[tuple[str]]]:
+    """Yield the hashes of the keys that the windows from `first` up to this one found wrong on a hop, in their newest
+    judged revisions, and that still are: repeated, unexpected, different or undecidable. So many at a time."""
+    parameters = {"pipeline": window.pipeline, "hop": hop, "first": first, "number": window.number}
+    yield from rows_in_pieces(journal, "key_history", "told_keys", parameters)
 
 
 def unexpected_keys(journal: PgConnection, pipeline: str, hop: str, revisions: Mapping[int, int]) -> list[str]:

@@ -4,13 +4,13 @@ Every function runs in the caller's transaction.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, Receipt
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection, load_queries, rows_in_pieces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,25 +33,32 @@ class ChunkActions:
     last: int
 
 
-def actions_of(journal: PgConnection, plan_id: str, most: int | None = None) -> list[StoredAction]:
-    """Return the actions of a plan in order: the first so many, or every one."""
-    return [
-        StoredAction(
-            action=Action(
-                seq=row[0],
-                chunk=row[1],
-                remedy=Remedy(row[2]),
-                hop=row[3],
-                target=row[4],
-                key=row[5],
-                key_hash=row[6],
-                before=json.loads(row[7]),
-            ),
-            outcome=row[8],
-            reason=row[9],
-        )
-        for row in _rows(journal, "actions_of_plan", {"plan": plan_id, "most": most})
-    ]
+def actions_of(journal: PgConnection, plan_id: str, most: int | None = None) -> Iterator[StoredAction]:
+    """Yield the actions of a plan in order: the first so many, or every one. Some of them are in memory at a time."""
+    for rows in rows_in_pieces(journal, "plan", "actions_of_plan", {"plan": plan_id, "most": most}):
+        yield from map(_stored_action, rows)
+
+
+def written_records(journal: PgConnection, plan_id: str) -> Iterator[list[Action]]:
+    """Yield the actions of a plan that wrote a record to a topic, by their receipts, the last one first; so many at a
+    time."""
+    for rows in rows_in_pieces(journal, "plan", "written_records", {"plan": plan_id}):
+        yield [_stored_action(row).action for row in rows]
+
+
+def _stored_action(row: Sequence[Any]) -> StoredAction:
+    seq, chunk, remedy, hop, target, key, key_hash, before, outcome, reason = row
+    action = Action(
+        seq=seq,
+        chunk=chunk,
+        remedy=Remedy(remedy),
+        hop=hop,
+        target=target,
+        key=key,
+        key_hash=key_hash,
+        before=json.loads(before),
+    )
+    return StoredAction(action=action, outcome=outcome, reason=reason)
 
 
 def locking_chunks(journal: PgConnection, plan_id: str) -> dict[str, int]:

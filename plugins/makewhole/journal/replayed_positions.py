@@ -1,6 +1,6 @@
 """Read and write where the records of plans stand in their topics. Every function runs in the caller's transaction."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from makewhole.model.plan import Plan
 from makewhole.model.positions import PositionSpan, RecordPositions, SeenLog
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection, load_queries, rows_in_pieces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,20 +19,6 @@ class WrittenChunk:
     target: str
     chunk: int
     topic_id: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReplayedRecord:
-    """A record that a plan wrote. `key_hash` is of the key that it has there; None: of a reversal that no hop judges.
-
-    `is_produced`: the topic had no record of the key before, so that the record repeats none.
-    """
-
-    plan: str
-    partition: int
-    offset: int
-    key_hash: str | None
-    is_produced: bool
 
 
 def put(journal: PgConnection, chunk: WrittenChunk, positions: RecordPositions) -> None:
@@ -52,11 +38,18 @@ def of_plan(journal: PgConnection, plan: str, target: str, topic_id: str) -> Rec
     return _positions(_rows(journal, "positions_of_plan", {"plan": plan, "target": target, "topic_id": topic_id}))
 
 
-def between(journal: PgConnection, pipeline: str, spans: Iterable[PositionSpan]) -> list[ReplayedRecord]:
-    """Return the records that the plans of a pipeline wrote within these spans, or noted and did not commit."""
+def between(
+    journal: PgConnection, pipeline: str, spans: Iterable[PositionSpan]
+) -> Iterator[list[tuple[str, int, int, str | None, bool]]]:
+    """Yield the records that the plans of a pipeline wrote within these spans, or noted and did not commit, so many at
+    a time: (plan, partition, offset, key hash, whether it was produced).
+
+    The key hash is of the key that the record has there; None: of a reversal that no hop judges. Produced: the topic
+    had no record of the key before, so that the record repeats none.
+    """
     wanted = list(spans)
     if not wanted:
-        return []
+        return
     parameters = {
         "pipeline": pipeline,
         "topic_ids": [span.topic_id for span in wanted],
@@ -65,16 +58,16 @@ def between(journal: PgConnection, pipeline: str, spans: Iterable[PositionSpan])
         "los": [span.lo for span in wanted],
         "his": [span.hi for span in wanted],
     }
-    return [
-        ReplayedRecord(plan=row[0], partition=row[1], offset=row[2], key_hash=row[3], is_produced=row[4])
-        for row in _rows(journal, "positions_between", parameters)
-    ]
+    yield from rows_in_pieces(journal, "replayed_position", "positions_between", parameters)
 
 
-def keys_written(journal: PgConnection, plans: Iterable[str], topic_ids: Iterable[str]) -> list[str]:
-    """Return the hashes of the keys that plans wrote to a topic, or noted and did not commit."""
-    rows = _rows(journal, "keys_written", {"plans": sorted(plans), "topic_ids": sorted(topic_ids)})
-    return [row[0] for row in rows if row[0] is not None]
+def keys_written(
+    journal: PgConnection, plans: Iterable[str], topic_ids: Iterable[str]
+) -> Iterator[list[tuple[str | None]]]:
+    """Yield the hashes of the keys that plans wrote to a topic, or noted and did not commit, so many at a time. None:
+    of reversals that no hop judges."""
+    parameters = {"plans": sorted(plans), "topic_ids": sorted(topic_ids)}
+    yield from rows_in_pieces(journal, "replayed_position", "keys_written", parameters)
 
 
 def last_seen(journal: PgConnection, plan: Plan, point: str) -> SeenLog | None:

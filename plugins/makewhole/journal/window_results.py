@@ -14,7 +14,7 @@ from makewhole.model.pipeline import Hop
 from makewhole.model.plan import copy_line
 from makewhole.model.verdict import GAPS, Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window
-from makewhole.sql import CopyLines, PgConnection, load_queries
+from makewhole.sql import CopyLines, PgConnection, load_queries, rows_in_pieces
 
 RECONCILED, VERIFIED = "reconciled", "verified"
 _ROWS_OF_A_STATEMENT = 1000
@@ -250,6 +250,19 @@ def count_open(journal: PgConnection, window: Window) -> dict[tuple[str, str], i
     return left
 
 
+def count_left_out(journal: PgConnection, window: Window) -> dict[Verdict, int]:
+    """Count the findings that reconcile counted and the journal did not take, because there are too many, by verdict;
+    verdicts of which it has all are not in it. The files of the results have them."""
+    kept = {(hop, verdict): number for hop, verdict, number, _ in _run(journal, "count_findings", **_scope(window))}
+    left: dict[Verdict, int] = {}
+    for hop, result in results(journal, window).items():
+        for verdict in Verdict:
+            beyond = getattr(result.counts, verdict.value) - kept.get((hop, verdict.value), 0)
+            if verdict.is_finding and beyond > 0:
+                left[verdict] = left.get(verdict, 0) + beyond
+    return left
+
+
 def count_outcomes(journal: PgConnection, window: Window) -> dict[tuple[str, str], int]:
     """Count the findings of this revision by verdict and outcome."""
     rows = _run(journal, "count_outcomes", **_scope(window))
@@ -296,11 +309,15 @@ def handover_ids(journal: PgConnection, window: Window) -> Iterator[str]:
             yield identity
 
 
-def handovers(journal: PgConnection, pipeline: str, number: int) -> list[Handover]:
-    """Return the keys that the newest judged revision of window `number` handed over to the next, and those of older
-    revisions that it could not read."""
-    rows = _run(journal, "handovers", pipeline=pipeline, number=number)
-    return [Handover(hop=hop, key=key, key_hash=key_hash, since=since) for hop, key, key_hash, since in rows]
+def handovers(
+    journal: PgConnection, pipeline: str, number: int, hop: str | None = None
+) -> Iterator[list[tuple[str, str, str, datetime]]]:
+    """Yield (hop, key, key hash, since when it waits) of the keys that the newest judged revision of window `number`
+    handed over to the next, and those of older revisions that it could not read, so many at a time. `hop`: only those
+    of one hop."""
+    yield from rows_in_pieces(
+        journal, "window_results", "handovers", {"pipeline": pipeline, "number": number, "hop": hop}
+    )
 
 
 def put_key_run(journal: PgConnection, window: Window, point: str, files: Mapping[str, str], keys: int) -> None:

@@ -1,6 +1,6 @@
 """Find what the plans of a pipeline wrote, or may have written, by business key. In the caller's transaction."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.reversal import PastReversals, ReversedCopy
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection, load_queries, rows_in_pieces
 
 
 def keys_written_since(
@@ -47,26 +47,37 @@ def redelivered_hops(journal: PgConnection, window: Window) -> list[str]:
     return [hop for (hop,) in _rows(journal, "plan", "redelivered_hops", parameters)]
 
 
-def redelivered_keys(journal: PgConnection, window: Window) -> list[RedeliveredKey]:
-    """Return what the plans of a window sent again, whatever the revision."""
+def redelivered_ends(journal: PgConnection, window: Window) -> list[tuple[str, str, int, int]]:
+    """Return (target, topic id, partition, offset) behind the last records that the plans of a window wrote where they
+    sent any again."""
     parameters = {"pipeline": window.pipeline, "number": window.number}
-    return [
-        RedeliveredKey(hop=hop, key=key, key_hash=key_hash, plan=plan, target=target)
-        for hop, key, key_hash, plan, target in _rows(journal, "plan", "redelivered_keys", parameters)
-    ]
+    return [(row[0], row[1], row[2], row[3]) for row in _rows(journal, "plan", "redelivered_ends", parameters)]
 
 
-def rows_written(journal: PgConnection, window: Window, target: str, since: datetime) -> list[tuple[str, str]]:
-    """Return (key, key hash) of the rows that plans wrote straight into a table: those made for a window, and since a
-    moment those of all windows of its pipeline."""
+def redelivered_keys(journal: PgConnection, window: Window) -> Iterator[list[RedeliveredKey]]:
+    """Yield what the plans of a window sent again, whatever the revision, in the order of the key hashes and so many at
+    a time."""
+    parameters = {"pipeline": window.pipeline, "number": window.number}
+    for rows in rows_in_pieces(journal, "plan", "redelivered_keys", parameters):
+        yield [
+            RedeliveredKey(hop=hop, key=key, key_hash=key_hash, plan=plan, target=target)
+            for hop, key, key_hash, plan, target in rows
+        ]
+
+
+def rows_written(
+    journal: PgConnection, window: Window, target: str, since: datetime
+) -> Iterator[list[tuple[str, str]]]:
+    """Yield (key, key hash) of the rows that plans wrote straight into a table, so many at a time: those made for a
+    window, and since a moment those of all windows of its pipeline."""
     parameters = {"pipeline": window.pipeline, "number": window.number, "target": target, "since": since}
-    return [(key, key_hash) for key, key_hash in _rows(journal, "plan", "rows_written", parameters)]
+    yield from rows_in_pieces(journal, "plan", "rows_written", parameters)
 
 
-def replayed_keys(journal: PgConnection, pipeline: str, plans: Sequence[str]) -> list[tuple[str, str]]:
-    """Return (plan, key hash) of everything that these plans of the pipeline may have written to topics."""
-    rows = _rows(journal, "plan", "replayed_keys", {"pipeline": pipeline, "plans": list(plans)})
-    return [(row[0], row[1]) for row in rows]
+def replayed_keys(journal: PgConnection, pipeline: str, plans: Sequence[str]) -> Iterator[list[tuple[str, str]]]:
+    """Yield (plan, key hash) of everything that these plans of the pipeline may have written to topics, so many at a
+    time."""
+    yield from rows_in_pieces(journal, "plan", "replayed_keys", {"pipeline": pipeline, "plans": list(plans)})
 
 
 def reversals_of(journal: PgConnection, pipeline: Pipeline, window: int, key_hashes: Iterable[str]) -> PastReversals:
@@ -87,13 +98,13 @@ def reversals_of(journal: PgConnection, pipeline: Pipeline, window: int, key_has
     return PastReversals(window=window, reversed=found, places=places)
 
 
-def reversal_keys(journal: PgConnection, pipeline: str, plans: Sequence[str]) -> list[tuple[str, str]]:
-    """Return (plan, key hash) of every reversal that these plans may have written to a topic on a hop.
+def reversal_keys(journal: PgConnection, pipeline: str, plans: Sequence[str]) -> Iterator[list[tuple[str, str]]]:
+    """Yield (plan, key hash) of every reversal that these plans may have written to a topic on a hop, so many at a
+    time.
 
     The hash is of the business key that the reversal has there.
     """
-    rows = _rows(journal, "reversal", "reversal_keys", {"pipeline": pipeline, "plans": list(plans)})
-    return [(plan, key_hash) for plan, key_hash in rows]
+    yield from rows_in_pieces(journal, "reversal", "reversal_keys", {"pipeline": pipeline, "plans": list(plans)})
 
 
 def _rows(journal: PgConnection, file: str, name: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:

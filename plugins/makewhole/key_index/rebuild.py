@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from makewhole.compute.frames import REPLAYS, empty
 from makewhole.compute.key_index.stored_runs import run_of
 from makewhole.journal import window_results, windows
 from makewhole.journal.history.judged import JudgedWindows
@@ -113,7 +114,8 @@ def _rebuild_topic(
         manifest = window_results.fullest_snapshots(journal, window).get(topic.point)
         if manifest is None:
             continue
-        replays = replays_in(journal, window, spans_of(window, topic.point), manifest.get("replay_plans", ()))
+        spans = spans_of(window, topic.point)
+        replays = pl.concat([empty(REPLAYS), *replays_in(journal, window, spans, manifest.get("replay_plans", ()))])
         journal.commit()  # writing may take long, and a transaction that is idle keeps vacuum from the whole database
         run, is_snapshot = _run_of_window(sources, window, manifest, replays)
         if run is None and window.number >= known_from:

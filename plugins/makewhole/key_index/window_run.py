@@ -1,15 +1,15 @@
 """Write a window's run of the key index from its snapshot, bucket by bucket."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from makewhole.compute.frames import REPLAYS
+from makewhole.compute.frames import REPLAYS, Schema
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.key_index.stored_runs import stored_run
 from makewhole.compute.key_index.window_rows import COPIES, window_rows
 from makewhole.compute.key_runs import count_keys, with_compared
-from makewhole.compute.keys import split_hex
+from makewhole.compute.keys import hashes_of_hex
 from makewhole.journal import replayed_positions, window_results
 from makewhole.journal.written_keys import replayed_keys, reversal_keys
 from makewhole.key_index.files import write_index_file
@@ -18,6 +18,16 @@ from makewhole.model.pipeline import Pipeline, Semantics
 from makewhole.model.positions import PositionSpan
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
+
+_PLACED: Schema = {name: REPLAYS[name] for name in ("plan", "partition", "offset")} | {
+    "key_hash": pl.String,
+    "is_produced": REPLAYS["is_produced"],
+}
+_OF_PLAN: Schema = {"plan": REPLAYS["plan"], "key_hash": pl.String}
+_NO_POSITION = (
+    *(pl.lit(None, dtype=REPLAYS[name]).alias(name) for name in ("partition", "offset")),
+    pl.lit(False).alias("is_produced"),
+)
 
 
 def run_of_bucket(
@@ -43,19 +53,18 @@ def write_bucket(storage: Storage, window: Window, point: str, bucket: str, run:
 
 def replays_in(
     journal: PgConnection, window: Window, spans: Sequence[PositionSpan], named: Iterable[str]
-) -> pl.DataFrame:
-    """Return the records that compensation wrote into spans of a topic (`REPLAYS`), by the journal: a lineage header
+) -> Iterator[pl.DataFrame]:
+    """Yield the records that compensation wrote into spans of a topic (`REPLAYS`), by the journal: a lineage header
     alone proves nothing. Of plans that keep no positions: what those wrote that were made for the window, or that are
-    `named` by headers."""
-    placed = [
-        (one.plan, *split_hex(one.key_hash), one.partition, one.offset, one.is_produced)
-        for one in replayed_positions.between(journal, window.pipeline, spans)
-        if one.key_hash is not None
-    ]
+    `named` by headers. So many at a time."""
+    for placed in replayed_positions.between(journal, window.pipeline, spans):
+        rows = pl.DataFrame(placed, schema=_PLACED, orient="row").filter(pl.col("key_hash").is_not_null())
+        yield rows.with_columns(*hashes_of_hex()).select(*REPLAYS)
     plans = sorted({*named, *window_results.plans_of(journal, window)})
-    keys = [*replayed_keys(journal, window.pipeline, plans), *reversal_keys(journal, window.pipeline, plans)]
-    older = [(plan, *split_hex(key), None, None, False) for plan, key in keys]
-    return pl.DataFrame([*placed, *older], schema=REPLAYS, orient="row")
+    for keys in (replayed_keys, reversal_keys):
+        for written in keys(journal, window.pipeline, plans):
+            rows = pl.DataFrame(written, schema=_OF_PLAN, orient="row").with_columns(*hashes_of_hex(), *_NO_POSITION)
+            yield rows.select(*REPLAYS)
 
 
 def spans_of(window: Window, point: str) -> list[PositionSpan]:

@@ -119,7 +119,7 @@ def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
         f"{verdict}: {outcome}": count
         for (verdict, outcome), count in window_results.count_outcomes(journal, window).items()
     }
-    manifests = window_results.snapshots(journal, window)
+    manifests, left_out = window_results.snapshots(journal, window), window_results.count_left_out(journal, window)
     return {
         "accounting": {name: manifest.get("accounting") for name, manifest in sorted(manifests.items())},
         "accounting_by_partition": {
@@ -137,6 +137,7 @@ def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
             for stage, report in window_results.gate_reports(journal, window).items()
         },
         "findings": dict(sorted(outcomes.items())),
+        **({"findings_left_out": {verdict.value: keys for verdict, keys in left_out.items()}} if left_out else {}),
         "waiting": {
             hop: {"keys": waiting.keys, "since": waiting.since.isoformat()}
             for hop, waiting in window_results.waiting_by_hop(journal, window).items()

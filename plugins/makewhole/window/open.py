@@ -4,6 +4,7 @@ Windows tile. A new one starts where the last one ended, whatever interval was r
 already gets a new revision of the window that covers it.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -171,10 +172,11 @@ def _require_hops_of_waiting(journal: PgConnection, pipeline: Pipeline) -> None:
         RefusedError: nobody would judge these keys.
     """
     if (window := windows.last_judged(journal, pipeline.name)) is not None:
-        hops = [one.hop for one in window_results.handovers(journal, pipeline.name, window.number)]
+        left = window_results.handovers(journal, pipeline.name, window.number)
+        hops = Counter(hop for piece in left for hop, *_ in piece)
         gone = sorted({*hops} - {hop.name for hop in pipeline.hops})
         if gone:
-            listed = ", ".join(f"{hops.count(hop):,} on {hop}" for hop in gone)
+            listed = ", ".join(f"{hops[hop]:,} on {hop}" for hop in gone)
             raise RefusedError(
                 f"{pipeline.name}: window {window.number} left keys in flight to this one ({listed}), and the file has "
                 "no such hop any more: nobody would judge them. Write the points of these hops under their names again "
@@ -194,7 +196,7 @@ def _require_same_spelling(
         if dict(window.key_layout) != dict(layout):
             sources = {hop.name: hop.source for hop in pipeline.hops}
             waiting = window_results.handovers(journal, pipeline.name, window.number)
-            known = ((sources[one.hop], one.key) for one in waiting if one.hop in sources)
+            known = ((sources[hop], key) for piece in waiting for hop, key, *_ in piece if hop in sources)
             require_same_keys(pipeline, layout, known)
 
 

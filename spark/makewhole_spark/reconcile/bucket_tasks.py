@@ -5,14 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import polars as pl
-
-from makewhole.compute.buckets import bucket_name, bucket_of, files_of_bucket, shares_keys
-from makewhole.compute.frames import HASHES, empty
-from makewhole.compute.keys import split_hex
+from makewhole.compute.buckets import files_of_bucket, shares_keys
 from makewhole.journal import observations
 from makewhole.journal.key_index.runs import IndexedRun
-from makewhole.journal.window_results import Handover
 from makewhole.key_index.files import IndexFile
 from makewhole.model.pipeline import Hop, Semantics, TopicPoint
 from makewhole.model.window import Window
@@ -23,35 +18,24 @@ from makewhole_spark.reconcile.buckets import (
     LogOfErasures,
     OtherReading,
 )
-from makewhole_spark.reconcile.followed_rows import followed_rows
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
 from makewhole_spark.reconcile.hop_facts.certified_before import certified_results
+from makewhole_spark.reconcile.hop_facts.journal_keys import handing_windows, hop_keys
 from makewhole_spark.reconcile.hop_facts.late_rows import late_facts, windows_before
 from makewhole_spark.reconcile.hop_facts.met_alone import met_alone
 from makewhole_spark.reconcile.hop_facts.other_sources import HopsBeside
 from makewhole_spark.reconcile.hop_facts.tombstones import logs_of_erasures
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
 
-_KeysByBucket = dict[str, list[tuple[str, int, int]]]
-
 
 def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     """Return one task per bucket that has any key on either side."""
     context, manifests = neighbours.context, neighbours.manifests
     source, target = manifests[hop.source]["files"], manifests[hop.target]["files"]
-    handed = handed_over_keys(neighbours, hop)
-    handing = _handing_windows(neighbours, hop) if handed else []
-    handed_files = _handed_over_files(neighbours, hop, handing)
-    waiting = _waiting_since(neighbours, hop)
-    seen = _seen_ranges(neighbours, hop, handing)
     settled = _settled(neighbours, hop)
     logs = {point: neighbours.log(point) for point in (hop.source, hop.target)}
     truncated = truncated_windows(neighbours, hop.target)
     baseline = hop_baseline(neighbours, hop)
-    replays = neighbours.replays(hop.target, *(one.window for one in truncated))
-    source_replays = neighbours.replays(hop.source)
-    written = neighbours.keys_written_for_window(hop.source)
-    followed = _by_bucket(neighbours, followed_rows(neighbours, hop))
     committed = neighbours.group_committed(hop)
     group = None if committed is None else {at: offset for at, offset in committed.items() if offset is not None}
     certified = certified_results(neighbours, hop, {context.window.number})
@@ -60,6 +44,10 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     indexes = {point: _PointRuns.of(neighbours, point) for point in joined}
     reached = {one.window.number for one in truncated}
     late = late_facts(neighbours, hop)
+    keys = hop_keys(neighbours, hop, truncated, late.told)
+    handing = handing_windows(neighbours, hop, keys.handed_over)
+    handed_files = _handed_over_files(neighbours, hop, handing)
+    seen = _seen_ranges(neighbours, hop, handing)
     otherwise = _target_read_otherwise(neighbours, hop)
     erasures = logs_of_erasures(neighbours, hop, handing)
     alone = met_alone(neighbours, hop)
@@ -72,23 +60,17 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             target_files=files_of_bucket(target, bucket),
             source_index=indexes[hop.source].files(bucket),
             target_index=indexes[hop.target].files(bucket, without=reached),
-            handed_over=tuple(handed.get(bucket, ())),
             handed_over_files=tuple(handed_files.get(bucket, ())),
             settled_offsets=settled.get("offsets"),
             settled_snapshot=settled.get("snapshot"),
             group_committed=group,
-            waiting_since=tuple(waiting.get(bucket, ())),
+            keys=keys.in_bucket(bucket),
             seen_ranges=seen,
-            replays=replays,
-            source_replays=source_replays,
-            written=written,
-            followed=followed.get(bucket, empty({"key": pl.String} | HASHES)),
             truncated_files=tuple(one.files_of(bucket, source=hop.source, neighbours=neighbours) for one in truncated),
             later_source_files=_later_source_files(neighbours, hop, bucket),
             target_read_otherwise=otherwise,
             earlier_source_files=files_of_bucket(late.source_files, bucket),
             other_sources=beside.in_bucket(bucket, {name: runs.files(bucket) for name, runs in indexes.items()}),
-            told=tuple(late.told.get(bucket, ())),
             certified=tuple(certified.get(bucket, ())),
             met_alone=None if alone is None else alone.in_bucket(bucket),
             log_of_erasures=erasures.get(bucket, LogOfErasures()),
@@ -98,13 +80,8 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             source_sequences=manifests[hop.source].get("sequences"),
             target_sequences=manifests[hop.target].get("sequences"),
         )
-        for bucket in _buckets(neighbours, hop, truncated, {*handed, *followed})
+        for bucket in _buckets(neighbours, hop, truncated, keys.judged_in)
     ]
-
-
-def _by_bucket(neighbours: NeighbouringWindows, keys: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    parts = keys.with_columns(bucket_of(neighbours.buckets)).partition_by("bucket", as_dict=True, include_key=False)
-    return {bucket_name(number, neighbours.buckets): part for (number,), part in parts.items()}
 
 
 def _buckets(
@@ -117,55 +94,6 @@ def _buckets(
         if one.limits_now:
             found.update(one.files_by_bucket(neighbours))
     return neighbours.own_buckets(found)
-
-
-def handed_over_keys(neighbours: NeighbouringWindows, hop: Hop) -> _KeysByBucket:
-    """Return the keys that the window before handed over to this one, by bucket."""
-    keys: _KeysByBucket = {}
-    for item in _handed_over(neighbours, hop):
-        high, low = split_hex(item.key_hash)
-        keys.setdefault(bucket_name(high, neighbours.buckets), []).append((item.key, high, low))
-    return keys
-
-
-def _handed_over(neighbours: NeighbouringWindows, hop: Hop) -> Sequence[Handover]:
-    """Return what the window before handed over on a hop."""
-    number = neighbours.context.window.number - 1
-    if neighbours.right_before is None or neighbours.right_before.number != number:
-        return ()
-    return neighbours.handovers(number, hop)
-
-
-def _waiting_since(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[tuple[int, int, datetime]]]:
-    """Return since when keys wait that the window before handed over, or that the last revision of this one judged
-    pending, by bucket."""
-    window, earliest = neighbours.context.window, dict[str, datetime]()
-    before = [
-        *_handed_over(neighbours, hop),
-        *(neighbours.handovers(window.number, hop) if window.revision > 1 else ()),
-    ]
-    for item in before:
-        earliest[item.key_hash] = min(item.since, earliest.get(item.key_hash, item.since))
-    found: dict[str, list[tuple[int, int, datetime]]] = {}
-    for key_hash, since in sorted(earliest.items()):
-        high, low = split_hex(key_hash)
-        found.setdefault(bucket_name(high, neighbours.buckets), []).append((high, low, since))
-    return found
-
-
-def _handing_windows(neighbours: NeighbouringWindows, hop: Hop) -> list[Window]:
-    """Return the windows before this one that handed over any of the keys that it was given, newest first.
-
-    A key may be handed over several times.
-    """
-    found: list[Window] = []
-    keys = {item.key_hash for item in _handed_over(neighbours, hop)}
-    for earlier in neighbours.backwards():
-        keys &= {item.key_hash for item in neighbours.handovers(earlier.number, hop)}
-        if not keys:
-            break
-        found.append(earlier)
-    return found
 
 
 def _handed_over_files(

@@ -3,19 +3,24 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property, partial
 
 import polars as pl
 
-from makewhole.compute.frames import HASHES, REPLAYS, empty
+from makewhole.compute.frames import HASH, HASHES, NAMED_KEYS, REPLAYS, WAITING, Schema
 from makewhole.compute.judge.baseline import Baseline
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.key_index.files import IndexFile
+from makewhole.lake.rows_by_bucket import BucketRows
 from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Semantics, TablePoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import PartitionRange
 from makewhole.window.consumer_groups import Unreached
 from makewhole.window.context import WindowContext
+
+HANDED_OVER: Schema = NAMED_KEYS | {"since": WAITING["since"]}
+"""Keys that the window before handed over, with the moment since which each waits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,15 +155,32 @@ class KeptExceptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JournalKeys:
+    """What the journal knows of keys of a bucket besides the slices. A task reads it where it runs.
+
+    `handed_over` (`HANDED_OVER`): keys of the window before. `judged_pending` (`WAITING`): by the last revision of this
+    window. `replays` and `source_replays` (`REPLAYS`): records that compensation wrote to the target and to the source.
+    `written` (`HASHES`): keys of which plans for this window wrote records to the source, wherever these are.
+    `followed` (`NAMED_KEYS`): keys of which plans wrote rows straight into the target lately. `told` (`HASHES`): keys
+    of which an earlier window said already what is wrong.
+    """
+
+    handed_over: BucketRows = field(default_factory=partial(BucketRows.none, HANDED_OVER))
+    judged_pending: BucketRows = field(default_factory=partial(BucketRows.none, WAITING))
+    replays: BucketRows = field(default_factory=partial(BucketRows.none, REPLAYS))
+    source_replays: BucketRows = field(default_factory=partial(BucketRows.none, REPLAYS))
+    written: BucketRows = field(default_factory=partial(BucketRows.none, HASHES))
+    followed: BucketRows = field(default_factory=partial(BucketRows.none, NAMED_KEYS))
+    told: BucketRows = field(default_factory=partial(BucketRows.none, HASHES))
+
+
+@dataclass(frozen=True, kw_only=True)
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
-    `replays` and `source_replays`: records that compensation wrote to the target and to the source, by the journal.
-    `written`: keys of which plans for this window wrote records to the source, wherever these are. `followed`: keys of
-    which plans wrote rows straight into the target lately.
+    `keys`: what the journal knows of keys; the properties have the rows, which are read once.
 
-    `earlier_source_files`: of a ledger in the windows before whose rows may be meant, `told`: the keys (hash
-    high, hash low) of which an earlier window said already what is wrong.
+    `earlier_source_files`: of a ledger in the windows before whose rows may be meant.
     `target_read_otherwise`: of a topic, the windows right before this one that read it with another configuration.
     `other_sources`: what other hops bring to the same target.
     `certified`: what certified revisions of this window found on this hop; when the bucket is judged again
@@ -166,9 +188,8 @@ class BucketTask:
     `met_alone`: the keys of which the windows before met rows that had no record in them; None: not known, so that a
     slice does not tell whether a key has other rows.
 
-    `waiting_since`: the keys (hash high, hash low) that were judged pending before, each with the moment since which it
-    waits. `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in
-    those that handed keys over. The last three are set when the bucket is judged again with the rest of a topic's log:
+    `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in those that
+    handed keys over. The last three are set when the bucket is judged again with the rest of a topic's log:
     files of `tails` by point, `partial_tails` of which some offsets were gone, and the target's rows that were
     `looked_up` before that reading; so are the exceptions that were `kept` then. `log_of_erasures`: where tombstones
     erase, what the windows know of them; then `tail_records` are files of what stands behind the windows, by point, and
@@ -182,23 +203,17 @@ class BucketTask:
     target_files: tuple[str, ...]
     source_index: IndexFiles
     target_index: IndexFiles
-    handed_over: tuple[tuple[str, int, int], ...]
     handed_over_files: tuple[HandedOverFiles, ...]
     settled_offsets: Mapping[int, int] | None
     settled_snapshot: str | None
     group_committed: Mapping[int, int] | None
-    waiting_since: tuple[tuple[int, int, datetime], ...] = ()
+    keys: JournalKeys = field(default_factory=JournalKeys)
     seen_ranges: tuple[tuple[int, int, int, datetime], ...] = ()
-    replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
-    source_replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
-    written: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
-    followed: pl.DataFrame = field(default_factory=lambda: empty({"key": pl.String} | HASHES))
     truncated_files: tuple[TruncatedFiles, ...] = ()
     later_source_files: tuple[str, ...] = ()
     target_read_otherwise: tuple[OtherReading, ...] = ()
     earlier_source_files: tuple[str, ...] = ()
     other_sources: tuple[OtherSource, ...] = ()
-    told: tuple[tuple[int, int], ...] = ()
     certified: tuple[CertifiedResult, ...] = ()
     is_told_of_certified: bool = False
     met_alone: MetAlone | None = None
@@ -214,6 +229,43 @@ class BucketTask:
     log_of_erasures: LogOfErasures = field(default_factory=LogOfErasures)
     tail_records: Mapping[str, list[str]] = field(default_factory=dict)
     unread_tails: frozenset[tuple[str, int]] = frozenset()
+
+    @cached_property
+    def handed_over(self) -> pl.DataFrame:
+        """The keys that the window before handed over (`HANDED_OVER`)."""
+        return self.keys.handed_over.read(self.context.storage)
+
+    @cached_property
+    def waiting_since(self) -> pl.DataFrame:
+        """The keys that were judged pending before, each with the moment since which it waits (`WAITING`)."""
+        before = self.keys.judged_pending.read(self.context.storage)
+        pending = pl.concat([self.handed_over.select(*WAITING), before])
+        return pending.group_by(HASH).agg(pl.col("since").min()).sort(HASH)
+
+    @cached_property
+    def replays(self) -> pl.DataFrame:
+        """The records that compensation wrote to the target (`REPLAYS`)."""
+        return self.keys.replays.read(self.context.storage)
+
+    @cached_property
+    def source_replays(self) -> pl.DataFrame:
+        """The records that compensation wrote to the source (`REPLAYS`)."""
+        return self.keys.source_replays.read(self.context.storage)
+
+    @cached_property
+    def written(self) -> pl.DataFrame:
+        """The keys of which plans for this window wrote records to the source (`HASHES`)."""
+        return self.keys.written.read(self.context.storage)
+
+    @cached_property
+    def followed(self) -> pl.DataFrame:
+        """The keys of which plans wrote rows straight into the target lately (`NAMED_KEYS`)."""
+        return self.keys.followed.read(self.context.storage)
+
+    @cached_property
+    def told(self) -> pl.DataFrame:
+        """The keys of which an earlier window said already what is wrong (`HASHES`)."""
+        return self.keys.told.read(self.context.storage)
 
     @property
     def is_upsert(self) -> bool:

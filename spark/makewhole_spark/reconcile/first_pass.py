@@ -120,11 +120,11 @@ def _known_besides(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     without its record. Versions that other windows have are not meant: keys have them day after day."""
     frames = [_in_tails(task), met_before(task, keys)]
     frames += [] if task.is_upsert else [known_elsewhere(task, keys)]
-    frames += [frame.select(HASH) for frame in (task.replays, task.source_replays, task.written, task.followed)]
-    named = [(high, low) for _, high, low in task.handed_over]
-    named += [(high, low) for high, low, _ in task.waiting_since]
-    named += () if task.met_alone is None else task.met_alone.told
-    frames.append(pl.DataFrame([*named, *task.told], schema=HASHES, orient="row"))
+    of_plans = (task.replays, task.source_replays, task.written, task.followed)
+    of_journal = (*of_plans, task.handed_over, task.waiting_since, task.told)
+    frames += [frame.select(HASH) for frame in of_journal]
+    named = () if task.met_alone is None else task.met_alone.told
+    frames.append(pl.DataFrame(list(named), schema=HASHES, orient="row"))
     return pl.concat(frames)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from makewhole.compute import rollup
-from makewhole.compute.frames import HASH, HASHES, VERDICTS, Schema
+from makewhole.compute.frames import HASH, NAMED_KEYS, VERDICTS
 from makewhole.compute.judge.baseline import mark_before_baseline
 from makewhole.compute.judge.causes import explain
 from makewhole.compute.judge.evidence import HopContext
@@ -42,8 +42,6 @@ from makewhole_spark.reconcile.hop_facts.waiting import (
 from makewhole_spark.reconcile.look_ups import confirm, look_up, slice_frame
 from makewhole_spark.reconcile.not_lost import NotLost, mark_not_lost
 from makewhole_spark.reconcile.sequence_evidence import StoredSequences
-
-_KEY_NAMES: Schema = {"key": pl.String, **HASHES}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +86,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
 
 def _gather(task: BucketTask, first: FirstPass) -> _Gathered:
     source, target = first.source, first.target
-    handed = pl.DataFrame(list(task.handed_over), schema=_KEY_NAMES, orient="row")
+    handed = task.handed_over.select(*NAMED_KEYS)
     keys = keys_of_bucket(task, source, target, handed)
     elsewhere = source_copies_outside(task, keys)
     if len(handed):
@@ -128,7 +126,7 @@ def _judged_anew(task: BucketTask, elsewhere: pl.DataFrame) -> tuple[pl.DataFram
     passing = committed_copies(rows.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
     by_name = others.join(elsewhere, on=HASH, how="semi")
     known = pl.concat([passing.select(HASH), by_name.select(HASH)]).unique()
-    return names.join(known, on=HASH, how="semi").select(*_KEY_NAMES).sort(HASH), passing
+    return names.join(known, on=HASH, how="semi").select(*NAMED_KEYS).sort(HASH), passing
 
 
 def _unsettled_offsets(task: BucketTask, source: pl.DataFrame, overdue: pl.DataFrame) -> pl.DataFrame:

@@ -30,7 +30,7 @@ from makewhole.window.consumer_groups import GroupStanding
 from makewhole.window.context import WindowContext
 from makewhole.window.reach.limits import HISTORY_BEGINS
 from makewhole_spark.carrier import carry_released
-from makewhole_spark.reconcile.bucket_tasks import bucket_tasks, handed_over_keys
+from makewhole_spark.reconcile.bucket_tasks import bucket_tasks
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, has_slices
 from makewhole_spark.reconcile.hop_facts.baseline import baseline_incidents
 from makewhole_spark.reconcile.hop_facts.certified_before import to_judge_again
@@ -115,7 +115,13 @@ def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext
     answers = _judge_until_told(spark, neighbours, tasks, [one for one in done if isinstance(one, BucketAnswer)])
     groups = hop_groups(neighbours, answers)
     outcomes = [
-        _add_up(neighbours, hop, [answer for answer in answers if answer.hop == hop.name], groups.get(hop.name))
+        _add_up(
+            neighbours,
+            hop,
+            [answer for answer in answers if answer.hop == hop.name],
+            groups.get(hop.name),
+            handed_over=sum(task.keys.handed_over.number for task in tasks if task.hop.name == hop.name),
+        )
         for hop in context.pipeline.hops
     ]
     count_truncated_keys(spark, neighbours)
@@ -224,10 +230,10 @@ def _tasks_outside(neighbours: NeighbouringWindows, point: TopicPoint, keys: Key
 
 
 def _add_up(
-    neighbours: NeighbouringWindows, hop: Hop, answers: list[BucketAnswer], group: HopGroup | None
+    neighbours: NeighbouringWindows, hop: Hop, answers: list[BucketAnswer], group: HopGroup | None, *, handed_over: int
 ) -> HopOutcome:
+    """Add the answers of a hop's buckets up. `handed_over`: number of keys that the window before left to this one."""
     counts = rollup.add_counts([HopCounts(), *(answer.counts for answer in answers)])
-    handed = sum(len(keys) for keys in handed_over_keys(neighbours, hop).values())
     summary = HopSummary(
         hop=hop.name,
         counts=counts,
@@ -237,7 +243,7 @@ def _add_up(
         duplicates_without_source=sum(answer.without_source for answer in answers),
         undecidable_without_source=sum(answer.undecidable_without_source for answer in answers),
         before_baseline_without_source=sum(answer.before_baseline_without_source for answer in answers),
-        handed_over=handed + sum(answer.judged_anew for answer in answers),
+        handed_over=handed_over + sum(answer.judged_anew for answer in answers),
         clean=sum(answer.clean for answer in answers),
     )
     return HopOutcome(

@@ -19,14 +19,15 @@ from makewhole.kafka.lineage import divergence
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import EpochEnd, TopicLog
+from makewhole.lake.rows_by_bucket import BucketRows, RowsByBucket
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.take import split_range
 
 _RECORDS_PER_TASK = 2_000_000
-FindReplays = Callable[[str, Mapping[int, int]], pl.DataFrame]
-"""Find the records that compensation wrote to a topic (its id) behind offsets by partition."""
+FindReplays = Callable[[str, str, Mapping[int, int]], RowsByBucket]
+"""Find the records that compensation wrote to a topic (point and topic id) behind offsets by partition."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,7 @@ class TailTask:
     range: PartitionRange
     is_open: bool
     wanted: tuple[str, ...]
-    replays: pl.DataFrame
+    replays: BucketRows
     to_order: tuple[str, ...] = ()
     is_before: bool = False
 
@@ -84,7 +85,7 @@ def tail_tasks(
         topic_id = log.describe().topic_id
         starts = tail_starts(log, topic_id, covered)
         stable, high = log.stable_ends(), log.high_watermarks()
-    replays = find_replays(topic_id, starts)
+    replays = find_replays(point.name, topic_id, starts).whole()
     for partition, end in sorted(stable.items()):
         lo = starts.get(partition, 0)
         bounds = (lo, max(lo, end.offset), max(lo, end.offset, high[partition].offset))
@@ -125,7 +126,7 @@ def head_tasks(
                 range=piece,
                 is_open=False,
                 wanted=keys.late,
-                replays=empty(REPLAYS),
+                replays=BucketRows.none(REPLAYS),
                 is_before=True,
             )
 
@@ -191,7 +192,9 @@ def _copies(task: TailTask, found: Sequence[pl.DataFrame]) -> tuple[str, ...]:
     """Write the copies that were found (`TAIL`)."""
     if not any(len(frame) for frame in found):
         return ()
-    copies = mark_replays(committed_copies(pl.concat(found)), task.replays).with_columns(
+    committed = committed_copies(pl.concat(found))
+    replays = task.replays.read_keys(task.context.storage, committed)
+    copies = mark_replays(committed, replays).with_columns(
         pl.lit(not task.is_before).alias("is_later"), pl.lit(task.is_open).alias("is_open")
     )
     return _written(task, "tail", [copies.select(*TAIL)])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, TOPIC_KEYS, Schema, empty
+from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, NAMED_KEYS, TOPIC_KEYS, Schema, empty
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.compute.normalise import table_frame
 from makewhole.model.pipeline import TablePoint
@@ -12,7 +12,7 @@ from makewhole.model.verdict import Verdict
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.visibility import keys_not_visible
 from makewhole_spark.reconcile.buckets import BucketTask
-from makewhole_spark.reconcile.followed_rows import NAMED_KEYS, keys_to_follow, only_repeated
+from makewhole_spark.reconcile.followed_rows import keys_to_follow, only_repeated
 
 
 def confirm(

@@ -9,15 +9,15 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.buckets import UNNAMED, buckets_of, files_of_bucket, names_within
-from makewhole.compute.frames import HASHES, REPLAYS, empty
+from makewhole.compute.frames import HASHES, REPLAYS, Schema
 from makewhole.compute.judge.log_history import LogHistory, TimeSpan, Truncation, log_history
-from makewhole.compute.keys import split_hex
+from makewhole.compute.keys import hashes_of_hex
 from makewhole.journal import incidents, replayed_positions, window_results, windows
 from makewhole.journal.history.judged import JudgedWindows, TruncatedLog
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, first_indexed, standing_runs
-from makewhole.journal.window_results import Handover
 from makewhole.kafka.offsets import committed
 from makewhole.key_index.window_run import replays_in, spans_of
+from makewhole.lake.rows_by_bucket import RowsByBucket, spread_rows
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, TopicPoint
 from makewhole.model.positions import PositionSpan
@@ -43,7 +43,7 @@ class NeighbouringWindows:
     _runs: dict[str, Sequence[IndexedRun]] = field(default_factory=dict)
     _topic_ids: dict[str, Sequence[tuple[str, str, int]]] = field(default_factory=dict)
     _committed: dict[str, Mapping[int, int | None]] = field(default_factory=dict)
-    _handed: dict[int, Sequence[Handover]] = field(default_factory=dict)
+    _replays: dict[tuple[str, frozenset[int]], RowsByBucket] = field(default_factory=dict)
 
     @property
     def windows(self) -> JudgedWindows:
@@ -61,6 +61,11 @@ class NeighbouringWindows:
     def own_buckets(self, names: Iterable[str]) -> list[str]:
         """Return this window's buckets that share keys with buckets of any windows, sorted."""
         return sorted({own for name in names for own in names_within(name, self.buckets)})
+
+    def by_bucket(self, folder: str, frames: Iterable[pl.DataFrame], schema: Schema) -> RowsByBucket:
+        """Spread rows about keys over the buckets in which the window is judged; many of them lie in a folder of it."""
+        storage, prefix = self.context.storage, self.context.window.prefix
+        return spread_rows(storage, f"{prefix}/{folder}", frames, schema, self.buckets)
 
     @cached_property
     def recent(self) -> Sequence[Window]:
@@ -192,12 +197,6 @@ class NeighbouringWindows:
         """Return the ranges of the first window that read a topic, which may be this one."""
         return self.first_reading(point).ranges[point]
 
-    def handovers(self, number: int, hop: Hop) -> Sequence[Handover]:
-        """Return the keys that a window hands over on a hop."""
-        if number not in self._handed:
-            self._handed[number] = window_results.handovers(self.journal, self.context.pipeline.name, number)
-        return [item for item in self._handed[number] if item.hop == hop.name]
-
     def group_committed(self, hop: Hop) -> Mapping[int, int | None] | None:
         """Return the offsets that the consumer group of a hop reads next, asked once; None: no group reads the source.
 
@@ -216,28 +215,34 @@ class NeighbouringWindows:
             return window.opened_at
         return windows.load(self.journal, window.pipeline, window.number, 1).opened_at
 
-    def replays(self, point: str, *more: Window) -> pl.DataFrame:
+    def replays(self, point: str, *more: Window) -> RowsByBucket:
         """Return the records that compensation wrote to a topic (`REPLAYS`) in this window's ranges and in those of
         `more` windows, by the journal: a lineage header alone proves nothing.
 
         Of plans that keep no positions: what those wrote that were made for the window, or that headers in these
         windows' snapshots name.
         """
+        asked = point, frozenset(window.number for window in more)
+        if asked not in self._replays:
+            self._replays[asked] = self._find_replays(point, more)
+        return self._replays[asked]
+
+    def _find_replays(self, point: str, more: Sequence[Window]) -> RowsByBucket:
         if not isinstance(self.context.pipeline.points[point], TopicPoint):
-            return empty(REPLAYS)
+            return self.by_bucket(point, (), REPLAYS)
         spans = [span for window in (self.context.window, *more) for span in spans_of(window, point)]
         manifests = (self.manifests[point], *(self.manifests_of(window)[point] for window in more))
         named = {plan for manifest in manifests for plan in manifest["replay_plans"]}
-        return self._replays_in(spans, named)
+        return self._replays_in(point, spans, named)
 
-    def keys_written_for_window(self, point: str) -> pl.DataFrame:
+    def keys_written_for_window(self, point: str) -> RowsByBucket:
         """Return the keys (`HASHES`) of which the plans made for this window wrote records to a topic."""
         topic_ids = {part.topic_id for part in self.context.window.ranges.get(point, ())}
         plans = window_results.plans_of(self.journal, self.context.window)
-        keys = replayed_positions.keys_written(self.journal, plans, topic_ids)
-        return pl.DataFrame([split_hex(key) for key in keys], schema=HASHES, orient="row")
+        found = replayed_positions.keys_written(self.journal, plans, topic_ids)
+        return self.by_bucket(f"{point}/written", map(hashes, found), HASHES)
 
-    def replays_behind(self, topic_id: str, ends: Mapping[int, int]) -> pl.DataFrame:
+    def replays_behind(self, point: str, topic_id: str, ends: Mapping[int, int]) -> RowsByBucket:
         """Return the records that compensation wrote to a topic behind these offsets (by partition), and to partitions
         that came later."""
         spans = [
@@ -245,12 +250,19 @@ class NeighbouringWindows:
             for partition, end in ends.items()
         ]
         spans.append(PositionSpan(topic_id=topic_id, first=max(ends, default=-1) + 1, last=None, lo=0, hi=None))
-        return self._replays_in(spans, set())
+        return self._replays_in(point, spans, set())
 
-    def _replays_in(self, spans: Sequence[PositionSpan], named: set[str]) -> pl.DataFrame:
+    def _replays_in(self, point: str, spans: Sequence[PositionSpan], named: set[str]) -> RowsByBucket:
         """Return the records in these spans, and what the plans of the window and the named ones wrote, of which no
         positions are kept."""
-        return replays_in(self.journal, self.context.window, spans, named)
+        found = replays_in(self.journal, self.context.window, spans, named)
+        return self.by_bucket(f"{point}/replays", found, REPLAYS)
+
+
+def hashes(key_hashes: Sequence[tuple[str | None]]) -> pl.DataFrame:
+    """Return rows of a key hash each as `HASHES`; those without one are left out."""
+    rows = pl.DataFrame(key_hashes, schema={"key_hash": pl.String}, orient="row").drop_nulls()
+    return rows.select(*hashes_of_hex())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,24 +3,36 @@
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 
 import polars as pl
 
 from makewhole.compute.frames import FINDINGS
 from makewhole.journal.window_results import Handover
 from makewhole.lake.storage import Storage
-from makewhole.model.verdict import Cause, Finding, Verdict
+from makewhole.model.verdict import REPAIRABLE, Cause, Finding, Verdict
+
+KEPT_FIRST = (
+    frozenset({Verdict.UNEXPECTED, Verdict.UNDECIDABLE}),
+    frozenset(REPAIRABLE) - {Verdict.UNEXPECTED},
+    frozenset({Verdict.ERASED, Verdict.PENDING}),
+)
+"""The verdicts in the order in which the journal keeps findings: first those of keys that may have no record, which
+later windows ask for by name; then what a plan may repair."""
 
 
 def first_findings(storage: Storage, paths: Sequence[str], most: int) -> Iterator[Finding]:
-    """Yield the findings of these files in their order, at most `most` of them."""
-    return islice(_findings(storage, paths), most)
+    """Yield the findings of these files, at most `most` of them: in their order where these are all, and else by
+    `KEPT_FIRST`."""
+    if storage.count_rows(paths) <= most:
+        return _findings(storage, paths, frozenset(Verdict))
+    return islice(chain.from_iterable(_findings(storage, paths, verdicts) for verdicts in KEPT_FIRST), most)
 
 
-def _findings(storage: Storage, paths: Sequence[str]) -> Iterator[Finding]:
+def _findings(storage: Storage, paths: Sequence[str], verdicts: frozenset[Verdict]) -> Iterator[Finding]:
+    wanted = sorted(verdict.value for verdict in verdicts)
     for batch in storage.parquet_batches(paths, list(FINDINGS)):
-        for row in batch.iter_rows(named=True):
+        for row in batch.filter(pl.col("verdict").is_in(wanted)).iter_rows(named=True):
             yield Finding(
                 hop=row["hop"],
                 key=row["key"],

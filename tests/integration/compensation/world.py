@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -321,7 +322,7 @@ class PlanWorld(World):
     def replayed_keys(self, plans: Sequence[str], pipeline: str | None = None) -> list[tuple[str, str]]:
         """Return them as the journal knows them, of the world's own pipeline when no other is named."""
         with connect(self.journal) as journal:
-            return replayed_keys(journal, pipeline or self.pipeline.name, plans)
+            return list(chain(*replayed_keys(journal, pipeline or self.pipeline.name, plans)))
 
     def outcomes(self, plan_id: str) -> dict[str, tuple[str | None, str | None]]:
         """Return outcome and reason of each action, by key."""

@@ -132,7 +132,7 @@ def test_chunks_for_which_writers_wait_are_counted_by_target(journal: str, windo
 
         assert plan_progress.locking_chunks(session, PLAN.id) == {"b": 2}
         assert [item.action.seq for item in plan_progress.actions_of(session, PLAN.id, most=2)] == [0, 1]
-        assert len(plan_progress.actions_of(session, PLAN.id)) == 4
+        assert len(list(plan_progress.actions_of(session, PLAN.id))) == 4
 
 
 def _action(seq: int, finding: Finding) -> Action:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 
 import pytest
 
@@ -77,6 +78,33 @@ def test_of_the_open_findings_of_each_hop_and_verdict_the_first_come_back(journa
     }
 
 
+def test_findings_that_the_journal_did_not_take_are_counted_by_verdict(journal: str, window: Window) -> None:
+    """Those that verify adds are counted by no result of reconcile, and stand for none that was left out."""
+    missing = [found(f"k{number}", number) for number in range(3)]
+    repeated = replace(found("d", 10), verdict=Verdict.DUPLICATE)
+    doubled = replace(found("e", 11), verdict=Verdict.DUPLICATE, evidence={"doubled_by": "demo-1"})
+    counts = {
+        "a→b": HopCounts(matched=8, missing=5, duplicate=2, pending=4, before_baseline=9),
+        "b→c": HopCounts(missing=1, extra_copies=3),
+    }
+    made = [HopResult(hop=hop, counts=one, digest="0", files={}) for hop, one in counts.items()]
+    with connect(journal) as session:
+        assert window_results.count_left_out(session, window) == {}
+        window_results.commit_results(session, window, window_results.RECONCILED, made)
+        window_results.commit_findings(session, window, [*missing, repeated])
+        window_results.add_findings(session, window, [doubled])
+
+        left = window_results.count_left_out(session, window)
+        is_open = window_results.count_open(session, window)
+
+        window_results.commit_findings(session, window, [])
+        nothing_kept = window_results.count_left_out(session, window)
+
+    assert left == {Verdict.MISSING: 3, Verdict.DUPLICATE: 1, Verdict.PENDING: 4}
+    assert (is_open["a→b", "missing"], is_open["a→b", "duplicate"], is_open["b→c", "missing"]) == (5, 3, 1)
+    assert nothing_kept == {Verdict.MISSING: 6, Verdict.DUPLICATE: 2, Verdict.PENDING: 4}
+
+
 def test_a_nul_inside_a_value_stops_nothing(journal: str, window: Window) -> None:
     with connect(journal) as session:
         window_results.commit_findings(session, window, [found("a\x00b", 1)])
@@ -121,13 +149,13 @@ def test_only_the_newest_judged_revision_hands_keys_over(journal: str, window: W
         window_results.commit_handovers(
             session, window, [Handover(hop="a→b", key="x", key_hash="1" * 32, since=MOMENT)]
         )
-        assert [item.key for item in window_results.handovers(session, "demo", 1)] == ["x"]
+        assert [key for (_, key, _, _) in chain(*window_results.handovers(session, "demo", 1))] == ["x"]
 
         windows.insert(session, again, request="run2", plan_only=False, configuration={})
-        assert [item.key for item in window_results.handovers(session, "demo", 1)] == ["x"]
+        assert [key for (_, key, _, _) in chain(*window_results.handovers(session, "demo", 1))] == ["x"]
 
         window_results.commit_results(session, again, window_results.RECONCILED, judged)
-        assert window_results.handovers(session, "demo", 1) == []
+        assert list(window_results.handovers(session, "demo", 1)) == []
 
 
 def test_handovers_are_written_by_several_statements_and_counted_by_the_table(

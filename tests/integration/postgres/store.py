@@ -1,6 +1,7 @@
 """Write a table of people's as compensation does: chunks applied, effects read, all without a plan around them."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from psycopg2 import sql
@@ -60,7 +61,7 @@ class Store:
 
     def effects(self, plan: str = PLAN) -> list[Effect]:
         with connect(self.connection) as session:
-            return effects(session, plan, self.point.name)
+            return list(chain(*effects(session, plan, self.point.name)))
 
     def images(self) -> list[str]:
         """Return every row of the table as an exact text, sorted."""

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from makewhole.compute.buckets import bucket_name
-from makewhole.compute.frames import REPLAYS, TOPIC_KEYS, empty
+from makewhole.compute.frames import TOPIC_KEYS
 from makewhole.compute.keys import with_hash
 from makewhole.compute.normalise import table_frame
 from makewhole.compute.row_filter import typed_term
@@ -84,12 +84,10 @@ class Bench:
             target_files=self.slice(),
             source_index=IndexFiles(earlier=tuple(IndexFile(path=path, windows=(1,)) for path in earlier)),
             target_index=IndexFiles(),
-            handed_over=(),
             handed_over_files=(),
             settled_offsets=None,
             settled_snapshot=None,
             group_committed=None,
-            replays=empty(REPLAYS),
         )
 
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import psycopg2
@@ -203,7 +204,7 @@ class Situation:
             put_receipt(self._session, chunk, len(self.items) - len(refused), refused)
             restored = [
                 RestoreRow(seq=seq, key=self.items[effect.seq].key, effect=effect)
-                for seq, effect in enumerate(effects(self._session, PLAN, "store"))
+                for seq, effect in enumerate(chain(*effects(self._session, PLAN, "store")))
             ]
             not_restored = self._apply(undo, restored, few=few)
             after = self._read("select (t.*)::text from store as t order by 1")

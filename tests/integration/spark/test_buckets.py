@@ -59,7 +59,6 @@ class Bench:
             bucket=bucket_name(0, 1),
             source_files=self.files(source),
             target_files=self.files(target),
-            handed_over=(),
             handed_over_files=(),
             settled_offsets=None,
             settled_snapshot=None,

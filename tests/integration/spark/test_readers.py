@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from makewhole import sql
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification import other_stores
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.errors import NotYetError
 from makewhole.model.window import WindowState
@@ -16,6 +18,14 @@ from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(autouse=True)
+def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read whatever may be large one row at a time: what is found does not depend on where a piece ends."""
+    monkeypatch.setattr(sql, "_ROWS_OF_A_PIECE", 1)
+    monkeypatch.setattr(other_stores, "BATCH", 1)
+
 
 LAKE_HOP = "orders→lake"
 DESPITE = "{to: source, despite: [lake-loader]}"

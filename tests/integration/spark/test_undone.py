@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from makewhole import sql
 from makewhole.compensation.approval.answer import Answer, Decision, record_answer, require_own_undo
 from makewhole.compensation.execution.run_plan import compensate_window, run_plan
 from makewhole.compensation.execution.targets import targets_of
@@ -30,6 +31,13 @@ from tests.world.pipeline_file import topic as topic_point
 from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(autouse=True)
+def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read whatever may be large one row at a time: what is found does not depend on where a piece ends."""
+    monkeypatch.setattr(sql, "_ROWS_OF_A_PIECE", 1)
+
 
 UPSERT = {"missing": "upsert", "limits": "{share: 1.0}"}
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from itertools import chain
 
 import pytest
 
@@ -11,9 +12,10 @@ from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import plan_progress, window_results
 from makewhole.journal.database import connect
 from makewhole.model.gate import GateAnswer
-from makewhole.model.plan import count_remedies
+from makewhole.model.plan import PlanState, count_remedies
+from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
-from makewhole.window.certificate_content import certified_content
+from makewhole.window.certificate_content import certificate_body, certified_content
 from makewhole_spark.reconcile import judge_window
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -108,11 +110,11 @@ def test_every_key_in_flight_is_handed_over_though_the_journal_keeps_fewer_findi
         shop.judge(first)
 
     with connect(shop.journal) as journal:
-        handed_over = window_results.handovers(journal, first.pipeline.name, first.window.number)
+        handed_over = list(chain(*window_results.handovers(journal, first.pipeline.name, first.window.number)))
         assert len(window_results.findings(journal, first.window)) == 4
         content = certified_content(journal, first.window)
-    assert sorted(item.key for item in handed_over) == sorted(order["id"] for order in made[10:])
-    identities = sorted(f"{item.hop}|{item.key_hash}" for item in handed_over)
+    assert sorted(key for (_, key, _, _) in handed_over) == sorted(order["id"] for order in made[10:])
+    identities = sorted(f"{hop}|{key_hash}" for (hop, _, key_hash, _) in handed_over)
     text = json.dumps(identities, separators=(",", ":"), ensure_ascii=False)
     assert content["handed_over"] == {"keys": 10, "digest": hashlib.sha256(text.encode()).hexdigest()}
     assert shop.validate(first).answer is GateAnswer.FAIL  # for the three that were not loaded
@@ -123,6 +125,42 @@ def test_every_key_in_flight_is_handed_over_though_the_journal_keeps_fewer_findi
     assert shop.counts(second, LEDGER_HOP).source_keys == 15
     assert shop.found(second, LEDGER_HOP) == {order["id"]: ("missing", "aborted_transaction") for order in made[10:]}
     assert closed.state is WindowState.GAPS
+
+
+def test_a_window_with_more_findings_than_the_journal_keeps_is_never_planned_in_part(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.describe(compensation={"missing": "upsert", "limits": "{share: 1.0}"})
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[:6])
+    with monkeypatch.context() as limit:
+        limit.setattr(judge_window, "_JOURNAL_FINDINGS", 4)
+        first = shop.judge_and_ask_the_gate()
+
+    refused = plan_window(first)
+
+    assert refused.plan is not None
+    assert (refused.plan.state, refused.plan.counts, refused.actions) == (PlanState.REFUSED, {}, ())
+    assert refused.plan.reason == (
+        "2 findings that a plan may answer are in the files of the results alone, because the journal keeps no more of "
+        "a window: a plan would be of a part. Find out what broke, let the loader load again or restore the store, "
+        "then run this window again: a plan is made of what is left"
+    )
+    assert plan_window(first).plan == refused.plan
+    shop.write("warehouse", made[:2])
+    verified = verify_window(first, lambda *_: None, patience_seconds=0)
+    assert verified.gaps == 6
+    assert verified.gate.answer is GateAnswer.FAIL
+    assert shop.certify(first).state is WindowState.GAPS
+    with connect(shop.journal) as journal:
+        assert window_results.count_left_out(journal, first.window) == {Verdict.MISSING: 2}
+        assert certificate_body(journal, first.pipeline, first.window)["how"]["findings_left_out"] == {"missing": 2}
+        assert sum(window_results.count_open(journal, first.window).values()) == 6 - verified.whole
+
+    again = shop.judge_and_ask_the_gate()
+    frozen = plan_window(again)
+    assert again.window.revision == 2
+    assert sorted(action.key for action in frozen.actions) == [order["id"] for order in made[2:6]]
 
 
 def test_a_key_in_flight_that_the_journal_did_not_take_is_an_error_of_the_gate(shop: ReconciledShop) -> None:

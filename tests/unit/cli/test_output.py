@@ -99,6 +99,7 @@ def _found(monkeypatch: pytest.MonkeyPatch, items: Sequence[JudgedFinding]) -> N
     monkeypatch.setattr(StoredFindings, "in_order", lambda *_: iter(items))
     monkeypatch.setattr(window_results, "count_outcomes", lambda *_: counted)
     monkeypatch.setattr(window_results, "results", lambda *_: {})
+    monkeypatch.setattr(window_results, "count_left_out", lambda *_: {})
 
 
 def test_findings_are_one_object_a_line_whatever_the_key(
@@ -149,16 +150,17 @@ def test_findings_that_the_journal_did_not_take_are_counted_with_their_files(
 ) -> None:
     monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
     _found(monkeypatch, [finding()] * 2)
-    counts = HopCounts(matched=9, missing=1_000_000, pending=3, before_baseline=7)
     files = {"findings": ["flights/window=1/a.parquet", "flights/window=1/b.parquet"]}
-    result = HopResult(hop="outbox→flights", counts=counts, digest="0", files=files)
+    result = HopResult(hop="outbox→flights", counts=HopCounts(), digest="0", files=files)
     monkeypatch.setattr(window_results, "results", lambda *_: {"outbox→flights": result})
+    left = {Verdict.MISSING: 999_998, Verdict.PENDING: 3}
+    monkeypatch.setattr(window_results, "count_left_out", lambda *_: left)
     told = " ".join(invoke("findings", "flights", "--json").stderr.split())
     assert told.endswith(
-        "the first 2 of 1,000,003 findings are in the journal; all are in flights/window=1/a.parquet, "
+        "2 of 1,000,003 findings are in the journal; all are in flights/window=1/a.parquet, "
         "flights/window=1/b.parquet, below the storage's root"
     )
-    monkeypatch.setattr(window_results, "results", lambda *_: {"h": replace(result, counts=HopCounts(missing=2))})
+    monkeypatch.setattr(window_results, "count_left_out", lambda *_: {})
     assert invoke("findings", "flights", "--json").stderr == ""
 
 

@@ -1,8 +1,14 @@
 """Test what `makewhole plan show` says of a plan beside its actions."""
 
+import json
+from collections.abc import Iterator
+
 import pytest
 
-from makewhole.cli.plan.command import _locks
+from makewhole.cli.plan.command import _as_json, _locks
+from makewhole.journal.plan_progress import StoredAction
+from makewhole.model.pipeline import Remedy
+from makewhole.model.plan import Action, Plan, PlanState
 
 pytestmark = pytest.mark.unit
 
@@ -13,3 +19,84 @@ def test_a_plan_says_how_many_chunks_make_other_writers_wait() -> None:
         "transaction takes"
     ]
     assert _locks({}) == []
+
+
+def test_the_document_of_a_plan_is_one_line_however_it_is_written() -> None:
+    plan = Plan(
+        id="shop-1-aa",
+        pipeline="shop",
+        window=1,
+        revision=2,
+        sha256="aa",
+        payload_uri=None,
+        counts={"upsert": 2},
+        state=PlanState.DONE,
+        reason='says "why"',
+    )
+    actions = [
+        StoredAction(
+            action=Action(
+                seq=seq, remedy=Remedy.UPSERT, hop="a→b", target="b", key=key, key_hash="0", chunk=0, before={}
+            ),
+            outcome=outcome,
+            reason=reason,
+        )
+        for seq, key, outcome, reason in ((0, "ü\n", "done", None), (1, "z", "refused", "stale: it came"))
+    ]
+
+    for some in (actions, actions[:1], []):
+        (line,) = "".join(_as_json(plan, ["waits"], iter(some), ["risk"])).splitlines(keepends=True)
+        assert line.endswith("}\n")
+        assert json.loads(line) == {
+            "id": "shop-1-aa",
+            "pipeline": "shop",
+            "window": 1,
+            "revision": 2,
+            "sha256": "aa",
+            "state": "done",
+            "reason": 'says "why"',
+            "counts": {"upsert": 2},
+            "locks": ["waits"],
+            "actions": [
+                {
+                    "seq": 0,
+                    "remedy": "upsert",
+                    "hop": "a→b",
+                    "target": "b",
+                    "key": "ü\n",
+                    "outcome": "done",
+                    "reason": None,
+                },
+                {
+                    "seq": 1,
+                    "remedy": "upsert",
+                    "hop": "a→b",
+                    "target": "b",
+                    "key": "z",
+                    "outcome": "refused",
+                    "reason": "stale: it came",
+                },
+            ][: len(some)],
+            "risks": ["risk"],
+        }
+        assert line == json.dumps(json.loads(line), ensure_ascii=False) + "\n"
+
+
+def test_a_plan_is_written_before_all_of_its_actions_are_read() -> None:
+    """An action at a time: as many as there are never meet in memory."""
+    read: list[int] = []
+
+    def actions() -> Iterator[StoredAction]:
+        for seq in range(3):
+            read.append(seq)
+            action = Action(
+                seq=seq, remedy=Remedy.UPSERT, hop="a→b", target="b", key="k", key_hash="0", chunk=0, before={}
+            )
+            yield StoredAction(action=action, outcome=None, reason=None)
+
+    plan = Plan(
+        id="p", pipeline="p", window=1, revision=1, sha256="a", payload_uri=None, counts={}, state=PlanState.FROZEN
+    )
+    seen = [list(read) for _ in _as_json(plan, [], actions(), [])]
+
+    assert seen == [[], [0], [0, 1], [0, 1, 2], [0, 1, 2]]

@@ -1,6 +1,7 @@
 """Test that findings are read from files however many there are, and pending keys all of them."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from makewhole.compute.frames import FINDINGS
 from makewhole.journal.window_results import Handover
 from makewhole.lake.storage import Storage
 from makewhole.model.verdict import Cause, Finding, Verdict
-from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
+from makewhole_spark.reconcile.stored_findings import KEPT_FIRST, first_findings, pending_keys
 
 pytestmark = pytest.mark.unit
 
@@ -50,13 +51,28 @@ def paths(storage: Storage) -> list[str]:
 def test_every_pending_key_is_handed_over_however_few_findings_the_journal_keeps(
     storage: Storage, paths: list[str]
 ) -> None:
-    assert list(first_findings(storage, paths, 4)) == ALL[:4]
-    assert list(first_findings(storage, paths, 100)) == ALL
+    missing, pending = ALL[::3], [one for one in ALL if one.verdict is Verdict.PENDING]
+    assert list(first_findings(storage, paths, 2)) == missing[:2]
+    assert list(first_findings(storage, paths, 4)) == [*missing, pending[0]]
+    for most in (9, 100):
+        assert list(first_findings(storage, paths, most)) == ALL
     assert list(pending_keys(storage, paths)) == [
         Handover(hop=one.hop, key=one.key, key_hash=one.key_hash, since=SINCE)
         for one in ALL
         if one.verdict is Verdict.PENDING
     ]
+
+
+def test_the_journal_keeps_first_what_is_asked_for_by_name_and_then_what_may_be_repaired(storage: Storage) -> None:
+    of_each = [replace(finding(0), verdict=verdict, key=verdict.value) for verdict in Verdict if verdict.is_finding]
+    rows = [{**vars(one), "evidence": json.dumps(one.evidence)} for one in of_each]
+    paths = [storage.write_parquet("p", pl.DataFrame(part, schema=FINDINGS)) for part in (rows[:5], rows[5:])]
+
+    kept = [one.verdict.value for one in first_findings(storage, paths, 8)]
+
+    assert kept == ["unexpected", "undecidable", "missing", "duplicate", "mismatched", "conflict", "vanished", "erased"]
+    verdicts = [verdict for some in KEPT_FIRST for verdict in some]
+    assert sorted(verdicts) == sorted(verdict for verdict in Verdict if verdict.is_finding)
 
 
 def test_a_window_without_findings_hands_nothing_over(storage: Storage) -> None:

@@ -1,7 +1,7 @@
 """Run `makewhole plan show`, and collect the other commands of `makewhole plan`."""
 
 import json as json_format
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -36,12 +36,13 @@ def show(
     """Show the actions of a plan in their order, its hash, and its state."""
     with service_environment(), connect() as journal:
         stored = known_plan(journal, plan)
-        actions = plan_progress.actions_of(journal, plan, most=None if json else limit)
         locks = _locks(plan_progress.locking_chunks(journal, plan))
         risks = never_seen(journal, plan, _points_now(stored))
-    if json:
-        typer.echo(json_format.dumps({**_document(stored, actions, locks), "risks": list(risks)}, ensure_ascii=False))
-        return
+        if json:
+            for piece in _as_json(stored, locks, plan_progress.actions_of(journal, plan), risks):
+                typer.echo(piece, nl=False)
+            return
+        actions = list(plan_progress.actions_of(journal, plan, most=limit))
     _console.print(f"plan {stored.id}: window {stored.window} of {stored.pipeline}, {stored.state.value}")
     _console.print(f"SHA-256 {stored.sha256}" + (f"; {printable(stored.reason)}" if stored.reason else ""))
     for sentence in (*risks, *locks):
@@ -59,7 +60,21 @@ def _points_now(stored: Plan) -> Mapping[str, Point]:
         return {}
 
 
-def _document(stored: Plan, actions: Sequence[StoredAction], locks: Sequence[str]) -> dict[str, Any]:
+def _as_json(
+    stored: Plan, locks: Sequence[str], actions: Iterable[StoredAction], risks: Sequence[str]
+) -> Iterator[str]:
+    """Yield a plan as one line of JSON, action by action: there may be millions."""
+    yield _json(_document(stored, locks))[:-1] + ', "actions": ['
+    for number, item in enumerate(actions):
+        yield (", " if number else "") + _json(_action_document(item))
+    yield f'], "risks": {_json(list(risks))}}}\n'
+
+
+def _json(document: Any) -> str:
+    return json_format.dumps(document, ensure_ascii=False)
+
+
+def _document(stored: Plan, locks: Sequence[str]) -> dict[str, Any]:
     return {
         "id": stored.id,
         "pipeline": stored.pipeline,
@@ -70,18 +85,18 @@ def _document(stored: Plan, actions: Sequence[StoredAction], locks: Sequence[str
         "reason": stored.reason,
         "counts": dict(stored.counts),
         "locks": list(locks),
-        "actions": [
-            {
-                "seq": item.action.seq,
-                "remedy": item.action.remedy.value,
-                "hop": item.action.hop,
-                "target": item.action.target,
-                "key": item.action.key,
-                "outcome": item.outcome,
-                "reason": item.reason,
-            }
-            for item in actions
-        ],
+    }
+
+
+def _action_document(item: StoredAction) -> dict[str, Any]:
+    return {
+        "seq": item.action.seq,
+        "remedy": item.action.remedy.value,
+        "hop": item.action.hop,
+        "target": item.action.target,
+        "key": item.action.key,
+        "outcome": item.outcome,
+        "reason": item.reason,
     }
 
 

@@ -32,12 +32,14 @@ from makewhole.sql import PgConnection
 @dataclass(frozen=True, kw_only=True)
 class FreezeRequest:
     """A window and its findings to plan for: those of the journal, or some that are given. `window_keys`: distinct keys
-    that were judged, for the share's limit."""
+    that were judged, for the share's limit. `left_out`: number of findings that a plan may answer, and that the journal
+    did not take: with any there is no plan."""
 
     pipeline: Pipeline
     window: Window
     findings: StoredFindings | Sequence[Finding]
     window_keys: int
+    left_out: int = 0
 
     def batches(self, journal: PgConnection) -> Iterator[Sequence[Finding]]:
         """Yield the findings, those of a key together."""
@@ -108,6 +110,8 @@ class _Freeze:
         self.refused = RefusedFindings(journal, request.window)
 
     def run(self) -> tuple[Plan | None, tuple[Action, ...]]:
+        if self._request.left_out:
+            return put_refused(self._journal, self._frame, (), _left_out_reason(self._request.left_out))
         over = self._draft()
         if over is not None:
             return self._refuse_plan(over)
@@ -164,6 +168,14 @@ class _Freeze:
 
     def _refuse_plan(self, over: str) -> tuple[Plan, tuple[Action, ...]]:
         return put_refused(self._journal, self._frame, (draft.action for draft in self._drafts), over)
+
+
+def _left_out_reason(left_out: int) -> str:
+    return (
+        f"{left_out:,} findings that a plan may answer are in the files of the results alone, because the journal "
+        "keeps no more of a window: a plan would be of a part. Find out what broke, let the loader load again or "
+        "restore the store, then run this window again: a plan is made of what is left"
+    )
 
 
 def refuse_written(

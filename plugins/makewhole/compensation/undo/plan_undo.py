@@ -10,6 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from makewhole.compensation.execution.attempt import Attempt
 from makewhole.compensation.execution.supersede import recover_receipts
@@ -19,8 +26,8 @@ from makewhole.compensation.freezing.freeze import FreezeSources
 from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.freezing.plan_hash import unchanged_actions
 from makewhole.compensation.freezing.sources import Sources
-from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen
-from makewhole.compensation.undo.reversals import Reversals, reverse_records, reversing_hops
+from makewhole.compensation.freezing.write_plan import PlanFiles, PlanFrame, put_files
+from makewhole.compensation.undo.reversals import reverse_records, reversing_hops
 from makewhole.journal import plan_progress, plans, windows
 from makewhole.journal.actions import actions_in
 from makewhole.journal.database import JournalSession, journal_dsn, transaction
@@ -29,6 +36,7 @@ from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.written_keys import reversals_of
+from makewhole.lake.local_files import BatchFile
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.payload import Payload
@@ -111,27 +119,24 @@ def _freeze(journal: PgConnection, attempt: Attempt, request: UndoRequest, sourc
     require_undoable(stored, pipeline)
     planned = unchanged_actions(journal, stored.plan, stored.payload_sha256)
     require_same_places(planned, targets)
-    actions = actions_in(planned)
-    remaining = describe_remaining_records(request, Counter(action.target for action in actions))
+    remaining = describe_remaining_records(request, _count_by_target(planned))
     known = plans.undo_of(journal, request.plan)
     window = windows.load(journal, pipeline.name, stored.plan.window, stored.plan.revision)
     if known is not None:
         adds_reversals = request.reverses and not _has_reversals(known.plan)
-        if not adds_reversals or _reverse_written_records(journal, request, sources, window).items:
+        if not adds_reversals or _has_any(_reverse_written_records(journal, request, sources, window, Counter())):
             require_same_kind(known.plan, request)
         return Undo(plan=known.plan, remaining=remaining)
-    items = list(_restore_items(attempt, actions, targets))
+    refused = Counter[str]()
+    items = _restore_items(attempt, planned, targets)
     if request.reverses:
-        reversals = _reverse_written_records(journal, request, sources, window)
-        items += reversals.items
-        remaining += tuple(
-            f"{count} of these records are not reversed: {reason}" for reason, count in reversals.refused.items()
-        )
-    if not items:
-        return Undo(plan=None, remaining=remaining)
-    frame = PlanFrame(window=window, storage=sources.storage, limits=pipeline.limits, undoes=request.plan)
-    plan, _ = put_frozen(journal, frame, items, needs_approval=True)
-    return Undo(plan=plan, remaining=remaining)
+        items = chain(items, _reverse_written_records(journal, request, sources, window, refused))
+    with PlanFiles(pipeline.limits, items) as files:
+        remaining += tuple(f"{count} of these records are not reversed: {reason}" for reason, count in refused.items())
+        if not len(files.actions):
+            return Undo(plan=None, remaining=remaining)
+        frame = PlanFrame(window=window, storage=sources.storage, limits=pipeline.limits, undoes=request.plan)
+        return Undo(plan=put_files(journal, frame, files, needs_approval=True), remaining=remaining)
 
 
 def require_undoable(stored: StoredPlan, pipeline: Pipeline) -> None:
@@ -189,35 +194,53 @@ def _has_reversals(undo: Plan) -> bool:
 
 
 def _reverse_written_records(
-    journal: PgConnection, request: UndoRequest, sources: FreezeSources, window: Window
-) -> Reversals:
-    """Make the reversals of the records that receipts prove; others may not exist."""
-    written = [
-        item.action
-        for item in plan_progress.actions_of(journal, request.plan)
-        if item.outcome == "done" and item.action.remedy in (Remedy.REDELIVER, Remedy.PRODUCE)
-    ]
-    past = reversals_of(journal, request.pipeline, window.number, {action.key_hash for action in written})
-    with Sources(request.pipeline, sources.records, sources.connections) as opened:
-        return reverse_records(window, opened, past, written)
-
-
-def _restore_items(
-    attempt: Attempt, actions: Sequence[Action], targets: Mapping[str, Target]
+    journal: PgConnection, request: UndoRequest, sources: FreezeSources, window: Window, refused: Counter[str]
 ) -> Iterator[PlannedPayload]:
-    """Return an action for each effect to undo, the latest first. The fence keeps the plan from adding effects."""
-    by_seq = {action.seq: action for action in actions}
+    """Yield the reversals of the records that receipts prove; others may not exist. `refused` counts the records
+    without one, by the reason."""
+    past = partial(reversals_of, journal, request.pipeline, window.number)
+    written = plan_progress.written_records(journal, request.plan)
+    with Sources(request.pipeline, sources.records, sources.connections) as opened:
+        yield from reverse_records(window, opened, past, written, refused)
+
+
+def _count_by_target(planned: pa.Table) -> dict[str, int]:
+    counted: Any = pc.value_counts(planned.column("target"))
+    return {row["values"]: row["counts"] for row in counted.to_pylist()}
+
+
+def _has_any(items: Iterator[PlannedPayload]) -> bool:
+    return next(items, None) is not None
+
+
+def _restore_items(attempt: Attempt, planned: pa.Table, targets: Mapping[str, Target]) -> Iterator[PlannedPayload]:
+    """Yield an action for each effect to undo, the latest first. The fence keeps the plan from adding effects."""
     with ExitStack() as stack:
-        for name in dict.fromkeys(action.target for action in actions):
+        for name in _count_by_target(planned):
             target = targets[name]
             if not isinstance(target.point, TablePoint) or not isinstance(target.connection, PostgresConnection):
                 continue
             session = stack.enter_context(connect(target.connection))
+            done = stack.enter_context(BatchFile[Effect]())
             ensure_schema(session)
             with session:
                 fence(session, attempt.plan_id, name, attempt.epoch)
-                done = effects(session, attempt.plan_id, name)
-            yield from (_restore_item(by_seq[effect.seq], effect, target) for effect in done)
+                for some in effects(session, attempt.plan_id, name):
+                    done.add(some)
+            for some in done:
+                by_seq = _actions_of(planned, some)
+                yield from (_restore_item(by_seq[effect.seq], effect, target) for effect in some)
+
+
+def _actions_of(planned: pa.Table, some: Sequence[Effect]) -> dict[int, Action]:
+    """Return the actions of effects by their number. Those that are near in one are near in the other: actions are
+    ordered by their number, and those of a target stand together in it."""
+    seqs = {effect.seq for effect in some}
+    numbers = planned.column("seq").to_numpy()
+    first, last = np.searchsorted(numbers, [min(seqs), max(seqs)])
+    near = planned.slice(first, last - first + 1)
+    is_meant: Any = pc.is_in(near.column("seq"), value_set=pa.array(sorted(seqs), pa.int32()))
+    return {action.seq: action for action in actions_in(near.filter(is_meant))}
 
 
 def _restore_item(action: Action, effect: Effect, target: Target) -> PlannedPayload:

@@ -4,14 +4,18 @@ Records cannot be taken out of a log. The hop that feeds the store has the templ
 only when the person who undoes the plan requests them.
 """
 
+from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from makewhole.compensation.freezing.chunks import PlannedPayload
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.sources import Position, Sources
 from makewhole.compensation.planning.action_draft import ActionDraft
+from makewhole.lake.local_files import BatchFile
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint
 from makewhole.model.plan import Action
@@ -19,13 +23,8 @@ from makewhole.model.reversal import PastReversals
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
 
-
-@dataclass(frozen=True, kw_only=True)
-class Reversals:
-    """The reversals to send, and the number of records without one, by the reason."""
-
-    items: tuple[PlannedPayload, ...]
-    refused: Mapping[str, int]
+FindReversals = Callable[[set[str]], PastReversals]
+"""Find the copies of some keys (by their hashes) that were taken back before."""
 
 
 def reversing_hops(pipeline: Pipeline, topic: str) -> list[Hop]:
@@ -39,28 +38,43 @@ def reversing_hops(pipeline: Pipeline, topic: str) -> list[Hop]:
     ]
 
 
-def reverse_records(window: Window, sources: Sources, past: PastReversals, written: Sequence[Action]) -> Reversals:
-    """Make the reversals of records that receipts prove, the last one first.
+def reverse_records(
+    window: Window,
+    sources: Sources,
+    past: FindReversals,
+    written: Iterable[Sequence[Action]],
+    refused: Counter[str],
+) -> Iterator[PlannedPayload]:
+    """Yield the reversals of records that receipts prove (`written`: the last one first, so many at a time).
 
-    Each is made from the one row that the store has of the key now. `past`: copies that were taken back before.
+    Each is made from the one row that the store has of the key now. `refused` counts the records without one, by the
+    reason.
     """
-    drafts = [draft for action in reversed(written) for draft in _draft_reversals(sources.pipeline, action)]
-    sources.load(_origins(sources.pipeline, drafts))
-    fetcher = ReversalFetcher(window, sources, past)
-    items: list[PlannedPayload] = []
-    refused: Counter[str] = Counter()
-    for draft in drafts:
-        try:
-            reversal = fetcher.fetch(draft)
-        except RefusedError as error:
-            refused[str(error)] += 1
-        else:
-            if reversal is None:
-                refused["it was taken back before"] += 1
-                continue
-            before = {**draft.action.before, **reversal.before}
-            items.append((replace(draft.action, before=before), reversal.payload))
-    return Reversals(items=tuple(items), refused=dict(refused))
+    with BatchFile[ActionDraft]() as batches:
+        origins: dict[str, array[int]] = {}
+        for actions in written:
+            drafts = [draft for action in actions for draft in _draft_reversals(sources.pipeline, action)]
+            batches.add(drafts)
+            _add_origins(sources.pipeline, drafts, origins)
+        sources.load({name: np.array(numbers, dtype=np.int64).reshape(-1, 2) for name, numbers in origins.items()})
+        for drafts in batches:
+            fetcher = ReversalFetcher(window, sources, past({draft.action.key_hash for draft in drafts}))
+            for draft in drafts:
+                made = _reversal(fetcher, draft, refused)
+                if made is not None:
+                    yield made
+
+
+def _reversal(fetcher: ReversalFetcher, draft: ActionDraft, refused: Counter[str]) -> PlannedPayload | None:
+    try:
+        reversal = fetcher.fetch(draft)
+    except RefusedError as error:
+        refused[str(error)] += 1
+        return None
+    if reversal is None:
+        refused["it was taken back before"] += 1
+        return None
+    return replace(draft.action, before={**draft.action.before, **reversal.before}), reversal.payload
 
 
 def _draft_reversals(pipeline: Pipeline, action: Action) -> Iterator[ActionDraft]:
@@ -87,10 +101,9 @@ def _source_position(action: Action) -> Position | None:
     return (int(parts[1]), int(parts[2])) if len(parts) == 3 else None
 
 
-def _origins(pipeline: Pipeline, drafts: Sequence[ActionDraft]) -> dict[str, list[Position]]:
+def _add_origins(pipeline: Pipeline, drafts: Sequence[ActionDraft], origins: dict[str, "array[int]"]) -> None:
+    """Add the positions of the originals by topic point: partition and offset of each, one after the other."""
     sources = {hop.name: hop.source for hop in pipeline.hops}
-    wanted: dict[str, list[Position]] = {}
     for draft in drafts:
         if draft.origin is not None:
-            wanted.setdefault(sources[draft.action.hop], []).append(draft.origin)
-    return wanted
+            origins.setdefault(sources[draft.action.hop], array("q")).extend(draft.origin)

@@ -4,22 +4,26 @@ What is found is a finding of its own on the hop into that store. Reconcile cann
 anything was sent.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, groupby, islice
 from typing import Any
 
 import polars as pl
 
 from makewhole.compensation.verification.store_rows import read_rows
-from makewhole.compensation.verification.verified_results import DOUBLED_BY
+from makewhole.compensation.verification.verified_results import DOUBLED_BY, is_doubled
 from makewhole.compute.buckets import bucket_name, buckets_of
 from makewhole.compute.keys import split_hex
-from makewhole.journal import replayed_positions, window_results
+from makewhole.journal import window_results
+from makewhole.journal.findings.stored_findings import BATCH, StoredFindings
 from makewhole.journal.window_results import HopResult, JudgedFinding
-from makewhole.journal.written_keys import RedeliveredKey, redelivered_hops, redelivered_keys
+from makewhole.journal.written_keys import RedeliveredKey, redelivered_ends, redelivered_hops, redelivered_keys
 from makewhole.kafka.offsets import TopicLog
+from makewhole.lake.local_files import BatchFile
 from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
+from makewhole.model.closing import ClosingContext
 from makewhole.model.pipeline import Hop, Pipeline, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.sql import PgConnection
@@ -58,55 +62,72 @@ def _hops_reached(pipeline: Pipeline, own: Hop) -> set[str]:
     return found
 
 
-class OtherStores:
-    """The stores that a window's redeliveries reached beside those that they were meant for."""
+@dataclass(frozen=True, kw_only=True)
+class SentKey:
+    """A key of which records were sent again (`sent`), with what the window found of it: what a finding on a hop for
+    which one was sent says of its source (the hop and the evidence), the hops with a finding of reconcile (`judged`),
+    and those that verify found before, by hop."""
+
+    sent: tuple[RedeliveredKey, ...]
+    source: tuple[str, Mapping[str, Any]]
+    judged: frozenset[str]
+    doubled: Mapping[str, JudgedFinding]
+
+
+class OtherStores(ClosingContext):
+    """The stores that a window's redeliveries reached beside those that they were meant for. Close it after use."""
 
     def __init__(
         self,
         context: WindowContext,
-        sent: Sequence[RedeliveredKey],
-        findings: Iterable[JudgedFinding],
-        ends: Mapping[str, Mapping[int, int]],
-        slices: Mapping[str, FilesByBucket],
+        hops: Sequence[Hop] = (),
+        ends: Mapping[str, Mapping[int, int]] | None = None,
+        slices: Mapping[str, FilesByBucket] | None = None,
     ) -> None:
-        """`ends`: by topic point and partition, the offset behind the last record that was sent again. `slices`: the
-        files by bucket of each point in the window's snapshots."""
-        self._context, self._ends, self._slices = context, ends, slices
-        self._reached = reached_hops(context.pipeline, sent)
-        self._judged: set[tuple[str, str]] = set()
-        self._sources: dict[str, tuple[str, Mapping[str, Any]]] = {}
-        sent_for = {(one.hop, one.key_hash) for one in sent}
-        for item in findings:
-            place = item.finding.hop, item.finding.key_hash
-            self._judged.add(place)
-            if place in sent_for:
-                self._sources[item.finding.key_hash] = item.finding.hop, _of_source(item.finding)
+        """`hops`: those into stores that were reached. `ends`: by topic point and partition, the offset behind the last
+        record that was sent again. `slices`: the files by bucket of each point in the window's snapshots."""
+        self._context, self._hops, self._ends, self._slices = context, hops, ends or {}, slices or {}
+        self._stack = ExitStack()
+        self._sent = self._stack.enter_context(BatchFile[SentKey]())
 
-    def findings(self, results: Mapping[str, HopResult], known: Sequence[JudgedFinding]) -> list[JudgedFinding]:
-        """Return a finding for every key that a store holds twice, and the `known` ones of this kind as they are now.
+    def close(self) -> None:
+        """Delete what was kept of the keys."""
+        self._stack.close()
+
+    def add(self, sent: list[SentKey]) -> None:
+        """Keep keys of which records were sent again, in a file."""
+        self._sent.add(sent)
+
+    def findings(self, results: Mapping[str, HopResult]) -> Iterator[list[JudgedFinding]]:
+        """Yield a finding for every key that a store holds twice, and those that were found before as they are now, so
+        many at a time.
 
         A key with a finding of its own on the hop is judged by that.
         """
-        before = {(item.finding.hop, item.finding.key_hash): item for item in known}
-        found = []
-        for reached in self._reached:
+        for batch in self._sent:
+            if found := list(self._findings_of(batch, results)):
+                yield found
+
+    def _findings_of(self, batch: Sequence[SentKey], results: Mapping[str, HopResult]) -> Iterator[JudgedFinding]:
+        of_hash = {item.sent[0].key_hash: item for item in batch}
+        for reached in reached_hops(self._context.pipeline, chain.from_iterable(item.sent for item in batch)):
             name = reached.hop.name
-            keys = {key_hash: one for key_hash, one in reached.keys.items() if (name, key_hash) not in self._judged}
+            keys = {key_hash: one for key_hash, one in reached.keys.items() if name not in of_hash[key_hash].judged}
             rows = self._rows(reached.hop, keys)
             doubled = {key_hash for key_hash, one in keys.items() if len(rows.get(one.key, ())) > 1}
             matched = self._matched(reached.hop, results.get(name), doubled)
             for key_hash, one in keys.items():
-                item = before.get((name, key_hash))
+                item = of_hash[key_hash].doubled.get(name)
                 if key_hash in doubled and item is None:
-                    item = self._finding(reached.hop, one, rows[one.key], is_in_source=key_hash in matched)
+                    source = of_hash[key_hash].source
+                    item = _finding(reached.hop, one, rows[one.key], source, is_in_source=key_hash in matched)
                 if item is not None:
-                    found.append(_judged_now(item, reached.hop, one, len(rows.get(one.key, ()))))
-        return found
+                    yield _judged_now(item, reached.hop, one, len(rows.get(one.key, ())))
 
     def is_awaited(self) -> bool:
         """Tell whether a loader that adds rows may still load what was sent: its group has not passed it, or nothing
         says how far it is."""
-        adding = [one.hop for one in self._reached if not self._context.pipeline.overwrites(one.hop)]
+        adding = [hop for hop in self._hops if not self._context.pipeline.overwrites(hop)]
         return any(not self._has_passed(hop) for hop in adding)
 
     def _has_passed(self, hop: Hop) -> bool:
@@ -138,26 +159,32 @@ class OtherStores:
             matched.update(found.filter(pl.col("verdict") == Verdict.MATCHED.value)["key_hash"])
         return matched
 
-    def _finding(
-        self, hop: Hop, one: RedeliveredKey, rows: Sequence[Mapping[str, Any]], *, is_in_source: bool
-    ) -> JudgedFinding:
-        of_hop, known = self._sources.get(one.key_hash, ("", {}))
-        evidence = {
-            DOUBLED_BY: one.plan,
-            "in_source": is_in_source,
-            "target_copies": len(rows),
-            "target": [{"place": row["place"], "time": str(row["time"])} for row in rows],
-            **(known if of_hop.startswith(f"{hop.source}→") else {}),
-        }
-        finding = Finding(
-            hop=hop.name,
-            key=one.key,
-            key_hash=one.key_hash,
-            verdict=Verdict.DUPLICATE,
-            cause=Cause.REDELIVERED,
-            evidence=evidence,
-        )
-        return JudgedFinding(finding=finding)
+
+def _finding(
+    hop: Hop,
+    one: RedeliveredKey,
+    rows: Sequence[Mapping[str, Any]],
+    source: tuple[str, Mapping[str, Any]],
+    *,
+    is_in_source: bool,
+) -> JudgedFinding:
+    of_hop, known = source
+    evidence = {
+        DOUBLED_BY: one.plan,
+        "in_source": is_in_source,
+        "target_copies": len(rows),
+        "target": [{"place": row["place"], "time": str(row["time"])} for row in rows],
+        **(known if of_hop.startswith(f"{hop.source}→") else {}),
+    }
+    finding = Finding(
+        hop=hop.name,
+        key=one.key,
+        key_hash=one.key_hash,
+        verdict=Verdict.DUPLICATE,
+        cause=Cause.REDELIVERED,
+        evidence=evidence,
+    )
+    return JudgedFinding(finding=finding)
 
 
 def _of_source(finding: Finding) -> Mapping[str, Any]:
@@ -167,31 +194,51 @@ def _of_source(finding: Finding) -> Mapping[str, Any]:
     }
 
 
-def open_other_stores(
-    journal: PgConnection, context: WindowContext, findings: Iterable[Sequence[JudgedFinding]]
-) -> OtherStores:
-    """Read from the journal what the plans of a window sent again, and where; nothing where no other store was reached.
-    `findings`: those that reconcile found."""
-    slices = {name: one["files"] for name, one in window_results.snapshots(journal, context.window).items()}
-    hops = {hop.name: hop for hop in context.pipeline.hops}
+def open_other_stores(journal: PgConnection, context: WindowContext) -> OtherStores:
+    """Read from the journal what the plans of a window sent again, and where; nothing where no other store was
+    reached."""
+    pipeline = context.pipeline
+    hops = {hop.name: hop for hop in pipeline.hops}
     sent_for = [hops[name] for name in redelivered_hops(journal, context.window) if name in hops]
-    if not any(_hops_reached(context.pipeline, hop) for hop in sent_for):
-        return OtherStores(context, (), (), {}, slices)
-    sent = redelivered_keys(journal, context.window)
-    return OtherStores(context, sent, chain.from_iterable(findings), _sent_ends(journal, context, sent), slices)
+    reached = {name for hop in sent_for for name in _hops_reached(pipeline, hop)}
+    if not reached:
+        return OtherStores(context)
+    slices = {name: one["files"] for name, one in window_results.snapshots(journal, context.window).items()}
+    ends = _sent_ends(journal, context)
+    others = OtherStores(context, [hop for hop in pipeline.hops if hop.name in reached], ends, slices)
+    sent = chain.from_iterable(redelivered_keys(journal, context.window))
+    findings = chain.from_iterable(StoredFindings(window=context.window).batches(journal))
+    keys = _sent_keys(sent, findings)
+    while batch := list(islice(keys, BATCH)):
+        others.add(batch)
+    return others
 
 
-def _sent_ends(
-    journal: PgConnection, context: WindowContext, sent: Iterable[RedeliveredKey]
-) -> dict[str, dict[int, int]]:
+def _sent_keys(sent: Iterable[RedeliveredKey], findings: Iterable[JudgedFinding]) -> Iterator[SentKey]:
+    """Yield what was sent with what was found of its keys; both are in the order of their hashes."""
+    found = ((key_hash, list(of_key)) for key_hash, of_key in groupby(findings, lambda item: item.finding.key_hash))
+    last: tuple[str, list[JudgedFinding]] | None = ("", [])
+    for key_hash, of_key in groupby(sent, lambda one: one.key_hash):
+        while last is not None and last[0] < key_hash:
+            last = next(found, None)
+        yield _sent_key(tuple(of_key), last[1] if last is not None and last[0] == key_hash else [])
+
+
+def _sent_key(sent: tuple[RedeliveredKey, ...], found: Sequence[JudgedFinding]) -> SentKey:
+    judged = {item.finding.hop: item.finding for item in found if not is_doubled(item)}
+    source: tuple[str, Mapping[str, Any]] = ("", {})
+    for hop in sorted({one.hop for one in sent} & set(judged)):
+        source = hop, _of_source(judged[hop])
+    doubled = {item.finding.hop: item for item in found if is_doubled(item)}
+    return SentKey(sent=sent, source=source, judged=frozenset(judged), doubled=doubled)
+
+
+def _sent_ends(journal: PgConnection, context: WindowContext) -> dict[str, dict[int, int]]:
     """Return the offset behind the last record that was sent again, by topic point and partition."""
     ends: dict[str, dict[int, int]] = {}
-    for plan, target in sorted({(one.plan, one.target) for one in sent}):
-        for topic_id in {part.topic_id for part in context.window.ranges.get(target, ())}:
-            written = replayed_positions.of_plan(journal, plan, target, topic_id)
-            of_topic = ends.setdefault(target, {})
-            for partition, offset in zip(written.partitions, written.offsets, strict=True):
-                of_topic[partition] = max(offset + 1, of_topic.get(partition, 0))
+    for target, topic_id, partition, end in redelivered_ends(journal, context.window):
+        if topic_id in {part.topic_id for part in context.window.ranges.get(target, ())}:
+            ends.setdefault(target, {})[partition] = max(end, ends.get(target, {}).get(partition, 0))
     return ends
 
 

@@ -38,7 +38,8 @@ _LEAST_PATIENCE_SECONDS = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedWindow:
-    """The result of verify: the number of gaps, of those that are whole now, and the gate's report on the window."""
+    """The result of verify: the number of gaps, of those that are whole now, and the gate's report on the window. Gaps
+    that the journal did not take are not whole."""
 
     whole: int
     gaps: int
@@ -64,12 +65,12 @@ def verify_window(
         findings = stack.enter_context(BatchFile[JudgedFinding]())
         with connect() as journal:
             _mark_refused(journal, context.window)
-            doubled_before = _read_findings(journal, context.window, findings)
+            _read_findings(journal, context.window, findings)
             since = _start_offsets(journal, context)
             patience = _patience_seconds(journal, context) if patience_seconds is None else patience_seconds
             newest = JudgedWindows(journal=journal, pipeline=context.pipeline.name).newest_few(KNOWN_BY)
             results_before = window_results.results(journal, context.window)
-            others = open_other_stores(journal, context, findings)
+            others = stack.enter_context(open_other_stores(journal, context))
         known = GapContext(
             open_judge=KeyJudge, past=partial(_past, context), windows=newest, is_awaited=others.is_awaited
         )
@@ -78,20 +79,20 @@ def verify_window(
         )
         if patience > stays_seconds:
             _require_settled(context, judged, others, patience - stays_seconds)
-        doubled = others.findings(results_before, doubled_before)
-        judged.add(doubled)
+        doubled = stack.enter_context(BatchFile[JudgedFinding]())
+        for batch in others.findings(results_before):
+            doubled.add(batch)
+            judged.add(batch)
         with connect() as journal:
-            put_new(journal, context, doubled)
+            for batch in doubled:
+                put_new(journal, context, batch)
             return _commit(journal, context, judged)
 
 
-def _read_findings(journal: PgConnection, window: Window, into: BatchFile[JudgedFinding]) -> list[JudgedFinding]:
-    """Keep the findings of a window in a file; return those that verify found, which are not in it."""
-    doubled: list[JudgedFinding] = []
+def _read_findings(journal: PgConnection, window: Window, into: BatchFile[JudgedFinding]) -> None:
+    """Keep the findings of a window in a file, but for those that verify found."""
     for batch in StoredFindings(window=window).batches(journal):
-        doubled += [item for item in batch if is_doubled(item)]
         into.add([item for item in batch if not is_doubled(item)])
-    return doubled
 
 
 def _past(context: WindowContext, key_hashes: set[str]) -> PastReversals:
@@ -118,7 +119,8 @@ def _require_settled(
 
 def _commit(journal: PgConnection, context: WindowContext, judged: BatchFile[JudgedFinding]) -> VerifiedWindow:
     """Commit the outcomes, the results with what is whole now, and the gate's report on them."""
-    whole, gaps = 0, 0
+    left_out = window_results.count_left_out(journal, context.window)
+    whole, gaps = 0, sum(number for verdict, number in left_out.items() if verdict.is_gap)
     with RepairedKeys(context) as repaired:
         results = {
             name: verified_result(result, ())

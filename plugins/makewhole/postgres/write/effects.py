@@ -1,11 +1,12 @@
 """Keep the effects of a plan on people's rows in their own database, written by the transactions that made them."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
 from makewhole.model.errors import RefusedError
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection, load_queries, rows_in_pieces
 
 
 class EffectKind(StrEnum):
@@ -42,8 +43,8 @@ class Effect:
         return asdict(self)
 
 
-def effects(session: PgConnection, plan: str, target: str) -> list[Effect]:
-    """Return the effects of a plan at a target, the latest first: the order in which they are undone.
+def effects(session: PgConnection, plan: str, target: str) -> Iterator[list[Effect]]:
+    """Yield the effects of a plan at a target, the latest first, the order in which they are undone; so many at a time.
 
     Runs in the caller's transaction, and locks nothing.
 
@@ -60,8 +61,8 @@ def effects(session: PgConnection, plan: str, target: str) -> list[Effect]:
                 f"effects of {missing[0][2]}: it was done by a version that kept none, or somebody changed "
                 "makewhole.effect there. It cannot be undone by a plan; restore it by hand"
             )
-        cursor.execute(queries["effects_of_plan"], parameters)
-        return [
+    for rows in rows_in_pieces(session, "target", "effects_of_plan", parameters):
+        yield [
             Effect(
                 plan=plan,
                 target=target,
@@ -72,5 +73,5 @@ def effects(session: PgConnection, plan: str, target: str) -> list[Effect]:
                 before=row[4],
                 after=row[5],
             )
-            for row in cursor.fetchall()
+            for row in rows
         ]

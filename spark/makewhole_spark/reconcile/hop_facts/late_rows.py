@@ -7,15 +7,14 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.buckets import bucket_name
 from makewhole.compute.frames import HASH, HASHES
-from makewhole.compute.keys import split_hex
 from makewhole.journal import window_results
 from makewhole.journal.key_history import told_keys
+from makewhole.lake.rows_by_bucket import RowsByBucket
 from makewhole.model.pipeline import Hop, Semantics, TablePoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import BucketTask
-from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
+from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, hashes
 from makewhole_spark.snapshot.census import reaches_from
 
 
@@ -24,26 +23,18 @@ class LateFacts:
     """Hold what earlier windows know of a hop, by bucket: the keys whose rows they told already, and the files of a
     ledger at its source in the windows before."""
 
-    told: Mapping[str, list[tuple[int, int]]] = field(default_factory=dict)
+    told: RowsByBucket
     source_files: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 def late_facts(neighbours: NeighbouringWindows, hop: Hop) -> LateFacts:
     """Return what earlier windows know of what came late to a hop's target."""
     reached = _reached_windows(neighbours, hop.target)
+    told = told_keys(neighbours.journal, neighbours.context.window, hop.name, reached[0].number) if reached else ()
     return LateFacts(
-        told=_told(neighbours, hop, reached[0].number) if reached else {},
+        told=neighbours.by_bucket(f"{hop.slug}/told", map(hashes, told), HASHES),
         source_files=_ledger_files(neighbours, hop, reached),
     )
-
-
-def _told(neighbours: NeighbouringWindows, hop: Hop, number: int) -> dict[str, list[tuple[int, int]]]:
-    """Return the keys by bucket of which the windows since a number told already what is wrong."""
-    told: dict[str, list[tuple[int, int]]] = {}
-    for key_hash in told_keys(neighbours.journal, neighbours.context.window, hop.name, number):
-        high, low = split_hex(key_hash)
-        told.setdefault(bucket_name(high, neighbours.buckets), []).append((high, low))
-    return told
 
 
 def _ledger_files(neighbours: NeighbouringWindows, hop: Hop, reached: Sequence[Window]) -> dict[str, list[str]]:
@@ -86,8 +77,7 @@ def without_told_rows(task: BucketTask, target: pl.DataFrame, in_source: pl.Data
     """Drop the late rows of keys of which an earlier window said already what is wrong; a row of this window's own
     times says something new. `in_source`: the keys that the source has in this window."""
     start = task.context.window.start
-    if start is None or not task.told:
+    if start is None or task.told.is_empty():
         return target
-    told = pl.DataFrame(list(task.told), schema=HASHES, orient="row")
     judged_here = pl.concat([in_source.select(HASH), target.filter(pl.col("time") >= start).select(HASH)])
-    return target.join(told.join(judged_here, on=HASH, how="anti"), on=HASH, how="anti")
+    return target.join(task.told.join(judged_here, on=HASH, how="anti"), on=HASH, how="anti")

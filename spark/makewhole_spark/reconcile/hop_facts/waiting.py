@@ -47,7 +47,7 @@ def unreached(task: BucketTask, *sources: pl.DataFrame) -> dict[int, Unreached]:
 
 def waiting_keys(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
     """Return since when the keys wait that waited before, or that the consumer group has not reached (`WAITING`)."""
-    before = pl.DataFrame(list(task.waiting_since), schema=WAITING, orient="row")
+    before = task.waiting_since
     if not task.is_upsert:
         return before
     versions = _waiting_versions(task, source)

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import polars as pl
-
 from makewhole.key_index.window_run import run_of_bucket, write_bucket
+from makewhole.lake.rows_by_bucket import BucketRows
 from makewhole.model.pipeline import PointKind
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
@@ -22,7 +21,7 @@ class IndexTask:
     point: str
     bucket: str
     files: tuple[str, ...]
-    replays: pl.DataFrame
+    replays: BucketRows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +38,7 @@ def index_tasks(neighbours: NeighbouringWindows) -> list[IndexTask]:
     for name in _topics(context):
         replays = neighbours.replays(name)
         tasks += [
-            IndexTask(context=context, point=name, bucket=bucket, files=tuple(files), replays=replays)
+            IndexTask(context=context, point=name, bucket=bucket, files=tuple(files), replays=replays.in_bucket(bucket))
             for bucket, files in neighbours.manifests[name]["files"].items()
         ]
     return tasks
@@ -57,7 +56,8 @@ def key_runs(neighbours: NeighbouringWindows, tasks: Sequence[IndexTask], writte
 def write_run(task: IndexTask) -> WrittenRun:
     """Write the run of the bucket."""
     context, point = task.context, task.point
-    run = run_of_bucket(context.storage, task.files, task.replays, context.pipeline, point)
+    replays = task.replays.read(context.storage)
+    run = run_of_bucket(context.storage, task.files, replays, context.pipeline, point)
     path, keys = write_bucket(context.storage, context.window, point, task.bucket, run)
     return WrittenRun(path=path, keys=keys)
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from makewhole import sql
 from makewhole.compensation.approval.answer import Answer, Decision, record_answer
 from makewhole.compensation.execution.control import stop
 from makewhole.compensation.execution.pace import PlanProgress
@@ -18,6 +19,12 @@ from tests.integration.compensation.world import PlanWorld
 from tests.world.sql import Rows
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+
+@pytest.fixture(autouse=True)
+def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read whatever may be large one row at a time: what is found does not depend on where a piece ends."""
+    monkeypatch.setattr(sql, "_ROWS_OF_A_PIECE", 1)
 
 
 def test_after_an_undo_the_table_is_what_it_was_row_by_row(world: PlanWorld) -> None:
