@@ -101,6 +101,7 @@ NUMBERS: Schema = HASHES | {"version": pl.Int64}
 """Keys with the number of a version."""
 
 NAMED_KEYS: Schema = {"key": pl.String, **HASHES}
+"""Keys with their hashes."""
 
 WAITING: Schema = HASHES | {"since": pl.Datetime("us", "UTC")}
 """Keys that are not known yet, with the moment since which each waits."""
