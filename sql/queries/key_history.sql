@@ -57,8 +57,8 @@ order by finding.key_hash;
 -- unexpected_keys --
 -- Read the keys that revisions of windows (numbers and their revisions) told as unexpected or undecidable on a hop,
 -- whatever became of them since.
-select distinct key_hash
+select number, key_hash
 from makewhole.finding
 where pipeline = %(pipeline)s and hop = %(hop)s and verdict in ('unexpected', 'undecidable')
   and (number, revision) in (select * from unnest(%(numbers)s::integer[], %(revisions)s::integer[]))
-order by key_hash;
+order by number, key_hash;

@@ -76,11 +76,13 @@ order by result.number, result.revision desc;
 
 -- strangers --
 -- Read of the windows before one that met keys without a record on a hop, in their newest compared revisions, how many
--- such keys findings name, how many none does as they are from before the baseline, and the files of all of them.
+-- such keys findings name, how many none does as they are from before the baseline, how many findings tell of keys as
+-- unexpected or undecidable, and the files of all such keys.
 select number, revision,
     (files #>> '{summary,counts,unexpected}')::bigint
         + coalesce((files #>> '{summary,undecidable_without_source}')::bigint, 0) as named,
     coalesce((files #>> '{summary,before_baseline_without_source}')::bigint, 0) as unnamed,
+    (files #>> '{summary,counts,unexpected}')::bigint + (files #>> '{summary,counts,undecidable}')::bigint as told,
     files -> 'met_alone'
 from makewhole.hop_result as met
 where pipeline = %(pipeline)s and hop = %(hop)s and number < %(number)s and stage = 'reconciled' and (

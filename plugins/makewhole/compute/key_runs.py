@@ -95,9 +95,9 @@ def first_copies(run: pl.DataFrame, *, is_later: bool) -> pl.DataFrame:
 
 
 def first_and_latest_copies(run: pl.DataFrame, *, is_later: bool) -> pl.DataFrame:
-    """Return the first and the latest version of each key of a run (`ELSEWHERE`)."""
-    run = _of_point(run)
-    firsts = _as_elsewhere(run, is_later)
+    """Return the first and the latest version of each key of a run (`ELSEWHERE`). Of a key whose copies are excluded by
+    different filters, the latest of each set of them: whichever is the latest of all is among these."""
+    firsts = _as_elsewhere(_of_point(run), is_later)
     if "last_place" not in run.columns:
         return firsts
     renamed = run.drop(_LATEST).rename({f"last_{name}": name for name in _LATEST})

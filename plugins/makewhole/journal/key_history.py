@@ -83,11 +83,17 @@ def told_keys(journal: PgConnection, window: Window, hop: str, first: int) -> It
     yield from rows_in_pieces(journal, "key_history", "told_keys", parameters)
 
 
-def unexpected_keys(journal: PgConnection, pipeline: str, hop: str, revisions: Mapping[int, int]) -> list[str]:
-    """Return the hashes of the keys that windows (number → revision) told as unexpected or undecidable on a hop."""
+def unexpected_keys(
+    journal: PgConnection, pipeline: str, hop: str, revisions: Mapping[int, int]
+) -> dict[int, list[str]]:
+    """Return the hashes of the keys that each of these windows (number → revision) told as unexpected or undecidable on
+    a hop, as far as the journal has its findings."""
     places = {"numbers": list(revisions), "revisions": list(revisions.values())}
     rows = _run(journal, "unexpected_keys", pipeline=pipeline, hop=hop, **places)
-    return [key_hash for (key_hash,) in rows]
+    found: dict[int, list[str]] = {number: [] for number in revisions}
+    for number, key_hash in rows:
+        found[number].append(key_hash)
+    return found
 
 
 def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:

@@ -144,12 +144,14 @@ def certified_files(journal: PgConnection, window: Window, hop: Hop, numbers: Co
 @dataclass(frozen=True, kw_only=True)
 class Strangers:
     """The number of keys whose rows a window met without a record: those that its findings name (`named`), and those
-    from before the baseline. `files` of all of them by bucket; None where an older makewhole judged it."""
+    from before the baseline. `told`: the number of its unexpected and undecidable findings, of which the journal may
+    have a part. `files` of all of these keys by bucket; None where an older makewhole judged it."""
 
     number: int
     revision: int
     named: int
     unnamed: int
+    told: int
     files: Mapping[str, str] | None
 
 

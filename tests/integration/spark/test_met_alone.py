@@ -211,6 +211,27 @@ def test_a_row_that_was_told_as_unexpected_is_known_for_ever(
     assert shop.found(last, STORE_HOP) == {"O77": TWICE}
 
 
+def test_a_stranger_that_the_journal_did_not_take_is_known_from_the_files(shop: ReconciledShop) -> None:
+    shop.describe(has_ledger=False)
+    for day in (0, 8, 9):
+        made = orders(range(day * 100, day * 100 + 3), day)
+        shop.send(made)
+        shop.write("warehouse", made)
+    strangers = [on(0.5, order) for order in orders([77, 78])]
+    shop.write("warehouse", strangers)
+    assert shop.found(shop.judged(0), STORE_HOP) == {"O77": STRANGER, "O78": STRANGER}
+    with connect(shop.journal) as journal, journal.cursor() as cursor:
+        cursor.execute("delete from makewhole.finding where key = 'O77'")
+        journal.commit()
+    shop.judged(8)
+    shop.send([on(9.5, strangers[0])])
+    shop.write("warehouse", [on(9.5, strangers[0])])
+
+    last = shop.judged(9)
+
+    assert shop.found(last, STORE_HOP) == {"O77": TWICE}
+
+
 # The window before is not what it was
 
 

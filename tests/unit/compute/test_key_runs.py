@@ -89,6 +89,20 @@ def test_a_run_has_a_row_for_each_set_of_filters_and_counts_each_key_once() -> N
     assert sorted(latest["place"]) == ["0:2", "0:3"]
 
 
+def test_the_latest_version_of_a_key_is_known_whichever_filters_exclude_it() -> None:
+    log = copies(
+        {"key": "a", "offset": 1, "version": 1, "excluded_by": []},
+        {"key": "a", "offset": 2, "version": 5, "excluded_by": ["y→z"]},
+        {"key": "b", "offset": 3, "version": 5, "excluded_by": []},
+        {"key": "b", "offset": 4, "version": 1, "excluded_by": ["y→z"]},
+    )
+
+    found = first_and_latest_copies(build_key_run(log, has_versions=True), is_later=False)
+
+    latest = found.sort("version").unique("key_hi", keep="last").sort("place")
+    assert latest.select("place", "version").rows() == [("0:2", 5), ("0:3", 5)]
+
+
 def test_rows_of_a_run_that_knows_no_filters_all_pass() -> None:
     old = build_key_run(LOG, has_versions=False).drop("excluded_by", "is_extra")
 

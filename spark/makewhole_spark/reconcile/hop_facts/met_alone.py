@@ -15,6 +15,7 @@ from makewhole.compute.buckets import bucket_name, files_of_bucket
 from makewhole.compute.keys import split_hex
 from makewhole.journal import observations, window_results
 from makewhole.journal.key_history import unexpected_keys
+from makewhole.journal.window_results import Strangers
 from makewhole.model.pipeline import Hop, TablePoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import MetAlone, has_slices
@@ -48,8 +49,8 @@ def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
     if not meant or _has_table_as_source(neighbours, hop):
         return None
     older = window_results.strangers(neighbours.journal, meant[0], hop.name)
-    listed = {one.number: one.revision for one in older if not one.unnamed and one.named <= _NAMED_MOST}
-    found = [one.files for one in older if one.number not in listed]
+    told = _told(neighbours, hop, [one for one in older if not one.unnamed and one.named <= _NAMED_MOST])
+    found = [one.files for one in older if one.number not in told]
     found += [_of_window(neighbours, hop, one) for one in meant]
     if None in found:
         return None
@@ -57,7 +58,7 @@ def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
     for of_window in found:
         for bucket, path in (of_window or {}).items():
             files.setdefault(bucket, []).append(path)
-    return MetBefore(files=files, told=_told(neighbours, hop, listed))
+    return MetBefore(files=files, told=_by_bucket(neighbours, [key for keys in told.values() for key in keys]))
 
 
 def _has_table_as_source(neighbours: NeighbouringWindows, hop: Hop) -> bool:
@@ -92,10 +93,16 @@ def _of_window(neighbours: NeighbouringWindows, hop: Hop, window: Window) -> _Fi
     return None if files is None else dict(files)
 
 
-def _told(neighbours: NeighbouringWindows, hop: Hop, revisions: Mapping[int, int]) -> dict[str, list[tuple[int, int]]]:
-    """Return the keys by bucket that windows (number → revision) told as unexpected or undecidable."""
-    pipeline, found = neighbours.context.pipeline, dict[str, list[tuple[int, int]]]()
-    for key_hash in unexpected_keys(neighbours.journal, pipeline.name, hop.name, revisions):
-        high, low = split_hex(key_hash)
+def _told(neighbours: NeighbouringWindows, hop: Hop, windows: Sequence[Strangers]) -> dict[int, list[str]]:
+    """Return the keys that each of these windows told as unexpected or undecidable; without the windows of which the
+    journal has only a part of these findings."""
+    revisions, name = {one.number: one.revision for one in windows}, neighbours.context.pipeline.name
+    found = unexpected_keys(neighbours.journal, name, hop.name, revisions)
+    return {one.number: found[one.number] for one in windows if len(found[one.number]) >= one.told}
+
+
+def _by_bucket(neighbours: NeighbouringWindows, key_hashes: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+    found: dict[str, list[tuple[int, int]]] = {}
+    for high, low in map(split_hex, sorted({*key_hashes})):
         found.setdefault(bucket_name(high, neighbours.buckets), []).append((high, low))
     return found
