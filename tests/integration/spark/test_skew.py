@@ -24,7 +24,7 @@ def workers() -> Iterator[Path]:
     """Yield the folders in /proc of the Python workers below this process."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if b"pyspark.daemon" in (folder / "cmdline").read_bytes() and os.getpid() in ancestors(folder):
+            if b"pyspark.worker" in (folder / "cmdline").read_bytes() and os.getpid() in ancestors(folder):
                 yield folder
         except OSError:
             continue

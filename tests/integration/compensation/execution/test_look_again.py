@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -10,6 +11,7 @@ from confluent_kafka import TopicPartition
 from makewhole.compensation.execution.pace import PlanProgress
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.journal.database import connect
+from makewhole.kafka.offsets import TopicLog
 from makewhole.model.pipeline import Semantics
 from makewhole.model.plan import Plan
 from makewhole.model.verdict import Finding, Verdict
@@ -77,6 +79,30 @@ def test_each_chunk_looks_again_and_its_own_records_are_no_arrivals(world: PlanW
     assert sent == ["K2", "K9"]
     refused = {key for key, (outcome, _) in world.outcomes(plan.id).items() if outcome == "refused"}
     assert refused == {"K2", "K9"}
+    assert _keys(world) == sorted(f"K{number}" for number in range(15))
+
+
+def test_a_chunk_sees_what_came_behind_the_chunk_before_while_its_transaction_ends(
+    world: PlanWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer about the stable end is that of the question before, as if a marker were under way."""
+    plan, asked = _to_produce(world, range(15)), dict[TopicLog, Any]()
+    stable_ends = TopicLog.stable_ends
+
+    def late(log: TopicLog) -> Any:
+        now = stable_ends(log)
+        before, asked[log] = asked.get(log, now), now
+        return before
+
+    def catch_up(progress: PlanProgress) -> None:
+        if progress.chunks_done == 1:
+            _send(world, "K2")
+
+    monkeypatch.setattr(TopicLog, "stable_ends", late)
+
+    run_plan(world.journal, plan.id, world.targets, catch_up)
+
+    assert [key for key, (outcome, _) in world.outcomes(plan.id).items() if outcome == "refused"] == ["K2"]
     assert _keys(world) == sorted(f"K{number}" for number in range(15))
 
 

@@ -17,6 +17,7 @@ from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection
+from makewhole.model.errors import TransientError
 from makewhole.model.pipeline import Erased, TablePoint, TopicPoint
 from makewhole.model.plan import ErasedSince
 from makewhole.model.positions import RecordPositions, SeenLog
@@ -24,6 +25,7 @@ from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
 
 _RENEW_SECONDS = 5.0
+_OWN_END_SECONDS, _POLL_SECONDS = 30.0, 0.02
 _PLACE = ("partition", "offset")
 _POSITIONS = {"partition": pl.Int32, "offset": pl.Int64}
 
@@ -89,6 +91,7 @@ class TopicTail(ClosingContext):
         self._renew, self._renewed_at = renew, time.monotonic()
         self._keys = keys.unique().implode()
         self._read_until: dict[int, int] = {}
+        self._own_ends: dict[int, int] = {}
         self._topic_id: str | None = None
         self._places: dict[str, str] = {}
         self._ordered: list[pl.DataFrame] = []
@@ -100,11 +103,15 @@ class TopicTail(ClosingContext):
         self._stack.close()
 
     def read_on(self) -> Mapping[str, str]:
-        """Read on to the stable end of now; return the place of the first record of each key that came."""
+        """Read on to the stable end of now; return the place of the first record of each key that came.
+
+        Raises:
+            TransientError: the plan's own last transaction has not ended at each partition.
+        """
         if self._topic_id is None:
             self._log = self._stack.enter_context(TopicLog(self._connection, self._point.topic))
             self._broker = self._stack.enter_context(BrokerLog(self._connection))
-        ends = {partition: end.offset for partition, end in self._log.stable_ends().items()}
+        ends = self._stable_ends()
         if self._topic_id is None:
             self._topic_id = self._begin(ends)
         for partition, end in ends.items():
@@ -113,6 +120,25 @@ class TopicTail(ClosingContext):
                 self._read(partition, begin, end)
                 self._read_until[partition] = end
         return self._places
+
+    def _stable_ends(self) -> dict[int, int]:
+        """Return the stable end of each partition, once it is behind the plan's own records.
+
+        A transaction ends at its partitions some moments after its producer was told that it is committed. What others
+        wrote there meanwhile stands before no stable end, and has come all the same.
+        """
+        deadline = time.monotonic() + _OWN_END_SECONDS
+        while True:
+            ends = {partition: end.offset for partition, end in self._log.stable_ends().items()}
+            if all(ends.get(partition, 0) >= end for partition, end in self._own_ends.items()):
+                return ends
+            if time.monotonic() > deadline:
+                raise TransientError(
+                    f"{self._point.topic}: the transaction of the plan's last chunk has not ended at all partitions in "
+                    f"{_OWN_END_SECONDS:.0f} s; try again"
+                )
+            self._keep_lease()
+            time.sleep(_POLL_SECONDS)
 
     def erased_since(self, erased: Erased) -> ErasedSince:
         """Read on, and return the keys that a tombstone deletes: all that was known before lies before it."""
@@ -141,6 +167,7 @@ class TopicTail(ClosingContext):
         for partition in np.unique(partitions).tolist():
             own = offsets[partitions[order] == partition]
             first, last = int(own[0]), int(own[-1])
+            self._own_ends[partition] = last + 1
             if self._read_until.get(partition) == first and last - first + 1 == len(own):
                 self._read_until[partition] = last + 1
 
