@@ -143,8 +143,8 @@ def has_slices(pipeline: Pipeline, hop: Hop) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptExceptions:
-    """What the first pass of a bucket found: of the clean keys their number, the digest and the numbers of their rows;
-    and the files of the copies of all others."""
+    """Hold what the first pass of a bucket found: of the clean keys their number, the digest and the numbers of their
+    rows; and the files of the copies of all others."""
 
     clean: int
     digest: int
@@ -156,7 +156,7 @@ class KeptExceptions:
 
 @dataclass(frozen=True, kw_only=True)
 class JournalKeys:
-    """What the journal knows of keys of a bucket besides the slices. A task reads it where it runs.
+    """Hold what the journal knows of keys of a bucket besides the slices. A task reads it where it runs.
 
     `handed_over` (`HANDED_OVER`): keys of the window before. `judged_pending` (`WAITING`): by the last revision of this
     window. `replays` and `source_replays` (`REPLAYS`): records that compensation wrote to the target and to the source.

@@ -26,7 +26,7 @@ _STORED = {"hop": pl.String, "key": pl.String, "key_hash": pl.String, "since": W
 
 @dataclass(frozen=True, kw_only=True)
 class HopKeys:
-    """What is known of keys of a hop, by bucket; see `JournalKeys`."""
+    """Hold what is known of keys of a hop, by bucket; see `JournalKeys`."""
 
     handed_over: RowsByBucket
     judged_pending: RowsByBucket
