@@ -17,7 +17,7 @@ from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
 from makewhole.journal.replayed_positions import seen_when_opened
 from makewhole.kafka.retention import RecordRetention
-from makewhole.model.verdict import REPAIRABLE
+from makewhole.model.remedy_of import answered_kinds
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole.window.observe import observe, read_topic_state, topic_logs
@@ -36,12 +36,13 @@ def plan_window(context: WindowContext) -> FreezeResult:
         left_out = window_results.count_left_out(journal, context.window)
         seen = {name: seen_when_opened(journal, context.window, name) for name in context.window.ranges}
     _log_deadlines(context, findings)
+    answered = answered_kinds(context.pipeline)
     request = FreezeRequest(
         pipeline=context.pipeline,
         window=context.window,
         findings=findings,
         window_keys=max((result.counts.source_keys for result in results.values()), default=0),
-        left_out=sum(left_out.get(verdict, 0) for verdict in REPAIRABLE),
+        left_out=sum(keys for kind, keys in left_out.items() if kind in answered),
     )
     sources = FreezeSources(
         storage=context.storage.root,

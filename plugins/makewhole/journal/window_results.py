@@ -252,17 +252,17 @@ def count_open(journal: PgConnection, window: Window) -> dict[tuple[str, str], i
     return left
 
 
-def count_left_out(journal: PgConnection, window: Window) -> dict[Verdict, int]:
-    """Count the findings that reconcile counted and the journal did not take, because there are too many, by verdict;
-    verdicts of which it has all are not in it. The files of the results have them."""
+def count_left_out(journal: PgConnection, window: Window) -> dict[tuple[str, Verdict], int]:
+    """Count the findings that reconcile counted and the journal did not take, because there are too many, by hop and
+    verdict; those of which it has all are not in it. The files of the results have them."""
     kept = {(hop, verdict): number for hop, verdict, number, _ in _run(journal, "count_findings", **_scope(window))}
-    left: dict[Verdict, int] = {}
-    for hop, result in results(journal, window).items():
-        for verdict in Verdict:
-            beyond = getattr(result.counts, verdict.value) - kept.get((hop, verdict.value), 0)
-            if verdict.is_finding and beyond > 0:
-                left[verdict] = left.get(verdict, 0) + beyond
-    return left
+    beyond = {
+        (hop, verdict): getattr(result.counts, verdict.value) - kept.get((hop, verdict.value), 0)
+        for hop, result in results(journal, window).items()
+        for verdict in Verdict
+        if verdict.is_finding
+    }
+    return {kind: keys for kind, keys in beyond.items() if keys > 0}
 
 
 def count_outcomes(journal: PgConnection, window: Window) -> dict[tuple[str, str], int]:

@@ -1,6 +1,7 @@
 """Say in a certificate what was proven, what decided it, and how it came about."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -113,13 +114,20 @@ def judged_with(journal: PgConnection, window: Window) -> dict[str, str]:
     return {step: digest for step, digest in found.items() if digest is not None}
 
 
+def _left_out(journal: PgConnection, window: Window) -> dict[str, int]:
+    by_verdict: Counter[str] = Counter()
+    for (_, verdict), keys in window_results.count_left_out(journal, window).items():
+        by_verdict[verdict.value] += keys
+    return dict(by_verdict)
+
+
 def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Return how this revision was proven: accounting, counts by stage, gate reports, findings, plan and receipts."""
     outcomes = {
         f"{verdict}: {outcome}": count
         for (verdict, outcome), count in window_results.count_outcomes(journal, window).items()
     }
-    manifests, left_out = window_results.snapshots(journal, window), window_results.count_left_out(journal, window)
+    manifests, left_out = window_results.snapshots(journal, window), _left_out(journal, window)
     return {
         "accounting": {name: manifest.get("accounting") for name, manifest in sorted(manifests.items())},
         "accounting_by_partition": {
@@ -137,7 +145,7 @@ def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
             for stage, report in window_results.gate_reports(journal, window).items()
         },
         "findings": dict(sorted(outcomes.items())),
-        **({"findings_left_out": {verdict.value: keys for verdict, keys in left_out.items()}} if left_out else {}),
+        **({"findings_left_out": left_out} if left_out else {}),
         "waiting": {
             hop: {"keys": waiting.keys, "since": waiting.since.isoformat()}
             for hop, waiting in window_results.waiting_by_hop(journal, window).items()

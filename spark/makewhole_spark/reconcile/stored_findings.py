@@ -1,7 +1,7 @@
 """Read the findings of a window from the files of its buckets, batch by batch, however many there are."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, islice
 
@@ -12,27 +12,33 @@ from makewhole.journal.window_results import Handover
 from makewhole.lake.storage import Storage
 from makewhole.model.verdict import REPAIRABLE, Cause, Finding, Verdict
 
-KEPT_FIRST = (
+_KEPT_NEXT = (
     frozenset({Verdict.UNEXPECTED, Verdict.UNDECIDABLE}),
     frozenset(REPAIRABLE) - {Verdict.UNEXPECTED},
     frozenset({Verdict.ERASED, Verdict.PENDING}),
 )
-"""The verdicts in the order in which the journal keeps findings: first those of keys that may have no record, which
-later windows ask for by name; then what a plan may repair."""
+"""The verdicts that no plan answers, in the order in which the journal keeps findings of them: first those of keys that
+may have no record, which later windows ask for by name; then gaps that are only reported."""
 
 
-def first_findings(storage: Storage, paths: Sequence[str], most: int) -> Iterator[Finding]:
-    """Yield the findings of these files, at most `most` of them: in their order where these are all, and else by
-    `KEPT_FIRST`."""
+def first_findings(
+    storage: Storage, paths: Sequence[str], most: int, answered: Collection[tuple[str, Verdict]]
+) -> Iterator[Finding]:
+    """Yield the findings of these files, at most `most` of them: in their order where these are all. Else those that a
+    plan needs come first, `answered` by hop and verdict: a plan is of all of them or of nothing."""
     if storage.count_rows(paths) <= most:
-        return _findings(storage, paths, frozenset(Verdict))
-    return islice(chain.from_iterable(_findings(storage, paths, verdicts) for verdicts in KEPT_FIRST), most)
+        return _findings(storage, paths, pl.lit(value=True))
+    is_answered = pl.any_horizontal(
+        pl.lit(value=False),
+        *((pl.col("hop") == hop) & (pl.col("verdict") == verdict.value) for hop, verdict in answered),
+    )
+    wanted = [is_answered, *(pl.col("verdict").is_in(sorted(some)) & ~is_answered for some in _KEPT_NEXT)]
+    return islice(chain.from_iterable(_findings(storage, paths, condition) for condition in wanted), most)
 
 
-def _findings(storage: Storage, paths: Sequence[str], verdicts: frozenset[Verdict]) -> Iterator[Finding]:
-    wanted = sorted(verdict.value for verdict in verdicts)
+def _findings(storage: Storage, paths: Sequence[str], condition: pl.Expr) -> Iterator[Finding]:
     for batch in storage.parquet_batches(paths, list(FINDINGS)):
-        for row in batch.filter(pl.col("verdict").is_in(wanted)).iter_rows(named=True):
+        for row in batch.filter(condition).iter_rows(named=True):
             yield Finding(
                 hop=row["hop"],
                 key=row["key"],

@@ -153,7 +153,7 @@ def test_a_window_with_more_findings_than_the_journal_keeps_is_never_planned_in_
     assert verified.gate.answer is GateAnswer.FAIL
     assert shop.certify(first).state is WindowState.GAPS
     with connect(shop.journal) as journal:
-        assert window_results.count_left_out(journal, first.window) == {Verdict.MISSING: 2}
+        assert window_results.count_left_out(journal, first.window) == {("orders→warehouse", Verdict.MISSING): 2}
         assert certificate_body(journal, first.pipeline, first.window)["how"]["findings_left_out"] == {"missing": 2}
         assert sum(window_results.count_open(journal, first.window).values()) == 6 - verified.whole
 
@@ -161,6 +161,30 @@ def test_a_window_with_more_findings_than_the_journal_keeps_is_never_planned_in_
     frozen = plan_window(again)
     assert again.window.revision == 2
     assert sorted(action.key for action in frozen.actions) == [order["id"] for order in made[2:6]]
+
+
+def test_a_flood_that_is_only_reported_does_not_keep_what_is_lost_from_being_repaired(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.describe(compensation={"missing": "upsert", "limits": "{share: 1.0}"})
+    made = orders(range(6))
+    shop.trade(made, unloaded=made[:2])
+    shop.write("warehouse", [dict(order, id=f"stranger-{order['id']}") for order in made])
+    with monkeypatch.context() as limit:
+        limit.setattr(judge_window, "_JOURNAL_FINDINGS", 3)
+        first = shop.judge_and_ask_the_gate()
+
+    frozen = plan_window(first)
+
+    assert frozen.plan is not None
+    assert sorted(action.key for action in frozen.actions) == [order["id"] for order in made[:2]]
+    with connect(shop.journal) as journal:
+        left_out = window_results.count_left_out(journal, first.window)
+    assert left_out == {("orders→warehouse", Verdict.UNEXPECTED): 5}
+    compensate_window(first, lambda _: None)
+    verified = verify_window(first, lambda *_: None, patience_seconds=0)
+    assert (verified.whole, verified.gaps) == (2, 8)
+    assert shop.certify(first).state is WindowState.GAPS
 
 
 def test_a_key_in_flight_that_the_journal_did_not_take_is_an_error_of_the_gate(shop: ReconciledShop) -> None:

@@ -153,7 +153,7 @@ def test_findings_that_the_journal_did_not_take_are_counted_with_their_files(
     files = {"findings": ["flights/window=1/a.parquet", "flights/window=1/b.parquet"]}
     result = HopResult(hop="outbox→flights", counts=HopCounts(), digest="0", files=files)
     monkeypatch.setattr(window_results, "results", lambda *_: {"outbox→flights": result})
-    left = {Verdict.MISSING: 999_998, Verdict.PENDING: 3}
+    left = {("a→b", Verdict.MISSING): 999_998, ("a→b", Verdict.PENDING): 3}
     monkeypatch.setattr(window_results, "count_left_out", lambda *_: left)
     told = " ".join(invoke("findings", "flights", "--json").stderr.split())
     assert told.endswith(

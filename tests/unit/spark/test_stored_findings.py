@@ -1,6 +1,8 @@
 """Test that findings are read from files however many there are, and pending keys all of them."""
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +13,8 @@ import pytest
 from makewhole.compute.frames import FINDINGS
 from makewhole.journal.window_results import Handover
 from makewhole.lake.storage import Storage
-from makewhole.model.verdict import Cause, Finding, Verdict
-from makewhole_spark.reconcile.stored_findings import KEPT_FIRST, first_findings, pending_keys
+from makewhole.model.verdict import REPAIRABLE, Cause, Finding, Verdict
+from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
 
 pytestmark = pytest.mark.unit
 
@@ -52,10 +54,10 @@ def test_every_pending_key_is_handed_over_however_few_findings_the_journal_keeps
     storage: Storage, paths: list[str]
 ) -> None:
     missing, pending = ALL[::3], [one for one in ALL if one.verdict is Verdict.PENDING]
-    assert list(first_findings(storage, paths, 2)) == missing[:2]
-    assert list(first_findings(storage, paths, 4)) == [*missing, pending[0]]
+    assert list(first_findings(storage, paths, 2, ())) == missing[:2]
+    assert list(first_findings(storage, paths, 4, ())) == [*missing, pending[0]]
     for most in (9, 100):
-        assert list(first_findings(storage, paths, most)) == ALL
+        assert list(first_findings(storage, paths, most, ())) == ALL
     assert list(pending_keys(storage, paths)) == [
         Handover(hop=one.hop, key=one.key, key_hash=one.key_hash, since=SINCE)
         for one in ALL
@@ -68,13 +70,39 @@ def test_the_journal_keeps_first_what_is_asked_for_by_name_and_then_what_may_be_
     rows = [{**vars(one), "evidence": json.dumps(one.evidence)} for one in of_each]
     paths = [storage.write_parquet("p", pl.DataFrame(part, schema=FINDINGS)) for part in (rows[:5], rows[5:])]
 
-    kept = [one.verdict.value for one in first_findings(storage, paths, 8)]
+    def kept(most: int, *answered: tuple[str, Verdict]) -> list[str]:
+        return [one.verdict.value for one in first_findings(storage, paths, most, answered)]
 
-    assert kept == ["unexpected", "undecidable", "missing", "duplicate", "mismatched", "conflict", "vanished", "erased"]
-    verdicts = [verdict for some in KEPT_FIRST for verdict in some]
-    assert sorted(verdicts) == sorted(verdict for verdict in Verdict if verdict.is_finding)
+    assert kept(8) == [
+        "unexpected",
+        "undecidable",
+        "missing",
+        "duplicate",
+        "mismatched",
+        "conflict",
+        "vanished",
+        "erased",
+    ]
+    assert kept(4, ("a→b", Verdict.MISMATCHED), ("a→b", Verdict.VANISHED), ("b→c", Verdict.MISSING)) == [
+        "mismatched",
+        "vanished",
+        "unexpected",
+        "undecidable",
+    ]
+
+
+@pytest.mark.parametrize("answered", [(), [("a→b", verdict) for verdict in REPAIRABLE]])
+def test_no_verdict_is_left_out_of_the_order(storage: Storage, answered: Sequence[tuple[str, Verdict]]) -> None:
+    """Two of each, so that not all are kept: as many as there are are kept but for one, of the last verdict."""
+    of_each = [replace(finding(0), verdict=verdict) for verdict in Verdict if verdict.is_finding for _ in range(2)]
+    rows = [{**vars(one), "evidence": json.dumps(one.evidence)} for one in of_each]
+    paths = [storage.write_parquet("p", pl.DataFrame(rows, schema=FINDINGS))]
+
+    kept = Counter(one.verdict for one in first_findings(storage, paths, len(of_each) - 1, answered))
+
+    assert kept == {**Counter(one.verdict for one in of_each), Verdict.PENDING: 1}
 
 
 def test_a_window_without_findings_hands_nothing_over(storage: Storage) -> None:
-    assert list(first_findings(storage, [], 4)) == []
+    assert list(first_findings(storage, [], 4, ())) == []
     assert list(pending_keys(storage, [])) == []

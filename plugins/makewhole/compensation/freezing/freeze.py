@@ -16,7 +16,7 @@ from makewhole.compensation.freezing.write_plan import PlanFiles, PlanFrame, put
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
 from makewhole.compensation.planning.draft import draft_batch, over_limits
 from makewhole.compensation.planning.redelivery import Readers, read_readers
-from makewhole.compensation.planning.remedy_of import is_reversed, keys_to_reverse
+from makewhole.compensation.planning.to_repair import is_reversed, keys_to_reverse
 from makewhole.journal import plan_progress, written_keys
 from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.written_keys import reversals_of

@@ -9,7 +9,6 @@ from makewhole.compensation.planning.action_draft import ActionDraft, PlanOrder,
 from makewhole.compensation.planning.conflicts import without_conflicts
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers, Redelivery
-from makewhole.compensation.planning.remedy_of import remedy_of
 from makewhole.config.template.reversal import names_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import (
@@ -24,6 +23,7 @@ from makewhole.model.pipeline import (
     TopicPoint,
 )
 from makewhole.model.plan import ERASABLE, LACKING, ONCE, REPEATS, UNKNOWN_TO, Action, count_remedies
+from makewhole.model.remedy_of import remedy_of
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import REPAIRABLE, Cause, Finding, Verdict
 

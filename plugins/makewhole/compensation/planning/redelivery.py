@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from makewhole.compensation.planning.remedy_of import remedy_of
 from makewhole.kafka.topic_readers import topic_readers
 from makewhole.model.connection import Connection, KafkaConnection
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint, TopicPoint
 from makewhole.model.plan import GROUPS, ONCE
+from makewhole.model.remedy_of import remedy_of
 from makewhole.model.verdict import GAPS, Finding, Verdict
 
 

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.freezing.sources import Sources
-from makewhole.compensation.planning.remedy_of import is_reversed, is_to_repair, remedy_of
+from makewhole.compensation.planning.to_repair import is_reversed, is_to_repair
 from makewhole.compensation.verification.committed_since import CopiesByKey, StartOffsets, copies_since
 from makewhole.compensation.verification.downstream import stores_behind
 from makewhole.compensation.verification.judge_erased import with_erased
@@ -28,6 +28,7 @@ from makewhole.journal.history.record_windows import find_windows_before
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
+from makewhole.model.remedy_of import remedy_of
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import Window

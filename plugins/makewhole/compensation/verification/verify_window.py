@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from makewhole.compensation.planning.remedy_of import is_to_repair
+from makewhole.compensation.planning.to_repair import is_to_repair
 from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew, may_change
 from makewhole.compensation.verification.judge_key import KeyJudge
@@ -120,7 +120,7 @@ def _require_settled(
 def _commit(journal: PgConnection, context: WindowContext, judged: BatchFile[JudgedFinding]) -> VerifiedWindow:
     """Commit the outcomes, the results with what is whole now, and the gate's report on them."""
     left_out = window_results.count_left_out(journal, context.window)
-    whole, gaps = 0, sum(number for verdict, number in left_out.items() if verdict.is_gap)
+    whole, gaps = 0, sum(number for (_, verdict), number in left_out.items() if verdict.is_gap)
     with RepairedKeys(context) as repaired:
         results = {
             name: verified_result(result, ())

@@ -1,21 +1,10 @@
-"""Tell what is done about a finding on its hop."""
+"""Tell which findings are to be repaired, and which of them by taking copies back."""
 
 from collections.abc import Iterable
 
-from makewhole.model.pipeline import Pipeline, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.remedy_of import remedy_of
 from makewhole.model.verdict import GAPS, Finding, Verdict
-
-
-def remedy_of(remedies: Remedies, verdict: Verdict) -> Remedy:
-    """Return what is done about a verdict; there is one for every gap, and for what has vanished."""
-    return {
-        Verdict.MISSING: remedies.missing,
-        Verdict.DUPLICATE: remedies.duplicate,
-        Verdict.MISMATCHED: remedies.mismatched,
-        Verdict.UNEXPECTED: remedies.unexpected,
-        Verdict.CONFLICT: Remedy.REPORT,
-        Verdict.VANISHED: remedies.vanished,
-    }[verdict]
 
 
 def is_to_repair(pipeline: Pipeline, finding: Finding) -> bool:
