@@ -9,8 +9,9 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from makewhole.model.pipeline import Pipeline
-from makewhole.orchestration import undo_steps
-from makewhole.orchestration.steps import opened_window, step
+from makewhole.orchestration.steps.step import step
+from makewhole.orchestration.steps.undoing import requested_plan
+from makewhole.orchestration.steps.window_of_run import opened_window
 from makewhole.orchestration.task_ids import PLAN, UNDO_DAG
 
 logger = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ def _pipeline(context: Mapping[str, Any]) -> Pipeline:
     if not _is_undo(context):
         return find_pipeline(opened_window(context)["pipeline"])
     with connect() as journal:
-        name = plans.get_plan(journal, undo_steps.requested_plan(context)).plan.pipeline
+        name = plans.get_plan(journal, requested_plan(context)).plan.pipeline
     return find_pipeline(name)
 
 
@@ -114,7 +115,7 @@ def _require_own_plan(context: Mapping[str, Any], plan: str) -> None:
 
     with connect() as journal:
         if _is_undo(context):
-            require_own_undo(journal, undo_steps.requested_plan(context), plan)
+            require_own_undo(journal, requested_plan(context), plan)
         else:
             opened = opened_window(context)
             require_own_plan(journal, (opened["pipeline"], opened["window"], opened["revision"]), plan)

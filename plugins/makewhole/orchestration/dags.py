@@ -8,9 +8,10 @@ from typing import Any
 from airflow.sdk import DAG, Asset, AssetAlias, CronDataIntervalTimetable, Param, TriggerRule, task
 
 from makewhole.model.pipeline import Pipeline, TimeLimits
-from makewhole.orchestration import steps, task_ids
+from makewhole.orchestration import task_ids
 from makewhole.orchestration.operators import PlanApproval, SparkStep
 from makewhole.orchestration.persistence import longest_limits, task_defaults
+from makewhole.orchestration.steps import certifying, opening, repairing
 
 _JOBS = Path(__file__).resolve().parents[3] / "spark" / "jobs"
 START = datetime(2000, 1, 1)
@@ -59,7 +60,7 @@ def reconcile_dag(pipeline: Pipeline) -> DAG:
         params=_form(),
         tags=["makewhole", pipeline.name],
     ) as dag:
-        _window_tasks(longest_limits([pipeline]), steps.open_window, pipeline.name)
+        _window_tasks(longest_limits([pipeline]), opening.open_window, pipeline.name)
     return dag
 
 
@@ -86,7 +87,7 @@ def oncall_dag(pipelines: Sequence[Pipeline]) -> DAG:
         params={"pipeline": choice, **_form()},
         tags=["makewhole"],
     ) as dag:
-        _window_tasks(longest_limits(pipelines), steps.open_window, None)
+        _window_tasks(longest_limits(pipelines), opening.open_window, None)
     return dag
 
 
@@ -108,7 +109,7 @@ def continue_dag(pipelines: Sequence[Pipeline]) -> DAG:
         },
         tags=["makewhole"],
     ) as dag:
-        _window_tasks(longest_limits(pipelines), steps.continue_window)
+        _window_tasks(longest_limits(pipelines), opening.continue_window)
     return dag
 
 
@@ -136,9 +137,9 @@ def _form() -> dict[str, Param]:
     }
 
 
-def _window_tasks(limits: TimeLimits, opening: Callable[..., Any], *arguments: str | None) -> None:
-    """Wire the tasks of a window, the first of which opens it or takes it up: `opening`, called with `arguments`."""
-    open_window = task(task_id=task_ids.OPEN_WINDOW, execution_timeout=limits.open_window)(opening)(*arguments)
+def _window_tasks(limits: TimeLimits, begin: Callable[..., Any], *arguments: str | None) -> None:
+    """Wire the tasks of a window, the first of which opens it or takes it up: `begin`, called with `arguments`."""
+    open_window = task(task_id=task_ids.OPEN_WINDOW, execution_timeout=limits.open_window)(begin)(*arguments)
     # A long interval: when a task is rescheduled within seconds, Airflow can take its first end for a failure.
     settle = task.sensor(
         task_id=task_ids.SETTLE,
@@ -146,7 +147,7 @@ def _window_tasks(limits: TimeLimits, opening: Callable[..., Any], *arguments: s
         poke_interval=task_ids.POLL_SECONDS,
         timeout=_SETTLE_TIMEOUT.total_seconds(),
         execution_timeout=_POKE_LIMIT,
-    )(steps.settle)()
+    )(opening.settle)()
     snapshot, reconcile, validate = (
         SparkStep(
             task_id=name,
@@ -158,16 +159,16 @@ def _window_tasks(limits: TimeLimits, opening: Callable[..., Any], *arguments: s
         )
         for name in task_ids.SPARK_STEPS
     )
-    plan = task.branch(task_id=task_ids.PLAN, execution_timeout=limits.plan)(steps.plan)()
+    plan = task.branch(task_id=task_ids.PLAN, execution_timeout=limits.plan)(repairing.plan)()
     approve = PlanApproval.of_planned()
-    compensate = _task_after_any(task_ids.COMPENSATE, steps.compensate, limits.compensate)
-    verify = _task_after_any(task_ids.VERIFY, steps.verify, limits.verify)
+    compensate = _task_after_any(task_ids.COMPENSATE, repairing.compensate, limits.compensate)
+    verify = _task_after_any(task_ids.VERIFY, repairing.verify, limits.verify)
     certify = task(
         task_id=task_ids.CERTIFY,
         trigger_rule=TriggerRule.ALL_DONE,
         execution_timeout=limits.certify,
         outlets=[_certified(next(iter(arguments), None))],
-    )(steps.certify)()
+    )(certifying.certify)()
     open_window >> settle >> snapshot >> reconcile >> validate >> plan
     plan >> [approve, compensate, verify, certify]
     approve >> compensate >> verify >> certify

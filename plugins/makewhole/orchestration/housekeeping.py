@@ -9,7 +9,7 @@ from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration import task_ids
 from makewhole.orchestration.dags import START
 from makewhole.orchestration.persistence import task_defaults
-from makewhole.orchestration.steps import step
+from makewhole.orchestration.steps.step import step
 
 logger = logging.getLogger(__name__)
 _AT_NIGHT = "0 4 * * *"

@@ -10,7 +10,8 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowTaskTimeout
 
-from makewhole.orchestration import steps, task_ids
+from makewhole.orchestration import task_ids
+from makewhole.orchestration.steps import window_of_run
 
 _PERMANENT = "Error code is: 64."
 
@@ -27,8 +28,8 @@ class SparkStep(SparkSubmitOperator):
         Raises:
             AirflowFailException: the job ended with the exit code of permanent errors.
         """
-        opened = steps.opened_window(context)
-        told = steps.committed_step(self.task_id, context)
+        opened = window_of_run.opened_window(context)
+        told = window_of_run.committed_step(self.task_id, context)
         if told is not None:
             self.log.info("%s: %s", opened["label"], told)
             self.log.info("%s: this is committed, nothing was submitted", opened["label"])
@@ -58,7 +59,7 @@ class SparkStep(SparkSubmitOperator):
             ) from error
         if isinstance(error, AirflowTaskTimeout):
             self.on_kill()
-        if steps.committed_step(self.task_id, context) is None:
+        if window_of_run.committed_step(self.task_id, context) is None:
             raise error
         self.log.warning(
             "%s: %s is committed. The application broke while it went on with a later step, whose own task does it "

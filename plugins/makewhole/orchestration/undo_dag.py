@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from airflow.sdk import DAG, Param, TriggerRule, task
 
 from makewhole.model.pipeline import Pipeline, TimeLimits
-from makewhole.orchestration import task_ids, undo_steps
+from makewhole.orchestration import task_ids
 from makewhole.orchestration.dags import START
 from makewhole.orchestration.operators import PlanApproval
 from makewhole.orchestration.persistence import longest_limits, task_defaults
+from makewhole.orchestration.steps import undoing
 
 _DOC = """\
 Puts back every row that a plan wrote, changed or moved aside, as it was before, the last one first; then judges the
@@ -63,12 +64,10 @@ def undo_dag(pipelines: Sequence[Pipeline]) -> DAG:
 
 
 def _tasks(limits: TimeLimits) -> None:
-    plan = task.branch(task_id=task_ids.PLAN, execution_timeout=limits.plan)(undo_steps.plan)()
+    plan = task.branch(task_id=task_ids.PLAN, execution_timeout=limits.plan)(undoing.plan)()
     approve = PlanApproval.of_planned()
     rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
-    restore = task(task_id=task_ids.RESTORE, trigger_rule=rule, execution_timeout=limits.compensate)(
-        undo_steps.restore
-    )()
-    reopen = task(task_id=task_ids.REOPEN, execution_timeout=limits.verify)(undo_steps.reopen)()
+    restore = task(task_id=task_ids.RESTORE, trigger_rule=rule, execution_timeout=limits.compensate)(undoing.restore)()
+    reopen = task(task_id=task_ids.REOPEN, execution_timeout=limits.verify)(undoing.reopen)()
     plan >> [approve, restore]
     approve >> restore >> reopen

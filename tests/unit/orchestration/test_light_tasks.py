@@ -10,10 +10,10 @@ pytestmark = pytest.mark.unit
 _PROGRAM = """if True:
     import sys
     from types import SimpleNamespace
-    from makewhole.orchestration import steps
-    steps.opened_window = lambda context: {"pipeline": "shop", "window": 1, "revision": 1}
+    from makewhole.orchestration.steps import window_of_run
+    window_of_run.opened_window = lambda context: {"pipeline": "shop", "window": 1, "revision": 1}
     try:
-        steps.committed_step("snapshot", {})
+        window_of_run.committed_step("snapshot", {})
     except Exception as error:
         print(type(error).__name__)
     import makewhole.window.spark_steps.committed, makewhole.journal.windows, makewhole.journal.window_results

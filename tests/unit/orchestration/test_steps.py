@@ -6,7 +6,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 
 from makewhole.model.errors import NotYetError, PlanPausedError, RefusedError, TransientError
-from makewhole.orchestration.steps import step
+from makewhole.orchestration.steps.step import step
 
 pytestmark = pytest.mark.unit
 

@@ -14,7 +14,8 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import WindowState
-from makewhole.orchestration.steps import load_pipeline, step
+from makewhole.orchestration.steps.step import step
+from makewhole.orchestration.steps.window_of_run import load_pipeline
 from makewhole.orchestration.task_ids import APPROVE, RESTORE
 
 if TYPE_CHECKING:

@@ -1,0 +1,94 @@
+"""Plan the repair of the window of a run, carry it out, and judge what it touched anew."""
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import get_current_context
+
+from makewhole.model.gate import GateAnswer
+from makewhole.model.plan import Plan, PlanState
+from makewhole.orchestration.steps.step import step
+from makewhole.orchestration.steps.window_of_run import load_context
+from makewhole.orchestration.task_ids import APPROVE, CERTIFY, COMPENSATE, POLL_SECONDS, VERIFY
+
+if TYPE_CHECKING:
+    from makewhole.window.context import WindowContext
+
+logger = logging.getLogger(__name__)
+
+
+@step
+def plan() -> list[str]:
+    """Freeze the plan when the gate failed; return the ids of the tasks to go on with."""
+    from makewhole.compensation.approval.ask import approval_request
+    from makewhole.compensation.plan_window import plan_window
+    from makewhole.journal import window_results, windows
+    from makewhole.journal.database import connect
+
+    context = load_context()
+    with connect() as journal:
+        report = window_results.gate_reports(journal, context.window).get(window_results.RECONCILED)
+        plan_only = windows.is_plan_only(journal, context.window)
+    if report is None or report.answer is not GateAnswer.FAIL:
+        logger.info("the gate says %s: nothing to plan", report.answer.value if report else "nothing")
+        return [CERTIFY]
+    for failure in report.failures:
+        logger.info("gate: %s", failure)
+    frozen = plan_window(context)
+    for refusal in frozen.refusals[:20]:
+        logger.info("no action for a finding of %s: %s", refusal.hop, refusal.reason)
+    unanswered = log_unanswered(context)
+    if frozen.plan is None:
+        logger.info("no action can be taken; what is there will be judged as it is")
+        return [CERTIFY] if plan_only else [VERIFY]
+    logger.info(
+        "plan %s: %s; state %s%s",
+        frozen.plan.id,
+        ", ".join(f"{count} {remedy}" for remedy, count in frozen.plan.counts.items()),
+        frozen.plan.state.value,
+        f" ({frozen.plan.reason})" if frozen.plan.reason else "",
+    )
+    request = approval_request(context, frozen.plan, reported=unanswered)
+    get_current_context()["ti"].xcom_push(key="approval", value=request)
+    return [CERTIFY] if plan_only else [_task_after(frozen.plan)]
+
+
+def log_unanswered(context: "WindowContext") -> list[str]:
+    """Log which open findings are only reported, and the lines that would have them repaired; return the sentences."""
+    from makewhole.compensation.planning.unanswered import read_unanswered
+    from makewhole.journal.database import connect
+
+    with connect() as journal:
+        found = read_unanswered(journal, context.pipeline, context.window)
+    sentences = [sentence for one in found for sentence in one.sentences()]
+    for sentence in sentences:
+        logger.info("%s", sentence)
+    return sentences
+
+
+def _task_after(plan: Plan) -> str:
+    if plan.state is PlanState.AWAITING_APPROVAL:
+        return APPROVE
+    return VERIFY if plan.state in (PlanState.REFUSED, PlanState.REJECTED) else COMPENSATE
+
+
+@step
+def compensate() -> int:
+    """Run the plan; return the number of chunks that receipts prove."""
+    from makewhole.compensation.execution.run_plan import compensate_window
+
+    return len(compensate_window(load_context(), lambda progress: logger.info("%s", progress)))
+
+
+@step
+def verify() -> dict[str, Any]:
+    """Read the touched keys again and judge them anew."""
+    from makewhole.compensation.verification.verify_window import verify_window
+
+    def log_progress(done: int, total: int) -> None:
+        logger.info("%d of %d gaps are whole or decided", done, total)
+
+    found = verify_window(load_context(), log_progress, stays_seconds=POLL_SECONDS)
+    for failure in found.gate.failures:
+        logger.info("gate: %s", failure)
+    return {"whole": found.whole, "gaps": found.gaps, "gate": found.gate.answer.value}
