@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from makewhole.compute.frames import are_empty_lists
 from makewhole.native.arrays import ArrowArray
 
 _VIEW = np.dtype("V16")
@@ -94,17 +95,12 @@ def split_by_bucket(frame: pl.DataFrame, buckets: int) -> Iterator[tuple[int, pa
 
 
 def _take(column: pl.Series, order: npt.NDArray[np.intp]) -> ArrowArray:
-    if column.null_count() == len(column) or _are_empty_lists(column):
+    if column.null_count() == len(column) or are_empty_lists(column):
         return column.to_arrow(compat_level=pl.CompatLevel.newest())
     if column.dtype.is_nested():
         return column.gather(order).to_arrow(compat_level=pl.CompatLevel.newest())
     array: ArrowArray = column.to_arrow(compat_level=pl.CompatLevel.newest())
     return _take_views(array, order) if array.type == pa.string_view() else array.take(pa.array(order))
-
-
-def _are_empty_lists(column: pl.Series) -> bool:
-    """Tell whether every value is a list without elements, as where no hop has a filter."""
-    return column.dtype == pl.List and not column.has_nulls() and column.list.len().sum() == 0
 
 
 def _take_views(texts: ArrowArray, order: npt.NDArray[np.intp]) -> ArrowArray:

@@ -174,6 +174,11 @@ def with_place(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(*frame.columns[:at], place_in_log(), *frame.columns[at:])
 
 
+def are_empty_lists(column: pl.Series) -> bool:
+    """Tell whether every value is a list without elements, as where no hop has a filter."""
+    return column.dtype == pl.List and not column.has_nulls() and column.list.len().sum() == 0
+
+
 def empty(schema: Schema) -> pl.DataFrame:
     """Return a frame without rows in this schema."""
     return pl.DataFrame(schema=schema)

@@ -14,6 +14,7 @@ from makewhole.native import (
     byte_strings,
     digest_lines,
     equal_pairs,
+    fingerprints,
     json_scan,
     latest_versions,
     sort_hashes,
@@ -26,7 +27,7 @@ from makewhole.stack.compile_ahead import compile_all
 pytestmark = pytest.mark.unit
 
 MODULES = [
-    *(byte_strings, digest_lines, equal_pairs, json_scan, latest_versions, record_walk),
+    *(byte_strings, digest_lines, equal_pairs, fingerprints, json_scan, latest_versions, record_walk),
     *(render, sort_hashes, text_hashes, walk),
 ]
 SOURCE = """
@@ -64,7 +65,17 @@ def test_a_cached_function_names_no_class_of_ours() -> None:
 
     assert sorted(one.__name__ for one in cached) == [
         *("_add_room", "_add_up", "_append", "_group", "_hash_64", "_hash_views", "_is_ascii", "_read", "_render"),
-        *("_room", "_scan", "_view", "_walk", "_walk", "_walk_headers", "choose_latest", "leave_out_equal_pairs"),
+        *(
+            "_room",
+            "_scan",
+            "_view",
+            "_walk",
+            "_walk",
+            "_walk_headers",
+            "choose_latest",
+            "find_fingerprints",
+            "leave_out_equal_pairs",
+        ),
     ]
     assert all(len(one.signatures) == 1 for one in cached), "a type of array that was not compiled ahead"
     assert not any("NamedTuple" in repr([type(kind) for kind in one.signatures[0]]) for one in cached)

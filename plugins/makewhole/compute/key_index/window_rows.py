@@ -7,7 +7,7 @@ written. The rows are the same.
 import numpy as np
 import polars as pl
 
-from makewhole.compute.frames import Schema, with_place
+from makewhole.compute.frames import Schema, are_empty_lists, with_place
 from makewhole.compute.judge.judge_copies import mark_replays
 from makewhole.compute.key_index.stored_runs import STORED, stored_run
 from makewhole.compute.key_runs import build_key_run
@@ -37,7 +37,8 @@ def window_rows(copies: pl.DataFrame, replays: pl.DataFrame, *, has_versions: bo
     several = stored_run(run, 0)
     places = np.searchsorted(high[alone], several["key_hi"].to_numpy())  # none of them is equal to one alone
     in_order = np.insert(alone, places, len(copies) + np.arange(len(several)))
-    fixed = {_FILTERS: pl.lit([]).cast(STORED[_FILTERS])} if _are_empty(copies, _FILTERS) else {}
+    is_unfiltered = _FILTERS in copies.columns and are_empty_lists(copies[_FILTERS])
+    fixed = {_FILTERS: pl.lit([]).cast(STORED[_FILTERS])} if is_unfiltered else {}
     names = [name for name in _ROWS if name not in fixed]
     both = pl.concat([_rows_of_single_copies(copies, has_versions=has_versions).select(names), several.select(names)])
     # Most columns say the same of every key, and need not be put in order; lists are the slowest to move.
@@ -70,7 +71,3 @@ def _is_constant(column: pl.Series) -> bool:
     if column.null_count() == len(column):
         return True
     return column.dtype == pl.Boolean and not column.has_nulls() and column.all() == column.any()
-
-
-def _are_empty(copies: pl.DataFrame, lists: str) -> bool:
-    return lists in copies.columns and not copies[lists].null_count() and not copies[lists].list.len().max()
