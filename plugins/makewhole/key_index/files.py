@@ -13,7 +13,8 @@ from makewhole.compute.key_index.stored_runs import STORED, in_order_of_windows,
 from makewhole.lake.storage import Storage
 from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import CorruptionError
-from makewhole.native.arrays import Bools
+from makewhole.native.arrays import Bools, UInt64s
+from makewhole.native.sort_hashes import sort_hashes
 
 logger = logging.getLogger(__name__)
 
@@ -91,10 +92,12 @@ def highest_versions(storage: Storage, files: Sequence[IndexFile], keys: pl.Data
 def maybe_known(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> Bools:
     """Tell for each key (`HASHES`) whether any of the files may know it, by their filters alone. False is certain."""
     found = np.zeros(len(keys), dtype=np.bool_)
-    for file in files:
-        if not len(keys) or found.all():
-            break
-        found |= _maybe_in(storage, file, keys)
+    if len(keys) and files:
+        high, order = sort_hashes(keys["key_hi"].to_numpy())
+        low = keys["key_lo"].to_numpy()[order]
+        for file in files:
+            found |= _maybe_in(storage, file, high, low)
+        found[order] = found.copy()
     return found
 
 
@@ -106,24 +109,27 @@ def rows_of_file(file: IndexFile, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rows_by_file(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    keys = keys.sort(HASH)
+    high, low = (keys[half].to_numpy() for half in HASH)
     for file in files:
-        hits = keys.filter(pl.Series(_maybe_in(storage, file, keys), dtype=pl.Boolean))
+        hits = keys.filter(pl.Series(_maybe_in(storage, file, high, low), dtype=pl.Boolean))
         if len(hits):
             yield rows_of_file(file, storage.sorted_rows(file.path).of_keys(hits))
 
 
-def _maybe_in(storage: Storage, file: IndexFile, keys: pl.DataFrame) -> Bools:
-    """Ask the filter beside a file. Where there is none that belongs to it, every key may be in it."""
+def _maybe_in(storage: Storage, file: IndexFile, key_hi: UInt64s, key_lo: UInt64s) -> Bools:
+    """Ask the filter beside a file for keys in the order of their hashes. Where there is none that belongs to it, every
+    key may be in it."""
     content = storage.read_if_exists(filter_path(file.path))
     name = _name(file.path)
     if content is not None:
         try:
             if not content.startswith(name):
                 raise CorruptionError("it is the filter of another file")
-            return maybe_in(content[len(name) :], *(keys[half].to_numpy() for half in HASH))
+            return maybe_in(memoryview(content)[len(name) :], key_hi, key_lo)
         except CorruptionError as error:
             logger.warning("the whole of %s is read instead of its filter: %s", file.path, error)
-    return np.ones(len(keys), dtype=np.bool_)
+    return np.ones(len(key_hi), dtype=np.bool_)
 
 
 def _differs_from_before() -> pl.Expr:

@@ -12,7 +12,7 @@ from makewhole.compute.frames import HASH
 from makewhole.lake.parquet_writer import GrowingParquet, leaf_name
 from makewhole.native.arrays import UInt64s
 
-ROWS_OF_A_GROUP = 8192
+ROWS_OF_A_GROUP = 32_768
 _NUMBER = "key_hi"  # the first column of the order, whose least and greatest value each row group says
 _RANDOM = {"key_lo", "row_hash", "last_row_hash"}
 _DELTAS = {"key_hi", "offset", "sequence", "last_offset", "version", "last_version"}
@@ -51,9 +51,10 @@ class SortedRows:
 
     def of_keys(self, keys: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of some keys (`HASHES`), in their order."""
-        groups = self._groups_of(keys[_NUMBER].unique().sort().to_numpy())
+        numbers = keys[_NUMBER].unique().sort().to_numpy()
+        groups = self._groups_of(numbers)
         if 0 < len(groups) <= self._file.num_row_groups * _MOST_SHARE:
-            groups = [at for at in groups if len(self._read([at], list(HASH)).join(keys, on=HASH, how="semi"))]
+            groups = [at for at in groups if self._has_any(at, numbers)]
         return self._read(groups).join(keys, on=HASH, how="semi", maintain_order="left")
 
     def between(self, lo: int, hi: int | None) -> pl.DataFrame:
@@ -74,6 +75,12 @@ class SortedRows:
         first = np.searchsorted(numbers, self._least, side="left")
         past = np.searchsorted(numbers, self._greatest, side="right")
         return [int(at) for at in np.flatnonzero(first < past)]
+
+    def _has_any(self, group: int, numbers: UInt64s) -> bool:
+        """Tell whether a row group has any of these sorted numbers."""
+        held = self._file.read_row_groups([group], columns=[_NUMBER]).column(0).to_numpy()
+        at = np.searchsorted(numbers, held)
+        return bool((numbers[np.minimum(at, len(numbers) - 1)] == held).any())
 
     def _read(self, groups: Sequence[int], columns: list[str] | None = None) -> pl.DataFrame:
         frame = pl.from_arrow(self._file.read_row_groups(list(groups), columns=columns))

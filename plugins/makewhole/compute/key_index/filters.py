@@ -36,8 +36,9 @@ def build_filter(key_hi: UInt64s, key_lo: UInt64s) -> bytes:
     return _sealed(header + sizes.astype(np.uint8).tobytes() + low.astype("<u2").tobytes())
 
 
-def maybe_in(content: bytes, key_hi: UInt64s, key_lo: UInt64s) -> Bools:
-    """Tell for each key, by its hash, whether the run of a filter may know it. False is certain.
+def maybe_in(content: bytes | memoryview, key_hi: UInt64s, key_lo: UInt64s) -> Bools:
+    """Tell for each key, by its hash, whether the run of a filter may know it. False is certain. Keys in the order of
+    their hashes are asked for sooner: the filter is read from its begin to its end.
 
     Raises:
         CorruptionError: the filter is not as it was built.
@@ -45,7 +46,8 @@ def maybe_in(content: bytes, key_hi: UInt64s, key_lo: UInt64s) -> Bools:
     keys, least, shift, sizes, fingerprints = _opened(content)
     if keys and not len(sizes):
         return np.ones(len(key_hi), dtype=np.bool_)
-    edges = np.concatenate([[0], np.cumsum(sizes, dtype=np.uint32)]).astype(np.uint32)
+    edges = np.zeros(len(sizes) + 1, dtype=np.uint32)
+    np.cumsum(sizes, dtype=np.uint32, out=edges[1:])
     # What is below the least wraps round to a group far behind the last one.
     groups = np.where(key_hi < least, np.uint64(len(sizes)), (key_hi - least) >> np.uint64(shift))
     found = np.zeros(len(key_hi), dtype=np.bool_)
@@ -75,7 +77,9 @@ def _sealed(content: bytes) -> bytes:
     return content[:4] + struct.pack("<I", checksum) + content[_BYTES_BEFORE_CONTENT:]
 
 
-def _opened(content: bytes) -> tuple[int, np.uint64, int, UInt8s, np.ndarray[tuple[int], np.dtype[np.uint16]]]:
+def _opened(
+    content: bytes | memoryview,
+) -> tuple[int, np.uint64, int, UInt8s, np.ndarray[tuple[int], np.dtype[np.uint16]]]:
     """Return the number of keys, the least high half, the shift, the sizes of the groups and the fingerprints."""
     if len(content) < _HEADER.size or content[:4] != _MAGIC:
         raise CorruptionError("a filter of the key index is none")
