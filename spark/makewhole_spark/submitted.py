@@ -5,14 +5,18 @@ What is imported here is imported before the session begins to start, and delays
 
 import argparse
 
-from makewhole_spark.session_start import session_in_thread
 from makewhole_spark.step_names import STEPS
+from makewhole_spark.unzipped import prefer_installed_pyspark
 
 
 def main(step: str) -> None:
     """Run the job of a step, and exit with its code."""
     wanted = _arguments(step)
+    prefer_installed_pyspark()
     label = f"{wanted.pipeline} window {wanted.window} (revision {wanted.revision})"
+
+    from makewhole_spark.session_start import session_in_thread
+
     starting = session_in_thread(f"makewhole {step}: {label}")
 
     from makewhole_spark.job import run_job

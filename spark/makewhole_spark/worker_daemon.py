@@ -9,6 +9,8 @@ import sys
 from contextlib import redirect_stdout, suppress
 from importlib import import_module
 
+from makewhole_spark.unzipped import prefer_installed_pyspark
+
 MODULE = "makewhole_spark.worker_daemon"
 """Names this module to Spark, as `spark.python.daemon.module`."""
 _MODULES = (
@@ -54,6 +56,8 @@ def _load_modules() -> None:
 
 
 if __name__ == "__main__":
+    prefer_installed_pyspark()
+
     from pyspark.daemon import manager
 
     load()
