@@ -12,7 +12,7 @@ from makewhole.compute.frames import HASH
 from makewhole.lake.parquet_writer import GrowingParquet, leaf_name
 from makewhole.native.arrays import UInt64s
 
-ROWS_OF_A_GROUP = 32_768
+ROWS_OF_A_GROUP = 8192
 _NUMBER = "key_hi"  # the first column of the order, whose least and greatest value each row group says
 _RANDOM = {"key_lo", "row_hash", "last_row_hash"}
 _DELTAS = {"key_hi", "offset", "sequence", "last_offset", "version", "last_version"}
@@ -78,9 +78,10 @@ class SortedRows:
 
     def _has_any(self, group: int, numbers: UInt64s) -> bool:
         """Tell whether a row group has any of these sorted numbers."""
+        first = np.searchsorted(numbers, self._least[group], side="left")
+        past = np.searchsorted(numbers, self._greatest[group], side="right")
         held = self._file.read_row_groups([group], columns=[_NUMBER]).column(0).to_numpy()
-        at = np.searchsorted(numbers, held)
-        return bool((numbers[np.minimum(at, len(numbers) - 1)] == held).any())
+        return bool(np.isin(held, numbers[first:past]).any())
 
     def _read(self, groups: Sequence[int], columns: list[str] | None = None) -> pl.DataFrame:
         frame = pl.from_arrow(self._file.read_row_groups(list(groups), columns=columns))

@@ -1,20 +1,28 @@
 """Look numbers up in short groups of fingerprints, one pass over the numbers."""
 
-from makewhole.native.arrays import Bools, UInt16s, UInt32s, UInt64s
+from makewhole.native.arrays import Bools, UInt8s, UInt16s, UInt32s, UInt64s
 from makewhole.native.compiled import compiled
+
+Fingerprints = tuple[UInt16s, UInt8s]
+"""The lower and the higher bits of each fingerprint; without any higher bits, the lower ones are all of it."""
 
 
 @compiled
-def find_fingerprints(groups: UInt64s, wanted: UInt16s, edges: UInt32s, fingerprints: UInt16s, found: Bools) -> None:
-    """Set `found` where the group of a number has its fingerprint: group `i` is `fingerprints[edges[i]:edges[i + 1]]`.
+def find_fingerprints(
+    groups: UInt64s, wanted: Fingerprints, edges: UInt32s, fingerprints: Fingerprints, found: Bools
+) -> None:
+    """Set `found` where the group of a number has its fingerprint: group `i` is from `edges[i]` to `edges[i + 1]`.
 
     A group behind the last one has none. The edges ascend, and the last one is the number of fingerprints.
     """
+    wanted_lower, wanted_higher = wanted
+    lower, higher = fingerprints
+    has_higher = len(higher) > 0
     for row in range(len(groups)):
+        found[row] = False
         if groups[row] >= len(edges) - 1:
-            found[row] = False
             continue
-        at, end = edges[groups[row]], edges[groups[row] + 1]
-        while at < end and fingerprints[at] != wanted[row]:
-            at += 1
-        found[row] = at < end
+        for at in range(edges[groups[row]], edges[groups[row] + 1]):
+            if lower[at] == wanted_lower[row] and (not has_higher or higher[at] == wanted_higher[row]):
+                found[row] = True
+                break

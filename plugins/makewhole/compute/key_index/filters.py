@@ -1,8 +1,10 @@
-"""Tell which keys a run of the key index may know, from some eighteen bits per key that stand beside the run.
+"""Tell which keys a run of the key index may know, from some 26 bits per key that stand beside the run.
 
-The keys are in groups by the high half of their hash, about four to a group; of each key the low 16 bits of the other
-half are kept. So a filter never misses a key of its run, and holds about one other key of 16,000 for one of them. It
-only saves reading: what may be in a run is looked up there.
+The keys are in groups by the high half of their hash, about four to a group; of each key the low 24 bits of the other
+half are kept, in two columns of 16 and of 8 bits. So a filter never misses a key of its run, and holds about one other
+key of four million for one of them. It only saves reading: what may be in a run is looked up there.
+
+Filters of an older makewhole keep 16 bits of a key: one other key of 16,000 passes.
 """
 
 import struct
@@ -12,12 +14,12 @@ import numpy as np
 
 from makewhole.model.errors import CorruptionError
 from makewhole.native.arrays import Bools, UInt8s, UInt64s
-from makewhole.native.fingerprints import find_fingerprints
+from makewhole.native.fingerprints import Fingerprints, find_fingerprints
 
 _KEYS_OF_A_GROUP = 4
 _GROUP_MOST = 255
 _HEADER = struct.Struct("<4sIQQQB")  # magic, CRC-32 of the rest, keys, groups, least high half, shift
-_MAGIC = b"MWF1"
+_MAGIC, _MAGIC_OF_16_BITS = b"MWF2", b"MWF1"
 _BYTES_BEFORE_CONTENT = 8
 
 
@@ -33,7 +35,8 @@ def build_filter(key_hi: UInt64s, key_lo: UInt64s) -> bytes:
     if len(sizes) and sizes.max() > _GROUP_MOST:  # no hashes are so unequal; and every key may be in no groups
         return _sealed(_HEADER.pack(_MAGIC, 0, len(high), 0, 0, 0))
     header = _HEADER.pack(_MAGIC, 0, len(high), len(sizes), int(least), shift)
-    return _sealed(header + sizes.astype(np.uint8).tobytes() + low.astype("<u2").tobytes())
+    fingerprints = low.astype("<u2").tobytes() + (low >> np.uint64(16)).astype(np.uint8).tobytes()
+    return _sealed(header + sizes.astype(np.uint8).tobytes() + fingerprints)
 
 
 def maybe_in(content: bytes | memoryview, key_hi: UInt64s, key_lo: UInt64s) -> Bools:
@@ -51,7 +54,8 @@ def maybe_in(content: bytes | memoryview, key_hi: UInt64s, key_lo: UInt64s) -> B
     # What is below the least wraps round to a group far behind the last one.
     groups = np.where(key_hi < least, np.uint64(len(sizes)), (key_hi - least) >> np.uint64(shift))
     found = np.zeros(len(key_hi), dtype=np.bool_)
-    find_fingerprints(groups, key_lo.astype(np.uint16), edges, fingerprints, found)
+    wanted = key_lo.astype(np.uint16), (key_lo >> np.uint64(16)).astype(np.uint8)
+    find_fingerprints(groups, wanted, edges, fingerprints, found)
     return found
 
 
@@ -77,15 +81,15 @@ def _sealed(content: bytes) -> bytes:
     return content[:4] + struct.pack("<I", checksum) + content[_BYTES_BEFORE_CONTENT:]
 
 
-def _opened(
-    content: bytes | memoryview,
-) -> tuple[int, np.uint64, int, UInt8s, np.ndarray[tuple[int], np.dtype[np.uint16]]]:
+def _opened(content: bytes | memoryview) -> tuple[int, np.uint64, int, UInt8s, Fingerprints]:
     """Return the number of keys, the least high half, the shift, the sizes of the groups and the fingerprints."""
-    if len(content) < _HEADER.size or content[:4] != _MAGIC:
+    if len(content) < _HEADER.size or content[:4] not in (_MAGIC, _MAGIC_OF_16_BITS):
         raise CorruptionError("a filter of the key index is none")
     _, checksum, keys, groups, least, shift = _HEADER.unpack_from(content)
     if zlib.crc32(memoryview(content)[_BYTES_BEFORE_CONTENT:]) != checksum:
         raise CorruptionError("a filter of the key index is not as it was written")
     sizes = np.frombuffer(content, dtype=np.uint8, count=groups, offset=_HEADER.size)
-    fingerprints = np.frombuffer(content, dtype="<u2", offset=_HEADER.size + groups)
-    return keys, np.uint64(least), shift, sizes, fingerprints
+    at, held = _HEADER.size + groups, keys if groups else 0
+    lower = np.frombuffer(content, dtype="<u2", count=held, offset=at)
+    higher = np.frombuffer(content, dtype=np.uint8, offset=at + lower.nbytes)
+    return keys, np.uint64(least), shift, sizes, (lower, higher)
