@@ -17,7 +17,6 @@ from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
 from makewhole.journal.replayed_positions import seen_when_opened
 from makewhole.kafka.retention import RecordRetention
-from makewhole.model.remedy_of import answered_kinds
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole.window.observe import observe, read_topic_state, topic_logs
@@ -36,7 +35,7 @@ def plan_window(context: WindowContext) -> FreezeResult:
         left_out = window_results.count_left_out(journal, context.window)
         seen = {name: seen_when_opened(journal, context.window, name) for name in context.window.ranges}
     _log_deadlines(context, findings)
-    answered = answered_kinds(context.pipeline)
+    answered = context.pipeline.answered_kinds()
     request = FreezeRequest(
         pipeline=context.pipeline,
         window=context.window,

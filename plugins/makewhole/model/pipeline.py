@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from makewhole.model.errors import RefusedError
+from makewhole.model.verdict import REPAIRABLE, Verdict
 
 IN_DOCUMENT = "in_document"
 WRITTEN_IF_ANY: Mapping[str, str] = {IN_DOCUMENT: "if any"}
@@ -160,6 +161,17 @@ class Remedies:
     mismatched: Remedy
     unexpected: Remedy = Remedy.REPORT
     vanished: Remedy = Remedy.REPORT
+
+    def answer_to(self, verdict: Verdict) -> Remedy:
+        """Return what is done about a verdict; there is one for every gap, and for what has vanished."""
+        return {
+            Verdict.MISSING: self.missing,
+            Verdict.DUPLICATE: self.duplicate,
+            Verdict.MISMATCHED: self.mismatched,
+            Verdict.UNEXPECTED: self.unexpected,
+            Verdict.CONFLICT: Remedy.REPORT,
+            Verdict.VANISHED: self.vanished,
+        }[verdict]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -356,6 +368,17 @@ class Pipeline:
         topic = hop.redeliver_to or hop.source
         readers = (one for one in self.hops if isinstance(self.points[one.source], TopicPoint))
         return tuple(one for one in readers if one == hop or topic in (one.source, one.redeliver_to))
+
+    def answered_kinds(self) -> frozenset[tuple[str, Verdict]]:
+        """Return the hops with the verdicts of which a plan needs every finding: those that it answers, and what is
+        missing on any hop if it redelivers, because a redelivered record reaches other hops, too."""
+        answers = {(hop.name, one): hop.remedies.answer_to(one) for hop in self.hops for one in REPAIRABLE}
+        is_redelivering = Remedy.REDELIVER in answers.values()
+        return frozenset(
+            (hop, verdict)
+            for (hop, verdict), remedy in answers.items()
+            if remedy is not Remedy.REPORT or (is_redelivering and verdict is Verdict.MISSING)
+        )
 
     def ordered_points(self) -> tuple[Point, ...]:
         """Return the points on hops in the order their snapshots are taken: every hop's source before its target."""

@@ -22,7 +22,6 @@ from makewhole.journal.window_results import HopResult
 from makewhole.lake.stored_verdicts import SEMANTICS
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, Semantics, TopicPoint
-from makewhole.model.remedy_of import answered_kinds
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting
 from makewhole.sql import PgConnection
@@ -302,7 +301,7 @@ def _commit(
         )
         return committed
     window, paths = context.window, [path for outcome in outcomes for path in outcome.findings]
-    findings = first_findings(context.storage, paths, _JOURNAL_FINDINGS, answered_kinds(context.pipeline))
+    findings = first_findings(context.storage, paths, _JOURNAL_FINDINGS, context.pipeline.answered_kinds())
     window_results.commit_findings(journal, window, findings)
     # From the files, not from the findings in the journal: of these there may be more.
     written = window_results.commit_handovers(journal, window, pending_keys(context.storage, paths))

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.pipeline import TimeLimits
 from makewhole.orchestration.task_ids import SPARK_STEPS
-from makewhole_spark import job, submitted
+from makewhole_spark import job, session_start, submitted
 from makewhole_spark.step_names import RECONCILE, SNAPSHOT, STEPS, VALIDATE, steps_through
 from makewhole_spark.window_steps import Job
 
@@ -50,7 +50,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
         monkeypatch.setattr(job, name, MagicMock())
     started: Future[MagicMock] = Future()
     started.set_result(MagicMock())
-    monkeypatch.setattr(submitted, "session_in_thread", lambda _: started)
+    monkeypatch.setattr(session_start, "session_in_thread", lambda _: started)
     return begin
 
 
@@ -80,7 +80,7 @@ def test_a_session_that_does_not_start_ends_the_job_as_any_step_does(
 ) -> None:
     failed: Future[MagicMock] = Future()
     failed.set_exception(error)
-    monkeypatch.setattr(submitted, "session_in_thread", lambda _: failed)
+    monkeypatch.setattr(session_start, "session_in_thread", lambda _: failed)
     with pytest.raises(SystemExit) as ended:
         start(SNAPSHOT, lambda *_: "")
     assert ended.value.code == code
@@ -90,7 +90,7 @@ def test_the_session_is_named_by_the_step_and_the_window(start: Start, monkeypat
     started: Future[MagicMock] = Future()
     started.set_result(MagicMock())
     session = MagicMock(return_value=started)
-    monkeypatch.setattr(submitted, "session_in_thread", session)
+    monkeypatch.setattr(session_start, "session_in_thread", session)
     start(SNAPSHOT, lambda *_: "")
     session.assert_called_once_with("makewhole snapshot: shop window 1 (revision 1)")
 

@@ -23,7 +23,6 @@ from makewhole.model.pipeline import (
     TopicPoint,
 )
 from makewhole.model.plan import ERASABLE, LACKING, ONCE, REPEATS, UNKNOWN_TO, Action, count_remedies
-from makewhole.model.remedy_of import remedy_of
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import REPAIRABLE, Cause, Finding, Verdict
 
@@ -169,7 +168,7 @@ def _draft_all(
             refusals.append(_refuse(finding, f"the pipeline has no hop {finding.hop} any more"))
             continue
         hop = hops[finding.hop]
-        remedy = remedy_of(hop.remedies, finding.verdict)
+        remedy = hop.remedies.answer_to(finding.verdict)
         if remedy is Remedy.REPORT:
             continue
         made = _draft_actions(pipeline, hop, remedy, finding, known)

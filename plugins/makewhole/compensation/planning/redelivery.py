@@ -14,7 +14,6 @@ from makewhole.model.connection import Connection, KafkaConnection
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint, TopicPoint
 from makewhole.model.plan import GROUPS, ONCE
-from makewhole.model.remedy_of import remedy_of
 from makewhole.model.verdict import GAPS, Finding, Verdict
 
 
@@ -59,7 +58,7 @@ def _sources_written_again(pipeline: Pipeline, kinds: Iterable[tuple[str, Verdic
         for name, verdict in kinds
         if verdict in GAPS
         and name in hops
-        and remedy_of(hops[name].remedies, verdict) is Remedy.REDELIVER
+        and hops[name].remedies.answer_to(verdict) is Remedy.REDELIVER
         and hops[name].redeliver_to is None
     }
 

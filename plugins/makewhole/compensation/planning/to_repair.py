@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from makewhole.model.pipeline import Pipeline, Remedy
-from makewhole.model.remedy_of import remedy_of
 from makewhole.model.verdict import GAPS, Finding, Verdict
 
 
@@ -22,4 +21,4 @@ def keys_to_reverse(pipeline: Pipeline, findings: Iterable[Finding]) -> set[str]
 def is_reversed(pipeline: Pipeline, finding: Finding) -> bool:
     """Tell whether the extra copies of a finding are to be taken back by an event."""
     remedies = next((hop.remedies for hop in pipeline.hops if hop.name == finding.hop), None)
-    return remedies is not None and finding.verdict in GAPS and remedy_of(remedies, finding.verdict) is Remedy.REVERSE
+    return remedies is not None and finding.verdict in GAPS and remedies.answer_to(finding.verdict) is Remedy.REVERSE

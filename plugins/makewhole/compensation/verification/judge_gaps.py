@@ -28,7 +28,6 @@ from makewhole.journal.history.record_windows import find_windows_before
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
-from makewhole.model.remedy_of import remedy_of
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import Window
@@ -171,7 +170,7 @@ def _is_sent(context: WindowContext, item: JudgedFinding) -> bool:
     hop = context.pipeline.hop(item.finding.hop)
     if item.finding.verdict not in (Verdict.MISSING, Verdict.MISMATCHED, Verdict.VANISHED):
         return False
-    return remedy_of(hop.remedies, item.finding.verdict) in (Remedy.REDELIVER, Remedy.PRODUCE)
+    return hop.remedies.answer_to(item.finding.verdict) in (Remedy.REDELIVER, Remedy.PRODUCE)
 
 
 def _read_stores(context: WindowContext, gaps: Iterable[JudgedFinding]) -> dict[str, CopiesByKey]:
