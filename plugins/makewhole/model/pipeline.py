@@ -370,14 +370,16 @@ class Pipeline:
         return tuple(one for one in readers if one == hop or topic in (one.source, one.redeliver_to))
 
     def answered_kinds(self) -> frozenset[tuple[str, Verdict]]:
-        """Return the hops with the verdicts of which a plan needs every finding: those that it answers, and what is
-        missing on any hop if it redelivers, because a redelivered record reaches other hops, too."""
+        """Return the hops with the verdicts of which a plan needs every finding: those that it answers. Where it sends
+        records, these reach other hops, too, and it has to be known of every hop which keys it lacks, has several times
+        or has in contradiction."""
         answers = {(hop.name, one): hop.remedies.answer_to(one) for hop in self.hops for one in REPAIRABLE}
-        is_redelivering = Remedy.REDELIVER in answers.values()
+        sends = not {Remedy.PRODUCE, Remedy.REDELIVER}.isdisjoint(answers.values())
+        reached = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.CONFLICT) if sends else ()
         return frozenset(
             (hop, verdict)
             for (hop, verdict), remedy in answers.items()
-            if remedy is not Remedy.REPORT or (is_redelivering and verdict is Verdict.MISSING)
+            if remedy is not Remedy.REPORT or verdict in reached
         )
 
     def ordered_points(self) -> tuple[Point, ...]:

@@ -22,7 +22,8 @@ def test_what_has_a_remedy_is_answered_on_its_hop() -> None:
     assert pipeline.answered_kinds() == {(hop, verdict) for hop in (FIRST, SECOND) for verdict in verdicts}
 
 
-def test_whom_a_redelivered_record_reaches_is_said_by_what_is_missing_on_every_hop() -> None:
-    pipeline = pipeline_of(**REPORTED | {"mismatched": Remedy.REDELIVER})
-    verdicts = Verdict.MISSING, Verdict.MISMATCHED
+@pytest.mark.parametrize("remedy", [Remedy.PRODUCE, Remedy.REDELIVER])
+def test_what_a_record_meets_that_is_sent_is_said_by_the_findings_of_every_hop(remedy: Remedy) -> None:
+    pipeline = pipeline_of(**REPORTED | {"mismatched": remedy})
+    verdicts = Verdict.MISSING, Verdict.DUPLICATE, Verdict.CONFLICT, Verdict.MISMATCHED
     assert pipeline.answered_kinds() == {(hop, verdict) for hop in (FIRST, SECOND) for verdict in verdicts}

@@ -20,9 +20,10 @@ _PROGRAM = """if True:
 """
 
 
-def _zips_first(folder: Path) -> str:
+def _zips_first(folder: Path, *others: str) -> str:
     [py4j] = folder.glob("py4j-*-src.zip")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder / "pyspark.zip"), str(py4j), *sys.path])}
+    path = [str(folder / "pyspark.zip"), str(py4j), *others, *sys.path]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
     done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -33,6 +34,13 @@ def test_the_zip_files_of_the_installed_pyspark_are_left_aside() -> None:
     assert answer.startswith("[False, False]")
     assert "pyspark.zip" not in answer
     assert "py4j" not in answer
+
+
+def test_zip_files_are_taken_where_another_pyspark_would_be_without_them(tmp_path: Path) -> None:
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").touch()
+    answer = _zips_first(Path(pyspark.__file__).parent / "python" / "lib", str(tmp_path))
+    assert answer.startswith("[True, True]")
 
 
 def test_zip_files_of_another_place_are_taken(tmp_path: Path) -> None:
