@@ -342,7 +342,8 @@ def test_a_plan_that_is_not_there_is_wrong_usage(
     result = invoke("plan", "show", "x\x1b[2J")
     assert result.exit_code == 2
     assert result.stderr == (
-        "could not: there is no plan x\\x1b[2J; `makewhole windows PIPELINE --json` names the plan of each window\n"
+        "could not: there is no plan x\\x1b[2J; "
+        "`makewhole windows PIPELINE --last 0 --json` names the plan of each window\n"
     )
 
 

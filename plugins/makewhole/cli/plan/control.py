@@ -19,7 +19,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.plan import Plan, PlanState
 from makewhole.sql import PgConnection
 
-PlanId = Annotated[str, typer.Argument(help="Id of the plan, as `makewhole windows --json` shows it.")]
+PlanId = Annotated[str, typer.Argument(help="Id of the plan, as `makewhole windows PIPELINE --json` shows it.")]
 _console = console()
 _errors = console(stderr=True)
 _POLL_SECONDS = 1.0
@@ -35,7 +35,7 @@ def known_plan(journal: PgConnection, plan: str) -> Plan:
     stored = plans.find_plan(journal, plan)
     if stored is None:
         raise RefusedError(
-            f"there is no plan {plan}; `makewhole windows PIPELINE --json` names the plan of each window"
+            f"there is no plan {plan}; `makewhole windows PIPELINE --last 0 --json` names the plan of each window"
         )
     return stored.plan
 
