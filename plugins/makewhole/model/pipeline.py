@@ -362,6 +362,16 @@ class Pipeline:
         target = self.points[hop.target]
         return hop.semantics is Semantics.UPSERT or (isinstance(target, TablePoint) and target.version is not None)
 
+    def tables_that_add(self, topic: str) -> frozenset[str]:
+        """Return the tables behind a topic, at any distance, whose loaders are not known to overwrite: a record that
+        comes a second time adds a row there."""
+        found: set[str] = set()
+        for hop in self.hops_from(topic):
+            if not self.overwrites(hop):
+                is_table = isinstance(self.points[hop.target], TablePoint)
+                found |= {hop.target} if is_table else self.tables_that_add(hop.target)
+        return frozenset(found)
+
     def redelivery_readers(self, hop: Hop) -> tuple[Hop, ...]:
         """Return the hops whose loaders read what a hop redelivers, itself among them, in file order: those from the
         topic that it goes to, and those that have it as their replay topic."""

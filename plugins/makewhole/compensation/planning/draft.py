@@ -271,7 +271,9 @@ def _produce(pipeline: Pipeline, source: Point, target: Point, finding: Finding)
     if finding.verdict is not Verdict.MISSING:
         return f"produce answers a missing key; this one is {finding.verdict.value}"
     draft = _erasable(pipeline, _draft_action(Remedy.PRODUCE, target, finding), target.name)
-    return _lacking(draft, {target.name})
+    # A table may hold the key all the same, from a record that the log has lost since.
+    once = pipeline.tables_that_add(target.name)
+    return _lacking(_with_before(draft, {ONCE: sorted(once)} if once else {}), {target.name})
 
 
 def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding, redelivery: Redelivery) -> ActionDraft | str:

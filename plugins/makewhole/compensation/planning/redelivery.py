@@ -12,7 +12,7 @@ from typing import Any
 from makewhole.kafka.topic_readers import topic_readers
 from makewhole.model.connection import Connection, KafkaConnection
 from makewhole.model.errors import PermanentError
-from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedy, TopicPoint
 from makewhole.model.plan import GROUPS, ONCE
 from makewhole.model.verdict import GAPS, Finding, Verdict
 
@@ -89,7 +89,7 @@ class Redelivery:
                 )
             if is_itself and finding.verdict is not Verdict.MISSING:
                 continue
-            once |= {other.target, *self._tables_behind(other.target)}
+            once |= {other.target, *self._pipeline.tables_that_add(other.target)}
         return {**({ONCE: sorted(once)} if once else {}), **({} if known is None else {GROUPS: sorted(known)})}
 
     def _known_groups(self, hop: Hop) -> set[str] | None:
@@ -112,15 +112,6 @@ class Redelivery:
         """Tell whether another reader is a topic that may have the record: a log cannot be asked for a key."""
         is_topic = isinstance(self._pipeline.points[other.target], TopicPoint)
         return is_topic and (other.name, finding.key_hash) not in self._lacking
-
-    def _tables_behind(self, point: str) -> set[str]:
-        """Return the tables behind a topic whose loaders add rows."""
-        found: set[str] = set()
-        for hop in self._pipeline.hops_from(point):
-            if not self._pipeline.overwrites(hop):
-                is_table = isinstance(self._pipeline.points[hop.target], TablePoint)
-                found |= {hop.target} if is_table else self._tables_behind(hop.target)
-        return found
 
 
 def unknown_readers(hop: Hop, groups: Sequence[str]) -> str:

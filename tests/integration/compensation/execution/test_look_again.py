@@ -63,6 +63,32 @@ def test_a_key_that_the_consumer_loads_before_the_run_is_not_redelivered(world: 
     assert world.outcomes(plan.id)["K1"] == ("refused", "arrived: warehouse holds the key now")
 
 
+def test_a_record_that_the_log_lost_is_not_produced_while_a_table_holds_its_row(world: PlanWorld) -> None:
+    """The loader read the record before the log lost it, and would insert its row a second time."""
+    plan = _to_produce(world, range(3))
+    world.load_again("K1", copies=1)
+    reason = (
+        "twice: warehouse holds the key, and would get it a second time; write 'semantics: upsert' on its hop if its "
+        "loader overwrites, or take the row out first"
+    )
+    assert [part.reasons for part in looked(world, plan).parts] == [{reason: 1}]
+
+    world.run(plan.id)
+
+    assert _keys(world) == ["K0", "K2"]
+    assert world.outcomes(plan.id)["K1"] == ("refused", reason)
+
+
+def test_a_record_is_produced_where_the_loader_overwrites_the_row(world: PlanWorld) -> None:
+    world.change_hop("flights→warehouse", semantics=Semantics.UPSERT)
+    plan = _to_produce(world, range(2))
+    world.load_again("K1", copies=1)
+
+    world.run(plan.id)
+
+    assert _keys(world) == ["K0", "K1"]
+
+
 def test_each_chunk_looks_again_and_its_own_records_are_no_arrivals(world: PlanWorld) -> None:
     """What comes while the plan runs is seen by the next chunk; so is a second record of a key that the plan wrote."""
     plan = _to_produce(world, range(15))  # three chunks of five, by key: K0, K1, K10–K12 | K13, K14, K2–K4 | K5–K9

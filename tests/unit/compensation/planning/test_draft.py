@@ -96,7 +96,7 @@ def test_a_replay_topic_takes_the_redelivered_records_and_is_frozen_as_the_targe
     steps = draft_plan(pipeline, findings, window_keys=10).drafts
 
     assert [(step.action.remedy, step.action.target, step.action.before, step.origin) for step in steps] == [
-        (Remedy.PRODUCE, "topic", {"place": "kafka:flights", "lacking": ["topic"]}, None),
+        (Remedy.PRODUCE, "topic", {"place": "kafka:flights", "lacking": ["topic"], "once": ["store"]}, None),
         (
             Remedy.REDELIVER,
             "retry",

@@ -31,6 +31,8 @@ _ASKED = ("remedy", "lacking", "once", "groups", "repeats", "erasable", "unknown
 _FIELDS = (LACKING, ONCE, GROUPS, REPEATS, ERASABLE, UNKNOWN_TO)
 _TEXTS = ("key", "remedy", "before")
 _ARRIVED = "arrived: "
+_IF_PRODUCED = "write 'semantics: upsert' on its hop if its loader overwrites, or take the row out first"
+_IF_REDELIVERED = "use upsert, a replay topic, or 'despite' under 'redeliver' if that does no harm"
 
 ReasonsByKey = Mapping[str, str]
 """Key → why its record is not sent."""
@@ -65,7 +67,8 @@ class LookAgain(ClosingContext):
             telling = {*_names(erasable), *(name for name in points if self._tells_erased(name))}
             answers = {name: self._at(name, keys) for name in dict.fromkeys([*points, *_names(once)])}
             arrived = _in_all([answers[name] for name in points], keys)
-            doubled = _in_any({name: answers[name] for name in _names(once)})
+            advice = _IF_PRODUCED if is_produced else _IF_REDELIVERED
+            doubled = _in_any({name: answers[name] for name in _names(once)}, advice)
             erased = [self._erased_at(store, keys) for store in sorted(telling)]
             reasons = [*erased, self._unknown_readers(groups, keys), arrived, doubled]
             reasons += [self._at(name, keys) for name in _names(unknown_to)]
@@ -181,12 +184,13 @@ def _in_all(answers: Sequence[ReasonsByKey], keys: Sequence[str]) -> ReasonsByKe
     return {key: answers[0][key] for key in keys if answers and all(key in answer for answer in answers)}
 
 
-def _in_any(answers: Mapping[str, ReasonsByKey]) -> ReasonsByKey:
-    """Return the keys that a point has which would add the record to it, by the answers of these points."""
+def _in_any(answers: Mapping[str, ReasonsByKey], advice: str) -> ReasonsByKey:
+    """Return the keys that a point has which would add the record to it, by the answers of these points; `advice` says
+    what to do."""
     found: dict[str, str] = {}
     for point, answer in answers.items():
         for key, reason in answer.items():
-            found.setdefault(key, _doubled(point) if reason.startswith(_ARRIVED) else reason)
+            found.setdefault(key, _doubled(point, advice) if reason.startswith(_ARRIVED) else reason)
     return found
 
 
@@ -201,11 +205,8 @@ def _in_table(point: TablePoint, connection: PostgresConnection, keys: Sequence[
     return _all_refused((key for key in keys if key in present), f"arrived: {point.name} holds the key now")
 
 
-def _doubled(point: str) -> str:
-    return (
-        f"twice: {point} holds the key, and would get it a second time; use upsert, a replay topic, or 'despite' under "
-        "'redeliver' if that does no harm"
-    )
+def _doubled(point: str, advice: str) -> str:
+    return f"twice: {point} holds the key, and would get it a second time; {advice}"
 
 
 def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
