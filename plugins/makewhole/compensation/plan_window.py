@@ -12,6 +12,7 @@ from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.planning.deadlines import read_deadlines
 from makewhole.journal import plan_progress, plans, window_results
 from makewhole.journal.database import connect, journal_dsn, transaction
+from makewhole.journal.findings.needed import kinds_needed
 from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
@@ -35,13 +36,13 @@ def plan_window(context: WindowContext) -> FreezeResult:
         left_out = window_results.count_left_out(journal, context.window)
         seen = {name: seen_when_opened(journal, context.window, name) for name in context.window.ranges}
     _log_deadlines(context, findings)
-    answered = context.pipeline.answered_kinds()
+    needed = kinds_needed(context.pipeline)
     request = FreezeRequest(
         pipeline=context.pipeline,
         window=context.window,
         findings=findings,
         window_keys=max((result.counts.source_keys for result in results.values()), default=0),
-        left_out=sum(keys for kind, keys in left_out.items() if kind in answered),
+        left_out=sum(keys for kind, keys in left_out.items() if kind in needed),
     )
     sources = FreezeSources(
         storage=context.storage.root,

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from makewhole.model.errors import RefusedError
-from makewhole.model.verdict import REPAIRABLE, Verdict
+from makewhole.model.verdict import Verdict
 
 IN_DOCUMENT = "in_document"
 WRITTEN_IF_ANY: Mapping[str, str] = {IN_DOCUMENT: "if any"}
@@ -378,19 +378,6 @@ class Pipeline:
         topic = hop.redeliver_to or hop.source
         readers = (one for one in self.hops if isinstance(self.points[one.source], TopicPoint))
         return tuple(one for one in readers if one == hop or topic in (one.source, one.redeliver_to))
-
-    def answered_kinds(self) -> frozenset[tuple[str, Verdict]]:
-        """Return the hops with the verdicts of which a plan needs every finding: those that it answers. Where it sends
-        records, these reach other hops, too, and it has to be known of every hop which keys it lacks, has several times
-        or has in contradiction."""
-        answers = {(hop.name, one): hop.remedies.answer_to(one) for hop in self.hops for one in REPAIRABLE}
-        sends = not {Remedy.PRODUCE, Remedy.REDELIVER}.isdisjoint(answers.values())
-        reached = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.CONFLICT) if sends else ()
-        return frozenset(
-            (hop, verdict)
-            for (hop, verdict), remedy in answers.items()
-            if remedy is not Remedy.REPORT or verdict in reached
-        )
 
     def ordered_points(self) -> tuple[Point, ...]:
         """Return the points on hops in the order their snapshots are taken: every hop's source before its target."""

@@ -18,6 +18,7 @@ from makewhole.compute import rollup
 from makewhole.compute.frames import BUCKETS
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.journal import incidents, window_results
+from makewhole.journal.findings.needed import kinds_needed
 from makewhole.journal.window_results import HopResult
 from makewhole.lake.stored_verdicts import SEMANTICS
 from makewhole.model.errors import PermanentError
@@ -301,7 +302,7 @@ def _commit(
         )
         return committed
     window, paths = context.window, [path for outcome in outcomes for path in outcome.findings]
-    findings = first_findings(context.storage, paths, _JOURNAL_FINDINGS, context.pipeline.answered_kinds())
+    findings = first_findings(context.storage, paths, _JOURNAL_FINDINGS, kinds_needed(context.pipeline))
     window_results.commit_findings(journal, window, findings)
     # From the files, not from the findings in the journal: of these there may be more.
     written = window_results.commit_handovers(journal, window, pending_keys(context.storage, paths))

@@ -17,22 +17,22 @@ _KEPT_NEXT = (
     frozenset(REPAIRABLE) - {Verdict.UNEXPECTED},
     frozenset({Verdict.ERASED, Verdict.PENDING}),
 )
-"""The verdicts that no plan answers, in the order in which the journal keeps findings of them: first those of keys that
+"""The verdicts that no plan needs, in the order in which the journal keeps findings of them: first those of keys that
 may have no record, which later windows ask for by name; then gaps that are only reported."""
 
 
 def first_findings(
-    storage: Storage, paths: Sequence[str], most: int, answered: Collection[tuple[str, Verdict]]
+    storage: Storage, paths: Sequence[str], most: int, needed: Collection[tuple[str, Verdict]]
 ) -> Iterator[Finding]:
     """Yield the findings of these files, at most `most` of them: in their order where these are all. Else those that a
-    plan needs come first, `answered` by hop and verdict: a plan is of all of them or of nothing."""
+    plan needs come first, `needed` by hop and verdict: a plan is of all of them or of nothing."""
     if storage.count_rows(paths) <= most:
         return _findings(storage, paths, pl.lit(value=True))
-    is_answered = pl.any_horizontal(
+    is_needed = pl.any_horizontal(
         pl.lit(value=False),
-        *((pl.col("hop") == hop) & (pl.col("verdict") == verdict.value) for hop, verdict in answered),
+        *((pl.col("hop") == hop) & (pl.col("verdict") == verdict.value) for hop, verdict in needed),
     )
-    wanted = [is_answered, *(pl.col("verdict").is_in(sorted(some)) & ~is_answered for some in _KEPT_NEXT)]
+    wanted = [is_needed, *(pl.col("verdict").is_in(sorted(some)) & ~is_needed for some in _KEPT_NEXT)]
     return islice(chain.from_iterable(_findings(storage, paths, condition) for condition in wanted), most)
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from makewhole.journal.findings.needed import kinds_needed
 from makewhole.model.pipeline import Remedy
 from makewhole.model.verdict import Verdict
 from tests.unit.compensation.planning.drafted import pipeline_of
@@ -13,17 +14,17 @@ REPORTED = dict.fromkeys(("missing", "duplicate", "mismatched"), Remedy.REPORT)
 
 
 def test_a_pipeline_that_only_reports_answers_nothing() -> None:
-    assert pipeline_of(**REPORTED).answered_kinds() == frozenset()
+    assert kinds_needed(pipeline_of(**REPORTED)) == frozenset()
 
 
 def test_what_has_a_remedy_is_answered_on_its_hop() -> None:
     pipeline = pipeline_of(**REPORTED | {"missing": Remedy.UPSERT, "vanished": Remedy.UPSERT})
     verdicts = Verdict.MISSING, Verdict.VANISHED
-    assert pipeline.answered_kinds() == {(hop, verdict) for hop in (FIRST, SECOND) for verdict in verdicts}
+    assert kinds_needed(pipeline) == {(hop, verdict) for hop in (FIRST, SECOND) for verdict in verdicts}
 
 
 @pytest.mark.parametrize("remedy", [Remedy.PRODUCE, Remedy.REDELIVER])
 def test_what_a_record_meets_that_is_sent_is_said_by_the_findings_of_every_hop(remedy: Remedy) -> None:
     pipeline = pipeline_of(**REPORTED | {"mismatched": remedy})
     verdicts = Verdict.MISSING, Verdict.DUPLICATE, Verdict.CONFLICT, Verdict.MISMATCHED
-    assert pipeline.answered_kinds() == {(hop, verdict) for hop in (FIRST, SECOND) for verdict in verdicts}
+    assert kinds_needed(pipeline) == {(hop, verdict) for hop in (FIRST, SECOND) for verdict in verdicts}
