@@ -68,8 +68,8 @@ def test_a_record_that_the_log_lost_is_not_produced_while_a_table_holds_its_row(
     plan = _to_produce(world, range(3))
     world.load_again("K1", copies=1)
     reason = (
-        "twice: warehouse holds the key, and would get it a second time; write 'semantics: upsert' on its hop if its "
-        "loader overwrites, or take the row out first"
+        "twice: warehouse holds the key, and would get it a second time; name the 'version' of warehouse if its loader "
+        "overwrites, or take the row out first"
     )
     assert [part.reasons for part in looked(world, plan).parts] == [{reason: 1}]
 
@@ -80,7 +80,7 @@ def test_a_record_that_the_log_lost_is_not_produced_while_a_table_holds_its_row(
 
 
 def test_a_record_is_produced_where_the_loader_overwrites_the_row(world: PlanWorld) -> None:
-    world.change_hop("flights→warehouse", semantics=Semantics.UPSERT)
+    world.change_points(replace(world.table_point(), version="delay"))
     plan = _to_produce(world, range(2))
     world.load_again("K1", copies=1)
 

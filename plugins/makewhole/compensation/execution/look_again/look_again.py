@@ -31,7 +31,7 @@ _ASKED = ("remedy", "lacking", "once", "groups", "repeats", "erasable", "unknown
 _FIELDS = (LACKING, ONCE, GROUPS, REPEATS, ERASABLE, UNKNOWN_TO)
 _TEXTS = ("key", "remedy", "before")
 _ARRIVED = "arrived: "
-_IF_PRODUCED = "write 'semantics: upsert' on its hop if its loader overwrites, or take the row out first"
+_IF_PRODUCED = "name the 'version' of {point} if its loader overwrites, or take the row out first"
 _IF_REDELIVERED = "use upsert, a replay topic, or 'despite' under 'redeliver' if that does no harm"
 
 ReasonsByKey = Mapping[str, str]
@@ -206,7 +206,7 @@ def _in_table(point: TablePoint, connection: PostgresConnection, keys: Sequence[
 
 
 def _doubled(point: str, advice: str) -> str:
-    return f"twice: {point} holds the key, and would get it a second time; {advice}"
+    return f"twice: {point} holds the key, and would get it a second time; {advice.format(point=point)}"
 
 
 def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
