@@ -1,5 +1,6 @@
 """Test which row of a key stays, by the value of its source, and that a plan does not work against itself."""
 
+import json
 from collections.abc import Iterable
 from datetime import timedelta
 
@@ -13,9 +14,10 @@ from makewhole.journal.database import connect
 from makewhole.model.window import WindowState
 from makewhole.window.certify import ClosedWindow
 from makewhole.window.context import WindowContext
-from tests.world.orders import BORN, DAY, Order, orders
-from tests.world.pipeline_file import Settings
+from tests.world.orders import BORN, DAY, Order, milliseconds, orders
+from tests.world.pipeline_file import Settings, topic
 from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.topics import producer
 from tests.world.windows import ReconciledShop
 
 pytestmark = pytest.mark.integration
@@ -51,6 +53,14 @@ def outcomes(shop: ReconciledShop, context: WindowContext) -> Outcomes:
             (item.finding.hop, item.finding.key): (item.finding.verdict.value, item.outcome, item.reason)
             for item in window_results.findings(journal, context.window)
         }
+
+
+def send(shop: ReconciledShop, topic: str, made: Iterable[Order]) -> None:
+    """Send records of orders into another topic."""
+    client = producer(shop.bootstrap)
+    for order in made:
+        client.produce(topic, key=order["id"], value=json.dumps(order), timestamp=milliseconds(order["at"]))
+    assert client.flush(30) == 0
 
 
 def certified_day(shop: ReconciledShop, day: int = 0) -> None:
@@ -241,6 +251,52 @@ def test_a_row_that_a_loader_would_insert_again_stays_and_its_record_is_not_prod
         (STORE_HOP, "O2"): ("open", "warehouse still holds it"),
     }
     assert closed.state is WindowState.GAPS
+
+
+def test_a_row_whose_key_the_ledger_has_is_not_moved_aside_where_nothing_is_produced(shop: ReconciledShop) -> None:
+    shop.describe(compensation=QUARANTINE | {"missing": "report"})
+    made = orders(range(4))
+    shop.trade(made, unsent=made[2:3])
+    shop.write("warehouse", [made[2], *orders([7])])
+    context = shop.judge_and_ask_the_gate()
+    closed = repair(shop, context)
+
+    assert (amounts(shop, "O2"), amounts(shop, "O7")) == (["2.50"], [])
+    assert {key: found[:2] for key, found in outcomes(shop, context).items()} == {
+        (LEDGER_HOP, "O2"): ("missing", "open"),
+        (STORE_HOP, "O2"): ("unexpected", "open"),
+        (STORE_HOP, "O7"): ("unexpected", "repaired"),
+    }
+    assert closed.state is WindowState.GAPS
+
+
+def test_what_a_topic_lost_is_not_produced_where_another_one_was_filled_from_it(shop: ReconciledShop) -> None:
+    copies = shop.add_topic()
+    shop.describe(
+        compensation={"limits": "{share: 1.0}"},
+        ledger_hop={"compensation": "{missing: produce}"},
+        hop={"compensation": "{missing: report, unexpected: quarantine}"},
+        more_points={"copies": topic("log", copies, key='"$.id"')},
+        more_hops=[{"from": "orders", "to": "copies", "compensation": "{missing: report}"}],
+    )
+    shop.trade(orders(range(4)))
+    send(shop, copies, orders(range(4)))
+    certified_day(shop)
+    later = orders(range(10, 13), 1)
+    shop.trade(later, unloaded=later)
+    send(shop, copies, later)
+    shop.make_topic_anew()
+    shop.send(later[:1])
+    context = shop.judge_and_ask_the_gate(1)
+    repair(shop, context)
+
+    assert [record.key_text for record in shop.read()] == ["O10"]
+    reason = (
+        "twice: copies is filled from orders, and may have had the record before orders lost it (topic_recreated); "
+        "look for the key there, and send the record by hand where it lacks it"
+    )
+    found = {key: item for (hop, key), item in outcomes(shop, context).items() if hop == LEDGER_HOP}
+    assert found == dict.fromkeys(("O11", "O12"), ("missing", "refused", reason))
 
 
 def _overwriting(shop: ReconciledShop, made: list[Order]) -> list[Order]:

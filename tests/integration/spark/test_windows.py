@@ -142,7 +142,7 @@ def test_a_window_with_more_findings_than_the_journal_keeps_is_never_planned_in_
     assert refused.plan is not None
     assert (refused.plan.state, refused.plan.counts, refused.actions) == (PlanState.REFUSED, {}, ())
     assert refused.plan.reason == (
-        "2 findings that a plan may answer are in the files of the results alone, because the journal keeps no more of "
+        "2 findings that a plan needs are in the files of the results alone, because the journal keeps no more of "
         "a window: a plan would be of a part. Find out what broke, let the loader load again or restore the store, "
         "then run this window again: a plan is made of what is left"
     )

@@ -1,5 +1,7 @@
 """Test which findings a plan needs all of."""
 
+from dataclasses import replace
+
 import pytest
 
 from makewhole.journal.findings.needed import kinds_needed
@@ -28,3 +30,21 @@ def test_what_a_record_meets_that_is_sent_is_said_by_the_findings_of_every_hop(r
     pipeline = pipeline_of(**REPORTED | {"mismatched": remedy})
     verdicts = Verdict.MISSING, Verdict.DUPLICATE, Verdict.CONFLICT, Verdict.MISMATCHED
     assert kinds_needed(pipeline) == {(hop, verdict) for hop in (FIRST, SECOND) for verdict in verdicts}
+
+
+def test_what_is_missing_anywhere_is_needed_where_unexpected_rows_are_moved_aside() -> None:
+    pipeline = pipeline_of(**REPORTED | {"unexpected": Remedy.QUARANTINE})
+    verdicts = Verdict.MISSING, Verdict.UNEXPECTED
+    assert kinds_needed(pipeline) == {(hop, verdict) for hop in (FIRST, SECOND) for verdict in verdicts}
+
+
+def test_what_a_topic_that_is_filled_from_a_topic_has_alone_is_needed_where_records_are_sent() -> None:
+    pipeline = pipeline_of(**REPORTED | {"missing": Remedy.PRODUCE})
+    pipeline = replace(
+        pipeline,
+        points={**pipeline.points, "copies": replace(pipeline.points["topic"], name="copies")},
+        hops=(*pipeline.hops, replace(pipeline.hops[1], target="copies")),
+    )
+    assert {kind for kind in kinds_needed(pipeline) if kind[1] is Verdict.UNEXPECTED} == {
+        ("topic→copies", Verdict.UNEXPECTED)
+    }

@@ -32,7 +32,7 @@ from makewhole.sql import PgConnection
 @dataclass(frozen=True, kw_only=True)
 class FreezeRequest:
     """A window and its findings to plan for: those of the journal, or some that are given. `window_keys`: distinct keys
-    that were judged, for the share's limit. `left_out`: number of findings that a plan may answer, and that the journal
+    that were judged, for the share's limit. `left_out`: number of findings that a plan needs, and that the journal
     did not take: with any there is no plan."""
 
     pipeline: Pipeline
@@ -172,7 +172,7 @@ class _Freeze:
 
 def _left_out_reason(left_out: int) -> str:
     return (
-        f"{left_out:,} findings that a plan may answer are in the files of the results alone, because the journal "
+        f"{left_out:,} findings that a plan needs are in the files of the results alone, because the journal "
         "keeps no more of a window: a plan would be of a part. Find out what broke, let the loader load again or "
         "restore the store, then run this window again: a plan is made of what is left"
     )

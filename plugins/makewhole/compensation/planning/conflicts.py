@@ -7,15 +7,18 @@ from collections.abc import Iterable, Sequence
 
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
-from makewhole.model.verdict import Verdict
+from makewhole.model.verdict import Finding, Verdict
 
 _Place = tuple[str, str]
 """The place of a point, and the hash of a key."""
 
 
-def without_conflicts(pipeline: Pipeline, drafts: Sequence[ActionDraft]) -> list[ActionDraft]:
-    """Return the drafts, in order, that stay right whatever the others do.
+def without_conflicts(
+    pipeline: Pipeline, drafts: Sequence[ActionDraft], findings: Iterable[Finding]
+) -> list[ActionDraft]:
+    """Return the drafts, in order, that stay right whatever the others do. `findings`: all of their keys.
 
+    - A row whose key is missing further up is not extra: a point there has it, whether its record is sent or not.
     - A key whose record comes to a topic, or goes through it once more, is not unexpected behind it any more.
     - A row that a loader will write, from a record that comes again, is not inserted beside it.
     - A row that one hop says is extra, and another one corrects or keeps, is not extra.
@@ -23,14 +26,15 @@ def without_conflicts(pipeline: Pipeline, drafts: Sequence[ActionDraft]) -> list
     """
     hops = {hop.name: hop for hop in pipeline.hops}
     arriving = _arriving(pipeline, hops, drafts)
+    vouched = _vouched(pipeline, hops, findings)
     claimed = _claimed(pipeline, hops, drafts)
     done: set[tuple[Remedy, _Place]] = set()
     kept = []
     for draft in drafts:
         hop = hops[draft.action.hop]
-        source, target = (_place(pipeline, point, draft) for point in (hop.source, hop.target))
+        source, target = (_place(pipeline, point, draft.finding) for point in (hop.source, hop.target))
         is_unexpected = draft.finding.verdict is Verdict.UNEXPECTED
-        if is_unexpected and (source in arriving or target in claimed):
+        if is_unexpected and (source in arriving or source in vouched or target in claimed):
             continue
         if _inserts_row(draft) and target in arriving:
             continue
@@ -46,7 +50,7 @@ def _arriving(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionD
     """Return where the keys of sent records come to: the end of their hop, and every point behind that and behind the
     topic that they are sent to, which has other readers, too."""
     return {
-        _place(pipeline, point, draft)
+        _place(pipeline, point, draft.finding)
         for draft in drafts
         if draft.action.remedy in (Remedy.PRODUCE, Remedy.REDELIVER)
         for start in (hops[draft.action.hop].target, draft.action.target)
@@ -54,10 +58,20 @@ def _arriving(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionD
     }
 
 
+def _vouched(pipeline: Pipeline, hops: dict[str, Hop], findings: Iterable[Finding]) -> set[_Place]:
+    """Return where keys ought to be that a point has and the next one lacks: there, and at every point behind it."""
+    return {
+        _place(pipeline, point, finding)
+        for finding in findings
+        if finding.verdict is Verdict.MISSING and finding.hop in hops
+        for point in _from_here_on(pipeline, hops[finding.hop].target)
+    }
+
+
 def _claimed(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionDraft]) -> set[_Place]:
     """Return the keys that a plan writes or keeps at the end of a hop, because its source has them."""
     return {
-        _place(pipeline, hops[draft.action.hop].target, draft)
+        _place(pipeline, hops[draft.action.hop].target, draft.finding)
         for draft in drafts
         if draft.finding.verdict is not Verdict.UNEXPECTED
     }
@@ -72,5 +86,5 @@ def _inserts_row(draft: ActionDraft) -> bool:
     return draft.action.remedy is Remedy.UPSERT and draft.finding.verdict in (Verdict.MISSING, Verdict.VANISHED)
 
 
-def _place(pipeline: Pipeline, point: str, draft: ActionDraft) -> _Place:
-    return pipeline.points[point].place, draft.action.key_hash
+def _place(pipeline: Pipeline, point: str, finding: Finding) -> _Place:
+    return pipeline.points[point].place, finding.key_hash

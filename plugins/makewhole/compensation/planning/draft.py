@@ -9,6 +9,7 @@ from makewhole.compensation.planning.action_draft import ActionDraft, PlanOrder,
 from makewhole.compensation.planning.conflicts import without_conflicts
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers, Redelivery
+from makewhole.compensation.planning.second_copies import SecondCopies
 from makewhole.config.template.reversal import names_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import (
@@ -143,16 +144,17 @@ def renumbered(drafts: Iterable[ActionDraft]) -> tuple[ActionDraft, ...]:
 
 
 class _Known:
-    """Hold what is known beside a finding: what was reversed before, and whom a redelivery would reach."""
+    """Hold what is known beside a finding: what was reversed before, and whom a record that is sent would reach."""
 
     def __init__(
         self,
         pipeline: Pipeline,
-        findings: Iterable[Finding],
+        findings: Sequence[Finding],
         past: PastReversals = NOTHING_REVERSED,
         readers: Readers = NO_READERS,
     ) -> None:
         self.past, self.redelivery = past, Redelivery(pipeline, findings, readers)
+        self.second_copies = SecondCopies(pipeline, findings)
 
 
 def _draft_all(
@@ -178,7 +180,7 @@ def _draft_all(
             drafts += [made] if isinstance(made, ActionDraft) else made
     ordered = sorted(drafts, key=lambda draft: _order(pipeline, draft))
     sources = {hop.name: hop.source for hop in pipeline.hops}
-    return without_conflicts(pipeline, _without_repetition(ordered, sources)), refusals
+    return without_conflicts(pipeline, _without_repetition(ordered, sources), findings), refusals
 
 
 def _without_repetition(drafts: Iterable[ActionDraft], sources: Mapping[str, str]) -> list[ActionDraft]:
@@ -233,7 +235,7 @@ def _draft_actions(
         return waiting
     match remedy:
         case Remedy.PRODUCE:
-            return _produce(pipeline, source, target, finding)
+            return _produce(pipeline, source, target, finding, known.second_copies)
         case Remedy.REDELIVER:
             return _redeliver(pipeline, hop, finding, known.redelivery)
         case Remedy.UPSERT:
@@ -263,13 +265,18 @@ def _still_to_come(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Findin
     )
 
 
-def _produce(pipeline: Pipeline, source: Point, target: Point, finding: Finding) -> ActionDraft | str:
+def _produce(
+    pipeline: Pipeline, source: Point, target: Point, finding: Finding, second_copies: SecondCopies
+) -> ActionDraft | str:
     if source.kind is not PointKind.LEDGER:
         return f"produce needs a ledger to take the record from; {source.name} is a {source.kind.value}"
     if not isinstance(target, TopicPoint):
         return f"produce writes to a topic; {target.name} is a {target.kind.value}"
     if finding.verdict is not Verdict.MISSING:
         return f"produce answers a missing key; this one is {finding.verdict.value}"
+    twice = second_copies.reason(target.name, finding)
+    if twice is not None:
+        return twice
     draft = _erasable(pipeline, _draft_action(Remedy.PRODUCE, target, finding), target.name)
     # A table may hold the key all the same, from a record that the log has lost since.
     once = pipeline.tables_that_add(target.name)

@@ -1,18 +1,30 @@
 """Tell which findings the journal must have before a plan is made: it is of all of them or of nothing."""
 
-from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.pipeline import Pipeline, Remedy, TopicPoint
 from makewhole.model.verdict import REPAIRABLE, Verdict
+
+_TOLD_OF_READERS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.CONFLICT)
 
 
 def kinds_needed(pipeline: Pipeline) -> frozenset[tuple[str, Verdict]]:
     """Return the hops with the verdicts of which a plan needs every finding: those that it answers. Where it sends
     records, these reach other hops, too, and it has to be known of every hop which keys it lacks, has several times or
-    has in contradiction."""
+    has in contradiction, and of topics that are filled from topics which they have alone. Where it takes rows back that
+    are unexpected, it has to be known which of their keys are missing further up."""
     answers = {(hop.name, one): hop.remedies.answer_to(one) for hop in pipeline.hops for one in REPAIRABLE}
-    sends = not {Remedy.PRODUCE, Remedy.REDELIVER}.isdisjoint(answers.values())
-    reached = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.CONFLICT) if sends else ()
-    return frozenset(
-        (hop, verdict)
-        for (hop, verdict), remedy in answers.items()
-        if remedy is not Remedy.REPORT or verdict in reached
-    )
+    needed = {kind for kind, remedy in answers.items() if remedy is not Remedy.REPORT}
+    if not {Remedy.PRODUCE, Remedy.REDELIVER}.isdisjoint(answers.values()):
+        needed |= {(hop.name, verdict) for hop in pipeline.hops for verdict in _TOLD_OF_READERS}
+        needed |= {(name, Verdict.UNEXPECTED) for name in _between_topics(pipeline)}
+    if any(verdict is Verdict.UNEXPECTED for _, verdict in needed):
+        needed |= {(hop.name, Verdict.MISSING) for hop in pipeline.hops}
+    return frozenset(needed)
+
+
+def _between_topics(pipeline: Pipeline) -> list[str]:
+    points = pipeline.points
+    return [
+        hop.name
+        for hop in pipeline.hops
+        if isinstance(points[hop.source], TopicPoint) and isinstance(points[hop.target], TopicPoint)
+    ]

@@ -46,7 +46,8 @@ def pipeline() -> Pipeline:
 
 def finding(key: str, verdict: Verdict, hop: str) -> Finding:
     evidence = {"source": [{"partition": 0, "offset": 1}], "target_copies": 1}
-    return Finding(hop=hop, key=key, key_hash=key * 32, verdict=verdict, cause=Cause.NOT_IN_SOURCE, evidence=evidence)
+    cause = Cause.NEVER_PRODUCED if verdict is Verdict.MISSING else Cause.NOT_IN_SOURCE
+    return Finding(hop=hop, key=key, key_hash=key * 32, verdict=verdict, cause=cause, evidence=evidence)
 
 
 def actions(*findings: Finding) -> list[tuple[str, str, str]]:
@@ -62,6 +63,12 @@ def test_a_row_whose_record_is_produced_however_far_upstream_is_not_moved_aside(
         ("a", "produce", "ledger→raw"),
         ("b", "quarantine", "clean→store"),
     ]
+
+
+def test_a_row_whose_key_is_missing_further_up_is_not_moved_aside_though_its_record_is_not_sent() -> None:
+    """A topic behind may have the record already: nothing is sent, and the ledger has the key all the same."""
+    lost = replace(finding("a", Verdict.MISSING, "ledger→raw"), cause=Cause.TRUNCATED)
+    assert actions(lost, finding("a", Verdict.UNEXPECTED, "clean→store")) == []
 
 
 def test_a_row_whose_record_goes_through_the_topic_before_once_more_is_not_moved_aside() -> None:

@@ -1,0 +1,62 @@
+"""Test that nothing is produced to a topic that fills another one which may have the record."""
+
+from dataclasses import replace
+
+import pytest
+
+from makewhole.compensation.planning.draft import draft_plan
+from makewhole.model.pipeline import Pipeline, TopicPoint
+from makewhole.model.verdict import Cause, Finding, Verdict
+from tests.unit.compensation.planning.drafted import finding_of, pipeline_of
+
+pytestmark = pytest.mark.unit
+
+COPIES = TopicPoint(name="copies", connection="kafka", topic="copies", key=("$.id",))
+
+
+def relayed() -> Pipeline:
+    """Return a pipeline whose topic fills another one, by way of a third."""
+    pipeline = pipeline_of()
+    relay = replace(COPIES, name="relay", topic="relay")
+    hop = pipeline.hops[1]
+    hops = (*pipeline.hops, replace(hop, target="relay"), replace(hop, source="relay", target="copies"))
+    return replace(pipeline, points={**pipeline.points, "relay": relay, "copies": COPIES}, hops=hops)
+
+
+def missing(key: str, cause: Cause) -> Finding:
+    return replace(finding_of(key, Verdict.MISSING, "ledger→topic"), cause=cause)
+
+
+def test_topics_behind_a_topic_are_those_at_any_distance() -> None:
+    assert relayed().topics_behind("topic") == ("relay", "copies")
+    assert pipeline_of().topics_behind("topic") == ()
+
+
+def test_what_readers_may_have_had_before_the_topic_lost_it_is_refused() -> None:
+    findings = [missing(cause.value, cause) for cause in (Cause.NEVER_PRODUCED, Cause.ABORTED, Cause.TRUNCATED)]
+
+    draft = draft_plan(relayed(), findings, window_keys=10)
+
+    assert [one.action.key for one in draft.drafts] == ["aborted_transaction", "never_produced"]
+    assert [refusal.reason for refusal in draft.refusals] == [
+        "twice: relay is filled from topic, and may have had the record before topic lost it (truncated); look for the "
+        "key there, and send the record by hand where it lacks it"
+    ]
+
+
+def test_a_key_that_a_topic_behind_has_alone_is_refused() -> None:
+    stranger = finding_of("a", Verdict.UNEXPECTED, "relay→copies")
+    findings = [missing("a", Cause.NEVER_PRODUCED), missing("b", Cause.NEVER_PRODUCED), stranger]
+
+    draft = draft_plan(relayed(), findings, window_keys=10)
+
+    assert [one.action.key for one in draft.drafts] == ["b"]
+    assert [refusal.reason for refusal in draft.refusals] == [
+        "twice: copies is filled from topic, holds the key without it, and would get it a second time; send the record "
+        "by hand to who else lacks it"
+    ]
+
+
+def test_where_no_topic_is_behind_what_the_log_lost_is_produced() -> None:
+    draft = draft_plan(pipeline_of(), [missing("a", Cause.TRUNCATED)], window_keys=10)
+    assert [one.action.key for one in draft.drafts] == ["a"]
