@@ -254,7 +254,7 @@ def test_a_row_that_a_loader_would_insert_again_stays_and_its_record_is_not_prod
 
 
 def test_a_row_whose_key_the_ledger_has_is_not_moved_aside_where_nothing_is_produced(shop: ReconciledShop) -> None:
-    shop.describe(compensation=QUARANTINE | {"missing": "report"})
+    shop.describe(compensation={**QUARANTINE, "missing": "report"})
     made = orders(range(4))
     shop.trade(made, unsent=made[2:3])
     shop.write("warehouse", [made[2], *orders([7])])

@@ -1,4 +1,4 @@
-"""Tell where a record that is produced would come a second time: a log cannot be asked for a key."""
+"""Tell where a record that is sent would come a second time."""
 
 from collections.abc import Iterable
 
@@ -9,8 +9,21 @@ _NEVER_COMMITTED = (Cause.NEVER_PRODUCED, Cause.ABORTED)
 """The causes by which no reader of what is committed can have had the record."""
 
 
+_IF_PRODUCED = "name the 'version' of {point} if its loader overwrites, or take the row out first"
+_IF_REDELIVERED = "use upsert, a replay topic, or 'despite' under 'redeliver' if that does no harm"
+
+
+def already_in_table(point: str, *, is_produced: bool) -> str:
+    """Return why a record is not sent whose key a table holds that would add a row for it."""
+    advice = (_IF_PRODUCED if is_produced else _IF_REDELIVERED).format(point=point)
+    return f"twice: {point} holds the key, and would get it a second time; {advice}"
+
+
 class SecondCopies:
-    """The topics behind those that are produced to, by what the pipeline and the findings of some keys say of them."""
+    """What lies behind the topics that are produced to, by what the pipeline and the findings of some keys say of it.
+
+    Tables are asked once more before a record is sent. A log cannot be asked for a key.
+    """
 
     def __init__(self, pipeline: Pipeline, findings: Iterable[Finding]) -> None:
         """`findings`: all of their keys."""
@@ -22,8 +35,11 @@ class SecondCopies:
 
     def reason(self, topic: str, finding: Finding) -> str | None:
         """Return why the record of a key that a topic lacks is not produced to it, or None."""
+        tables = self._holding(sorted(self._pipeline.tables_that_add(topic)), finding)
+        if tables:
+            return already_in_table(tables[0], is_produced=True)
         behind = self._pipeline.topics_behind(topic)
-        holding = [name for name in behind if (name, finding.key_hash) in self._strangers]
+        holding = self._holding(behind, finding)
         if holding:
             return (
                 f"twice: {holding[0]} is filled from {topic}, holds the key without it, and would get it a second "
@@ -35,3 +51,6 @@ class SecondCopies:
                 f"({finding.cause.value}); look for the key there, and send the record by hand where it lacks it"
             )
         return None
+
+    def _holding(self, points: Iterable[str], finding: Finding) -> list[str]:
+        return [name for name in points if (name, finding.key_hash) in self._strangers]

@@ -16,7 +16,8 @@ REMEDIES = Remedies(
 
 
 def pipeline() -> Pipeline:
-    """A ledger feeds two topics, one behind the other, and a store; the last topic feeds the same store."""
+    """A ledger feeds two topics, one behind the other, and a store; the last topic feeds the same store, whose loader
+    overwrites."""
 
     def table(name: str, kind: PointKind) -> TablePoint:
         return TablePoint(name=name, kind=kind, connection="pg", table=name, key=("id",))
@@ -33,7 +34,7 @@ def pipeline() -> Pipeline:
             "ledger": table("ledger", PointKind.LEDGER),
             "raw": topic("raw"),
             "clean": topic("clean"),
-            "store": table("store", PointKind.STORE),
+            "store": replace(table("store", PointKind.STORE), version="version"),
         },
         hops=(
             hop("ledger", "raw", Remedy.PRODUCE),
@@ -80,6 +81,12 @@ def test_a_row_that_a_loader_will_write_is_not_inserted_beside_it() -> None:
     missing = finding("a", Verdict.MISSING, "ledger→store")
     assert actions(finding("a", Verdict.MISSING, "ledger→raw"), missing) == [("a", "produce", "ledger→raw")]
     assert actions(missing) == [("a", "upsert", "ledger→store")]
+
+
+def test_a_row_that_no_loader_will_write_is_inserted_where_its_record_is_not_sent() -> None:
+    """The topic behind holds the key: to produce its record would send it there a second time."""
+    missing = [finding("a", Verdict.MISSING, hop) for hop in ("ledger→raw", "ledger→store")]
+    assert actions(*missing, finding("a", Verdict.UNEXPECTED, "raw→clean")) == [("a", "upsert", "ledger→store")]
 
 
 def test_a_record_that_is_sent_again_reaches_every_reader_of_its_topic_and_no_row_is_inserted_beside() -> None:

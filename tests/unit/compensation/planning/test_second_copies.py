@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from makewhole.compensation.planning.draft import draft_plan
-from makewhole.model.pipeline import Pipeline, TopicPoint
+from makewhole.model.pipeline import Pipeline, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of
 
@@ -55,6 +55,22 @@ def test_a_key_that_a_topic_behind_has_alone_is_refused() -> None:
         "twice: copies is filled from topic, holds the key without it, and would get it a second time; send the record "
         "by hand to who else lacks it"
     ]
+
+
+def test_a_key_that_a_table_behind_has_alone_is_refused_unless_its_loader_overwrites() -> None:
+    pipeline = pipeline_of()
+    findings = [missing("a", Cause.NEVER_PRODUCED), finding_of("a", Verdict.UNEXPECTED, "topic→store")]
+
+    draft = draft_plan(pipeline, findings, window_keys=10)
+
+    assert [refusal.reason for refusal in draft.refusals] == [
+        "twice: store holds the key, and would get it a second time; name the 'version' of store if its loader "
+        "overwrites, or take the row out first"
+    ]
+    store = pipeline.points["store"]
+    assert isinstance(store, TablePoint)
+    pipeline = replace(pipeline, points={**pipeline.points, "store": replace(store, version="version")})
+    assert [one.action.key for one in draft_plan(pipeline, findings, window_keys=10).drafts] == ["a"]
 
 
 def test_where_no_topic_is_behind_what_the_log_lost_is_produced() -> None:

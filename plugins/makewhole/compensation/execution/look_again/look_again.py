@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from makewhole.compensation.execution.look_again.topic_tail import FollowedTopic, OwnRecords, TopicTail
 from makewhole.compensation.execution.targets import Target
+from makewhole.compensation.planning.second_copies import already_in_table
 from makewhole.journal.actions import ArrowColumn
 from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.kafka.topic_readers import topic_readers
@@ -31,8 +32,6 @@ _ASKED = ("remedy", "lacking", "once", "groups", "repeats", "erasable", "unknown
 _FIELDS = (LACKING, ONCE, GROUPS, REPEATS, ERASABLE, UNKNOWN_TO)
 _TEXTS = ("key", "remedy", "before")
 _ARRIVED = "arrived: "
-_IF_PRODUCED = "name the 'version' of {point} if its loader overwrites, or take the row out first"
-_IF_REDELIVERED = "use upsert, a replay topic, or 'despite' under 'redeliver' if that does no harm"
 
 ReasonsByKey = Mapping[str, str]
 """Key → why its record is not sent."""
@@ -67,8 +66,7 @@ class LookAgain(ClosingContext):
             telling = {*_names(erasable), *(name for name in points if self._tells_erased(name))}
             answers = {name: self._at(name, keys) for name in dict.fromkeys([*points, *_names(once)])}
             arrived = _in_all([answers[name] for name in points], keys)
-            advice = _IF_PRODUCED if is_produced else _IF_REDELIVERED
-            doubled = _in_any({name: answers[name] for name in _names(once)}, advice)
+            doubled = _in_any({name: answers[name] for name in _names(once)}, is_produced=is_produced)
             erased = [self._erased_at(store, keys) for store in sorted(telling)]
             reasons = [*erased, self._unknown_readers(groups, keys), arrived, doubled]
             reasons += [self._at(name, keys) for name in _names(unknown_to)]
@@ -184,13 +182,13 @@ def _in_all(answers: Sequence[ReasonsByKey], keys: Sequence[str]) -> ReasonsByKe
     return {key: answers[0][key] for key in keys if answers and all(key in answer for answer in answers)}
 
 
-def _in_any(answers: Mapping[str, ReasonsByKey], advice: str) -> ReasonsByKey:
-    """Return the keys that a point has which would add the record to it, by the answers of these points; `advice` says
-    what to do."""
+def _in_any(answers: Mapping[str, ReasonsByKey], *, is_produced: bool) -> ReasonsByKey:
+    """Return the keys that a point has which would add the record to it, by the answers of these points."""
     found: dict[str, str] = {}
     for point, answer in answers.items():
         for key, reason in answer.items():
-            found.setdefault(key, _doubled(point, advice) if reason.startswith(_ARRIVED) else reason)
+            is_there = reason.startswith(_ARRIVED)
+            found.setdefault(key, already_in_table(point, is_produced=is_produced) if is_there else reason)
     return found
 
 
@@ -203,10 +201,6 @@ def _in_table(point: TablePoint, connection: PostgresConnection, keys: Sequence[
     shape = TableShape(point=point, compare={}, filters={})
     present = {key for frame in read_keys(connection, shape, sorted(set(keys))) for key in frame["key"].to_list()}
     return _all_refused((key for key in keys if key in present), f"arrived: {point.name} holds the key now")
-
-
-def _doubled(point: str, advice: str) -> str:
-    return f"twice: {point} holds the key, and would get it a second time; {advice.format(point=point)}"
 
 
 def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
