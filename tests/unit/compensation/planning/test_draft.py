@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makewhole.compensation.freezing.plan_hash import plan_digest
-from makewhole.compensation.planning.draft import draft_plan, over_limits, plan_actions, source_position
+from makewhole.compensation.planning.draft import draft_plan, over_limits, plan_actions
+from makewhole.compensation.planning.draft_actions import source_position
 from makewhole.compensation.planning.to_repair import keys_to_reverse
 from makewhole.model.pipeline import (
     Approval,

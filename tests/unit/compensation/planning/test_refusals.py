@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.compensation.planning.draft import draft_plan, source_position
+from makewhole.compensation.planning.draft import draft_plan
+from makewhole.compensation.planning.draft_actions import source_position
 from makewhole.model.pipeline import (
     Pipeline,
     Remedy,
