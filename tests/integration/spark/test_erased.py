@@ -235,7 +235,9 @@ def test_a_key_that_is_erased_after_it_was_judged_is_not_written(
     assert [action.key for action in frozen.actions] == planned
     assert erasing.sql("select count(*) from warehouse where id = 'O3' and deleted_at is null") == [(0,)]
     assert len(erasing.read()) == before + (remedy == "redeliver")
-    said = "warehouse: erasures names this key" if erased == BY_TABLE else "warehouse: its row has a value in deleted_at"
+    said = (
+        "warehouse: erasures names this key" if erased == BY_TABLE else "warehouse: its row has a value in deleted_at"
+    )
     reasons = erasing.journal_sql("select key, outcome, outcome_reason from makewhole.finding order by key")
     assert reasons == [("O3", "erased", said), ("O4", "repaired", None)]
     counts = verified_counts(erasing, context)

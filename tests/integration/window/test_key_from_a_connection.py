@@ -14,7 +14,7 @@ from tests.world.certified import CertifiedPipeline
 
 pytestmark = pytest.mark.integration
 
-SECRET = "no-key-and-yet-a-secret"  # noqa: S105
+SECRET = "no-key-and-yet-a-secret"
 
 
 @pytest.fixture(autouse=True)
@@ -65,5 +65,7 @@ def test_a_connection_that_holds_no_key_is_named_and_not_quoted(monkeypatch: pyt
 
 def test_without_a_connection_and_a_variable_both_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(variable_of(KEY_CONNECTION), raising=False)
-    with pytest.raises(ConfigurationError, match="MAKEWHOLE_SIGNING_KEY: is not set, .* Airflow connection makewhole_"):
+    with pytest.raises(
+        ConfigurationError, match=r"MAKEWHOLE_SIGNING_KEY: is not set, .* Airflow connection makewhole_"
+    ):
         signing_key()
