@@ -4,6 +4,7 @@ import hashlib
 import html
 from collections import Counter
 from collections.abc import Mapping
+from importlib.metadata import version
 
 import pytest
 
@@ -73,6 +74,20 @@ def test_an_approved_plan_is_done_and_the_journal_says_who_approved_it(answered:
     assert (approved.window["revision"], approved.window["state"]) == (3, "certified")
     assert (plan["actions"], plan["state"]) == (ACTIONS, "done")
     assert approved.after != approved.before
+
+
+def test_the_certificate_signs_the_version_the_plan_and_who_approved_it(answered: Answered, stage: Stage) -> None:
+    plan = answered.approved.window["plan"]
+    ((body, signed_by),) = stage.journal(
+        "select body, signed_by from makewhole.certificate where pipeline = 'answered' and revision = 3"
+    )
+    assert body["decided_by"]["makewhole"] == version("makewhole")
+    signed = body["how"]["plan"]
+    assert (signed["id"], signed["sha256"], signed["actions"]) == (plan["id"], plan["sha256"], ACTIONS)
+    assert signed["approval"] == {"sha256": plan["sha256"], "decision": "approved", "by": "oncall"}
+    assert body["signed_by"] == signed_by
+    chain = stage.run_command("certificate", "verify", "answered", "--json")
+    assert (chain.code, chain.document["keys"], chain.document["problems"]) == (0, [signed_by], [])
 
 
 def test_the_journal_says_what_was_seen_and_page_and_command_line_show_the_same(answered: Answered) -> None:

@@ -75,6 +75,7 @@ def test_the_events_of_the_pipelines_asset_keep_the_head_of_the_chain(scheduled:
 
     assert sorted(heads) == [1, 2]
     assert heads[2]["sha256"] == chain["head"]["sha256"]
+    assert [head["handed_over"] for head in heads.values()] == [0, 0]
     options = [part for head in kept for part in ("--head", head)]
     assert stage.run_command("certificate", "verify", "scheduled", "--json", *options).code == 0
 

@@ -15,7 +15,7 @@ from makewhole.lake.storage import Storage
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.text import counted
 from makewhole.signing.key_files import PRIVATE_FILE, PUBLIC_FILE, believed_keys, make_key_files
-from makewhole.window.certificate_check import ChainEvidence, CheckedChain, Head, check_chain
+from makewhole.window.certificate_check import ChainEvidence, CheckedChain, HandedOver, Head, check_chain
 from makewhole.window.chain_evidence import file_problems, read_evidence
 from makewhole.window.context import find_pipeline
 
@@ -109,6 +109,7 @@ def _document(pipeline: str, evidence: ChainEvidence, checked: CheckedChain) -> 
         "signed_from": checked.signed_from,
         "keys": sorted(evidence.ring.keys),
         "head": None if last is None else {"ordinal": last.ordinal, "sha256": last.sha256},
+        "handed_over": None if checked.handed_over is None else vars(checked.handed_over),
         "problems": checked.problems,
         "uncertified": checked.uncertified,
     }
@@ -123,6 +124,8 @@ def _print(pipeline: str, evidence: ChainEvidence, checked: CheckedChain) -> Non
     revoked = sum(one.revokes is not None for one in evidence.entries)
     counts = f"{certificates}, {counted(revoked, 'revocation')}" if revoked else certificates
     _console.print(f"{pipeline}: {counts}, {_verdict(evidence, checked)}")
+    if checked.handed_over is not None and checked.handed_over.keys:
+        _console.print(_waiting(checked.handed_over))
 
 
 def _verdict(evidence: ChainEvidence, checked: CheckedChain) -> str:
@@ -139,6 +142,11 @@ def _verdict(evidence: ChainEvidence, checked: CheckedChain) -> str:
             f"then{left}"
         )
     return f"sound, signed by {', '.join(sorted({str(one.signed_by) for one in evidence.entries}))}{left}"
+
+
+def _waiting(handed: HandedOver) -> str:
+    are = "key is" if handed.keys == 1 else "keys are"
+    return f"window {handed.window}: {handed.keys:,} {are} in flight and handed over to the next window; not proven"
 
 
 @certificate_app.command("keygen")

@@ -46,6 +46,14 @@ class ChainEntry:
         """Name the entry for people."""
         return f"{self.kind.value} {self.ordinal} (window {self.number})"
 
+    @property
+    def handed_over(self) -> int:
+        """Return how many keys in flight its window left to the next one; 0 where the body, which anybody who writes in
+        the journal may have changed, does not say."""
+        told = self.body.get("handed_over")
+        keys = told.get("keys") if isinstance(told, Mapping) else None
+        return keys if isinstance(keys, int) else 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class RevisionEnd:

@@ -70,16 +70,27 @@ class ChainEvidence:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HandedOver:
+    """The keys in flight that the newest certified window left to the next one: of these its certificate proves
+    nothing."""
+
+    window: int
+    keys: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class CheckedChain:
     """The result. `signed_from` is the first signed entry; None when no entry is signed, or none could be checked.
 
     `problems` say that somebody bent the chain, or that it is damaged; `uncertified` name the windows up to the last
-    certified one that have no standing certificate, as the journal itself says.
+    certified one that have no standing certificate, as the journal itself says. `handed_over` is of the newest window
+    whose certificate stands; None without one.
     """
 
     signed_from: int | None
     problems: list[str] = field(default_factory=list)
     uncertified: list[str] = field(default_factory=list)
+    handed_over: HandedOver | None = None
 
     @property
     def is_sound(self) -> bool:
@@ -99,7 +110,12 @@ def check_chain(evidence: ChainEvidence) -> CheckedChain:
     windows = _WindowsOfChain.of(evidence)
     problems += windows.problems()
     signed = [one.ordinal for one in evidence.entries if one.signed_by is not None]
-    return CheckedChain(signed_from=min(signed, default=None), problems=problems, uncertified=windows.uncertified())
+    return CheckedChain(
+        signed_from=min(signed, default=None),
+        problems=problems,
+        uncertified=windows.uncertified(),
+        handed_over=windows.handed_over(),
+    )
 
 
 def order_problems(entries: Sequence[ChainEntry]) -> list[str]:
@@ -293,3 +309,11 @@ class _WindowsOfChain:
             for number in range(1, last + 1)
             if number not in standing and number in states and states[number] is not WindowState.CERTIFIED
         ]
+
+    def handed_over(self) -> HandedOver | None:
+        """Return what the newest window whose certificate stands left to the next one."""
+        standing = [place for place, one in self.certificates.items() if one.ordinal not in self.revoked]
+        if not standing:
+            return None
+        newest = max(standing)
+        return HandedOver(window=newest[0], keys=self.certificates[newest].handed_over)

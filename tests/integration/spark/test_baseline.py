@@ -1,14 +1,19 @@
 """Test the baseline: what only one side of a hop has from before the other reaches back is no gap, and is counted."""
 
+import json
 from datetime import timedelta
 
 import pytest
 from confluent_kafka.admin import NewPartitions
+from typer.testing import CliRunner
 
+from makewhole.cli.main import app
+from makewhole.compensation.plan_window import plan_window
 from makewhole.journal import incidents
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.incident import IncidentKind
+from makewhole.model.pipeline import Remedy
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext, connections_of
 from makewhole.window.open import Request, open_interval
@@ -19,6 +24,8 @@ from tests.world.windows import ReconciledShop
 
 pytestmark = pytest.mark.integration
 
+WIDE = {"COLUMNS": "400"}
+PRODUCE = {"compensation": "{missing: produce}"}
 OLDER = ("undecidable", "older_than_log")
 NOON = BORN + timedelta(hours=12)
 
@@ -44,7 +51,8 @@ def trade_and_forget(shop: ReconciledShop, numbers: range) -> list[Order]:
 
 @pytest.mark.parametrize("is_upsert", [False, True], ids=["event", "upsert"])
 def test_what_is_older_than_a_log_that_lost_its_beginning_is_no_gap(shop: ReconciledShop, is_upsert: bool) -> None:
-    shop.describe(is_upsert=is_upsert, start=None)
+    everything = {"limits": "{share: 1.0}", "missing": "upsert", "unexpected": "quarantine"}
+    shop.describe(is_upsert=is_upsert, start=None, compensation=everything, ledger_hop={} if is_upsert else PRODUCE)
     trade_and_forget(shop, range(40))
     new = orders(range(100, 110))
     shop.trade(new, unsent=new[4:5])
@@ -57,6 +65,12 @@ def test_what_is_older_than_a_log_that_lost_its_beginning_is_no_gap(shop: Reconc
     assert [shop.counts(context, hop).before_baseline for hop in (LEDGER_HOP, STORE_HOP)] == [40, 40]
     assert kinds(shop, context) == {IncidentKind.BEGINNING_GONE: "orders"}
     assert closed.state is WindowState.GAPS
+    frozen = plan_window(context)
+    assert [(action.remedy, action.key) for action in frozen.actions] == [
+        *([] if is_upsert else [(Remedy.PRODUCE, "O104")]),
+        (Remedy.QUARANTINE, "O150"),
+    ]
+    assert frozen.refusals == ()
 
 
 def test_a_window_with_older_keys_is_certified_and_says_how_many(shop: ReconciledShop) -> None:
@@ -70,6 +84,13 @@ def test_a_window_with_older_keys_is_certified_and_says_how_many(shop: Reconcile
     assert closed.certificate is not None
     counts = shop.counts(context, LEDGER_HOP)
     assert (counts.matched, counts.before_baseline, counts.source_keys) == (10, 40, 50)
+    listed, document = (CliRunner().invoke(app, ["windows", "shop", *more], env=WIDE) for more in ([], ["--json"]))
+    assert "80 before_baseline" in listed.stdout
+    shown = {(hop["from"], hop["to"]): hop["counts"] for hop in json.loads(document.stdout)["hops"]}
+    assert {ends: (counts["matched"], counts["before_baseline"]) for ends, counts in shown.items()} == {
+        ("outbox", "orders"): (10, 40),
+        ("orders", "warehouse"): (10, 40),
+    }
 
 
 def test_the_day_after_is_judged_whole(shop: ReconciledShop) -> None:

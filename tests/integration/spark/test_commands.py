@@ -1,11 +1,16 @@
 """Test what commands say, and the codes they exit with, of what is not there, not whole or oddly spelled."""
 
 import json
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from makewhole.cli.main import app
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal.database import connect
 from makewhole.journey.copies import windows_holding
 from makewhole.lake.storage import Storage
@@ -90,3 +95,50 @@ def test_what_only_an_older_revision_could_read_is_found_by_key(shop: Reconciled
 
     assert places(shop, "O3") == [("0:3", 1)]
     assert held(shop, "O3", "O99") == {"O3": [1], "O99": []}
+
+
+def test_a_certificate_is_verified_down_to_the_bytes_of_the_files_that_were_judged(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(5)))
+    context, closed = shop.whole_way()
+    assert closed.certificate is not None
+    verify = ("certificate", "verify", "shop", "--files", "--json")
+    sound = run(*verify)
+    assert (sound.exit_code, json.loads(sound.stdout)["problems"]) == (0, [])
+    file = min(path for path in shop.manifests(context)["warehouse"]["sha256"] if path.endswith(".parquet"))
+    written = Path(context.storage.root) / file
+    content = written.read_bytes()
+    middle = len(content) // 2
+    written.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+
+    changed = run(*verify)
+
+    assert changed.exit_code == 1
+    assert json.loads(changed.stdout)["problems"] == [
+        f"certificate 1 (window 1): {context.storage.uri(file)} is not what was written: its SHA-256 is another one"
+    ]
+    assert run("certificate", "verify", "shop").exit_code == 0  # without --files nobody looks
+    written.unlink()
+    assert json.loads(run(*verify).stdout)["problems"] == [
+        f"certificate 1 (window 1): {context.storage.uri(file)} is not there any more"
+    ]
+
+
+def test_a_certificate_holds_the_version_and_the_plan_that_decided(shop: ReconciledShop) -> None:
+    made = orders(range(5))
+    shop.trade(made)
+    shop.write("warehouse", made[:1])
+    context = shop.judge_and_ask_the_gate()
+    plan = plan_window(context).plan
+    assert plan is not None
+    compensate_window(context, lambda _: None)
+    verify_window(context, lambda *_: None, patience_seconds=0)
+
+    closed = shop.certify(context)
+
+    assert closed.certificate is not None
+    body = closed.certificate.body
+    assert body["decided_by"]["makewhole"] == version("makewhole")
+    signed = body["how"]["plan"]
+    assert (signed["id"], signed["sha256"], signed["actions"]) == (plan.id, plan.sha256, {"quarantine": 1})
+    assert signed["approval"] == {"sha256": plan.sha256, "decision": "not_needed", "by": None}
+    assert [receipt["actions"] for receipt in signed["receipts"]] == [1]

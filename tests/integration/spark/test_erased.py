@@ -33,6 +33,7 @@ ERASED = ("erased", "erased_on_purpose")
 MISSING = ("missing", "lost_after_topic")
 UPSERT = {"compensation": "{missing: upsert}"}
 BY_TABLE = "{table: erasures, key: order_id}"
+BY_COLUMN = "{column: deleted_at}"
 
 
 def describe(shop: ReconciledShop, erased: str, hop: Settings | None = None) -> None:
@@ -144,19 +145,24 @@ def test_the_newest_certified_window_with_a_record_of_the_key_says_when_a_row_wa
     assert shop.evidence(context, STORE_HOP, "O3")["seen"] == {"window": 2, "revision": 1}
 
 
-def test_what_has_vanished_is_brought_back_where_the_file_asks_for_it(shop: ReconciledShop) -> None:
+@pytest.mark.parametrize("remedy", [Remedy.UPSERT, Remedy.REDELIVER])
+def test_what_has_vanished_is_brought_back_where_the_file_asks_for_it(shop: ReconciledShop, remedy: Remedy) -> None:
     made = orders(range(10))
     shop.trade(made)
     assert shop.whole_way()[1].state is WindowState.CERTIFIED
-    shop.describe(hop={"compensation": "{vanished: upsert}"})
+    shop.describe(hop={"compensation": f"{{vanished: {remedy}}}"})
     shop.sql("delete from warehouse where id = 'O3'")
 
     context = shop.judge_and_ask_the_gate()
     frozen = plan_window(context)
 
     assert shop.found(context, STORE_HOP) == {"O3": VANISHED}
-    assert [(action.remedy, action.key) for action in frozen.actions] == [(Remedy.UPSERT, "O3")]
-    repair(context)
+    assert [(action.remedy, action.key) for action in frozen.actions] == [(remedy, "O3")]
+    compensate_window(context, lambda _: None)
+    sent = [record.key_text for record in shop.read()][len(made) :]
+    assert sent == (["O3"] if remedy is Remedy.REDELIVER else [])
+    shop.write("warehouse", [order for order in made if order["id"] in sent])  # as its loader does
+    verify_window(context, lambda *_: None, patience_seconds=0)
     assert shop.sql("select count(*) from warehouse where id = 'O3'") == [(1,)]
     assert shop.outcomes(context) == {"O3": "repaired"}
     assert shop.certify(context).state is WindowState.CERTIFIED
@@ -191,7 +197,7 @@ def test_a_key_that_the_store_names_as_erased_is_no_gap(erasing: ReconciledShop)
 def test_a_row_that_was_erased_in_place_is_no_copy_and_no_gap(shop: ReconciledShop) -> None:
     """A key that came back after it was erased has a row like any other."""
     shop.sql("alter table warehouse add column deleted_at timestamptz")
-    describe(shop, "{column: deleted_at}")
+    describe(shop, BY_COLUMN)
     made = orders(range(10))
     shop.trade(made)
     shop.sql("update warehouse set deleted_at = now(), amount = null where id in ('O3', 'O4')")
@@ -204,17 +210,20 @@ def test_a_row_that_was_erased_in_place_is_no_copy_and_no_gap(shop: ReconciledSh
 
 @pytest.mark.parametrize("remedy", ["upsert", "redeliver"])
 @pytest.mark.parametrize("moment", ["before the plan", "before the run"])
+@pytest.mark.parametrize("erased", [BY_TABLE, BY_COLUMN], ids=["by a table", "in place"])
 def test_a_key_that_is_erased_after_it_was_judged_is_not_written(
-    erasing: ReconciledShop, remedy: str, moment: str
+    erasing: ReconciledShop, remedy: str, moment: str, erased: str
 ) -> None:
-    describe(erasing, BY_TABLE, hop={"compensation": f"{{missing: {remedy}}}"})
+    erasing.sql("alter table warehouse add column deleted_at timestamptz")
+    describe(erasing, erased, hop={"compensation": f"{{missing: {remedy}}}"})
     made = orders(range(10))
     erasing.trade(made, unloaded=made[3:5])
     context = erasing.judge_and_ask_the_gate()
     if moment == "before the plan":
-        erasing.sql("insert into erasures values ('O3')")
+        erase(erasing, erased, "O3")
     frozen = plan_window(context)
-    erasing.sql("insert into erasures values ('O3') on conflict do nothing")
+    if moment == "before the run":
+        erase(erasing, erased, "O3")
     before = len(erasing.read())
 
     compensate_window(context, lambda _: None)
@@ -224,13 +233,24 @@ def test_a_key_that_is_erased_after_it_was_judged_is_not_written(
 
     planned = ["O4"] if moment == "before the plan" else ["O3", "O4"]
     assert [action.key for action in frozen.actions] == planned
-    assert erasing.sql("select count(*) from warehouse where id = 'O3'") == [(0,)]
+    assert erasing.sql("select count(*) from warehouse where id = 'O3' and deleted_at is null") == [(0,)]
     assert len(erasing.read()) == before + (remedy == "redeliver")
+    said = (
+        "warehouse: erasures names this key" if erased == BY_TABLE else "warehouse: its row has a value in deleted_at"
+    )
     reasons = erasing.journal_sql("select key, outcome, outcome_reason from makewhole.finding order by key")
-    assert reasons == [("O3", "erased", "warehouse: erasures names this key"), ("O4", "repaired", None)]
+    assert reasons == [("O3", "erased", said), ("O4", "repaired", None)]
     counts = verified_counts(erasing, context)
     assert (counts.matched, counts.missing, counts.erased) == (9, 0, 1)
     assert erasing.certify(context).state is WindowState.CERTIFIED
+
+
+def erase(shop: ReconciledShop, erased: str, key: str) -> None:
+    """Have the warehouse say that a key was erased: by its table of erasures, or by a row without values."""
+    if erased == BY_TABLE:
+        shop.sql("insert into erasures values (%s)", key)
+    else:
+        shop.sql("insert into warehouse (id, at, deleted_at) values (%s, now(), now())", key)
 
 
 def test_a_key_that_every_store_behind_a_topic_names_is_erased_there_too_and_is_not_produced(

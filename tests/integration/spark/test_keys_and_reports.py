@@ -77,6 +77,23 @@ def test_values_that_differ_are_told_by_column_and_equal_ones_in_other_clothes_a
     assert shop.evidence(context, STORE_HOP, "O2")["columns"] == {"amount": {"source": "2.50", "target": "2.51"}}
 
 
+def test_a_field_that_a_record_lacks_agrees_with_null_and_with_no_value(shop: ReconciledShop) -> None:
+    made = orders(range(3))
+    empty = [order | {"amount": None} for order in made]
+    shop.write("outbox", [*empty[:2], made[2]])
+    shop.send([{name: value for name, value in order.items() if name != "amount"} for order in made])
+    shop.write("warehouse", [empty[0], made[1] | {"amount": "1.00"}, empty[2]])
+
+    context, closed = shop.whole_way()
+
+    assert shop.found(context, LEDGER_HOP) == {"O2": ("mismatched", "value_differs")}
+    assert shop.found(context, STORE_HOP) == {"O1": ("mismatched", "value_differs")}
+    assert shop.evidence(context, LEDGER_HOP, "O2")["columns"] == {"amount": {"source": "2.50", "target": None}}
+    assert shop.evidence(context, STORE_HOP, "O1")["columns"] == {"amount": {"source": None, "target": "1.00"}}
+    assert [shop.counts(context, hop).matched for hop in (LEDGER_HOP, STORE_HOP)] == [2, 2]
+    assert closed.state is WindowState.GAPS
+
+
 # Records that cannot be read
 
 

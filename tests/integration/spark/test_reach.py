@@ -7,6 +7,7 @@ import pytest
 from psycopg2.extras import Json
 from typer.testing import CliRunner, Result
 
+from makewhole.cli.environment import exit_of
 from makewhole.cli.main import app
 from makewhole.journal import incidents
 from makewhole.journal.database import connect
@@ -29,6 +30,18 @@ NOT_IN_LOG = {
     "told": "what is not in the log of orders: it was never sent, or brokers acknowledged and lost it before it was "
     "read (acks=0 or 1, an unclean election)",
 }
+NOT_IN_LEDGER = {
+    "limit": "not_in_ledger",
+    "at": "outbox",
+    "count": None,
+    "told": "what the producer never wrote into outbox",
+}
+LEDGER_REACH = {
+    "from": "ledger",
+    "chains": [{"points": ["outbox", "orders", "warehouse"], "from": "ledger"}],
+    "is_accepted": False,
+}
+LOG_REACH = {"from": "log", "chains": [{"points": ["orders", "warehouse"], "from": "log"}], "is_accepted": False}
 
 
 def reach(closed: ClosedWindow) -> dict[str, Any]:
@@ -79,14 +92,7 @@ def test_a_certificate_from_the_ledger_on_says_so_for_each_chain(shop: Reconcile
             {"points": ["outbox", "archive"], "from": "ledger"},
         ],
         "is_accepted": False,
-        "cannot_exclude": [
-            {
-                "limit": "not_in_ledger",
-                "at": "outbox",
-                "count": None,
-                "told": "what the producer never wrote into outbox",
-            }
-        ],
+        "cannot_exclude": [NOT_IN_LEDGER],
     }
 
 
@@ -120,6 +126,38 @@ def test_a_certificate_from_the_log_on_lists_what_nobody_upstream_could_tell(sho
     assert f"window 1: proven from the log on. Not excluded: {NOT_IN_LOG['told']}; 2 records of aborted" in said
     document = json.loads(run("windows", "shop", "--json").stdout)
     assert document["certificate"]["reach"] == reach(closed)
+
+
+def test_windows_from_the_ledger_and_from_the_log_are_told_apart_in_one_listing(shop: ReconciledShop) -> None:
+    """Both are certified, and `makewhole run` exits with 0; a third, of which nothing is proven, with 3."""
+    shop.trade(orders(range(5)))
+    assert reach(shop.whole_way()[1])["from"] == "ledger"
+    shop.describe(has_ledger=False)
+    shop.trade(orders(range(100, 105), 1))
+    assert reach(shop.whole_way(1)[1])["from"] == "log"
+    shop.trade(orders(range(200, 205), 2))
+    third = shop.open(2)
+    shop.judge(third)
+    leader_changed(shop, third, few_copies=1)
+    shop.validate(third)
+    assert shop.certify(third).state is WindowState.NOT_KNOWN
+
+    documents = [json.loads(line) for line in run("windows", "shop", "--json").stdout.splitlines()]
+    assert [(one["state"], (one["certificate"] or {"reach": None})["reach"]) for one in documents] == [
+        ("certified", {**LEDGER_REACH, "cannot_exclude": [NOT_IN_LEDGER]}),
+        ("certified", {**LOG_REACH, "cannot_exclude": [NOT_IN_LOG]}),
+        ("not_known", None),
+    ]
+    assert [exit_of(WindowState(one["state"])) for one in documents] == [0, 0, 3]
+    listed = run("windows", "shop").stdout.splitlines()[1:4]
+    assert [[word for word in ("certified", ", from the log", "not_known") if word in line] for line in listed] == [
+        ["certified"],
+        ["certified", ", from the log"],
+        ["not_known"],
+    ]
+    for number, told in ((1, f"from the ledger on. Not excluded: {NOT_IN_LEDGER['told']}"), (2, "from the log on. ")):
+        assert f"window {number}: proven {told}" in run("windows", "shop", "--window", str(number)).stdout
+    assert "window 3: proven" not in run("windows", "shop", "--window", "3").stdout
 
 
 def test_a_change_of_leader_that_may_have_lost_something_is_not_known_until_the_file_accepts_it(

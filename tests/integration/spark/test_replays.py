@@ -6,6 +6,7 @@ from confluent_kafka import Producer
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.model.pipeline import Remedy
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.world.orders import orders
@@ -83,6 +84,14 @@ def test_a_consumer_that_loads_original_and_replay_has_a_late_original(shop: Rec
     assert shop.found(again, STORE_HOP) == {"O4": LATE}
     verify_window(again, lambda *_: None, patience_seconds=0)
     assert shop.outcomes(again) == {"O4": "open"}
+    frozen = plan_window(again)
+    assert [(action.remedy, action.key) for action in frozen.actions] == [(Remedy.QUARANTINE, "O4")]
+    compensate_window(again, lambda _: None)
+    verify_window(again, lambda *_: None, patience_seconds=0)
+    assert shop.outcomes(again) == {"O4": "repaired"}
+    assert shop.sql("select count(*) from warehouse where id = 'O4'") == [(1,)]
+    closed = shop.certify(again)
+    assert (closed.state, closed.reason) == (WindowState.CERTIFIED, None)
 
 
 def test_what_arrives_between_verdict_and_run_is_not_sent_and_the_window_is_whole(shop: ReconciledShop) -> None:

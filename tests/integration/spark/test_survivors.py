@@ -11,11 +11,12 @@ from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import window_results
 from makewhole.journal.database import connect
+from makewhole.model.plan import PlanState
 from makewhole.model.window import WindowState
 from makewhole.window.certify import ClosedWindow
 from makewhole.window.context import WindowContext
 from tests.world.orders import BORN, DAY, Order, milliseconds, orders
-from tests.world.pipeline_file import Settings, topic
+from tests.world.pipeline_file import Settings, store, topic
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.topics import producer
 from tests.world.windows import ReconciledShop
@@ -209,10 +210,30 @@ def test_a_row_whose_record_the_plan_produces_is_not_moved_aside(shop: Reconcile
 
     assert [record.key_text for record in shop.read()].count("O2") == 1
     assert amounts(shop, "O2") == ["2.50"]
-    assert {key: found[1] for key, found in outcomes(shop, context).items()} == {
-        (LEDGER_HOP, "O2"): "repaired",
-        (STORE_HOP, "O2"): "repaired",
+    assert {key: found[1:] for key, found in outcomes(shop, context).items()} == {
+        (LEDGER_HOP, "O2"): ("repaired", None),
+        (STORE_HOP, "O2"): ("repaired", "orders has it by now"),
     }
+    assert closed.state is WindowState.CERTIFIED
+
+
+def test_two_actions_on_the_only_key_of_a_window_are_one_key_of_the_share(shop: ReconciledShop) -> None:
+    upsert = {"compensation": "{missing: upsert}"}
+    shop.describe(
+        hop=upsert,
+        more_points={"archive": store("db", "archive")},
+        more_hops=[{"from": "orders", "to": "archive", **upsert}],
+    )
+    shop.sql("create table archive as table warehouse")
+    shop.trade(orders([1]), unloaded=orders([1]))
+    context = shop.judge_and_ask_the_gate()
+    frozen = plan_window(context)
+
+    assert frozen.plan is not None
+    assert (frozen.plan.state, frozen.plan.reason) == (PlanState.FROZEN, None)
+    assert [(action.target, action.key) for action in frozen.actions] == [("warehouse", "O1"), ("archive", "O1")]
+    closed = repair(shop, context)
+    assert [amounts(shop, "O1", table) for table in ("warehouse", "archive")] == [["1.50"], ["1.50"]]
     assert closed.state is WindowState.CERTIFIED
 
 

@@ -1,16 +1,20 @@
 """Test that waiting ends: what is handed over becomes a loss, and a consumer that stands or is not there is told."""
 
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
+from typer.testing import CliRunner
 
+from makewhole.cli.main import app
 from makewhole.compensation.plan_window import plan_window
 from makewhole.journal import incidents, window_results
 from makewhole.journal.database import connect
 from makewhole.model.gate import GateAnswer
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import WindowState
+from makewhole.orchestration.steps.certifying import chain_head
 from makewhole.window.context import WindowContext
 from tests.world.orders import DAY, Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -32,6 +36,12 @@ def happened(shop: ReconciledShop, context: WindowContext) -> list[Incident]:
         return incidents.of(journal, context.window)
 
 
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, [*arguments], env={"COLUMNS": "400"}, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
 def test_a_partition_that_stands_is_told_and_after_a_day_what_is_behind_it_is_lost(shop: ReconciledShop) -> None:
     shop.describe(hop={"consumer_group": "loader"})
     made, later, last = orders(range(10)), orders(range(100, 105), 1), orders(range(200, 205), 2)
@@ -51,6 +61,20 @@ def test_a_partition_that_stands_is_told_and_after_a_day_what_is_behind_it_is_lo
     assert closed.certificate is not None
     assert closed.certificate.body["handed_over"]["keys"] == 7
     assert closed.certificate.body["how"]["waiting"][STORE_HOP]["keys"] == 7
+    assert chain_head(closed.certificate)["handed_over"] == 7
+    first_line, second_line, *told = run("windows", "shop").splitlines()[1:]
+    assert [line.split()[-2] for line in (first_line, second_line)] == ["4", "7"]
+    since = closed.certificate.body["how"]["waiting"][STORE_HOP]["since"][:16].replace("T", " ")
+    assert (
+        f"window 2: 7 keys are in flight and handed over to the next window; the first waits since {since} UTC" in told
+    )
+    verified = json.loads(run("certificate", "verify", "shop", "--json"))
+    assert verified["handed_over"] == {"window": 2, "keys": 7}
+    assert run("certificate", "verify", "shop").splitlines()[1:] == [
+        "window 2: 7 keys are in flight and handed over to the next window; not proven"
+    ]
+    last_shown = [json.loads(line)["handed_over"] for line in run("windows", "shop", "--json").splitlines()][-1]
+    assert (last_shown["keys"], [hop["keys"] for hop in last_shown["hops"]]) == (7, [7])
 
     shop.let_pass(HOUR * 13)
     shop.trade(last, unloaded=last)

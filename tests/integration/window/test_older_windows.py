@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from makewhole.cli.main import app
 from makewhole.journal.database import connect
 from makewhole.model.window import WindowState
+from makewhole.orchestration.steps.certifying import run_result
 from makewhole.sql import load_queries
 from tests.world.certified import BEGINNING, CertifiedPipeline
 
@@ -62,6 +63,14 @@ def test_a_certificate_says_how_many_older_windows_and_findings_are_open_and_sin
     assert [document["older_open"]["windows"] for document in documents(demo)] == [0, 0, 1, 2]
     assert documents(demo)[3]["older_open"] == left
     assert documents(demo)[3]["certificate"]["older_open"] == left
+    assert run_result(fourth, fourth.certificate) == {
+        "digest": fourth.certificate.digest,
+        "certificate": fourth.certificate.uri,
+        "handed_over": 0,
+        "reach": "ledger",
+        "cannot_exclude": ["not_in_ledger"],
+        "older_open": {"windows": 2, "findings": 5},
+    }
     assert demo.verify().problems == []
 
 

@@ -15,8 +15,9 @@ pytestmark = pytest.mark.unit
 
 def test_a_plan_says_how_many_chunks_make_other_writers_wait() -> None:
     assert _locks({"warehouse": 2}) == [
-        "warehouse has no unique index on its key: its other writers wait during 2 chunks, each for as long as its "
-        "transaction takes"
+        "warehouse has no unique index on its key: other writers of the table wait during 2 chunks, each for as long "
+        "as its transaction takes (about 1 s for 10,000 actions); readers do not. A unique index on exactly the key "
+        "makes this needless"
     ]
     assert _locks({}) == []
 

@@ -13,13 +13,13 @@ from makewhole.cli.plan import answer, control, dry_run
 from makewhole.cli.plan.control import PlanId, known_plan
 from makewhole.cli.plan.undo import undo
 from makewhole.compensation.preview.never_seen import never_seen
+from makewhole.compensation.preview.table_lock import table_lock_sentence
 from makewhole.journal import plan_progress
 from makewhole.journal.database import connect
 from makewhole.journal.plan_progress import StoredAction
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Point
 from makewhole.model.plan import Plan
-from makewhole.model.text import counted
 from makewhole.window.context import find_pipeline
 
 plan_app = typer.Typer(no_args_is_help=True, help="What compensation does, and who said yes.")
@@ -102,11 +102,7 @@ def _action_document(item: StoredAction) -> dict[str, Any]:
 
 def _locks(chunks: Mapping[str, int]) -> list[str]:
     """Return a sentence on each table whose other writers wait for so many chunks of the plan."""
-    return [
-        f"{target} has no unique index on its key: its other writers wait during {counted(number, 'chunk')}, "
-        "each for as long as its transaction takes"
-        for target, number in chunks.items()
-    ]
+    return [table_lock_sentence(target, number) for target, number in chunks.items()]
 
 
 def _table(actions: Sequence[StoredAction]) -> Table:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from makewhole.compensation.preview.table_lock import table_lock_sentence
 from makewhole.kafka.replay_records import Header
 from makewhole.kafka.topic_readers import ReadingGroup
 from makewhole.model.plan import Action, Plan
@@ -57,11 +58,7 @@ class TableEffects:
                 "has no such field, compare does not name it, and the table has no default for it"
             )
         if self.locked_chunks:
-            yield (
-                f"{self.target} ({self.place}) has no unique index on its key: other writers of the table wait during "
-                f"{counted(self.locked_chunks, 'chunk')} of up to {counted(self.chunk_actions, 'action')}, each for as "
-                "long as its transaction takes; readers do not. A unique index on exactly the key makes this needless"
-            )
+            yield table_lock_sentence(f"{self.target} ({self.place})", self.locked_chunks, self.chunk_actions)
 
 
 @dataclass(frozen=True, kw_only=True)

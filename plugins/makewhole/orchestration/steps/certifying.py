@@ -1,6 +1,7 @@
 """Certify the window of a run, and tell the pipeline's asset of it."""
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias, get_current_context
@@ -49,28 +50,35 @@ def certify() -> dict[str, Any]:
         closed.certificate.uri,
     )
     _announce(get_current_context()["outlet_events"], context.pipeline.name, closed.certificate)
-    return {
-        "digest": closed.certificate.digest,
-        "certificate": closed.certificate.uri,
-        "handed_over": closed.handed_over,
-        **_reach(context.window.label, closed),
-    }
+    _log_reach(context.window.label, closed.certificate)
+    return run_result(closed, closed.certificate)
 
 
-def _reach(label: str, closed: "ClosedWindow") -> dict[str, Any]:
-    """Log how far the proof of a certified window reaches; return it, with what older windows leave open."""
-    reach = {} if closed.certificate is None else closed.certificate.body.get("reach") or {}
-    limits = reach.get("cannot_exclude", [])
+def _log_reach(label: str, certificate: "ChainEntry") -> None:
+    reach = _reach(certificate)
     if reach:
         logger.info("%s is proven from the %s on", label, reach["from"])
-    for limit in limits:
+    for limit in reach.get("cannot_exclude", []):
         logger.info("%s: not excluded: %s", label, limit["told"])
-    older = closed.older_open
+
+
+def run_result(closed: "ClosedWindow", certificate: "ChainEntry") -> dict[str, Any]:
+    """Return the result of a run: the certificate, how far its proof reaches, and what is left to other windows."""
+    reach, older = _reach(certificate), closed.older_open
     return {
+        "digest": certificate.digest,
+        "certificate": certificate.uri,
+        "handed_over": closed.handed_over,
         "reach": reach.get("from"),
-        "cannot_exclude": [limit["limit"] for limit in limits],
+        "cannot_exclude": [limit["limit"] for limit in reach.get("cannot_exclude", [])],
         "older_open": {"windows": older.windows, "findings": older.findings} if older else None,
     }
+
+
+def _reach(certificate: "ChainEntry") -> Mapping[str, Any]:
+    """Return what the certificate says of its reach; nothing, in one from before it did."""
+    reach: Mapping[str, Any] = certificate.body.get("reach") or {}
+    return reach
 
 
 def _log_older_open(label: str, closed: "ClosedWindow") -> None:
@@ -96,12 +104,14 @@ def _announce(outlet_events: Any, pipeline: str, certificate: "ChainEntry") -> N
 
 
 def chain_head(certificate: "ChainEntry") -> dict[str, Any]:
-    """Return what the event says of the newest entry: enough to miss it later, and no data."""
+    """Return what the event says of the newest entry: enough to miss it later, how many keys it leaves to the next
+    window, and no data."""
     return {
         "ordinal": certificate.ordinal,
         "sha256": certificate.sha256,
         "window": certificate.number,
         "revision": certificate.revision,
+        "handed_over": certificate.handed_over,
         "signed_by": certificate.signed_by,
         "signature": certificate.signature,
         "uri": certificate.uri,

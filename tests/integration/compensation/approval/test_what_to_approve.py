@@ -8,10 +8,15 @@ from pathlib import Path
 import pytest
 
 from makewhole.compensation.approval import ask
+from makewhole.compensation.approval.page import escaped
+from makewhole.journal import window_results
+from makewhole.journal.database import connect
+from makewhole.journal.window_results import HopResult
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Approval, Remedy
 from makewhole.model.plan import Plan, PlanState
-from makewhole.model.verdict import Verdict
+from makewhole.model.verdict import Finding, HopCounts, Verdict
+from makewhole.orchestration.steps.repairing import log_unanswered
 from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -49,6 +54,28 @@ def test_what_is_kept_is_what_was_shown(world: PlanWorld) -> None:
     assert kept == {"subject": shown["subject"], "body": shown["body"], "page_sha256": digest, "run": "run 1"}
 
 
+def test_the_page_says_which_line_would_answer_what_is_no_part_of_the_plan(world: PlanWorld) -> None:
+    world.remedies(HOP, duplicate=Remedy.REPORT)
+    plan = waiting(world, world.finding(4713, Verdict.DUPLICATE))
+    judged = HopResult(
+        hop=HOP, counts=HopCounts(source_keys=10, matched=7, missing=2, duplicate=1), digest="", files={}
+    )
+    with connect(world.journal) as journal:
+        window_results.commit_results(journal, world.context.window, window_results.RECONCILED, [judged])
+    body = ask.approval_request(world.context, plan, reported=log_unanswered(world.context))["body"]
+    sentences = (
+        "1 duplicate on flights→warehouse: nothing is written, because the remedy is `report`",
+        "`duplicate: quarantine` would move the rows too many in warehouse aside, restorable: 1 action at most; it "
+        "would wait for a person",
+        "To switch it on, write `compensation: {duplicate: quarantine}` on hop flights→warehouse, or add it to what "
+        "the hop has there",
+    )
+    told = "\n".join(("Not in this plan:", "", *(f"- {escaped(sentence)}" for sentence in sentences)))
+    assert told in body.split("\n\nSee keys")[0]
+    assert plan.counts == {"upsert": 2}
+    assert "K4713" not in body
+
+
 def test_a_table_that_is_gone_does_not_keep_the_question_from_being_asked(world: PlanWorld) -> None:
     plan = waiting(world)
     world.sql("drop table dw.departures")
@@ -65,12 +92,12 @@ def test_a_plan_that_nobody_could_answer_is_not_asked_about(world: PlanWorld) ->
     assert "nobody is asked" in ask.approval_request(world.context, replace(plan, state=PlanState.FROZEN))["body"]
 
 
-def waiting(world: PlanWorld) -> Plan:
-    """Two rows to insert, of which one came by itself since."""
+def waiting(world: PlanWorld, *more: Finding) -> Plan:
+    """Two rows to insert, of which one came by itself since; `more` are other findings of the window."""
     world.remedies(HOP, missing=Remedy.UPSERT)
     world.send([4711, 4712])
     findings = [world.finding(number, Verdict.MISSING) for number in (4711, 4712)]
-    plan = world.plan(findings)
+    plan = world.plan([*findings, *more])
     world.sql("insert into dw.departures (id, delay) values ('K4712', 1)")
     assert isinstance(plan, Plan)
     assert plan.state is PlanState.AWAITING_APPROVAL

@@ -14,7 +14,10 @@ from tests.integration.compensation.world import BORN_MS, PARTITIONS, PlanWorld
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 HOP = "flights→warehouse"
-WAITS = "has no unique index on its key: other writers of the table wait during 1 chunk of up to 2 actions"
+WAITS = (
+    "has no unique index on its key: other writers of the table wait during 1 chunk of up to 2 actions, each for as "
+    "long as its transaction takes (about 1 s for 10,000 actions); readers do not"
+)
 
 
 @pytest.fixture
