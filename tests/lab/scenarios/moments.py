@@ -25,8 +25,9 @@ _ZONES = [timezone(timedelta(hours=hours)) for hours in (2, -5, 5.5)]
         "offset of such a text without a word: 12:00 is written where 10:00 is meant."
     ),
     made=(
-        "Orders leave at noon of several zones; the database's own zone is New York. The loader writes the texts of "
-        "the records, and some rows are lost. `compare: {left_at: timestamp}`, `missing: upsert`, `mismatched: upsert`."
+        "Orders leave, and are seen, at noon of several zones; the database's own zone is New York. The loader writes "
+        "the texts of the records, and some rows are lost. `compare: {left_at: timestamp}` (the other time is not "
+        "compared), `missing: upsert`, `mismatched: upsert`."
     ),
     why=(
         "What is written is the moment that the record means, in the column's own type, whatever the zone of the "
@@ -52,8 +53,8 @@ def offset_without_zone(lab: Lab) -> Outcome:
     context = shop.judge_and_ask_the_gate()
     assert plan_window(context).plan is not None
     compensate_window(context, lambda _: None)
-    rows = dict(shop.sql("select id, left_at::text from warehouse"))
-    assert rows == meant, {key: (rows.get(key), text) for key, text in meant.items() if rows.get(key) != text}
+    rows = {key: times for key, *times in shop.sql("select id, left_at::text, seen_at::text from warehouse")}
+    assert rows == {key: [text, text] for key, text in meant.items()}, rows
     found = {order["id"]: ("mismatched", "value_differs") for order in made}
     found |= {order["id"]: ("missing", "lost_after_topic") for order in lost}
     window = Window(
@@ -73,8 +74,10 @@ def offset_without_zone(lab: Lab) -> Outcome:
 
 
 def _speak_of_new_york(shop: LabShop) -> None:
-    """Give the tables a time of departure, the store's without a zone; sessions have a zone that is not UTC."""
-    shop.sql("alter table outbox add left_at timestamptz; alter table warehouse add left_at timestamp")
+    """Give the tables two more times, the store's without a zone; sessions have a zone that is not UTC."""
+    for table, zone in (("outbox", "with"), ("warehouse", "without")):
+        kind = f"timestamp {zone} time zone"
+        shop.sql(f"alter table {table} add left_at {kind}, add seen_at {kind}")
     shop.sql(
         "do $$ begin execute format('alter database %I set timezone to ''America/New_York''', current_database()); "
         "end $$"
@@ -82,11 +85,12 @@ def _speak_of_new_york(shop: LabShop) -> None:
 
 
 def _at_noon(lab: Lab, made: Sequence[Order]) -> tuple[list[Order], Mapping[str, str]]:
-    """Let each order leave at noon of some zone; and what a column without a zone has to say then, by key."""
+    """Let each order leave and be seen at noon of some zone; return what a column without a zone says then, by key,
+    too."""
     noons = {
         order["id"]: datetime(BORN.year, BORN.month, BORN.day, 12, tzinfo=lab.random.choice(_ZONES)) for order in made
     }
-    leaving = [order | {"left_at": noons[order["id"]].isoformat()} for order in made]
+    leaving = [order | dict.fromkeys(("left_at", "seen_at"), noons[order["id"]].isoformat()) for order in made]
     return leaving, {key: f"{noon.astimezone(UTC):%Y-%m-%d %H:%M:%S}" for key, noon in noons.items()}
 
 
