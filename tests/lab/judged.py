@@ -25,7 +25,8 @@ class Judged:
     `found`, `matched` and `before_baseline` are by hop; hops without such keys are left out of `found` and
     `before_baseline`, and kinds of offsets that did not occur out of `accounting`. A `reason` that is expected is the
     beginning of the one that is given (`""`: any). `reach` is where the proof of a certified window begins, `ledger` or
-    `log`, and need not be expected: it follows from the hops; `not_excluded` is for the page.
+    `log`, and need not be expected: it follows from the hops; `not_excluded` is for the page. `told` is what a
+    scenario asks for besides: what became of the findings, a line of a command.
     """
 
     state: str
@@ -37,6 +38,7 @@ class Judged:
     reason: str | None = None
     reach: str | None = None
     not_excluded: tuple[str, ...] = field(default=(), compare=False)
+    told: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Findings by number only: their keys are of no interest to a reader."""
@@ -53,6 +55,7 @@ class Judged:
             "incidents": [list(item) for item in self.incidents],
             "reach": self.reach,
             "not_excluded": list(self.not_excluded),
+            "told": list(self.told),
         }
 
 
@@ -80,6 +83,19 @@ def judged(journal_dsn: str, context: WindowContext, closed: ClosedWindow) -> Ju
         incidents=tuple(sorted((happening(item) for item in happened), key=str)),
         reach=None if closed.certificate is None else closed.certificate.body["reach"]["from"],
         not_excluded=() if closed.certificate is None else _not_excluded(closed.certificate.body),
+    )
+
+
+def outcomes(journal_dsn: str, context: WindowContext) -> tuple[str, ...]:
+    """Say what became of the findings, hop by hop; of a refusal with the word for its reason."""
+    by_hop: dict[str, Counter[str]] = {}
+    with connect(journal_dsn) as journal:
+        for item in window_results.findings(journal, context.window):
+            reason = f" (`{item.reason.partition(':')[0]}`)" if item.outcome == "refused" and item.reason else ""
+            by_hop.setdefault(item.finding.hop, Counter())[item.outcome + reason] += 1
+    return tuple(
+        f"{hop}: {', '.join(f'{count} {outcome}' for outcome, count in sorted(counted.items()))}"
+        for hop, counted in sorted(by_hop.items())
     )
 
 

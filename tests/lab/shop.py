@@ -4,7 +4,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self
 
@@ -15,7 +15,7 @@ from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.errors import TransientError
 from makewhole.window.context import WindowContext, window_context
-from tests.lab.judged import Judged, judged
+from tests.lab.judged import Judged, judged, outcomes
 from tests.lab.servers.cluster import LabCluster
 from tests.world.consumer import committed, consumer, partitions_of, read_to_end
 from tests.world.orders import Order, milliseconds
@@ -177,6 +177,10 @@ class LabShop(ReconciledShop):
         """Judge the gaps anew, then close the window."""
         verify_window(context, lambda *_: None)
         return self.certify_and_collect(context)
+
+    def verified_with_outcomes(self, context: WindowContext) -> Judged:
+        """Judge the gaps anew and close the window; tell what became of its findings, too."""
+        return replace(self.verified(context), told=outcomes(self.journal, context))
 
     # The answer of makewhole
 

@@ -63,6 +63,7 @@ class Shop(World):
         more_points: Mapping[str, Settings] | None = None,
         more_hops: Sequence[Settings] = (),
         compensation: Settings = _SHARE,
+        compare: str = '{amount: "decimal(8,2)"}',
         start: str | None = "earliest",
         max_age: str | None = None,
         late: str | None = None,
@@ -94,7 +95,7 @@ class Shop(World):
         settings = {
             **({} if start is None else {"start": start}),
             "settle": settle,
-            "compare": '{amount: "decimal(8,2)"}',
+            "compare": compare,
             "gate": flow({"allow_empty": str(allow_empty).lower(), **tolerated}),
             **({} if max_age is None else {"pending": flow({"max_age": max_age})}),
             **({} if late is None else {"late": late}),

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.unit
 
 TOPIC_SIDE, REPAIRS, CONSUMERS = {*range(1, 21), 33, 34}, {*range(28, 33), 35, 44}, {42, 43}
 STORES = {48}
+TRUTHS = {*range(45, 48), *range(49, 55)}
 
 
 def test_the_page_is_what_the_lab_said() -> None:
@@ -23,7 +24,7 @@ def test_every_scenario_is_told_and_no_other() -> None:
 
 
 def test_the_lab_has_every_fault_of_the_topic_side_of_repairs_and_of_consumers() -> None:
-    assert {scenario.row for scenario in load().values()} == TOPIC_SIDE | REPAIRS | CONSUMERS | STORES
+    assert {scenario.row for scenario in load().values()} == TOPIC_SIDE | REPAIRS | CONSUMERS | STORES | TRUTHS
 
 
 def test_rows_are_chosen_by_number_in_the_order_of_the_table() -> None:
@@ -62,3 +63,14 @@ def test_a_row_says_how_far_the_proof_reaches_and_what_is_handed_over_or_before_
     in_ledger = window | {"reach": "ledger"}
     text = page({told.id: told}, {told.id: {"truth": "", "naive": [], "windows": [in_ledger]}})
     assert "| **certified**, 2 handed over" in text
+
+
+def test_a_row_says_what_a_scenario_asks_for_besides() -> None:
+    (scenario,) = [one for one in load().values() if one.id == "53-resend_behind_a_filter"]
+    window = {"label": "", "state": "gaps", "reason": "1 key", "accounting": {}, "matched": {}, "found": {}}
+    window |= {"incidents": [], "told": ["a→b: 2 open", "b→c: 1 contained"]}
+
+    text = page({scenario.id: scenario}, {scenario.id: {"truth": "", "naive": [], "windows": [window]}})
+
+    assert "| **gaps**, a→b: 2 open, b→c: 1 contained |\n" in text
+    assert "\n- **gaps**\n  - a→b: 2 open\n  - b→c: 1 contained\n  - “1 key”\n" in text
