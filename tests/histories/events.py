@@ -40,17 +40,19 @@ class Insert:
 
 @dataclass(frozen=True)
 class Send:
-    """A producer of its own session sends records, and they are acknowledged."""
+    """A producer of its own session sends records, and they are acknowledged. Its clock is `minutes` ahead."""
 
     items: tuple[Item, ...]
     producer: Producer = "plain"
+    minutes: int = 0
 
 
 @dataclass(frozen=True)
 class Begin:
-    """A transaction begins with these records, and stays open."""
+    """A transaction begins with these records, and stays open. Its producer's clock is `minutes` ahead."""
 
     items: tuple[Item, ...]
+    minutes: int = 0
 
 
 @dataclass(frozen=True)

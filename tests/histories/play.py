@@ -47,6 +47,7 @@ from tests.world.windows import ReconciledShop
 
 _GROUP = "loader"
 _PLAN_HEADER = "makewhole-plan"
+_BROKER_ALLOWS = 50 * 60_000
 
 
 class KilledError(BaseException):
@@ -97,7 +98,7 @@ class Player:
     def _(self, event: Send) -> None:
         with self._appending(self.truth.append(event.items)) as delivered:
             client = self._idempotent if event.producer == "idempotent" else self._plain
-            self._send(client, event.items, delivered)
+            self._send(client, event, delivered)
 
     @happen.register
     def _(self, event: Begin) -> None:
@@ -106,7 +107,7 @@ class Player:
             client.init_transactions(30)
             client.begin_transaction()
             with self._appending(self.truth.append(event.items, "open")) as delivered:
-                self._send(client, event.items, delivered)
+                self._send(client, event, delivered)
             self._transaction = client
 
     @happen.register
@@ -172,19 +173,19 @@ class Player:
         places = sorted((message.partition() or 0, message.offset() or 0) for message in delivered)
         assert places == sorted((copy.partition, copy.offset) for copy in expected), "the model counts offsets wrongly"
 
-    def _send(self, client: Producer, items: Iterable[Item], delivered: list[Message]) -> None:
+    def _send(self, client: Producer, event: Send | Begin, delivered: list[Message]) -> None:
         def keep(error: Any, message: Message) -> None:
             assert error is None
             delivered.append(message)
 
-        for item in items:
+        for item in event.items:
             order = _order(item)
             client.produce(
                 self.shop.topic,
                 partition=self.truth.partition_of(item),
                 key=item.key,
                 value=json.dumps(order),
-                timestamp=milliseconds(order["at"]),
+                timestamp=_record_time(order, event.minutes),
                 on_delivery=keep,
             )
         assert client.flush(30) == 0
@@ -324,6 +325,12 @@ def _order(item: Item) -> Order:
         "amount": _text(item.cents),
         "at": at.isoformat(),
     }
+
+
+def _record_time(order: Order, minutes: int) -> int:
+    """Return the time that a producer's clock gives a record, in milliseconds. A broker takes none an hour ahead."""
+    latest = int(time.time() * 1000) + _BROKER_ALLOWS
+    return max(1, min(milliseconds(order["at"]) + minutes * 60_000, latest))
 
 
 def _row(row: Row) -> Order:

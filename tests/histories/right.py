@@ -27,7 +27,8 @@ class Scope:
     keys that the window before has left to it, by hop. `has_gone`: part of the log was gone before it was read. `late`:
     keys whose rows came after the window was opened. `seen`: keys that a certified window has seen in the store;
     `perhaps_seen`: and those that it has seen if it looked again at the right moment. `restored`: keys of which an
-    earlier window wrote or changed a row in the store, which are looked at again."""
+    earlier window wrote or changed a row in the store, which are looked at again. `fresh`: keys with rows in the store
+    that are old enough and that no window before has read."""
 
     number: int
     ranges: Mapping[int, tuple[int, int]]
@@ -39,6 +40,7 @@ class Scope:
     seen: frozenset[str] = field(default=frozenset())
     perhaps_seen: frozenset[str] = field(default=frozenset())
     restored: frozenset[str] = field(default=frozenset())
+    fresh: frozenset[str] = field(default=frozenset())
 
     def side(self, copy: Copy) -> int:
         """Return −1 for a record before the window, 0 for one in it, 1 for one behind it."""
@@ -124,15 +126,9 @@ def of_store_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
     here = [copy for copy in copies if scope.side(copy) == 0]
     if here or key in scope.handed["store"]:
         return _of_loaded(truth, scope, key)
-    if not any(row.day is not None and _is_of(row.day, scope) for row in rows):
-        return {None, DUPLICATE} if key in scope.restored and len(rows) > 1 else {None}
-    if not copies:
-        return {UNEXPECTED}
-    return {DUPLICATE} if len(rows) > 1 else {None}
-
-
-def _is_of(day: int, scope: Scope) -> bool:
-    return day == scope.number or (scope.number == 0 and day < 0)
+    if len(rows) > 1 and copies:
+        return {None, DUPLICATE} if key in scope.restored else {DUPLICATE if key in scope.fresh else None}
+    return {UNEXPECTED} if rows and not copies and key in scope.fresh else {None}
 
 
 def _of_loaded(truth: Truth, scope: Scope, key: str) -> set[Answer]:

@@ -1,5 +1,6 @@
 """Keep what makewhole has said and done about one window, beside what was true meanwhile."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
@@ -8,7 +9,7 @@ from makewhole.model.plan import Plan
 from makewhole.model.window import Window
 from tests.histories.events import History
 from tests.histories.right import LEDGER, PENDING, STORE, HopName, Scope
-from tests.histories.truth import Truth
+from tests.histories.truth import Row, Truth
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class Repair:
 
 @dataclass
 class Said:
-    """The answers for one window. `moments`: what the systems held whenever makewhole looked."""
+    """The answers for one window. `moments`: what the systems held whenever makewhole looked. `read`: the rows of the
+    store that this window and those before it have read."""
 
     scope: Scope
     before: Self | None
@@ -39,6 +41,7 @@ class Said:
     state: str | None = None
     reason: str | None = None
     incidents: tuple[str, ...] = ()
+    read: Counter[Row] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, history: History, earlier: Sequence[Self], window: Window, truth: Truth) -> Self:
@@ -69,7 +72,7 @@ class Said:
         return frozenset(read | {row.key for row in self.moments[-1].store if row.key in repaired})
 
     def take_rows(self, truth: Truth) -> None:
-        """Note what is read now: the ledger's rows that are old enough and no window has read, and what is gone."""
+        """Note what is read now: the rows that are old enough and that no window has read, and what is gone."""
         taken: set[str] = set()
         window = self.before
         while window is not None:
@@ -78,5 +81,9 @@ class Said:
         rows = {item.key for item in truth.ledger if item.day <= self.scope.number} - taken
         self.scope.rows = frozenset(rows)
         self.scope.late = frozenset(rows - {item.key for item in self.opened.ledger})
+        before = self.before.read if self.before is not None else Counter()
+        fresh = Counter(row for row in truth.store if row.day is not None and row.day <= self.scope.number) - before
+        self.scope.fresh = frozenset(row.key for row in fresh)
+        self.read = before + fresh
         gone = any(truth.starts[partition] > lo and hi > lo for partition, (lo, hi) in self.scope.ranges.items())
         self.scope.has_gone = gone or (self.before is not None and self.before.scope.has_gone)
