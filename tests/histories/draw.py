@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from tests.histories.changes import CHANGES
 from tests.histories.events import (
     STEPS,
     Begin,
@@ -45,6 +46,9 @@ KINDS = {
     "late_originals": True,  # sent on the day after, when a repair has sent it already
     "conflicting": True,  # copies of one key differ: sent again with another amount, or loaded again rightly
     "contradicting": True,  # the ledger has a key twice, with different amounts
+    "filter": True,  # the store takes one region alone
+    "named": True,  # keys are erased on purpose, and a table says so
+    "waiting": True,  # the loader stops for good, and longer passes than a key may stay pending
     "clocks": True,  # of producers, of the ledger, of the store: minutes, days, or the whole of time off
 }
 """The kinds of events, and whether they are drawn when nobody names any."""
@@ -59,7 +63,10 @@ def draw(seed: int, kinds: frozenset[str] | None = None) -> History:
     """Draw the history of a seed; `kinds`: those of `KINDS` that may happen, the default ones if None."""
     kinds = default_kinds() if kinds is None else kinds
     clocks = WrongClocks(Random(f"clocks {seed}"), "clocks" in kinds)
-    return _Draw(Random(seed), kinds, clocks).history(seed)
+    history = _Draw(Random(seed), kinds, clocks).history(seed)
+    for kind, change in CHANGES.items():
+        history = change(history, Random(f"{kind} {seed}")) if kind in kinds else history
+    return history
 
 
 def default_kinds() -> frozenset[str]:

@@ -32,6 +32,7 @@ from tests.histories.events import (
     Insert,
     Item,
     Load,
+    Pass,
     Retain,
     Send,
     Step,
@@ -138,6 +139,15 @@ class Player:
     def _(self, event: Erase) -> None:
         self.truth.store = [row for row in self.truth.store if row.key != event.key]
         self.shop.sql("delete from warehouse where id = %s", event.key)
+        if event.is_named:
+            self.truth.named.add(event.key)
+            self.shop.sql("insert into erasures (id) values (%s)", event.key)
+
+    @happen.register
+    def _(self, event: Pass) -> None:
+        if self._context is None:
+            self.truth.passed += 1
+            self.shop.let_pass(timedelta(days=2))
 
     @happen.register
     def _(self, event: Retain) -> None:
@@ -321,7 +331,7 @@ def _order(item: Item) -> Order:
     return {
         "id": item.key,
         "number": int(item.key[1:]),
-        "region": "EU",
+        "region": item.region,
         "amount": _text(item.cents),
         "at": at.isoformat(),
     }
@@ -349,4 +359,4 @@ def _day_of(at: datetime | None) -> int | None:
 def _item_of(message: Message) -> Item:
     order = json.loads(message.value() or b"null")
     at = datetime.fromisoformat(order["at"])
-    return Item(order["id"], round(float(order["amount"]) * 100), (at - BORN) // DAY, 0)
+    return Item(order["id"], round(float(order["amount"]) * 100), (at - BORN) // DAY, 0, order["region"])

@@ -57,6 +57,7 @@ class Said:
             has_group=history.has_group,
             seen=frozenset(key for one in certified for key in one.seen()),
             restored=frozenset(key for one in earlier for repair in one.repairs for key in repair.restored()),
+            overdue={hop: last.overdue(hop, truth.passed) if last else frozenset() for hop in (LEDGER, STORE)},
             perhaps_seen=frozenset(row.key for one in certified for truth in one.moments for row in truth.store),
         )
         return cls(scope=scope, before=last, opened=truth.copy())
@@ -64,6 +65,16 @@ class Said:
     def handed_over(self, hop: HopName) -> frozenset[str]:
         """Return the keys that this window leaves to the next."""
         return frozenset(key for (at, key), (verdict, _) in self.found.items() if at == hop and verdict == PENDING)
+
+    def waiting_since(self, hop: HopName, key: str) -> int:
+        """Return how often two days had passed when the window was opened that first said a key is pending."""
+        if self.before is not None and key in self.before.handed_over(hop):
+            return self.before.waiting_since(hop, key)
+        return self.opened.passed
+
+    def overdue(self, hop: HopName, passed: int) -> frozenset[str]:
+        """Return the keys that this window leaves to the next, and that have waited for longer than any key may."""
+        return frozenset(key for key in self.handed_over(hop) if self.waiting_since(hop, key) < passed)
 
     def seen(self) -> frozenset[str]:
         """Return the keys that this window has seen in the store: when it read it, and what it repaired."""
