@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tests.histories.events import History
+from tests.histories.reasons import is_known
 from tests.histories.right import (
     DUPLICATE,
     ERASED,
@@ -89,6 +90,8 @@ def _of_false_alarms(said: Said) -> Iterator[str]:
         return
     if not said.reason:
         yield "there is no reason"
+    elif said.state in ("gaps", "not_known") and not is_known(said.reason):
+        yield f"the runbook has no way out for its reason: {said.reason}"
     if said.state in (None, "error", "open"):
         yield f"the window came to no end: {said.reason}"
     answers = right_answers(_judging(said), said.scope)

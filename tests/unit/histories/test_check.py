@@ -81,11 +81,17 @@ def test_a_certificate_over_a_harmed_key_is_wrong_and_so_is_silence(
 
 
 def test_a_finding_about_a_whole_key_is_wrong() -> None:
-    one = said(whole_truth(), state="gaps", reason="1 missing")
+    one = said(whole_truth(), state="gaps", reason="orders→warehouse: 1 key missing, 0 allowed")
     one.found = {(STORE, "K1"): ("missing", "lost_after_topic")}
     wrong = differences(HISTORY, one)
     assert wrong[0].startswith("window 1 (gaps): store hop, K1: said missing (lost_after_topic), right is matched.")
-    assert wrong[1] == "window 1 (gaps): nothing is wrong, and it is not certified: 1 missing"
+    assert (
+        wrong[1]
+        == "window 1 (gaps): nothing is wrong, and it is not certified: orders→warehouse: 1 key missing, 0 allowed"
+    )
+
+    one = said(whole_truth(), state="gaps", reason="something is odd")
+    assert "window 1 (gaps): the runbook has no way out for its reason: something is odd" in differences(HISTORY, one)
 
 
 def test_a_window_without_a_reason_or_without_an_end_is_wrong() -> None:
