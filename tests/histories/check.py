@@ -4,14 +4,17 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tests.histories.events import History
+from tests.histories.reasons import is_known
 from tests.histories.right import (
     DUPLICATE,
+    ERASED,
     LEDGER,
     MATCHED,
     PENDING,
     STORE,
     UNDECIDABLE,
     UNEXPECTED,
+    is_ahead,
     is_whole,
     keys_of,
     right_answers,
@@ -74,6 +77,8 @@ def _of_certificate(said: Said) -> Iterator[str]:
     for (hop, key), answers in sorted(right_answers(_judging(said), said.scope).items()):
         is_judged = answers - {None, PENDING}
         if is_judged and PENDING not in answers and not any(is_whole(truth, hop, key) for truth in said.moments):
+            if None in answers and is_judged == {UNEXPECTED}:
+                continue
             is_gone = is_judged <= {UNEXPECTED, UNDECIDABLE} or (hop == STORE and key in said.scope.seen)
             if not is_gone or said.moments[-1].rows_of(key):
                 yield f"certified over {key} on the {hop} hop. {_shown(said.moments[-1], key)}"
@@ -85,10 +90,12 @@ def _of_false_alarms(said: Said) -> Iterator[str]:
         return
     if not said.reason:
         yield "there is no reason"
+    elif said.state in ("gaps", "not_known") and not is_known(said.reason):
+        yield f"the runbook has no way out for its reason: {said.reason}"
     if said.state in (None, "error", "open"):
         yield f"the window came to no end: {said.reason}"
     answers = right_answers(_judging(said), said.scope)
-    wrong = [key for (_, key), right in answers.items() if right - {MATCHED, None}]
+    wrong = [key for (_, key), right in answers.items() if right - {MATCHED, None, ERASED}]
     judged = {hop for (hop, _), right in answers.items() if MATCHED in right}
     if not wrong and judged == {LEDGER, STORE} and not said.scope.has_gone:
         yield f"nothing is wrong, and it is not certified: {said.reason}"
@@ -104,6 +111,10 @@ def _of_repair(said: Said, repair: Repair) -> Iterator[str]:
         shown = f"{_shown(repair.before, key)} → {_shown(repair.after, key)}"
         if key in said.scope.seen and not rows_before and (sent or rows_after):
             yield f"{key} had been in the store and was deleted, and was brought back. {shown}"
+        if key in repair.before.named and not rows_before and (sent or rows_after):
+            yield f"{key} was erased on purpose, and was brought back. {shown}"
+        if (sent or len(rows_after) > len(rows_before)) and _is_still_to_come(said, repair.before, key):
+            yield f"{key} was written, and its loader has not come to it yet. {shown}"
         if sent:
             yield from _of_sent(repair, key, sent, shown)
         if Counter(_values(rows_before)) != Counter(_values(rows_after)):
@@ -117,13 +128,13 @@ def _of_sent(repair: Repair, key: str, sent: list[Copy], shown: str) -> Iterator
     of_log = {copy.item.cents for copy in repair.before.committed_copies(key)}
     if any(copy.item.cents not in cents | of_log for copy in sent):
         yield f"{key} was sent with another value. {shown}"
-    if repair.before.committed_copies(key) and repair.before.rows_of(key):
-        yield f"{key} was sent, and was in the topic and in the store. {shown}"
+    if repair.before.committed_copies(key) and (repair.before.rows_of(key) or is_whole(repair.before, STORE, key)):
+        yield f"{key} was sent, and was in the topic, and in the store or rightly not there. {shown}"
 
 
 def _of_rows(said: Said, repair: Repair, key: str, shown: str) -> Iterator[str]:
     before, after = repair.before.rows_of(key), repair.after.rows_of(key)
-    right = {copy.item.cents for copy in repair.before.committed_copies(key)}
+    right = {copy.item.cents for copy in repair.before.taken_copies(key)}
     if is_whole(repair.before, STORE, key):
         yield f"{key} was whole in the store, and was written to. {shown}"
     if len(after) > max(len(before), 1):
@@ -133,6 +144,12 @@ def _of_rows(said: Said, repair: Repair, key: str, shown: str) -> Iterator[str]:
     had = any(row.cents in right for row in before)
     if after and not any(row.cents in right for row in after) and (had or len(after) >= len(before)):
         yield f"{key} has no right row any more, or was given a wrong one. {shown}"
+
+
+def _is_still_to_come(said: Said, truth: Truth, key: str) -> bool:
+    """Tell whether a loader whose group is known has all records of a key in front of it."""
+    copies = truth.committed_copies(key)
+    return said.scope.has_group and bool(copies) and all(is_ahead(truth, copy) for copy in copies)
 
 
 def _sent(repair: Repair, key: str) -> list[Copy]:

@@ -15,6 +15,7 @@ from tests.histories.events import History
 from tests.histories.play import Player
 from tests.histories.truth import Truth
 from tests.world.environment import enter, service_environment
+from tests.world.pipeline_file import store as store_point
 from tests.world.spark_session import spark_session
 from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
@@ -73,8 +74,9 @@ def stage(
             enter(patch, service_environment(shop, folder))
             _describe(shop, history)
             shop.make_tables()
+            shop.sql("create table erasures (id text)")
             make_topic(shop.admin, shop.topic, history.partitions)
-            yield Player(history=history, shop=shop, truth=Truth(history.partitions))
+            yield Player(history=history, shop=shop, truth=Truth(history.partitions, history.has_filter))
         delete_topics(shop.admin, [shop.topic])
         drop_database(postgres.dsn, f"test_{name}")
         drop_database(postgres.dsn, f"journal_{name}")
@@ -97,9 +99,18 @@ def _describe(shop: ReconciledShop, history: History) -> None:
     hop = {"compensation": _flow(store)} | ({"consumer_group": group} if history.has_group else {})
     if "redeliver" in store.values() and not history.has_group:
         hop["redeliver"] = _flow({"to": "source", "despite": f"[{group}]"})
+    if history.has_filter:
+        hop["where"] = "\"region = 'EU'\""
+    erasures = {"erased": "{table: erasures, key: id}"} if history.names_erased else {}
     limits = "{share: 1.0, records_per_second: 100000}"
     compensation = {"limits": limits} | ({"approval": "{above_actions: 0}"} if history.asks else {})
-    shop.describe(hop=hop, ledger_hop={"compensation": _flow(ledger)}, allow_empty=True, compensation=compensation)
+    shop.describe(
+        hop=hop,
+        ledger_hop={"compensation": _flow(ledger)},
+        allow_empty=True,
+        compensation=compensation,
+        more_points={"warehouse": store_point("db", "warehouse", **erasures)},
+    )
 
 
 def _flow(settings: dict[str, str]) -> str:

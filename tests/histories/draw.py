@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from tests.histories.changes import CHANGES
 from tests.histories.events import (
     STEPS,
     Begin,
@@ -21,6 +22,7 @@ from tests.histories.events import (
     Step,
     Stray,
 )
+from tests.histories.wrong_clocks import WrongClocks
 
 KINDS = {
     "loss": True,  # a record is never sent, a loader leaves one out
@@ -44,6 +46,10 @@ KINDS = {
     "late_originals": True,  # sent on the day after, when a repair has sent it already
     "conflicting": True,  # copies of one key differ: sent again with another amount, or loaded again rightly
     "contradicting": True,  # the ledger has a key twice, with different amounts
+    "filter": True,  # the store takes one region alone
+    "named": True,  # keys are erased on purpose, and a table says so
+    "waiting": True,  # the loader stops for good, and longer passes than a key may stay pending
+    "clocks": True,  # of producers, of the ledger, of the store: minutes, days, or the whole of time off
 }
 """The kinds of events, and whether they are drawn when nobody names any."""
 
@@ -55,7 +61,12 @@ _TROUBLES = (0.0, 0.2, 0.2, 1.0)  # a quiet day must be certified, and a wild on
 
 def draw(seed: int, kinds: frozenset[str] | None = None) -> History:
     """Draw the history of a seed; `kinds`: those of `KINDS` that may happen, the default ones if None."""
-    return _Draw(Random(seed), kinds if kinds is not None else default_kinds()).history(seed)
+    kinds = default_kinds() if kinds is None else kinds
+    clocks = WrongClocks(Random(f"clocks {seed}"), "clocks" in kinds)
+    history = _Draw(Random(seed), kinds, clocks).history(seed)
+    for kind, change in CHANGES.items():
+        history = change(history, Random(f"{kind} {seed}")) if kind in kinds else history
+    return history
 
 
 def default_kinds() -> frozenset[str]:
@@ -69,6 +80,7 @@ class _Draw:
 
     random: Random
     kinds: frozenset[str]
+    clocks: WrongClocks
     minute: int = 0
     number: int = 0
     known: list[Item] = field(default_factory=list)
@@ -123,7 +135,7 @@ class _Draw:
         if self.is_open and self.random.random() < 0.7:
             yield self._end()
         if self.late:
-            yield Send(tuple(self.late))
+            yield Send(tuple(self.late), minutes=self.clocks.of_producer())
             self.late.clear()
 
     def _items(self, day: int) -> list[Item]:
@@ -139,9 +151,10 @@ class _Draw:
 
     def _inserted(self, batch: list[Item]) -> Iterator[Event]:
         for item in batch:
-            yield Insert(item)
+            row = self.clocks.of_row(item)
+            yield Insert(row)
             if self._happens("contradicting", 0.04):
-                yield Insert(replace(item, cents=item.cents + 5))
+                yield Insert(replace(row, cents=row.cents + 5))
 
     def _sent(self, batch: list[Item], day: int) -> Iterator[Event]:
         sent: list[Item] = []
@@ -154,12 +167,12 @@ class _Draw:
         if not self.is_open and self._happens("transactions", 0.3):
             self.is_open = True
             self.pending = {item.key for item in sent}
-            yield Begin(tuple(sent))
+            yield Begin(tuple(sent), self.clocks.of_producer())
             if not self._happens("open_at_the_cut", 0.5):
                 yield self._end()
         else:
             self.arrived |= {item.key for item in sent}
-            yield Send(tuple(sent), self.random.choice(["plain", "idempotent"]))
+            yield Send(tuple(sent), self.random.choice(["plain", "idempotent"]), self.clocks.of_producer())
 
     def _copies(self, item: Item) -> list[Item]:
         """Return the records that come of a ledger row."""
@@ -186,7 +199,7 @@ class _Draw:
         if ending != "committed" and "conflicting" not in self.kinds:
             mishaps = [(key, mishap) for key, mishap in mishaps if mishap != "changed"]
         self.changed |= {key for key, mishap in mishaps if mishap == "changed"}
-        return Load(day, tuple(mishaps), ending)
+        return Load(self.clocks.of_store(day), tuple(mishaps), ending)
 
     def _mishap(self) -> Mishap | None:
         mishaps: tuple[tuple[str, Mishap], ...] = (("loss", "lost"), ("duplicate", "doubled"), ("changed", "changed"))
@@ -213,7 +226,7 @@ class _Draw:
 
     def _strays(self, day: int) -> Iterator[Event]:
         if self._happens("stray", 0.15):
-            yield Stray(self._new(f"S{self._next()}", day))
+            yield Stray(self.clocks.of_row(self._new(f"S{self._next()}", day)))
         if self.known and self._happens("erased", 0.2):
             yield Erase(self.random.choice(self.known).key)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Producer = Literal["plain", "idempotent"]
-Mishap = Literal["lost", "doubled", "changed"]
+Mishap = Literal["lost", "doubled", "changed", "let_in"]
 Ending = Literal["committed", "before_commit", "before_write"]
 StepName = Literal["open", "snapshot", "reconcile", "validate", "plan", "answer", "compensate", "verify", "certify"]
 
@@ -23,12 +23,13 @@ STEPS: tuple[StepName, ...] = (
 
 @dataclass(frozen=True)
 class Item:
-    """A business event: its key, its amount in cents, and the day and minute that it says it is of."""
+    """A business event: its key, its amount in cents, the day and minute that it says it is of, and its region."""
 
     key: str
     cents: int
     day: int
     minute: int
+    region: str = "EU"
 
 
 @dataclass(frozen=True)
@@ -40,17 +41,19 @@ class Insert:
 
 @dataclass(frozen=True)
 class Send:
-    """A producer of its own session sends records, and they are acknowledged."""
+    """A producer of its own session sends records, and they are acknowledged. Its clock is `minutes` ahead."""
 
     items: tuple[Item, ...]
     producer: Producer = "plain"
+    minutes: int = 0
 
 
 @dataclass(frozen=True)
 class Begin:
-    """A transaction begins with these records, and stays open."""
+    """A transaction begins with these records, and stays open. Its producer's clock is `minutes` ahead."""
 
     items: tuple[Item, ...]
+    minutes: int = 0
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,16 @@ class Stray:
 
 @dataclass(frozen=True)
 class Erase:
-    """Somebody deletes all rows of a key from the store."""
+    """Somebody deletes all rows of a key from the store. `is_named`: and writes into the table of erasures that it was
+    meant."""
 
     key: str
+    is_named: bool = False
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Two days pass, as far as makewhole remembers: longer than a key may stay pending."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +112,7 @@ class Step:
     killed_at: int | None = None
 
 
-Event = Insert | Send | Begin | End | Load | Stray | Erase | Retain | Step
+Event = Insert | Send | Begin | End | Load | Stray | Erase | Pass | Retain | Step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +120,7 @@ class History:
     """A history, and the pipeline that it happens to. `store_missing`, `store_mismatched`: remedies of the store's hop.
 
     `has_group`: the pipeline file names the loader's group. `asks`: every plan waits for a person, who says `answer`.
+    `has_filter`: the store takes the region EU alone. `names_erased`: a table names keys that were erased on purpose.
     """
 
     seed: int
@@ -120,6 +131,8 @@ class History:
     store_mismatched: str
     asks: bool
     answer: Literal["approved", "rejected", "none"]
+    has_filter: bool = False
+    names_erased: bool = False
     events: tuple[Event, ...] = field(default=())
 
     @property

@@ -32,6 +32,7 @@ from tests.histories.events import (
     Insert,
     Item,
     Load,
+    Pass,
     Retain,
     Send,
     Step,
@@ -47,6 +48,7 @@ from tests.world.windows import ReconciledShop
 
 _GROUP = "loader"
 _PLAN_HEADER = "makewhole-plan"
+_BROKER_ALLOWS = 50 * 60_000
 
 
 class KilledError(BaseException):
@@ -97,7 +99,7 @@ class Player:
     def _(self, event: Send) -> None:
         with self._appending(self.truth.append(event.items)) as delivered:
             client = self._idempotent if event.producer == "idempotent" else self._plain
-            self._send(client, event.items, delivered)
+            self._send(client, event, delivered)
 
     @happen.register
     def _(self, event: Begin) -> None:
@@ -106,7 +108,7 @@ class Player:
             client.init_transactions(30)
             client.begin_transaction()
             with self._appending(self.truth.append(event.items, "open")) as delivered:
-                self._send(client, event.items, delivered)
+                self._send(client, event, delivered)
             self._transaction = client
 
     @happen.register
@@ -137,6 +139,15 @@ class Player:
     def _(self, event: Erase) -> None:
         self.truth.store = [row for row in self.truth.store if row.key != event.key]
         self.shop.sql("delete from warehouse where id = %s", event.key)
+        if event.is_named:
+            self.truth.named.add(event.key)
+            self.shop.sql("insert into erasures (id) values (%s)", event.key)
+
+    @happen.register
+    def _(self, event: Pass) -> None:
+        if self._context is None:
+            self.truth.passed += 1
+            self.shop.let_pass(timedelta(days=2))
 
     @happen.register
     def _(self, event: Retain) -> None:
@@ -172,19 +183,19 @@ class Player:
         places = sorted((message.partition() or 0, message.offset() or 0) for message in delivered)
         assert places == sorted((copy.partition, copy.offset) for copy in expected), "the model counts offsets wrongly"
 
-    def _send(self, client: Producer, items: Iterable[Item], delivered: list[Message]) -> None:
+    def _send(self, client: Producer, event: Send | Begin, delivered: list[Message]) -> None:
         def keep(error: Any, message: Message) -> None:
             assert error is None
             delivered.append(message)
 
-        for item in items:
+        for item in event.items:
             order = _order(item)
             client.produce(
                 self.shop.topic,
                 partition=self.truth.partition_of(item),
                 key=item.key,
                 value=json.dumps(order),
-                timestamp=milliseconds(order["at"]),
+                timestamp=_record_time(order, event.minutes),
                 on_delivery=keep,
             )
         assert client.flush(30) == 0
@@ -320,10 +331,16 @@ def _order(item: Item) -> Order:
     return {
         "id": item.key,
         "number": int(item.key[1:]),
-        "region": "EU",
+        "region": item.region,
         "amount": _text(item.cents),
         "at": at.isoformat(),
     }
+
+
+def _record_time(order: Order, minutes: int) -> int:
+    """Return the time that a producer's clock gives a record, in milliseconds. A broker takes none an hour ahead."""
+    latest = int(time.time() * 1000) + _BROKER_ALLOWS
+    return max(1, min(milliseconds(order["at"]) + minutes * 60_000, latest))
 
 
 def _row(row: Row) -> Order:
@@ -342,4 +359,4 @@ def _day_of(at: datetime | None) -> int | None:
 def _item_of(message: Message) -> Item:
     order = json.loads(message.value() or b"null")
     at = datetime.fromisoformat(order["at"])
-    return Item(order["id"], round(float(order["amount"]) * 100), (at - BORN) // DAY, 0)
+    return Item(order["id"], round(float(order["amount"]) * 100), (at - BORN) // DAY, 0, order["region"])

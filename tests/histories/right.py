@@ -16,7 +16,7 @@ Answer = str | None
 
 MATCHED, MISSING, DUPLICATE = "matched", "missing", "duplicate"
 UNEXPECTED, MISMATCHED, PENDING, UNDECIDABLE = "unexpected", "mismatched", "pending", "undecidable"
-CONFLICT, VANISHED = "conflict", "vanished"
+CONFLICT, VANISHED, ERASED = "conflict", "vanished", "erased"
 LEDGER: HopName = "ledger"
 STORE: HopName = "store"
 
@@ -27,7 +27,9 @@ class Scope:
     keys that the window before has left to it, by hop. `has_gone`: part of the log was gone before it was read. `late`:
     keys whose rows came after the window was opened. `seen`: keys that a certified window has seen in the store;
     `perhaps_seen`: and those that it has seen if it looked again at the right moment. `restored`: keys of which an
-    earlier window wrote or changed a row in the store, which are looked at again."""
+    earlier window wrote or changed a row in the store, which are looked at again. `fresh`: keys with rows in the store
+    that are old enough and that no window before has read. `overdue`: keys that have been handed over for longer than
+    any key may be pending, by hop."""
 
     number: int
     ranges: Mapping[int, tuple[int, int]]
@@ -39,6 +41,12 @@ class Scope:
     seen: frozenset[str] = field(default=frozenset())
     perhaps_seen: frozenset[str] = field(default=frozenset())
     restored: frozenset[str] = field(default=frozenset())
+    fresh: frozenset[str] = field(default=frozenset())
+    overdue: Mapping[HopName, frozenset[str]] = field(default_factory=dict)
+
+    def waiting(self, hop: HopName, key: str) -> Answer:
+        """Return what is said of a key that is in flight: waiting has an end."""
+        return MISSING if key in self.overdue.get(hop, frozenset()) else PENDING
 
     def side(self, copy: Copy) -> int:
         """Return −1 for a record before the window, 0 for one in it, 1 for one behind it."""
@@ -113,30 +121,36 @@ def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
         found: set[Answer] = {MATCHED if copy.item.cents in cents else MISMATCHED for copy in counted}
         found = {CONFLICT} if len(cents) > 1 else found
         # Behind an open transaction nobody reads what is committed either.
-        return found | {PENDING} if any(not truth.is_stable(copy) for copy in counted) else found
+        return found | {scope.waiting(LEDGER, key)} if any(not truth.is_stable(copy) for copy in counted) else found
     is_open = any(copy.status == "open" for copy in truth.copies_of(key))
-    return {PENDING} if is_open or key in scope.late else {MISSING}
+    waiting: set[Answer] = {scope.waiting(LEDGER, key)} if is_open or key in scope.late else {MISSING}
+    return _unless_erased(truth, key, waiting)
+
+
+def _unless_erased(truth: Truth, key: str, answers: set[Answer]) -> set[Answer]:
+    """Return what is right of a key that is lacking: where it was erased on purpose, it is not lost."""
+    if key not in truth.named:
+        return answers
+    return {ERASED} | (answers & {None, MATCHED, PENDING})
 
 
 def of_store_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
     """Return the right answers on the hop from the topic to the store."""
-    rows, copies = truth.rows_of(key), truth.committed_copies(key)
+    rows, copies = truth.rows_of(key), truth.taken_copies(key)
     here = [copy for copy in copies if scope.side(copy) == 0]
     if here or key in scope.handed["store"]:
         return _of_loaded(truth, scope, key)
-    if not any(row.day is not None and _is_of(row.day, scope) for row in rows):
-        return {None, DUPLICATE} if key in scope.restored and len(rows) > 1 else {None}
-    if not copies:
-        return {UNEXPECTED}
-    return {DUPLICATE} if len(rows) > 1 else {None}
-
-
-def _is_of(day: int, scope: Scope) -> bool:
-    return day == scope.number or (scope.number == 0 and day < 0)
+    if len(rows) > 1 and copies:
+        return {None, DUPLICATE} if key in scope.restored else {DUPLICATE if key in scope.fresh else None}
+    if not rows or copies:
+        return {None}
+    # Kept out by the filter and loaded all the same: the window that reads the row says it; that of the record may.
+    is_here = any(scope.side(copy) == 0 for copy in truth.committed_copies(key))
+    return {UNEXPECTED} if key in scope.fresh else {None, *([UNEXPECTED] if is_here else [])}
 
 
 def _of_loaded(truth: Truth, scope: Scope, key: str) -> set[Answer]:
-    rows, copies = truth.rows_of(key), truth.committed_copies(key)
+    rows, copies = truth.rows_of(key), truth.taken_copies(key)
     if len(rows) > 1:
         # What was loaded after the window's days is found there, at the latest.
         return {DUPLICATE} if all(row.day is None or row.day <= scope.number for row in rows) else {DUPLICATE, MATCHED}
@@ -147,15 +161,16 @@ def _of_loaded(truth: Truth, scope: Scope, key: str) -> set[Answer]:
         same = {copy.item.cents == rows[0].cents for copy in judged}
         found: set[Answer] = {MATCHED if is_same else MISMATCHED for is_same in same}
         return found | {CONFLICT} if len({copy.item.cents for copy in judged}) > 1 else found
-    ahead = {_is_ahead(truth, copy) for copy in copies if scope.side(copy) <= 0} if scope.has_group else {False}
+    ahead = {is_ahead(truth, copy) for copy in copies if scope.side(copy) <= 0} if scope.has_group else {False}
     if key in scope.seen:
         # In whatever words: it has been there, and is not lost. A record that came again may still be loaded.
-        return {None, MATCHED, VANISHED, UNDECIDABLE} | ({PENDING} if True in ahead else set())
-    waiting: set[Answer] = {PENDING if is_ahead else MISSING for is_ahead in ahead}
-    return waiting | {VANISHED} if key in scope.perhaps_seen else waiting
+        gone: set[Answer] = {None, MATCHED, VANISHED, UNDECIDABLE} | ({PENDING} if True in ahead else set())
+        return _unless_erased(truth, key, gone)
+    waiting: set[Answer] = {scope.waiting(STORE, key) if is_late else MISSING for is_late in ahead}
+    return _unless_erased(truth, key, waiting | {VANISHED} if key in scope.perhaps_seen else waiting)
 
 
-def _is_ahead(truth: Truth, copy: Copy) -> bool:
+def is_ahead(truth: Truth, copy: Copy) -> bool:
     """Tell whether the group has not reached a record yet."""
     return copy.offset >= truth.committed.get(copy.partition, 0)
 
@@ -175,10 +190,13 @@ def is_whole(truth: Truth, hop: HopName, key: str) -> bool:
     What is twice in a log cannot be taken out of it; then the store says whether that did harm.
     """
     copies, rows = truth.committed_copies(key), truth.rows_of(key)
+    taken = truth.taken_copies(key)
+    # The store has what it is to have of a key that the filter keeps out, or that was erased on purpose: nothing.
+    is_rightly_absent = not rows and (key in truth.named or (bool(copies) and not taken))
     if hop == "store":
-        return len(rows) == 1 and rows[0].cents in {copy.item.cents for copy in copies}
+        return is_rightly_absent or (len(rows) == 1 and rows[0].cents in {copy.item.cents for copy in taken})
     cents = {item.cents for item in truth.ledger if item.key == key}
     originals = counted_copies(copies) or copies[:1]
     if len(originals) > 1:
-        return len(rows) == 1 and rows[0].cents in cents
-    return bool(originals) and originals[0].item.cents in cents
+        return is_rightly_absent or (len(rows) == 1 and rows[0].cents in cents)
+    return originals[0].item.cents in cents if originals else key in truth.named

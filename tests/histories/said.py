@@ -1,5 +1,6 @@
 """Keep what makewhole has said and done about one window, beside what was true meanwhile."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
@@ -8,7 +9,7 @@ from makewhole.model.plan import Plan
 from makewhole.model.window import Window
 from tests.histories.events import History
 from tests.histories.right import LEDGER, PENDING, STORE, HopName, Scope
-from tests.histories.truth import Truth
+from tests.histories.truth import Row, Truth
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class Repair:
 
 @dataclass
 class Said:
-    """The answers for one window. `moments`: what the systems held whenever makewhole looked."""
+    """The answers for one window. `moments`: what the systems held whenever makewhole looked. `read`: the rows of the
+    store that this window and those before it have read."""
 
     scope: Scope
     before: Self | None
@@ -39,6 +41,7 @@ class Said:
     state: str | None = None
     reason: str | None = None
     incidents: tuple[str, ...] = ()
+    read: Counter[Row] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, history: History, earlier: Sequence[Self], window: Window, truth: Truth) -> Self:
@@ -54,6 +57,7 @@ class Said:
             has_group=history.has_group,
             seen=frozenset(key for one in certified for key in one.seen()),
             restored=frozenset(key for one in earlier for repair in one.repairs for key in repair.restored()),
+            overdue={hop: last.overdue(hop, truth.passed) if last else frozenset() for hop in (LEDGER, STORE)},
             perhaps_seen=frozenset(row.key for one in certified for truth in one.moments for row in truth.store),
         )
         return cls(scope=scope, before=last, opened=truth.copy())
@@ -62,6 +66,16 @@ class Said:
         """Return the keys that this window leaves to the next."""
         return frozenset(key for (at, key), (verdict, _) in self.found.items() if at == hop and verdict == PENDING)
 
+    def waiting_since(self, hop: HopName, key: str) -> int:
+        """Return how often two days had passed when the window was opened that first said a key is pending."""
+        if self.before is not None and key in self.before.handed_over(hop):
+            return self.before.waiting_since(hop, key)
+        return self.opened.passed
+
+    def overdue(self, hop: HopName, passed: int) -> frozenset[str]:
+        """Return the keys that this window leaves to the next, and that have waited for longer than any key may."""
+        return frozenset(key for key in self.handed_over(hop) if self.waiting_since(hop, key) < passed)
+
     def seen(self) -> frozenset[str]:
         """Return the keys that this window has seen in the store: when it read it, and what it repaired."""
         repaired = {key for hop, key in self.found if hop == STORE} if self.repairs else set()
@@ -69,7 +83,7 @@ class Said:
         return frozenset(read | {row.key for row in self.moments[-1].store if row.key in repaired})
 
     def take_rows(self, truth: Truth) -> None:
-        """Note what is read now: the ledger's rows that are old enough and no window has read, and what is gone."""
+        """Note what is read now: the rows that are old enough and that no window has read, and what is gone."""
         taken: set[str] = set()
         window = self.before
         while window is not None:
@@ -78,5 +92,9 @@ class Said:
         rows = {item.key for item in truth.ledger if item.day <= self.scope.number} - taken
         self.scope.rows = frozenset(rows)
         self.scope.late = frozenset(rows - {item.key for item in self.opened.ledger})
+        before = self.before.read if self.before is not None else Counter()
+        fresh = Counter(row for row in truth.store if row.day is not None and row.day <= self.scope.number) - before
+        self.scope.fresh = frozenset(row.key for row in fresh)
+        self.read = before + fresh
         gone = any(truth.starts[partition] > lo and hi > lo for partition, (lo, hi) in self.scope.ranges.items())
         self.scope.has_gone = gone or (self.before is not None and self.before.scope.has_gone)

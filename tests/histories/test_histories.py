@@ -28,7 +28,7 @@ def test_every_answer_of_a_random_history_is_right(seed: int, stage: Stage, requ
     option = request.config.getoption
     history = draw(seed, _kinds(option("kinds", default="")))
     began = time.monotonic()
-    wrong, seconds, states = _play(stage, history)
+    wrong, seconds, states, reasons = _play(stage, history)
     results = option("results", default=None)
     if results is not None:
         line = {
@@ -36,27 +36,30 @@ def test_every_answer_of_a_random_history_is_right(seed: int, stage: Stage, requ
             "seconds": round(time.monotonic() - began, 1),
             "wrong": wrong,
             "states": states,
+            "reasons": reasons,
             "steps": seconds,
         }
         with results.open("a") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
     if wrong and option("shrink", default=False):
         history = shrunk(history, lambda one: bool(_play(stage, one)[0]))
-        wrong, _, _ = _play(stage, history)
+        wrong, *_ = _play(stage, history)
     told = "\n".join(wrong)
     assert not wrong, f'{told}\n{history.text}\nagain: make histories HISTORIES_ARGS="--histories 1 --seed {seed}"'
 
 
-def _play(stage: Stage, history: History) -> tuple[list[str], dict[str, float], list[str | None]]:
+def _play(stage: Stage, history: History) -> tuple[list[str], dict[str, float], list[str | None], list[str]]:
     """Play a history to its end, or to the first window that is answered wrongly."""
     wrong: list[str] = []
     states: list[str | None] = []
+    reasons: list[str] = []
 
     class _EnoughError(Exception):
         pass
 
     def check(said: Said) -> None:
         states.append(said.state)
+        reasons.extend([said.reason] if said.reason else [])
         wrong.extend(differences(history, said))
         if wrong:
             raise _EnoughError
@@ -68,7 +71,7 @@ def _play(stage: Stage, history: History) -> tuple[list[str], dict[str, float], 
             pass
         except Exception as error:
             wrong.append(f"{type(error).__name__}: {error}")
-    return wrong, {name: round(taken, 2) for name, taken in player.seconds.items()}, states
+    return wrong, {name: round(taken, 2) for name, taken in player.seconds.items()}, states, reasons
 
 
 def _kinds(asked: str) -> frozenset[str]:

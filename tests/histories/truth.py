@@ -43,15 +43,21 @@ class Position:
 
 @dataclass
 class Truth:
-    """What the systems hold now. By partition: `ends` and `starts` of the log, and the loader's `committed` offsets."""
+    """What the systems hold now. By partition: `ends` and `starts` of the log, and the loader's `committed` offsets.
+
+    `named`: the keys that the table of erasures has. `passed`: how often two days have passed.
+    """
 
     partitions: int
+    has_filter: bool = False
     ledger: list[Item] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     store: list[Row] = field(default_factory=list)
     ends: dict[int, int] = field(default_factory=dict)
     starts: dict[int, int] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
+    passed: int = 0
 
     def __post_init__(self) -> None:
         for partition in range(self.partitions):
@@ -110,6 +116,14 @@ class Truth:
 
     # The store
 
+    def takes(self, item: Item) -> bool:
+        """Tell whether the store is to have an item."""
+        return not self.has_filter or item.region == "EU"
+
+    def taken_copies(self, key: str) -> list[Copy]:
+        """Return the committed records of a key that the store is to have."""
+        return [copy for copy in self.committed_copies(key) if self.takes(copy.item)]
+
     def rows_of(self, key: str) -> list[Row]:
         """Return the rows of a key."""
         return [row for row in self.store if row.key == key]
@@ -122,23 +136,24 @@ class Truth:
             if copy.status == "committed" and start <= copy.offset and self.is_stable(copy):
                 fresh.append(copy)
                 reached[copy.partition] = copy.offset + 1
-        rows = [row for copy in fresh for row in _loaded(copy.item, event)]
+        rows = [row for copy in fresh for row in self._loaded(copy.item, event)]
         rows = [] if event.ending == "before_write" else rows
         reached = dict(self.committed) if event.ending == "before_commit" else reached
         self.store += rows
         self.committed = reached
         return rows, reached
 
-
-def _loaded(item: Item, event: Load) -> list[Row]:
-    """Return the rows that the loader makes of one record."""
-    row = Row(item.key, item.cents, event.day)
-    match dict(event.mishaps).get(item.key):
-        case "lost":
-            return []
-        case "doubled":
-            return [row, row]
-        case "changed":
-            return [replace(row, cents=row.cents + 11)]
-        case _:
-            return [row]
+    def _loaded(self, item: Item, event: Load) -> list[Row]:
+        """Return the rows that the loader makes of one record."""
+        row, mishap = Row(item.key, item.cents, event.day), dict(event.mishaps).get(item.key)
+        if not self.takes(item):
+            return [row] if mishap == "let_in" else []
+        match mishap:
+            case "lost":
+                return []
+            case "doubled":
+                return [row, row]
+            case "changed":
+                return [replace(row, cents=row.cents + 11)]
+            case _:
+                return [row]

@@ -6,8 +6,8 @@ import pytest
 
 from tests.histories.check import differences
 from tests.histories.draw import KINDS, default_kinds, draw
-from tests.histories.events import History, Insert, Item, Load, Send, Step, Stray
-from tests.histories.right import LEDGER, STORE, Scope
+from tests.histories.events import Event, History, Insert, Item, Load, Send, Step, Stray
+from tests.histories.right import LEDGER, STORE, Scope, right_answers
 from tests.histories.said import Repair, Said
 from tests.histories.shrink import shrunk
 from tests.histories.truth import Row, Truth
@@ -47,6 +47,7 @@ def said(truth: Truth, *, state: str = "certified", reason: str | None = None) -
         rows=frozenset(one.key for one in truth.ledger),
         handed={LEDGER: nobody, STORE: nobody},
         has_group=False,
+        fresh=frozenset(row.key for row in truth.store),
     )
     return Said(scope=scope, before=None, opened=truth, moments=[truth, truth], state=state, reason=reason)
 
@@ -80,17 +81,53 @@ def test_a_certificate_over_a_harmed_key_is_wrong_and_so_is_silence(
 
 
 def test_a_finding_about_a_whole_key_is_wrong() -> None:
-    one = said(whole_truth(), state="gaps", reason="1 missing")
+    one = said(whole_truth(), state="gaps", reason="orders→warehouse: 1 key missing, 0 allowed")
     one.found = {(STORE, "K1"): ("missing", "lost_after_topic")}
     wrong = differences(HISTORY, one)
     assert wrong[0].startswith("window 1 (gaps): store hop, K1: said missing (lost_after_topic), right is matched.")
-    assert wrong[1] == "window 1 (gaps): nothing is wrong, and it is not certified: 1 missing"
+    assert (
+        wrong[1]
+        == "window 1 (gaps): nothing is wrong, and it is not certified: orders→warehouse: 1 key missing, 0 allowed"
+    )
+
+    one = said(whole_truth(), state="gaps", reason="something is odd")
+    assert "window 1 (gaps): the runbook has no way out for its reason: something is odd" in differences(HISTORY, one)
 
 
 def test_a_window_without_a_reason_or_without_an_end_is_wrong() -> None:
     assert "window 1 (not_known): there is no reason" in differences(HISTORY, said(whole_truth(), state="not_known"))
     told = differences(HISTORY, said(whole_truth(), state="error", reason="it broke"))
     assert "window 1 (error): the window came to no end: it broke" in told
+
+
+def test_a_row_is_judged_in_the_first_window_that_reads_it_whatever_its_clock_says() -> None:
+    truth = whole_truth()
+    truth.store += [Row("S7", 1, 1), Row("S8", 1, -1)]
+    first = said(truth)
+    first.take_rows(truth)
+    second = said(truth)
+    second.before, second.scope.number = first, 1
+    second.take_rows(truth)
+
+    answers = [right_answers([truth], one.scope) for one in (first, second)]
+
+    assert [(one[STORE, "S7"], one[STORE, "S8"]) for one in answers] == [
+        ({None}, {"unexpected"}),
+        ({"unexpected"}, {None}),
+    ]
+
+
+def test_wrong_clocks_change_nothing_else_of_a_history() -> None:
+    with_clocks, without = draw(7), draw(7, default_kinds() - {"clocks"})
+    assert [type(one) for one in with_clocks.events] == [type(one) for one in without.events]
+    assert [_keys(one) for one in with_clocks.events] == [_keys(one) for one in without.events]
+    sent = [one.minutes for seed in range(20) for one in draw(seed).events if isinstance(one, Send)]
+    assert min(sent) < -(10**6) and max(sent) > 10**6 and 0 in sent
+
+
+def _keys(event: Event) -> tuple[str, ...]:
+    items = [event.item] if isinstance(event, Insert | Stray) else getattr(event, "items", ())
+    return tuple(one.key for one in items)
 
 
 def test_a_repair_of_what_was_whole_is_wrong_whatever_it_did() -> None:
@@ -128,7 +165,7 @@ def test_a_seed_draws_the_same_history_and_every_kind_is_drawn_by_some() -> None
     assert draw(7) == draw(7)
     assert draw(7) != draw(8)
     drawn = {type(event).__name__ for seed in range(60) for event in draw(seed, frozenset(KINDS)).events}
-    assert drawn == {"Insert", "Send", "Begin", "End", "Load", "Stray", "Erase", "Retain", "Step"}
+    assert drawn == {"Insert", "Send", "Begin", "End", "Load", "Stray", "Erase", "Pass", "Retain", "Step"}
     assert {type(event).__name__ for event in draw(1, frozenset()).events} == {"Insert", "Send", "Load", "Step"}
     assert default_kinds() <= KINDS.keys()
 
