@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from makewhole.config import values
-from makewhole.config.defaults.former import FORMER_VERSION
+from makewhole.config.defaults.former import FORMER_VERSION, note_former_settings
 from makewhole.config.erased import with_tombstone_topics
 from makewhole.config.hops.read_hops import read_hops
 from makewhole.config.hops.remedies import VERDICTS, read_wanted
@@ -207,6 +207,8 @@ def _read_pipeline(top: Section) -> Pipeline:
     compensation = below(top, "compensation", *VERDICTS, "limits", "approval")
     drafts = read_points(top)
     hops = read_hops(top, drafts, read_wanted(compensation), version)
+    if version == FORMER_VERSION:
+        note_former_settings(top, hops, drafts)
     settle_time = settle.text(values.duration) if settle else None
     found_late = late.text(values.duration) if late else None
     late_time, pending = Pipeline.late if found_late is None else found_late, read_pending_max_age(top)

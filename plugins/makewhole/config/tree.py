@@ -157,10 +157,12 @@ class Section:
         place = self._places.get(key)
         if place is not None and not is_empty(place.node):
             return place
-        (place or self.place.child(key, self.place.node, self.place.line)).complain(
-            "is missing" if place is None else "has no value", remedy
-        )
+        (place or self.absent(key)).complain("is missing" if place is None else "has no value", remedy)
         return None
+
+    def absent(self, key: str) -> YamlPlace:
+        """Return the place at which the absence of a key is told."""
+        return self.place.child(key, self.place.node, self.place.line)
 
     def get_quietly(self, key: str) -> YamlPlace | None:
         """Return the place of a key, nothing noted."""

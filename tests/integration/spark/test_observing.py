@@ -1,5 +1,6 @@
 """Test a pipeline file that names no remedy: nothing is written anywhere, and its lines to switch on are told."""
 
+import json
 from typing import Any
 
 import pytest
@@ -15,8 +16,9 @@ from makewhole.model.errors import ConfigurationError
 from makewhole.model.window import WindowState
 from makewhole.window.certify import ClosedWindow
 from makewhole.window.context import WindowContext
-from tests.world.orders import Order, orders
+from tests.world.orders import Order, milliseconds, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.topics import add_partitions, producer
 from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -98,9 +100,66 @@ def test_a_file_of_version_1_without_remedies_is_refused_before_anything_is_read
 
     assert [problem.found for problem in caught.value.problems] == [
         "no good pipeline file has this name",
+        "is missing, and version 1 let keys wait without an end: what never arrived was certified",
         f"{LEDGER_HOP} names no remedy for missing keys, and version 1 took produce",
-        f"{STORE_HOP} names no remedy for missing and duplicate keys, and version 1 took redeliver and quarantine",
+        f"{STORE_HOP} names no remedy for missing, duplicate and vanished keys, and version 1 took redeliver, "
+        "quarantine and redeliver",
     ]
+
+
+def test_a_file_of_version_1_that_names_everything_repairs_as_it_did(shop: ReconciledShop) -> None:
+    """What is produced stands where librdkafka's producer would put it; a row that was purged is sent again."""
+    _describe_in_version_1(shop)
+    add_partitions(shop.admin, shop.topic, 4)
+    made = orders(range(24))
+    shop.write("outbox", made)
+    _send_as_librdkafka_does(shop, [order for order in made if order["number"] not in (10, 11)])
+    shop.write("warehouse", [made[7], *(order for order in made if order["number"] not in (10, 11, 20))])
+
+    context, planned, _ = _whole_way(shop)
+    _load(shop, context, [made[10], made[11], made[20]])
+    assert planned == {"produce": 2, "redeliver": 1, "quarantine": 1}
+    assert shop.certify(context).state is WindowState.CERTIFIED
+    beside = shop.add_topic()
+    add_partitions(shop.admin, beside, 4)
+    _send_as_librdkafka_does(shop, made, beside)
+    places = {record.key_text: record.partition for record in shop.read(beside)}
+    assert len(set(places.values())) == 4
+    assert {record.key_text: record.partition for record in shop.read()} == places
+
+    shop.sql("delete from warehouse where id = 'O3'")
+    context, planned, _ = _whole_way(shop)
+    assert planned == {"redeliver": 1}
+    _load(shop, context, [made[3]])
+    assert shop.certify(context).state is WindowState.CERTIFIED
+    assert sorted(_contents(shop)["warehouse"]) == sorted(_contents(shop)["outbox"])
+
+
+def _describe_in_version_1(shop: ReconciledShop) -> None:
+    remedies = "{missing: redeliver, duplicate: quarantine, vanished: redeliver}"
+    shop.describe(
+        partitioner="crc32",
+        max_age="1d",
+        ledger_hop={"compensation": "{missing: produce}"},
+        hop={"compensation": remedies},
+        is_observing=True,
+    )
+    shop.file.write_text(shop.file.read_text().replace("version: 2", "version: 1"))
+
+
+def _send_as_librdkafka_does(shop: ReconciledShop, orders: list[Order], topic: str | None = None) -> None:
+    client = producer(shop.bootstrap)
+    for order in orders:
+        client.produce(
+            topic or shop.topic, key=order["id"], value=json.dumps(order), timestamp=milliseconds(order["at"])
+        )
+    assert client.flush(30) == 0
+
+
+def _load(shop: ReconciledShop, context: WindowContext, sent: list[Order]) -> None:
+    """Load what a plan sent to the topic, as the loader of the warehouse does, and look again."""
+    shop.write("warehouse", sent)
+    verify_window(context, lambda *_: None, patience_seconds=0)
 
 
 def _trade_with_every_mistake(shop: ReconciledShop) -> list[Order]:

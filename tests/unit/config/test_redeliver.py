@@ -11,7 +11,7 @@ from makewhole.model.errors import ConfigurationError
 pytestmark = pytest.mark.unit
 
 FILE = """\
-version: 1
+version: 2
 pipeline: flights
 points:
   outbox: {kind: ledger, connection: db, table: ops.departures, key: flight_id, time: recorded_at}

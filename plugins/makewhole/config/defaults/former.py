@@ -1,14 +1,16 @@
 """Find what a file of version 1 leaves to the defaults of then, which wrote to people's systems without a line.
 
-Version 2 has no such defaults: what is not named is `report`. A file of version 1 is read where both mean the same.
+Version 2 has other defaults: a remedy that is not named is `report`. A file of version 1 is read where both mean the
+same.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from yaml.nodes import MappingNode, ScalarNode
 
 from makewhole.config.hops.remedies import VERDICTS, HopKinds
+from makewhole.config.points import PointDraft
 from makewhole.config.tree import Section, YamlPlace, is_empty
 from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
 
@@ -42,18 +44,70 @@ def with_former_defaults(
         if verdict not in own and not (verdict in of_pipeline and kinds.can_do(of_pipeline[verdict][1], verdict))
     ]
     left = {verdict: former_default(kinds, verdict) for verdict in unnamed}
+    if "vanished" in unnamed:
+        left["vanished"] = _brought_back(kinds, left.get("missing", hop.remedies.missing))
     left = {verdict: remedy for verdict, remedy in left.items() if remedy is not Remedy.REPORT}
     if not left:
         return hop
     named = {**own, **{verdict: remedy.value for verdict, remedy in left.items()}}
     line = ", ".join(f"{verdict}: {named[verdict]}" for verdict in VERDICTS if verdict in named)
     section.place.complain(
-        f"{hop.name} names no remedy for {' and '.join(left)} keys, and version {FORMER_VERSION} took "
-        f"{' and '.join(remedy.value for remedy in left.values())}",
+        f"{hop.name} names no remedy for {_joined(left)} keys, and version {FORMER_VERSION} took "
+        f"{_joined([remedy.value for remedy in left.values()])}",
         f"Write 'compensation: {{{line}}}' on this hop to keep that, or 'version: 2' at the top to have nothing "
         "written that the file does not name",
     )
     return replace(hop, remedies=replace(hop.remedies, **left))
+
+
+def _brought_back(kinds: HopKinds, missing: Remedy) -> Remedy:
+    """Return what version 1 did about a row that a certified window had seen and that was gone: it was missing."""
+    return missing if missing in kinds.possible("vanished") else Remedy.REPORT
+
+
+def note_former_settings(top: Section, hops: Sequence[Hop], drafts: Mapping[str, PointDraft]) -> None:
+    """Note the settings that a version 1 file leaves out, and that meant something else then. `hops` as they were
+    meant."""
+    if not top.has("start"):
+        top.absent("start").complain(
+            f"is missing, and version {FORMER_VERSION} took earliest",
+            "Write 'start: earliest' to keep that, or the time from which on every hop has its keys at both ends",
+        )
+    _note_pending(top)
+    for name in _written_without_partition(hops):
+        place = drafts[name].place
+        point = Section(place) if isinstance(place.node, MappingNode) else None
+        if point is not None and drafts[name].kind is _TOPIC and not point.has("partitioner"):
+            point.absent("partitioner").complain(
+                f"is missing, and version {FORMER_VERSION} chose partitions by crc32",
+                "Write 'partitioner: crc32' to keep that, or 'partitioner: murmur2' where the topic's own producers "
+                "are Java's",
+            )
+
+
+def _note_pending(top: Section) -> None:
+    """Note a wait without an end, which no file can have any more."""
+    place = top.get_quietly("pending")
+    if place is not None and (not isinstance(place.node, MappingNode) or Section(place).has("max_age")):
+        return
+    (place or top.absent("pending")).complain(
+        f"{'names no max_age' if place else 'is missing'}, and version {FORMER_VERSION} let keys wait without an end: "
+        "what never arrived was certified",
+        "Write 'pending: {max_age: 1d}', or how long a key may wait before its absence is a loss",
+    )
+
+
+def _written_without_partition(hops: Sequence[Hop]) -> Sequence[str]:
+    """Return the points to which records go whose partition makewhole has to choose."""
+    produced = [hop.target for hop in hops if hop.remedies.missing is Remedy.PRODUCE]
+    reversals = [hop.reverse.to for hop in hops if hop.reverse is not None]
+    return list(dict.fromkeys(produced + reversals))
+
+
+def _joined(words: Iterable[str]) -> str:
+    """Join words as a sentence does: `a, b and c`."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _own_remedies(section: Section) -> Mapping[str, str]:
