@@ -126,3 +126,9 @@ class HopCounts:
     def judged(self) -> int:
         known = self.matched + self.missing + self.duplicate + self.mismatched + self.conflict + self.unexpected
         return known + self.vanished + self.erased
+
+    @property
+    def window_keys(self) -> int:
+        """The keys that `limits.share` is a share of: those of the source, and those that are judged without one in the
+        window, such as an older window's whose row came a second time."""
+        return max(self.source_keys, self.judged)

@@ -109,6 +109,21 @@ def test_of_an_event_the_row_that_agrees_with_its_record_stays_though_a_wrong_on
     assert closed.state is WindowState.CERTIFIED
 
 
+def test_keys_of_an_older_window_count_in_the_share_that_a_plan_may_be_about(shop: ReconciledShop) -> None:
+    made = orders(range(3))
+    shop.trade(made)
+    certified_day(shop)
+
+    shop.write("warehouse", [at(order, order["amount"], 1, day=1) for order in made])
+    shop.trade(orders([101], 1))
+    context = shop.judge_and_ask_the_gate(1)
+    assert shop.counts(context, STORE_HOP).source_keys == 1
+    closed = repair(shop, context)
+
+    assert {outcome for _, outcome, _ in outcomes(shop, context).values()} == {"repaired"}
+    assert closed.state is WindowState.CERTIFIED
+
+
 def test_where_no_row_agrees_with_the_source_nothing_is_moved_and_the_finding_shows_both_values(
     shop: ReconciledShop,
 ) -> None:

@@ -106,7 +106,7 @@ def postgres_away(lab: Lab) -> Outcome:
     plan = plan_window(context).plan
     assert plan is not None
     with ThreadPoolExecutor() as aside:
-        begun = aside.submit(lambda: (shop.wait_for_chunks(plan.id, 1), outage.begin()))
+        begun = aside.submit(_begin_behind_a_chunk, lab, outage, plan.id)
         at_repair = _tried_again(lambda: compensate_window(window_context(context.window), lambda _: None), outage)
         begun.result()
     rows = sorted(shop.sql("select id, amount::text from warehouse"))
@@ -124,6 +124,11 @@ def postgres_away(lab: Lab) -> Outcome:
     )
     truth = f"Here {len(lost)} of {len(made)} rows are lost, and written in chunks of {_CHUNK}."
     return Outcome(truth=truth, naive=(answer,), windows=(window,))
+
+
+def _begin_behind_a_chunk(lab: Lab, outage: _Outage, plan: str) -> None:
+    lab.shop.wait_for_chunks(plan, 1)
+    outage.begin()
 
 
 def _tried_again(step: Callable[[], object], outage: _Outage) -> int:

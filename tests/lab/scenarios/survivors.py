@@ -115,7 +115,7 @@ def _deduplicated(shop: LabShop, right: Sequence[Order], kept: str) -> Naive:
     """What a clean-up by time leaves of the same rows, on a copy of the table."""
     direction = "desc" if kept == "latest" else ""
     shop.sql(f"create table copy as select distinct on (id) * from warehouse order by id, at {direction}")
-    left = dict(shop.sql("select id, amount::text from copy"))
+    left: dict[str, str] = dict(shop.sql("select id, amount::text from copy"))
     wrong = sum(left[order["id"]] != order["amount"] for order in right)
     return Naive(
         answer=naive.NaiveAnswer(

@@ -82,7 +82,7 @@ def read_unanswered(journal: PgConnection, pipeline: Pipeline, window: Window) -
         pipeline,
         window_results.open_findings(journal, window, VERDICTS, _DRAFTED_MOST),
         window_results.count_open(journal, window),
-        window_keys=max((result.counts.source_keys for result in results.values()), default=0),
+        window_keys=max((result.counts.window_keys for result in results.values()), default=0),
     )
 
 
