@@ -1,0 +1,91 @@
+"""Test what the model of the random histories calls right for a filter, erasures on purpose and waiting that ends."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.histories.check import differences
+from tests.histories.draw import default_kinds, draw
+from tests.histories.events import Begin, Load, Pass, Step
+from tests.histories.right import LEDGER, STORE, is_whole, right_answers
+from tests.histories.said import Repair, Said
+from tests.histories.truth import Row, Truth
+from tests.unit.histories.test_check import HISTORY, item, said, whole_truth
+
+pytestmark = pytest.mark.unit
+
+
+def test_what_the_filter_keeps_out_is_unexpected_in_the_window_that_reads_its_row() -> None:
+    truth = Truth(1, has_filter=True)
+    truth.ledger += [replace(item("K0"), region="US"), replace(item("K1"), region="US"), item("K2")]
+    truth.append(truth.ledger)
+    truth.load(Load(0, mishaps=(("K1", "let_in"),)))
+    one = said(truth)
+    assert truth.store == [Row("K1", 100, 0), Row("K2", 100, 0)]
+    assert [right_answers([truth], one.scope)[STORE, key] for key in ("K0", "K1", "K2")] == [
+        {None},
+        {"unexpected"},
+        {"matched"},
+    ]
+    one.scope.fresh = frozenset()
+    assert right_answers([truth], one.scope)[STORE, "K1"] == {None, "unexpected"}
+    assert [is_whole(truth, STORE, key) for key in ("K0", "K1", "K2")] == [True, False, True]
+    wrote = truth.copy()
+    wrote.store.append(Row("K0", 100, None))
+    one.repairs.append(Repair(before=truth, after=wrote))
+    assert any("K0 was whole in the store, and was written to" in told for told in differences(HISTORY, one))
+
+
+def test_a_key_that_is_named_as_erased_is_not_missing_and_may_not_come_back() -> None:
+    truth = whole_truth()
+    truth.ledger.append(item("K9"))
+    truth.store = [row for row in truth.store if row.key != "K1"]
+    truth.named |= {"K1", "K2", "K9"}
+    one = said(truth)
+    right = right_answers([truth], one.scope)
+    assert (right[STORE, "K1"], right[STORE, "K2"], right[LEDGER, "K9"]) == ({"erased"}, {"matched"}, {"erased"})
+    one.found = {(STORE, "K1"): ("erased", "erased_on_purpose"), (LEDGER, "K9"): ("erased", "erased_on_purpose")}
+    assert differences(HISTORY, one) == []
+    again = truth.copy()
+    again.store.append(Row("K1", 100, 0))
+    again.append([item("K9")])
+    one.repairs.append(Repair(before=truth, after=again))
+    told = differences(HISTORY, one)
+    for key in ("K1", "K9"):
+        assert any(f"{key} was erased on purpose, and was brought back" in difference for difference in told)
+
+
+def test_what_was_handed_over_before_days_passed_is_missing_and_is_not_sent_while_its_loader_may_come() -> None:
+    truth = whole_truth()
+    truth.store, truth.committed = [], {0: 1}
+    first = said(truth)
+    first.scope.has_group = True
+    first.found = {(STORE, "K1"): ("pending", "not_yet_consumed")}
+    later = truth.copy()
+    assert (first.overdue(STORE, later.passed), first.overdue(STORE, 1)) == (frozenset(), frozenset({"K1"}))
+    second = Said(scope=said(later).scope, before=first, opened=later, moments=[later, later])
+    second.scope.has_group, second.scope.overdue = True, {STORE: first.overdue(STORE, 1)}
+    right = right_answers([later], second.scope)
+    assert [right[STORE, key] for key in ("K0", "K1", "K2")] == [{"missing"}, {"missing"}, {"pending"}]
+    sent = later.copy()
+    sent.append([item("K1")])
+    second.repairs.append(Repair(before=later, after=sent))
+    assert any("K1 was written, and its loader has not come to it yet" in told for told in differences(HISTORY, second))
+
+
+def test_each_kind_is_drawn_and_leaves_the_records_of_a_seed_as_they_were() -> None:
+    new = {"filter", "named", "waiting"}
+    some = [draw(seed) for seed in range(40)]
+    assert {(one.has_filter, one.names_erased) for one in some} == {
+        (a, b) for a in (True, False) for b in (True, False)
+    }
+    assert any(Pass() in one.events for one in some)
+    for seed in range(40):
+        old, now = draw(seed, default_kinds() - new), draw(seed)
+        assert [one for one in old.events if isinstance(one, Step)] == [
+            one for one in now.events if isinstance(one, Step)
+        ]
+        begun = [
+            [one.key for event in of.events if isinstance(event, Begin) for one in event.items] for of in (old, now)
+        ]
+        assert begun[0] == begun[1]
