@@ -61,7 +61,7 @@ def right_answers(moments: Collection[Truth], scope: Scope) -> dict[tuple[HopNam
         for key in keys_of(truth):
             for hop, right in ((LEDGER, of_ledger_hop), (STORE, of_store_hop)):
                 answers = _with_doubt(right(truth, scope, key), scope, is_gone=_is_gone(truth, key))
-                if scope.has_gone and _is_unheard_of(truth, scope, key):
+                if scope.has_gone and (_is_unheard_of(truth, scope, key) or _came_again_unread(truth, scope, key)):
                     answers.add(None)
                 found.setdefault((hop, key), set()).update(answers)
     return found
@@ -99,6 +99,15 @@ def _is_unheard_of(truth: Truth, scope: Scope, key: str) -> bool:
     if key in scope.rows | scope.handed["ledger"] | scope.handed["store"] or truth.rows_of(key):
         return False
     return all(copy.offset < truth.starts[copy.partition] for copy in truth.committed_copies(key))
+
+
+def _came_again_unread(truth: Truth, scope: Scope, key: str) -> bool:
+    """Tell whether the log has lost all that came of a key in this window, while an earlier one has judged it."""
+    copies = truth.committed_copies(key)
+    here = [copy for copy in copies if scope.side(copy) == 0]
+    is_gone = all(copy.offset < truth.starts[copy.partition] for copy in here)
+    is_judged = any(scope.side(copy) < 0 for copy in copies) and key not in scope.handed["store"]
+    return bool(here) and is_gone and is_judged
 
 
 def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
