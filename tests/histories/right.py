@@ -85,7 +85,7 @@ def _with_doubt(answers: set[Answer], scope: Scope, *, is_gone: bool) -> set[Ans
         return answers | {None, MATCHED, UNDECIDABLE}
     if is_gone and CONFLICT in answers:
         return answers | {MATCHED, UNDECIDABLE}
-    doubtful = answers & {MISSING, UNEXPECTED, MISMATCHED, *([MATCHED] if is_gone else [])}
+    doubtful = answers & {MISSING, ERASED, UNEXPECTED, MISMATCHED, *([MATCHED] if is_gone else [])}
     return answers | {UNDECIDABLE} if doubtful else answers
 
 

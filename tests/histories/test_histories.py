@@ -79,5 +79,5 @@ def _kinds(asked: str) -> frozenset[str]:
     names = [name for name in asked.split(",") if name]
     if all(name[0] in "+-" for name in names):
         more = {name[1:] for name in names if name[0] == "+"}
-        return default_kinds() | more - {name[1:] for name in names if name[0] == "-"}
+        return (default_kinds() | more) - {name[1:] for name in names if name[0] == "-"}
     return frozenset(names)

@@ -55,6 +55,15 @@ def test_a_key_that_is_named_as_erased_is_not_missing_and_may_not_come_back() ->
         assert any(f"{key} was erased on purpose, and was brought back" in difference for difference in told)
 
 
+def test_a_key_named_as_erased_may_be_undecidable_where_the_log_that_may_have_had_it_is_gone() -> None:
+    truth = whole_truth()
+    truth.ledger.append(item("K9"))
+    truth.named.add("K9")
+    one = said(truth)
+    one.scope.has_gone = True
+    assert right_answers([truth], one.scope)[LEDGER, "K9"] == {"erased", "undecidable"}
+
+
 def test_what_was_handed_over_before_days_passed_is_missing_and_is_not_sent_while_its_loader_may_come() -> None:
     truth = whole_truth()
     truth.store, truth.committed = [], {0: 1}
