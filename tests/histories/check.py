@@ -76,12 +76,19 @@ def _of_certificate(said: Said) -> Iterator[str]:
         yield "certified, and part of its log was gone before it was read"
     for (hop, key), answers in sorted(right_answers(_judging(said), said.scope).items()):
         is_judged = answers - {None, PENDING}
-        if is_judged and PENDING not in answers and not any(is_whole(truth, hop, key) for truth in said.moments):
+        is_told_elsewhere = hop == LEDGER and MATCHED in answers and not _has_copies_in(said, key)
+        is_whole_once = any(is_whole(truth, hop, key) for truth in said.moments)
+        if is_judged and PENDING not in answers and not is_whole_once and not is_told_elsewhere:
             if None in answers and is_judged == {UNEXPECTED}:
                 continue
             is_gone = is_judged <= {UNEXPECTED, UNDECIDABLE} or (hop == STORE and key in said.scope.seen)
             if not is_gone or said.moments[-1].rows_of(key):
                 yield f"certified over {key} on the {hop} hop. {_shown(said.moments[-1], key)}"
+
+
+def _has_copies_in(said: Said, key: str) -> bool:
+    """Tell whether a window has records of a key; what is twice in others is theirs to say."""
+    return any(said.scope.side(copy) == 0 for copy in said.moments[-1].committed_copies(key))
 
 
 def _of_false_alarms(said: Said) -> Iterator[str]:

@@ -85,6 +85,8 @@ def _with_doubt(answers: set[Answer], scope: Scope, *, is_gone: bool) -> set[Ans
         return answers | {None, MATCHED, UNDECIDABLE}
     if is_gone and CONFLICT in answers:
         return answers | {MATCHED, UNDECIDABLE}
+    if is_gone and answers == {None}:
+        return {None, UNDECIDABLE}
     doubtful = answers & {MISSING, ERASED, UNEXPECTED, MISMATCHED, *([MATCHED] if is_gone else [])}
     return answers | {UNDECIDABLE} if doubtful else answers
 
@@ -124,7 +126,9 @@ def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
             return {UNEXPECTED}
         return {DUPLICATE} if len(until_now) > 1 else {None}
     if len(until_now) > 1:
-        return {DUPLICATE, CONFLICT} if len(cents) > 1 else {DUPLICATE}
+        repeated: set[Answer] = {DUPLICATE, CONFLICT} if len(cents) > 1 else {DUPLICATE}
+        # The row came later than its records: the window of these has said that they are several.
+        return repeated if in_slice else repeated | {MATCHED}
     counted = until_now or originals or copies
     if counted:
         found: set[Answer] = {MATCHED if copy.item.cents in cents else MISMATCHED for copy in counted}

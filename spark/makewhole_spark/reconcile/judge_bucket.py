@@ -13,7 +13,7 @@ from makewhole.compute.judge.causes import explain
 from makewhole.compute.judge.evidence import HopContext
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies, judge, mark_replays
 from makewhole.compute.judge.judge_versions import judge_versions
-from makewhole.compute.judge.undecidable import UndecidableSpans, mark_undecidable, undecidable_spans
+from makewhole.compute.judge.undecidable import Lags, UndecidableSpans, mark_undecidable, undecidable_spans
 from makewhole.key_index.files import write_index_file
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import GAPS, Cause, HopCounts, Verdict
@@ -144,7 +144,9 @@ def _undecidable_spans(task: BucketTask) -> UndecidableSpans:
         replace(log, is_partial=log.is_partial or point in task.partial_tails)
         for log, point in ((task.source_log, task.hop.source), (task.target_log, task.hop.target))
     )
-    return undecidable_spans(source, target, task.context.pipeline.settle, is_upsert=task.is_upsert)
+    pipeline = task.context.pipeline
+    lags = Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
+    return undecidable_spans(source, target, lags, is_upsert=task.is_upsert)
 
 
 def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str], dict[str, str]]:

@@ -45,10 +45,32 @@ def test_keys_and_rows_whose_record_may_have_expired_are_undecidable_and_never_m
 
     later = orders(range(100, 105), 1)
     shop.trade(later, unsent=later[:1])
-    shop.write("warehouse", [orders([177], 1)[0]])
     second, closed = shop.whole_way(1)
     assert shop.found(second, LEDGER_HOP) == {"O100": ("missing", "never_produced")}
-    assert shop.found(second, STORE_HOP) == {"O177": ("unexpected", "not_in_source")}
+    assert shop.found(second, STORE_HOP) == {}
+    assert closed.state is WindowState.GAPS
+
+
+def test_a_row_that_came_long_after_its_record_may_be_of_one_that_expired(shop: ReconciledShop) -> None:
+    """As long as `late` and `pending.max_age` allow. What comes later than that is of no record."""
+    shop.describe(late="6h", max_age="18h", compensation={"limits": "{share: 1.0}", "unexpected": "quarantine"})
+    made = orders(range(10))
+    shop.trade(made)
+    context = shop.open()
+    shop.delete_records({0: 4})
+    shop.judge(context)
+    shop.validate(context)
+    shop.certify(context)
+    shop.trade(orders(range(100, 105), 1))
+    shop.write("warehouse", orders([177], 1))
+    second, closed = shop.whole_way(1)
+    assert shop.found(second, STORE_HOP) == {"O177": EXPIRED}
+    assert closed.state is WindowState.NOT_KNOWN
+
+    shop.trade(orders(range(200, 205), 2))
+    shop.write("warehouse", orders([277], 2))
+    third, closed = shop.whole_way(2)
+    assert shop.found(third, STORE_HOP) == {"O277": ("unexpected", "not_in_source")}
     assert closed.state is WindowState.GAPS
 
 

@@ -150,17 +150,19 @@ def _quarantine(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft |
 
 
 def _as_stranger(pipeline: Pipeline, hop: Hop, draft: ActionDraft) -> ActionDraft:
-    """Name in the action of an unexpected key the points that feed its table: they are asked for it before its rows are
-    taken back. A table behind a filter is not: it may have the key and not send it."""
+    """Name in the action of an unexpected key the points that feed its table, and the ledgers behind these: they are
+    asked for it before its rows are taken back. A table behind a filter is not: it may have the key and not send it."""
     if draft.finding.verdict is not Verdict.UNEXPECTED:
         return draft
     place = pipeline.points[hop.target].place
     feeding = [other for other in pipeline.hops if pipeline.points[other.target].place == place]
-    asked = {
-        other.source
-        for other in feeding
-        if other.where is None or isinstance(pipeline.points[other.source], TopicPoint)
-    }
+    asked: set[str] = set()
+    for other in feeding:
+        is_topic = isinstance(pipeline.points[other.source], TopicPoint)
+        if is_topic or other.where is None:
+            asked.add(other.source)
+        if is_topic and other.where is None:
+            asked |= pipeline.tables_before(other.source)
     return with_before(draft, {UNKNOWN_TO: sorted(asked)}) if asked else draft
 
 

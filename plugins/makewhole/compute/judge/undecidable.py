@@ -22,19 +22,26 @@ class UndecidableSpans:
     unexpected_cause: Cause = Cause.EXPIRED
 
 
-def undecidable_spans(
-    source: LogHistory, target: LogHistory, settle: timedelta, *, is_upsert: bool
-) -> UndecidableSpans:
+@dataclass(frozen=True, kw_only=True)
+class Lags:
+    """How much later than its record a row may come. `settle`: what is usual. `longest`: after that a key is told as
+    late or as missing."""
+
+    settle: timedelta
+    longest: timedelta
+
+
+def undecidable_spans(source: LogHistory, target: LogHistory, lags: Lags, *, is_upsert: bool) -> UndecidableSpans:
     """Return the spans that the histories of both ends leave open.
 
     A key that the target lacks may have been in offsets that nobody could read: of this window, or of an earlier one
-    when its record is as old as that. So may the record of a row that the source does not have: a consumer lags by the
-    settle time at most; and the record of an event that a row has its value from, which differs from the record that is
-    left: nobody may write over that row. Under upsert the same holds for the latest version, at both ends. A log that
-    was truncated or recreated may have held any record behind the last window's end.
+    when its record is as old as that. So may the record of a row that the source does not have, however long its loader
+    took; and the record of an event that a row has its value from, which differs from the record that is left: nobody
+    may write over that row. Under upsert the same holds for the latest version, at both ends. A log that was truncated
+    or recreated may have held any record behind the last window's end.
     """
-    missing = _spans(target, before=settle)
-    unexpected = _spans(source, after=settle)
+    missing = _spans(target, before=lags.settle)
+    unexpected = _spans(source, after=max(lags.settle, lags.longest))
     cause = Cause.EXPIRED
     for found, why in ((source.truncated, Cause.TRUNCATED), (source.recreated, Cause.TOPIC_RECREATED)):
         if found and not source.is_partial:
@@ -42,7 +49,7 @@ def undecidable_spans(
     return UndecidableSpans(
         missing=missing,
         unexpected=unexpected,
-        mismatched=(*(missing if is_upsert else ()), *_spans(source, after=settle)),
+        mismatched=(*(missing if is_upsert else ()), *_spans(source, after=lags.settle)),
         unexpected_cause=cause,
     )
 

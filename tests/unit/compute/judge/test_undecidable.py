@@ -8,7 +8,7 @@ import pytest
 
 from makewhole.compute.frames import JUDGED
 from makewhole.compute.judge.log_history import LogHistory, TimeSpan, log_history, remaining_copies, truncated_copies
-from makewhole.compute.judge.undecidable import UndecidableSpans, mark_undecidable, undecidable_spans
+from makewhole.compute.judge.undecidable import Lags, UndecidableSpans, mark_undecidable, undecidable_spans
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import PartitionRange, Window
 
@@ -17,6 +17,7 @@ pytestmark = pytest.mark.unit
 DAY = timedelta(days=1)
 BORN = datetime(2025, 3, 1, tzinfo=UTC)
 SETTLE = timedelta(minutes=5)
+LAGS = Lags(settle=SETTLE, longest=timedelta(hours=2))
 WHOLE = LogHistory()
 PARTIAL = LogHistory(is_partial=True)
 
@@ -47,25 +48,25 @@ EXPIRED = ("undecidable", "expired")
 def test_where_every_offset_was_read_every_verdict_stands() -> None:
     frame = judged(("missing", BORN), ("unexpected", None), ("mismatched", BORN), ("matched", BORN))
 
-    assert mark_undecidable(frame, undecidable_spans(WHOLE, WHOLE, SETTLE, is_upsert=True)).equals(frame)
+    assert mark_undecidable(frame, undecidable_spans(WHOLE, WHOLE, LAGS, is_upsert=True)).equals(frame)
 
 
 def test_a_key_that_a_partial_topic_lacks_is_undecidable() -> None:
     frame = judged(("missing", BORN), ("mismatched", BORN), ("unexpected", BORN), ("duplicate", BORN))
 
-    assert turned(frame, undecidable_spans(WHOLE, PARTIAL, SETTLE, is_upsert=False)) == [
+    assert turned(frame, undecidable_spans(WHOLE, PARTIAL, LAGS, is_upsert=False)) == [
         EXPIRED,
         ("mismatched", None),
         ("unexpected", None),
         ("duplicate", None),
     ]
-    assert turned(frame, undecidable_spans(WHOLE, PARTIAL, SETTLE, is_upsert=True))[:2] == [EXPIRED, EXPIRED]
+    assert turned(frame, undecidable_spans(WHOLE, PARTIAL, LAGS, is_upsert=True))[:2] == [EXPIRED, EXPIRED]
 
 
 def test_a_row_that_no_record_gave_is_undecidable_where_records_of_the_source_are_gone() -> None:
     frame = judged(("missing", BORN), ("unexpected", BORN), ("mismatched", BORN))
 
-    assert turned(frame, undecidable_spans(PARTIAL, WHOLE, SETTLE, is_upsert=False)) == [
+    assert turned(frame, undecidable_spans(PARTIAL, WHOLE, LAGS, is_upsert=False)) == [
         ("missing", None),
         EXPIRED,
         EXPIRED,
@@ -73,15 +74,15 @@ def test_a_row_that_no_record_gave_is_undecidable_where_records_of_the_source_ar
 
 
 def test_an_earlier_partial_window_makes_only_keys_of_its_time_undecidable() -> None:
-    """A producer and a consumer lag by the settle time at most."""
+    """A producer lags by the settle time at most. A row may come as late as any is waited for."""
     history = LogHistory(expired=(TimeSpan(start=BORN, end=BORN + DAY),))
-    moments = [BORN - 2 * SETTLE, BORN - SETTLE, BORN + DAY - SETTLE, BORN + DAY, BORN + DAY + SETTLE, None]
+    moments = [BORN - 2 * SETTLE, BORN - SETTLE, BORN + DAY - SETTLE, BORN + DAY, BORN + DAY + LAGS.longest, None]
 
     missing = turned(
-        judged(*(("missing", at) for at in moments)), undecidable_spans(WHOLE, history, SETTLE, is_upsert=False)
+        judged(*(("missing", at) for at in moments)), undecidable_spans(WHOLE, history, LAGS, is_upsert=False)
     )
     strange = turned(
-        judged(*(("unexpected", at) for at in moments)), undecidable_spans(history, WHOLE, SETTLE, is_upsert=False)
+        judged(*(("unexpected", at) for at in moments)), undecidable_spans(history, WHOLE, LAGS, is_upsert=False)
     )
 
     is_open = [[verdict == "undecidable" for verdict, _ in found] for found in (missing, strange)]
@@ -94,11 +95,11 @@ def test_an_unexpected_row_is_undecidable_where_the_log_was_truncated_or_recreat
     history = LogHistory(truncated=found) if kind == "truncated" else LogHistory(recreated=found)
     frame = judged(("unexpected", BORN), ("missing", BORN))
 
-    assert turned(frame, undecidable_spans(history, WHOLE, SETTLE, is_upsert=False)) == [
+    assert turned(frame, undecidable_spans(history, WHOLE, LAGS, is_upsert=False)) == [
         ("undecidable", cause),
         ("missing", None),
     ]
-    assert turned(frame, undecidable_spans(WHOLE, history, SETTLE, is_upsert=False)) == [
+    assert turned(frame, undecidable_spans(WHOLE, history, LAGS, is_upsert=False)) == [
         ("unexpected", None),
         ("missing", None),
     ]
