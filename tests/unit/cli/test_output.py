@@ -283,6 +283,7 @@ def test_an_empty_chain_proves_nothing(invoke: Callable[..., Result], monkeypatc
         "signed_from": None,
         "keys": [],
         "head": None,
+        "handed_over": None,
         "problems": [],
         "uncertified": [],
     }
