@@ -50,3 +50,44 @@ def test_every_component_of_the_service_has_the_same_environment(compose: dict[s
     components = ("migration", "api-server", "scheduler", "dag-processor", "triggerer", "spark-master", "spark-worker")
 
     assert all(shared.items() <= compose["services"][name]["environment"].items() for name in components)
+
+
+def test_every_part_that_stays_up_says_whether_it_is_healthy(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    unchecked = [name for name, service in services.items() if "healthcheck" not in service]
+    assert unchecked == ["migration"]
+    waited_for = [
+        condition
+        for service in services.values()
+        for name, waiting in service.get("depends_on", {}).items()
+        for condition in [(name, waiting["condition"])]
+    ]
+    assert set(waited_for) == {
+        ("migration", "service_completed_successfully"),
+        ("postgres", "service_healthy"),
+        ("kafka", "service_healthy"),
+        ("spark-master", "service_healthy"),
+        ("spark-worker", "service_healthy"),
+    }
+
+
+def test_one_image_is_built_and_the_parts_of_the_service_take_it(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    assert [name for name, service in services.items() if "build" in service] == ["migration"]
+    ours = {name for name, service in services.items() if service["image"] == services["migration"]["image"]}
+    assert ours == set(services) - {"kafka", "postgres"}
+
+
+def test_pipeline_files_come_from_the_host(compose: dict[str, Any]) -> None:
+    folder = Path(compose["x-service"]["environment"]["AIRFLOW__CORE__DAGS_FOLDER"]) / "pipelines"
+    assert f"${{PIPELINES_FOLDER:-./dags/pipelines}}:{folder}:ro" in compose["x-service"]["volumes"]
+    assert (project_root() / "dags" / "pipelines").is_dir()
+
+
+def test_the_broker_is_reached_from_the_host_by_the_name_that_it_gives(compose: dict[str, Any]) -> None:
+    broker = compose["services"]["kafka"]
+    advertised = dict(one.split("://") for one in broker["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(","))
+    listening = dict(one.split("://") for one in broker["environment"]["KAFKA_LISTENERS"].split(","))
+    assert advertised == {"PLAINTEXT": "kafka:9092", "HOST": "localhost:29092"}
+    assert listening == {"PLAINTEXT": ":9092", "HOST": ":29092", "CONTROLLER": ":9093"}
+    assert broker["ports"] == ["127.0.0.1:29092:29092"]
