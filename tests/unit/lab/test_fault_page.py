@@ -9,7 +9,7 @@ from tests.lab.scenario import load, selected
 
 pytestmark = pytest.mark.unit
 
-TOPIC_SIDE, REPAIRS, CONSUMERS = {*range(1, 21), 33, 34}, {*range(28, 33), 35, 44}, {36, 42, 43}
+TOPIC_SIDE, REPAIRS, CONSUMERS = {*range(1, 21), 33, 34}, {*range(28, 33), 35, 37, 38, 44}, {36, 42, 43}
 STORES, VALUES = {48}, {40}
 
 
