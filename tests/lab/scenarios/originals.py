@@ -62,7 +62,7 @@ def _is_marked(record: Record) -> bool:
     ),
     covered_by=(*REPLAY_TESTS, "tests/integration/compensation/execution/test_look_again.py"),
 )
-def original_before_the_repair(lab: Lab) -> Outcome:
+def arrived(lab: Lab) -> Outcome:
     shop = lab.shop.open_shop()
     made = orders(range(lab.random.randint(40, 80)))
     chosen = lab.random.sample(made, 20)
@@ -141,7 +141,7 @@ def _script(shop: LabShop, wanted: Sequence[Order], came: Sequence[Order]) -> Na
     ),
     covered_by=REPLAY_TESTS,
 )
-def original_after_the_replay(lab: Lab) -> Outcome:
+def late_original(lab: Lab) -> Outcome:
     shop = lab.shop.open_shop()
     made = orders(range(lab.random.randint(40, 80)))
     unsent = lab.random.sample(made, lab.random.randint(10, 20))
