@@ -1,16 +1,114 @@
-"""Make consumers that never come: a partition that stands at one record, a group that is not there (rows 42, 43)."""
+"""Make consumers that come late or never: one far behind, one at a bad record, one not there (rows 36, 42, 43)."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
+from makewhole.journal import window_results
+from makewhole.journal.database import connect
 from makewhole.model.window import WindowState
+from makewhole_spark.reconcile import judge_window
 from tests.lab import naive
-from tests.lab.judged import Judged
+from tests.lab.judged import Judged, judged
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
-from tests.world.orders import orders
+from tests.lab.shop import LabShop
+from tests.world.orders import Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import Found
 
 _NIGHT = timedelta(hours=25)
 _GROUP = "loader-lab"
+_JOURNAL_FINDINGS = 20
+
+
+@scenario(
+    row=36,
+    name="A loader that is far behind",
+    happens=(
+        "The loader is so far behind that more keys are on their way to the store than the journal keeps findings of a "
+        "window. It catches up and commits, but some of these never come to stand in the store."
+    ),
+    made=(
+        f"Of a window's findings the journal keeps {_JOURNAL_FINDINGS} instead of a million. The loader reads a few "
+        "orders of the first day and the rest on the second; some rows are deleted of which the journal kept nothing."
+    ),
+    why=(
+        "What is handed over comes from the results themselves, and not from the findings that the journal keeps of "
+        "them. It is counted in the certificate, and the next window judges every key of it."
+    ),
+    covered_by=("tests/integration/spark/test_windows.py",),
+)
+def far_behind(lab: Lab) -> Outcome:
+    shop = lab.shop
+    shop.open_shop(hop={"consumer_group": shop.group})
+    loaded, behind, later = lab.random.randint(5, 20), lab.random.randint(60, 120), lab.random.randint(10, 40)
+    made, following = orders(range(loaded + behind)), orders(range(1000, 1000 + later), 1)
+    shop.write("outbox", made)
+    shop.send(made[:loaded])
+    shop.load()
+    shop.send(made[loaded:])
+    first, kept = _judged_with_few_findings(lab)
+    beyond = [order for order in made[loaded:] if order["id"] not in kept]
+    lost = lab.random.sample(beyond, lab.random.randint(3, 9))
+    shop.write("outbox", following)
+    shop.send(following)
+    shop.load()
+    shop.sql("delete from warehouse where id = any(%s)", [order["id"] for order in lost])
+    return Outcome(
+        truth=(
+            f"Here {behind} of {loaded + behind} orders are on their way at the end of the first day, and {len(lost)} "
+            "of them are lost on the second."
+        ),
+        naive=(Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),),
+        windows=(
+            Window(
+                label="the first day",
+                judged=first,
+                expected=Judged(
+                    state=WindowState.CERTIFIED.value,
+                    accounting={"span": len(made), "data": len(made)},
+                    matched={LEDGER_HOP: len(made), STORE_HOP: loaded},
+                    found=_at_the_store(made[loaded:], "pending", "not_yet_consumed"),
+                ),
+            ),
+            Window(
+                label="the second day",
+                judged=shop.day(1),
+                expected=Judged(
+                    state=WindowState.GAPS.value,
+                    accounting={"span": later, "data": later},
+                    matched={LEDGER_HOP: later, STORE_HOP: behind + later - len(lost)},
+                    found=_at_the_store(lost, "missing", "committed_before_written"),
+                    reason="",
+                ),
+            ),
+        ),
+    )
+
+
+def _judged_with_few_findings(lab: Lab) -> tuple[Judged, Found]:
+    """Judge the first day; its findings are the keys that it handed over. Return those that the journal kept, too."""
+    shop = lab.shop
+    with lab.patch.context() as limit:
+        limit.setattr(judge_window, "_JOURNAL_FINDINGS", _JOURNAL_FINDINGS)
+        context = shop.judge_and_ask_the_gate()
+    closed = shop.certify(context)
+    said = judged(shop.journal, context, closed)
+    kept, handed_over = said.found[STORE_HOP], _handed_over(shop, context.window.number)
+    assert len(kept) == _JOURNAL_FINDINGS
+    assert closed.certificate is not None, closed.reason
+    assert closed.certificate.body["handed_over"]["keys"] == len(handed_over)
+    return replace(said, found={STORE_HOP: dict.fromkeys(handed_over, ("pending", "not_yet_consumed"))}), kept
+
+
+def _handed_over(shop: LabShop, number: int) -> list[str]:
+    with connect(shop.journal) as journal:
+        pieces = window_results.handovers(journal, shop.pipeline.name, number, STORE_HOP)
+        return [key for piece in pieces for (_, key, _, _) in piece]
+
+
+def _at_the_store(some: Sequence[Order], verdict: str, cause: str) -> dict[str, Found]:
+    return {STORE_HOP: {order["id"]: (verdict, cause) for order in some}}
 
 
 @scenario(
