@@ -62,6 +62,8 @@ check: install ## format, lint, types, layers, the compose file, the lock
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 	$(BIN)/python .ci/check_lock.py
 
-lock: install ## make the lock anew from pyproject.toml; pins change only where they must
-	$(BIN)/uv pip compile pyproject.toml --group dev --generate-hashes --no-emit-index-url --no-header \
-		--python-version 3.11 --quiet --output-file .ci/requirements.lock
+LOCKED = --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --quiet
+
+lock: install ## make the locks anew from what is wanted; pins change only where they must
+	$(BIN)/uv pip compile pyproject.toml --group dev $(LOCKED) --output-file .ci/requirements.lock
+	$(BIN)/uv pip compile bench/datacompy.in $(LOCKED) --output-file bench/datacompy.lock

@@ -4,11 +4,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from bench.measuring.data_set import DataSet
+from bench.windows.duel import BY_HAND, DATACOMPY, Duel
 from bench.windows.history_data import History
 from bench.windows.orders import Orders
+from bench.windows.stage import MAKEWHOLE
 
 _ONE_IN_TEN_THOUSAND, _ONE_IN_A_HUNDRED = 50_000, 500
 """Strides at which that share of the keys goes wrong, in five ways."""
+_BY_HAND = (MAKEWHOLE, BY_HAND)
+"""Without datacompy: it takes minutes for a few million orders, and its environment has nearly a gigabyte."""
 _SMALL = tuple(Orders(number=number, stride=_ONE_IN_A_HUNDRED) for number in (1_000, 100_000))
 
 
@@ -16,8 +20,8 @@ _SMALL = tuple(Orders(number=number, stride=_ONE_IN_A_HUNDRED) for number in (1_
 class Plan:
     """The data sets of each part, smaller ones first; `rounds` are counted runs of each side, after those that warm up.
 
-    Those from `replays` to `findings` are made by the parts themselves. `window_runs`: runs of each side; `findings`:
-    how many keys are missing.
+    Those from `replays` to `findings` are made by the parts themselves. `window_runs`: runs of each side, but for
+    `windows`, which say their own; `findings`: how many keys are missing.
     """
 
     reads: Sequence[DataSet]
@@ -25,7 +29,7 @@ class Plan:
     snapshots: Sequence[DataSet]
     replays: Sequence[DataSet]
     upserts: Sequence[DataSet]
-    windows: Sequence[Orders]
+    windows: Sequence[Duel]
     scales: Sequence[Orders]
     clusters: Sequence[Orders]
     latencies: Sequence[Orders]
@@ -56,8 +60,8 @@ def full() -> Plan:
         replays=(DataSet(records=1_000_000), DataSet(records=100_000, is_large=True)),
         upserts=(DataSet(records=500_000),),
         windows=tuple(
-            Orders(number=number, stride=stride)
-            for number in (2_000_000, 10_000_000)
+            Duel(orders=Orders(number=number, stride=stride), runs=3, sides=sides)
+            for number, sides in ((2_000_000, (*_BY_HAND, DATACOMPY)), (10_000_000, _BY_HAND))
             for stride in (_ONE_IN_TEN_THOUSAND, _ONE_IN_A_HUNDRED)
         ),
         scales=_orders(10_000_000, 50_000_000),
@@ -80,7 +84,7 @@ def quick() -> Plan:
         snapshots=(one,),
         replays=(one,),
         upserts=(DataSet(records=200_000),),
-        windows=_orders(1_000_000),
+        windows=(Duel(orders=_orders(1_000_000)[0], runs=1, sides=_BY_HAND),),
         scales=_orders(200_000, 1_000_000),
         clusters=_orders(1_000_000),
         latencies=_SMALL,
@@ -100,7 +104,7 @@ def tiny() -> Plan:
         snapshots=(data,),
         replays=(data,),
         upserts=(data,),
-        windows=(Orders(number=20_000, stride=_ONE_IN_A_HUNDRED),),
+        windows=(Duel(orders=Orders(number=20_000, stride=_ONE_IN_A_HUNDRED), runs=1, sides=_BY_HAND),),
         scales=tuple(Orders(number=number, stride=_ONE_IN_A_HUNDRED) for number in (4_000, 20_000)),
         clusters=(Orders(number=20_000, stride=_ONE_IN_A_HUNDRED),),
         latencies=_SMALL[:1],

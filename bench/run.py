@@ -12,7 +12,7 @@ from bench.measuring.results import Series
 from bench.plan import Plan
 from bench.repairs import findings, replays, upserts
 from bench.topics import headers, reads, snapshots
-from bench.windows import duel, history, latency, on_cluster, scale
+from bench.windows import history, latency, on_cluster, scale
 from makewhole.config.connection_text import variable_of
 from makewhole.stack.environment import connection_kafka
 
@@ -121,9 +121,9 @@ class Bench:
             yield from upserts.measured(self.folder, data, self.plan.rounds, self.tell)
 
     def windows(self) -> Iterator[Series]:
-        """Measure whole windows, side by side with the job that people write by hand."""
-        for orders in self.plan.windows:
-            yield from duel.measured(self.bootstrap, self.folder, orders, self.plan.window_runs, self.tell)
+        """Measure whole windows, side by side with the job that people write by hand and with datacompy."""
+        for duel in self.plan.windows:
+            yield from duel.measured(self.bootstrap, self.folder, self.tell)
 
     def scale(self) -> Iterator[Series]:
         """Measure makewhole's side of whole windows alone, smaller ones first."""

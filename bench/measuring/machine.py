@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from bench.datacompy_environment import locked_version
 from bench.jars import CONNECTOR_VERSION
 from makewhole.stack.kafka_jars import KAFKA_VERSION, java
 
@@ -26,6 +27,7 @@ def described() -> dict[str, str]:
         "Kafka": KAFKA_VERSION,
         "Spark's Kafka connector": CONNECTOR_VERSION,
         **{name: version(name) for name in _PACKAGES},
+        "datacompy": locked_version("datacompy"),
     }
 
 

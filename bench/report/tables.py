@@ -25,6 +25,13 @@ def cold_seconds(ours: Series, theirs: Series) -> str:
     return f"{ours.cold.wall_seconds:.2f} against {theirs.cold.wall_seconds:.2f}"
 
 
+def first_run(ours: Series, one: Series) -> tuple[str, str]:
+    """Return the first run of a side, and how many times as long as ours it took; nothing where it was not measured."""
+    if ours.cold is None or one.cold is None:
+        return "", ""
+    return f"{one.cold.wall_seconds:.2f}", f"**{one.cold.wall_seconds / ours.cold.wall_seconds:.2f}**"
+
+
 def per_second(records: float) -> str:
     """Return millions of records."""
     return f"{records / 1e6:.2f}"

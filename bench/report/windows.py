@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from bench.measuring.data_set import millions
 from bench.measuring.results import Series, ratio
-from bench.report.tables import peak_mib, seconds, table
-from bench.windows.duel import BY_HAND, WINDOW
+from bench.report.tables import first_run, peak_mib, seconds, table
+from bench.windows.duel import WINDOW
 from bench.windows.history import EARLY, HISTORY
 from bench.windows.latency import COLUMNS, LATENCY, VERDICT
 from bench.windows.on_cluster import CLUSTER, CLUSTER_WINDOW, LOCAL
@@ -14,23 +14,26 @@ from bench.windows.stage import MAKEWHOLE
 
 
 def windows(series: Sequence[Series]) -> str:
-    """Return the table of whole windows, beside the job by hand."""
+    """Return the table of whole windows, each side beside makewhole."""
     head = (
-        f"| orders | keys wrong | {MAKEWHOLE} s | {BY_HAND} s | × time | × processor time "
-        f"| {MAKEWHOLE} peak MiB | {BY_HAND} peak MiB |\n|---|---|---|---|---|---|---|---|\n"
+        "| orders | keys wrong | side | s | × time | first run s | × first run | processor time s "
+        "| × processor time | peak MiB |\n|---|---|---|---|---|---|---|---|---|---|\n"
     )
+    found = [one for one in series if one.part.startswith(WINDOW)]
     rows = []
-    for ours in (one for one in series if one.part.startswith(WINDOW) and one.side == MAKEWHOLE):
-        theirs = next(one for one in series if (one.part, one.side, one.data) == (ours.part, BY_HAND, ours.data))
+    for one in found:
+        ours = next(other for other in found if (other.part, other.data, other.side) == (one.part, one.data, MAKEWHOLE))
         rows.append(
             [
-                millions(ours.data.records),
-                ours.part.removeprefix(WINDOW),
-                seconds(ours),
-                seconds(theirs),
-                f"**{ratio(ours, theirs, 'wall_seconds'):.2f}**",
-                f"{ratio(ours, theirs, 'cpu_seconds'):.2f}",
-                *(peak_mib(one) for one in (ours, theirs)),
+                millions(one.data.records),
+                one.part.removeprefix(WINDOW),
+                one.side,
+                seconds(one),
+                f"**{ratio(ours, one, 'wall_seconds'):.2f}**",
+                *first_run(ours, one),
+                f"{one.median('cpu_seconds'):.1f}",
+                f"{ratio(ours, one, 'cpu_seconds'):.2f}",
+                peak_mib(one),
             ]
         )
     return head + table(rows)

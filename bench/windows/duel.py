@@ -1,14 +1,18 @@
-"""Measure a whole window, from spark-submit to the gate's answer, beside the job that people write by hand.
+"""Measure a whole window, from spark-submit to the gate's answer, beside a job written by hand and datacompy.
 
 Each run is a process of its own, as each window of a day is: what starts is part of the figure. They take turns, and so
-does who begins. Both must give the same verdicts, those that were planted.
+does who begins. All must find what was planted, and nothing else.
 """
 
 import json
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from bench.datacompy_environment import datacompy_python
+from bench.jars import connector_jars, jdbc_driver
 from bench.measuring.data_set import DataSet
 from bench.measuring.meter import Cost
 from bench.measuring.results import Series
@@ -16,34 +20,62 @@ from bench.windows.orders import Orders
 from bench.windows.service import run_module
 from bench.windows.stage import MAKEWHOLE, Stage, Tell, prepared
 
-BY_HAND = "by hand"
+BY_HAND, DATACOMPY = "by hand", "datacompy"
 WINDOW = "window "
 """Marks the name of each part, at its start."""
 
 
-def measured(bootstrap: str, folder: Path, orders: Orders, runs: int, tell: Tell) -> Iterator[Series]:
-    """Measure so many runs of each side, the first of a round being the last of the next."""
-    data, part = DataSet(records=orders.number), f"{WINDOW}{orders.share_of_faults}"
-    found = {side: Series(part=part, side=side, data=data) for side in (MAKEWHOLE, BY_HAND)}
-    with prepared(bootstrap, folder, orders) as stage:
-        sides = (_ours, _by_hand)
-        for number in range(runs):
-            for side in sides if number % 2 == 0 else sides[::-1]:
-                name, cost, told = side(stage)
-                found[name].warm.append(cost)
-                tell(stage.line("window", name, cost, told))
-    yield from found.values()
+@dataclass(frozen=True, kw_only=True)
+class Duel:
+    """A window of these orders, which each of `sides` judges so many times, and once before where that is more than
+    once: the first after filling, the cold one."""
+
+    orders: Orders
+    runs: int
+    sides: Sequence[str]
+
+    def measured(self, bootstrap: str, folder: Path, tell: Tell) -> Iterator[Series]:
+        """Measure the runs of each side, the first of a round being the last of the next."""
+        if DATACOMPY in self.sides:
+            datacompy_python()  # is made before anything is measured
+        costs: dict[str, list[Cost]] = {side: [] for side in self.sides}
+        first = 1 if self.runs > 1 else 0
+        with prepared(bootstrap, folder, self.orders) as stage:
+            for number in range(first + self.runs):
+                for side in self.sides if number % 2 == 0 else self.sides[::-1]:
+                    cost, told = _JUDGES[side](stage)
+                    costs[side].append(cost)
+                    tell(stage.line("window", side, cost, told))
+        part, data = f"{WINDOW}{self.orders.share_of_faults}", DataSet(records=self.orders.number)
+        for side, runs in costs.items():
+            yield Series(part=part, side=side, data=data, cold=runs[0] if first else None, warm=runs[first:])
 
 
-def _ours(stage: Stage) -> tuple[str, Cost, str]:
-    return MAKEWHOLE, *stage.judged()
-
-
-def _by_hand(stage: Stage) -> tuple[str, Cost, str]:
-    service = stage.service
-    with tempfile.TemporaryDirectory(dir=service.folder) as folder:
-        options = {"bootstrap": service.bootstrap, "dsn": service.dsn, "name": stage.orders.name, "folder": folder}
-        arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
-        cost, found = run_module("bench.windows.by_hand", arguments, {})
+def _by_hand(stage: Stage) -> tuple[Cost, str]:
+    cost, found = _plain_spark(stage, "bench.windows.by_hand", sys.executable)
     stage.require_planted(BY_HAND, {(hop, verdict): keys for hop, verdict, keys in json.loads(found)})
-    return BY_HAND, cost, ""
+    return cost, ""
+
+
+def _by_datacompy(stage: Stage) -> tuple[Cost, str]:
+    cost, found = _plain_spark(stage, "bench.windows.by_datacompy", str(datacompy_python()))
+    stage.require_rows_apart(DATACOMPY, {hop: tuple(rows) for hop, rows in json.loads(found).items()})
+    return cost, ""
+
+
+def _plain_spark(stage: Stage, module: str, python: str) -> tuple[Cost, str]:
+    """Run a job over what plain Spark reads; return its cost and its answer."""
+    service = stage.service
+    jars = ",".join(str(jar) for jar in [*connector_jars(), jdbc_driver()])
+    with tempfile.TemporaryDirectory(dir=service.folder) as folder:
+        options = {"bootstrap": service.bootstrap, "dsn": service.dsn, "name": stage.orders.name}
+        options |= {"folder": folder, "jars": jars}
+        arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+        return run_module(module, arguments, {}, python=python)
+
+
+_JUDGES: Mapping[str, Callable[[Stage], tuple[Cost, str]]] = {
+    MAKEWHOLE: Stage.judged,
+    BY_HAND: _by_hand,
+    DATACOMPY: _by_datacompy,
+}

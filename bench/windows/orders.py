@@ -53,6 +53,8 @@ hops:
 """
 Counts = Mapping[tuple[str, str], int]
 """(hop, verdict) → number of keys."""
+RowsApart = tuple[int, int, int]
+"""Rows in the source alone, rows in the target alone, rows of both that are unequal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +92,21 @@ class Orders:
             (STORE_HOP, "missing"): never_loaded,
             (STORE_HOP, "duplicate"): loaded_twice,
             (STORE_HOP, "mismatched"): changed,
+        }
+
+    @property
+    def rows_apart(self) -> Mapping[str, RowsApart]:
+        """The rows of each hop that differ when rows are paired one by one: the second record of an order is apart on
+        both hops, neither the ledger nor the store has another row for it."""
+        keys = self.planted
+        sent_twice = keys[LEDGER_HOP, "duplicate"]
+        return {
+            LEDGER_HOP: (keys[LEDGER_HOP, "missing"], sent_twice, 0),
+            STORE_HOP: (
+                keys[STORE_HOP, "missing"] + sent_twice,
+                keys[STORE_HOP, "duplicate"],
+                keys[STORE_HOP, "mismatched"],
+            ),
         }
 
 

@@ -112,12 +112,16 @@ class Service:
 
 
 def run_module(
-    module: str, arguments: list[str], environment: Mapping[str, str], others: Sequence[int] = ()
+    module: str,
+    arguments: list[str],
+    environment: Mapping[str, str],
+    others: Sequence[int] = (),
+    python: str = sys.executable,
 ) -> tuple[Cost, str]:
     """Run a module in a process of its own; return its cost with that of the processes `others`, and the line that it
     printed. It waits for the end of its input, so that its processor time can still be read."""
-    command = [sys.executable, "-m", module, *arguments]
-    variables = {**os.environ, **environment, "PYSPARK_PYTHON": sys.executable}
+    command = [python, "-m", module, *arguments]
+    variables = {**os.environ, **environment, "PYSPARK_PYTHON": python}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables
     ) as process:

@@ -1,16 +1,17 @@
 """Set up what whole windows are measured on: the service, its systems, and orders in them."""
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from bench.measuring.data_set import millions
 from bench.measuring.meter import Cost
 from bench.topics.fill import remove
-from bench.windows.orders import Counts, Orders, fill_tables, fill_topic
+from bench.windows.orders import Counts, Orders, RowsApart, fill_tables, fill_topic
 from bench.windows.service import ONE_MACHINE, PIPELINE, Service, SparkMaster
 from makewhole.stack.postgres_server import PostgresServer
 
@@ -38,9 +39,15 @@ class Stage:
 
     def require_planted(self, side: str, counts: Counts) -> None:
         """Require that a side has found what was planted, and nothing else."""
-        found = {place: keys for place, keys in counts.items() if keys}
-        if found != self.orders.planted:
-            raise RuntimeError(f"{side}: {self.orders.name}: found {found}, planted are {self.orders.planted}")
+        self._require(side, {place: keys for place, keys in counts.items() if keys}, self.orders.planted)
+
+    def require_rows_apart(self, side: str, rows: Mapping[str, RowsApart]) -> None:
+        """Require that a side that compares rows has found those that differ by what was planted, and no others."""
+        self._require(side, rows, self.orders.rows_apart)
+
+    def _require(self, side: str, found: Mapping[Any, Any], planted: Mapping[Any, Any]) -> None:
+        if found != planted:
+            raise RuntimeError(f"{side}: {self.orders.name}: found {found}, planted are {planted}")
 
     def line(self, part: str, side: str, cost: Cost, told: str = "") -> str:
         """Return the line that tells of a run."""

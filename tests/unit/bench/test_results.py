@@ -1,6 +1,7 @@
 """Test medians, pairs and the page that is made of them."""
 
 import re
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from bench.plan import full, quick, tiny
 from bench.report.page import page
 from bench.topics.reads import CONNECTOR, KAFKA_LOG
 from bench.topics.snapshots import BY_HAND, MAKEWHOLE
+from bench.windows.duel import DATACOMPY, WINDOW
 from bench.windows.latency import COLUMNS, LATENCY
 from bench.windows.on_cluster import CLUSTER, CLUSTER_WINDOW, LOCAL
-from bench.windows.orders import STORE_HOP, Orders
+from bench.windows.orders import LEDGER_HOP, STORE_HOP, Orders
 from bench.windows.service import Service
 from bench.windows.stage import Stage
 
@@ -106,6 +108,28 @@ def test_a_window_on_a_cluster_is_shown_beside_one_application() -> None:
     assert told.count(part) == 0
 
 
+def test_every_side_of_a_window_is_shown_beside_makewhole_with_its_first_run_apart() -> None:
+    part = f"{WINDOW}0.01%"
+    found = [
+        series(part, "makewhole", [10.0, 12.0], cold=14.0),
+        series(part, "by hand", [15.0, 24.0], cold=35.0),
+        series(part, DATACOMPY, [80.0, 84.0], cold=105.0),
+        series(part, "makewhole", [40.0], data=DataSet(records=10_000_000)),
+    ]
+
+    told = page({}, 0.0, found)
+
+    assert (
+        "| orders | keys wrong | side | s | × time | first run s | × first run | processor time s "
+        "| × processor time | peak MiB |\n|---|---|---|---|---|---|---|---|---|---|\n"
+        "| 2 M | 0.01% | makewhole | 11.00 (10.00–12.00) | **1.00** | 14.00 | **1.00** | 16.5 | 1.00 | 1038 |\n"
+        "| 2 M | 0.01% | by hand | 19.50 (15.00–24.00) | **1.75** | 35.00 | **2.50** | 29.2 | 1.75 | 1059 |\n"
+        "| 2 M | 0.01% | datacompy | 82.00 (80.00–84.00) | **7.50** | 105.00 | **7.50** | 123.0 | 7.50 | 1129 |\n"
+        "| 10 M | 0.01% | makewhole | 40.00 (40.00–40.00) | **1.00** |  |  | 60.0 | 1.00 | 1064 |\n"
+    ) in told
+    assert told.count(part) == 0
+
+
 def test_verdicts_that_were_not_planted_are_no_measurement() -> None:
     orders = Orders(number=1_000, stride=500)
     service = Service(bootstrap="", dsn="", journal="", folder=Path())
@@ -116,6 +140,43 @@ def test_verdicts_that_were_not_planted_are_no_measurement() -> None:
         RuntimeError, match=re.escape(f"by hand: orders_1000_500: found {{}}, planted are {orders.planted}")
     ):
         stage.require_planted("by hand", {})
+
+
+def test_rows_apart_are_those_that_have_no_equal_of_their_own_on_the_other_side() -> None:
+    orders = Orders(number=1_508, stride=500)
+    points = ledger, topic, store = Counter[str](), Counter[str](), Counter[str]()
+    for number in range(1, orders.number + 1):
+        copies = {3: (1, 0, 0), 7: (1, 1, 0), 11: (1, 1, 2), 13: (1, 2, 1)}.get(number % orders.stride, (1, 1, 1))
+        for point, count in zip(points, copies, strict=True):
+            point[f"O{number}"] = count
+
+    alone = [((one - other).total(), (other - one).total()) for one, other in ((ledger, topic), (topic, store))]
+
+    assert alone == [(4, 3), (7, 3)]
+    assert orders.rows_apart == {LEDGER_HOP: (*alone[0], 0), STORE_HOP: (*alone[1], 4)}
+
+
+def test_rows_apart_that_were_not_planted_are_no_measurement() -> None:
+    orders = Orders(number=1_000, stride=500)
+    service = Service(bootstrap="", dsn="", journal="", folder=Path())
+    stage = Stage(service=service, orders=orders, end=datetime.now(UTC))
+    found = {LEDGER_HOP: (2, 2, 0), STORE_HOP: (4, 2, 1)}
+
+    stage.require_rows_apart("datacompy", {**found, STORE_HOP: (4, 2, 2)})
+    with pytest.raises(RuntimeError) as refused:
+        stage.require_rows_apart("datacompy", found)
+
+    assert str(refused.value) == (
+        "datacompy: orders_1000_500: found {'ledger→orders': (2, 2, 0), 'orders→store': (4, 2, 1)}, "
+        "planted are {'ledger→orders': (2, 2, 0), 'orders→store': (4, 2, 2)}"
+    )
+
+
+def test_datacompy_is_measured_up_to_two_million_orders_and_not_where_the_tests_would_install_it() -> None:
+    measured = {(duel.orders.number, duel.orders.share_of_faults) for duel in full().windows if DATACOMPY in duel.sides}
+
+    assert measured == {(2_000_000, "0.01%"), (2_000_000, "1.00%")}
+    assert [duel.sides for duel in tiny().windows] == [("makewhole", "by hand")]
 
 
 def test_a_part_that_compares_sizes_begins_with_the_smallest() -> None:
