@@ -105,7 +105,7 @@ def _require_copies(shop: LabShop, made: Sequence[Order], *, twice: Sequence[Ord
 
 
 def _require_arrived(shop: LabShop, came: Sequence[Order], loaded: Sequence[Order]) -> None:
-    refused = dict(
+    refused: dict[str, str] = dict(
         shop.journal_sql(
             "select key, split_part(outcome_reason, ':', 1) from makewhole.action where outcome = 'refused'"
         )
