@@ -109,9 +109,11 @@ having bool_and(refusal is not null)
 order by chunk
 
 -- set_plan_state --
--- Move a plan on. A revision that supersedes it ends it only where it has not ended yet.
+-- Move a plan on. A revision that supersedes it ends it only where it has not ended yet. A paused plan that is approved
+-- goes on saying why it waits.
 update makewhole.plan
-set state = %(state)s, reason = coalesce(%(reason)s, reason),
+set state = %(state)s,
+    reason = case when control = 'pause' and %(state)s = 'approved' then reason else coalesce(%(reason)s, reason) end,
     superseded_by = coalesce(%(superseded_by)s, superseded_by),
     ended_at = case when %(state)s in ('done', 'rejected') then coalesce(ended_at, clock_timestamp()) end
 where id = %(plan)s

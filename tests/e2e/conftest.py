@@ -26,11 +26,11 @@ _AT_ONCE = 2  # as many as the cores that are there to be counted on
 _SECONDS = 800.0
 _SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
     "healed": failures.healed,
+    "answered": approvals.answered,
+    "scheduled": unattended.scheduled,
     "killed": one_application.killed,
     "joined": one_application.joined,
-    "answered": approvals.answered,
     "backfilled": unattended.backfilled,
-    "scheduled": unattended.scheduled,
     "undone": approvals.undone,
     "observed": unattended.observed,
     "broken": failures.broken,
@@ -61,7 +61,7 @@ def stage(folder: Path) -> Iterator[Stage]:
     pipelines.mkdir()
     for name, text in FILES.items():
         (pipelines / f"{name}.yaml").write_text(text)
-    stage = Stage(folder / "home", pipelines)
+    stage = Stage(folder / "home", pipelines, _AT_ONCE)
     (folder / "groups.yaml").write_text(GROUPS)
     stage.variables["MAKEWHOLE_GROUPS"] = str(folder / "groups.yaml")
     try:
@@ -89,8 +89,13 @@ def begun(
 ) -> Iterator[dict[str, Future[Any]]]:
     """Every scenario that a test of this session looks at, on its way."""
     wanted = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        yield {name: pool.submit(play, stage, shops[name]) for name, play in _SCENARIOS.items() if name in wanted}
+
+    def played(name: str) -> Any:
+        with stage.places:
+            return _SCENARIOS[name](stage, shops[name])
+
+    with ThreadPoolExecutor(len(_SCENARIOS)) as pool:
+        yield {name: pool.submit(played, name) for name in _SCENARIOS if name in wanted}
 
 
 def _seen(name: str) -> Callable[[dict[str, Future[Any]]], Any]:

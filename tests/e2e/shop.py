@@ -22,9 +22,18 @@ from tests.world.topics import admin_client, make_topic, producer
 PARTITIONS = 2
 
 
-def shop_file(name: str, *, approval: str = "above_actions: 50", is_observing: bool = False, **schedule: str) -> str:
-    """Return the YAML of a shop's pipeline; `schedule` and `until` as given. `is_observing`: it names no remedy."""
-    settings = {"description": f"Orders of the shop {name}"}
+def shop_file(
+    name: str,
+    *,
+    approval: str = "above_actions: 50",
+    is_observing: bool = False,
+    database: str = "local_postgres",
+    time_limits: str | None = None,
+    **schedule: str,
+) -> str:
+    """Return the YAML of a shop's pipeline; `schedule` and `until` as given. `is_observing`: it names no remedy.
+    `database`: the connection to it."""
+    settings = {"description": f"Orders of the shop {name}"} | ({"time_limits": time_limits} if time_limits else {})
     settings |= {key: f'"{value}"' for key, value in schedule.items()}
     settings |= {
         "start": "earliest",
@@ -33,9 +42,9 @@ def shop_file(name: str, *, approval: str = "above_actions: 50", is_observing: b
         "compensation": f"{{limits: {{share: 1.0}}, approval: {{{approval}}}}}",
     }
     points = {
-        "outbox": ledger("local_postgres", f"{name}.outbox"),
+        "outbox": ledger(database, f"{name}.outbox"),
         "orders": topic("local_kafka", f"{name}-orders", partitioner="crc32"),
-        "warehouse": store("local_postgres", f"{name}.warehouse"),
+        "warehouse": store(database, f"{name}.warehouse"),
     }
     hops = [{"from": "outbox", "to": "orders"}, {"from": "orders", "to": "warehouse"}]
     return pipeline_file(name, points=points, hops=hops, settings=settings, is_observing=is_observing)

@@ -6,8 +6,10 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -70,10 +72,11 @@ class CommandResult:
 
 
 class Stage:
-    """The stack in a home of its own. `home` and `pipelines` are folders."""
+    """The stack in a home of its own. `home` and `pipelines` are folders. `at_once` scenarios have a place on it."""
 
-    def __init__(self, home: Path, pipelines: Path) -> None:
+    def __init__(self, home: Path, pipelines: Path, at_once: int) -> None:
         self.home = home
+        self.places = threading.Semaphore(at_once)
         self.variables = {
             name: value
             for name, value in os.environ.items()
@@ -138,6 +141,15 @@ class Stage:
         return run_sql(environment(self.home)["MAKEWHOLE_JOURNAL_DSN"], statement, *parameters)
 
     # Runs
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Leave the place to another scenario, for a wait in which no run of this one computes anything."""
+        self.places.release()
+        try:
+            yield
+        finally:
+            self.places.acquire()
 
     def wait_for_dag(self, dag: str) -> None:
         """Until Airflow has parsed its file."""

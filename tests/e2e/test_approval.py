@@ -1,5 +1,6 @@
 """Test plans that need a person, in Airflow: only planned, rejected, approved, ignored; and who may answer."""
 
+import getpass
 import hashlib
 import html
 from collections import Counter
@@ -88,6 +89,22 @@ def test_the_certificate_signs_the_version_the_plan_and_who_approved_it(answered
     assert body["signed_by"] == signed_by
     chain = stage.run_command("certificate", "verify", "answered", "--json")
     assert (chain.code, chain.document["keys"], chain.document["problems"]) == (0, [signed_by], [])
+
+
+def test_a_paused_plan_holds_no_worker_and_goes_on_when_it_is_resumed(answered: Answered) -> None:
+    paused, plan = answered.approved.answers["while paused"], answered.approved.window["plan"]["id"]
+    why = f"paused by {getpass.getuser()}: the warehouse is busy"
+    assert answered.approved.answers["paused"] == {"id": plan, "state": "awaiting_approval", "reason": why}
+    assert paused["tasks"]["compensate"] == "up_for_reschedule"
+    assert not {"running", "queued"} & set(paused["tasks"].values())
+    assert (
+        f"plan {plan} waits ({why}); `makewhole plan resume {plan}` lets it go on; looking again in 60 s"
+        in (paused["log"])
+    )
+    assert (paused["plan"]["state"], paused["leases"], paused["receipts"]) == ("running", [], 0)
+    assert paused["resumed"] == {"id": plan, "state": "running", "reason": f"resumed by {getpass.getuser()}"}
+    assert paused["tries"] == 1
+    assert answered.approved.window["state"] == "certified"
 
 
 def test_the_journal_says_what_was_seen_and_page_and_command_line_show_the_same(answered: Answered) -> None:

@@ -1,11 +1,36 @@
-"""Test that a window in error is finished by the next run, in order, without a person."""
+"""Test what heals without a person: an outage, by tries with growing delays; a window in error, by the next run."""
+
+from datetime import timedelta
 
 import pytest
 
 from tests.e2e.scenarios.failures import Healed
 from tests.e2e.scenarios.pipeline_files import ORDERS
+from tests.e2e.scenarios.unattended import Scheduled
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+
+
+def test_an_outage_of_a_database_is_outlasted_by_tries_with_growing_delays(scheduled: Scheduled) -> None:
+    outage = scheduled.outage
+    assert outage.seconds > 45
+    assert "ERROR makewhole: the PostgreSQL of connection far_scheduled does not answer" in outage.log
+    assert outage.states == ("up_for_retry", "up_for_retry")
+    assert outage.tries == {"snapshot": 3, "reconcile": 1, "validate": 1}
+    (first_end, second_begin), (second_end, third_begin) = outage.pauses
+    assert timedelta(seconds=15) <= second_begin - first_end < timedelta(seconds=60)
+    assert timedelta(seconds=30) <= third_begin - second_end < timedelta(seconds=120)
+    assert (scheduled.window["revision"], scheduled.window["state"]) == (1, "certified")
+
+
+def test_a_step_that_hangs_is_ended_at_its_time_limit_and_not_tried_again(healed: Healed) -> None:
+    assert (healed.hung["snapshot"], healed.hung_tries) == ("failed", 1)
+    assert (
+        "ERROR makewhole: healed window 1 (revision 1): snapshot: it took longer than 0:01:00, its time limit in the "
+        "pipeline file (`time_limits`)"
+    ) in healed.hung_log
+    assert {healed.hung[step] for step in ("reconcile", "validate", "plan")} == {"upstream_failed"}
+    assert healed.hung["certify"] == "failed"
 
 
 def test_a_window_that_fails_again_is_told_plainly_and_no_later_window_is_opened(healed: Healed) -> None:

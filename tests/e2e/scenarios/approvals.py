@@ -164,11 +164,12 @@ def _reject(stage: Stage, run: Run) -> Mapping[str, Any]:
 
 
 def _approve(stage: Stage, run: Run) -> Mapping[str, Any]:
-    """On the command line, by one who may not and one who may."""
+    """On the command line, by one who may not and one who may; the plan is paused, and goes on later."""
     plan = stage.window_of(run)["plan"]["id"]
     detail = stage.get(f"{run.path}/taskInstances/approve/-1/hitlDetails")
     looked = stage.run_command("plan", "dry-run", plan, "--samples", "1", "--json")
     refused = stage.command("plan", "approve", plan, user="admin")
+    paused = stage.run_command("plan", "pause", plan, "--reason", "the warehouse is busy", "--json")
     accepted = stage.command("plan", "approve", plan, user="oncall")
     return {
         "page": {"subject": detail["subject"], "body": detail["body"]},
@@ -177,4 +178,28 @@ def _approve(stage: Stage, run: Run) -> Mapping[str, Any]:
         "admin is told": refused.stderr,
         "oncall": accepted.returncode,
         "oncall is told": accepted.stdout,
+        "paused": paused.document,
+        "while paused": _while_paused(stage, run, plan),
+    }
+
+
+def _while_paused(stage: Stage, run: Run, plan: str) -> Mapping[str, Any]:
+    """Look at a paused plan, then let it go on, and wait until its task has ended."""
+    with stage.aside():
+        stage.wait_for_task(run, "compensate", "up_for_reschedule")
+        seen = {
+            "tasks": stage.tasks(run),
+            "log": stage.log(run, "compensate"),
+            "plan": stage.window_of(run)["plan"],
+            "leases": stage.journal(
+                "select holder from makewhole.lease where resource like %s and expires_at > now()", f"%{plan}%"
+            ),
+            "receipts": stage.journal("select count(*) from makewhole.chunk where plan = %s", plan)[0][0],
+        }
+        resumed = stage.run_command("plan", "resume", plan, "--json")
+        stage.wait_for_task(run, "compensate", "success")
+    return {
+        **seen,
+        "resumed": resumed.document,
+        "tries": stage.get(f"{run.path}/taskInstances/compensate")["try_number"],
     }

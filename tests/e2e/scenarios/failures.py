@@ -1,10 +1,11 @@
-"""Run windows that break on a table without a column, and go on when somebody has made it."""
+"""Run windows that hang, or break on a table without a column, and go on when somebody has mended it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from tests.e2e.cable import lay_cable
 from tests.e2e.scenarios.pipeline_files import ORDERS, STARTED
 from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import CONTINUE, ONCALL, Run, Stage, until, utc
@@ -53,10 +54,14 @@ def broken(stage: Stage, shop: ScenarioShop) -> Broken:
 class Healed:
     """Three runs: one that left its window in error, one that could not mend it, one that could.
 
+    `hung` are the states of the first one's tasks, `hung_tries` and `hung_log` the tries and the log of its snapshot.
     `told` and `waited` are the logs of the second's and the third's `open_window`; `held` the number of windows after
     the second; `ends` when the continuing run of the third ended and when the window after it was opened.
     """
 
+    hung: Mapping[str, str]
+    hung_tries: int
+    hung_log: str
     told: str
     held: int
     waited: str
@@ -67,27 +72,38 @@ class Healed:
 
 
 def healed(stage: Stage, shop: ScenarioShop) -> Healed:
-    """A column of the warehouse is not there for two runs; then somebody makes it, and touches nothing in Airflow."""
+    """The database falls silent in a run, and a column of the warehouse is not there in the next one; then somebody
+    makes it, and touches nothing in Airflow."""
     shop.build()
     middle = STARTED - timedelta(hours=2)
     shop.trade(range(ORDERS), STARTED - timedelta(hours=6))
     shop.trade(range(1000, 1000 + 30), STARTED - timedelta(hours=1))
-    shop.sql("alter table healed.warehouse rename column amount to elsewhere")
     stage.wait_for_dag(shop.pipeline_dag)
     stage.wait_for_dag(CONTINUE)
+    cable = lay_cable(stage, shop.name)
     first = stage.begin(shop.name, to=utc(middle))
-    stage.ended(first, "failed")
+    stage.wait_for_task(first, "snapshot", "running")
+    cable.fall_silent(b"copy (")
+    with stage.aside():
+        hung = stage.ended(first, "failed")
+    cable.pull()
+    cable.put_back()
+    shop.sql("alter table healed.warehouse rename column amount to elsewhere")
     second = stage.begin(shop.name, to=utc(STARTED))
     stage.ended(second, "failed")
     told, held = stage.log(second, "open_window"), len(_windows(stage, shop))
     shop.sql("alter table healed.warehouse rename column elsewhere to amount")
     third = stage.begin(shop.name, to=utc(STARTED))
     stage.ended(third, "success")
+    cable.stop()
     again = Run(dag=CONTINUE, id="continue__healed__1.1__2")
     opened = stage.journal("select opened_at from makewhole.window where pipeline = 'healed' and number = 2")[0][0]
     ended = datetime.fromisoformat(stage.get(again.path)["end_date"])
     asked = stage.journal("select run, asked_by from makewhole.continuation where pipeline = 'healed' order by attempt")
     return Healed(
+        hung=hung,
+        hung_tries=stage.get(f"{first.path}/taskInstances/snapshot")["try_number"],
+        hung_log=stage.log(first, "snapshot"),
         told=told,
         held=held,
         waited=stage.log(third, "open_window"),

@@ -6,6 +6,7 @@ side by side, since a run mostly waits. Nothing is asserted in them but that a r
 
 from datetime import UTC, datetime, timedelta
 
+from tests.e2e.cable import far_database
 from tests.e2e.shop import Mistakes, shop_file
 from tests.e2e.stage import utc
 
@@ -20,13 +21,15 @@ ACTIONS = {"produce": 2, "redeliver": 3, "quarantine": 2}
 GROUPS = "groups: {watch: [oncall], others: [viewer, admin]}"
 
 FILES = {
-    "scheduled": shop_file("scheduled", schedule=f"{STARTED.minute} {STARTED.hour} * * *"),
+    "scheduled": shop_file(
+        "scheduled", schedule=f"{STARTED.minute} {STARTED.hour} * * *", database=far_database("scheduled")
+    ),
     "backfilled": shop_file("backfilled", schedule="0 0 * * *", until=utc(FIRST_DAY + 2 * DAY)),
     "answered": shop_file("answered", approval="above_actions: 0, by: [group:watch]"),
     "ignored": shop_file("ignored", approval="above_actions: 0, expires: 2s"),
     "broken": shop_file("broken"),
     "undone": shop_file("undone", approval="by: [oncall]"),
-    "healed": shop_file("healed"),
+    "healed": shop_file("healed", time_limits="{snapshot: 1m}", database=far_database("healed")),
     "observed": shop_file("observed", is_observing=True),
     "joined": shop_file("joined"),
     "killed": shop_file("killed"),

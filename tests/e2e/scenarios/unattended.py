@@ -1,13 +1,36 @@
 """Run windows that nobody answers for: on schedule, by backfill, and of a pipeline that only observes."""
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
+from tests.e2e.cable import Cable, lay_cable
+from tests.e2e.scenarios.one_application import SPARK_STEPS
 from tests.e2e.scenarios.pipeline_files import DAY, FIRST_DAY, MISTAKES, ORDERS, STARTED
-from tests.e2e.shop import NONE, Contents, ScenarioShop
-from tests.e2e.stage import ONCALL, Run, Stage, until, utc
+from tests.e2e.shop import NONE, Contents, ScenarioShop, moment_of
+from tests.e2e.stage import ONCALL, RUN_SECONDS, Run, Stage, until, utc
+
+_LONGER_SECONDS = 27.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outage:
+    """A database that could not be reached for so many seconds in the middle of a window, until `snapshot` had failed
+    twice and longer than 15 s after that.
+
+    `states`: of the task after each of the two tries; `log`: of the second. `tries`: of each Spark task in the end;
+    `pauses`: when a try ended, and the next one began.
+    """
+
+    seconds: float
+    states: tuple[str, ...]
+    log: str
+    tries: Mapping[str, int]
+    pauses: tuple[tuple[datetime, datetime], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +41,7 @@ class Scheduled:
     """
 
     run: Mapping[str, Any]
+    outage: Outage
     certified: Mapping[str, Any]
     window: Mapping[str, Any]
     before_again: Contents
@@ -27,9 +51,10 @@ class Scheduled:
 
 
 def scheduled(stage: Stage, shop: ScenarioShop) -> Scheduled:
-    """Nothing is wrong here."""
+    """Nothing is wrong here but the cable to the database, for a minute."""
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=3))
+    cable = lay_cable(stage, shop.name)
     stage.wait_for_dag(shop.pipeline_dag)
     stage.unpause(shop.pipeline_dag)
 
@@ -39,11 +64,15 @@ def scheduled(stage: Stage, shop: ScenarioShop) -> Scheduled:
 
     found = until(first, 60, lambda: "a scheduled run")
     run = Run(dag=shop.pipeline_dag, id=found["dag_run_id"])
+    stage.wait_for_task(run, "snapshot", "running")
+    outage = _outage(stage, run, cable)
     stage.ended(run, "success")
     before = shop.contents()
     again = stage.run_command("run", shop.name, "--from", utc(STARTED - DAY), "--to", utc(STARTED), "--json")
+    cable.stop()
     return Scheduled(
         run=found,
+        outage=replace(outage, tries=_tries(stage, run), pauses=_pauses(stage, run)),
         certified=stage.result_of(run, "certify"),
         window=stage.window_of(run),
         before_again=before,
@@ -51,6 +80,41 @@ def scheduled(stage: Stage, shop: ScenarioShop) -> Scheduled:
         again=again.document,
         after_again=shop.contents(),
     )
+
+
+def _outage(stage: Stage, run: Run, cable: Cable) -> Outage:
+    """Pull the cable out until the task has failed twice, and for longer than a fixed delay of 15 s after that.
+
+    The next try begins 30 s after the second one at the earliest.
+    """
+    began = time.monotonic()
+    cable.pull()
+    with stage.aside():
+        states = []
+        for number in (1, 2):
+            until(partial(_failed, stage, run, number), RUN_SECONDS, lambda: stage.story(run))
+            states.append(stage.tasks(run)["snapshot"])
+        log = stage.log(run, "snapshot")
+        time.sleep(_LONGER_SECONDS)
+        cable.put_back()
+        seconds = time.monotonic() - began
+        stage.wait_for_task(run, "snapshot", "running")
+    return Outage(seconds=seconds, states=tuple(states), log=log, tries={}, pauses=())
+
+
+def _failed(stage: Stage, run: Run, number: int) -> bool | None:
+    task = stage.get(f"{run.path}/taskInstances/snapshot")
+    return True if (task["try_number"], task["state"]) in ((number, "up_for_retry"), (number, "failed")) else None
+
+
+def _tries(stage: Stage, run: Run) -> Mapping[str, int]:
+    return {name: stage.get(f"{run.path}/taskInstances/{name}")["try_number"] for name in SPARK_STEPS}
+
+
+def _pauses(stage: Stage, run: Run) -> tuple[tuple[datetime, datetime], ...]:
+    tries = stage.get(f"{run.path}/taskInstances/snapshot/tries")["task_instances"]
+    tries = sorted(tries, key=lambda one: one["try_number"])
+    return tuple((moment_of(one["end_date"]), moment_of(following["start_date"])) for one, following in pairwise(tries))
 
 
 @dataclass(frozen=True, kw_only=True)
