@@ -39,16 +39,28 @@ class Duel:
         if DATACOMPY in self.sides:
             datacompy_python()  # is made before anything is measured
         costs: dict[str, list[Cost]] = {side: [] for side in self.sides}
-        first = 1 if self.runs > 1 else 0
         with prepared(bootstrap, folder, self.orders) as stage:
-            for number in range(first + self.runs):
+            for number in range(self._first + self.runs):
                 for side in self.sides if number % 2 == 0 else self.sides[::-1]:
                     cost, told = _JUDGES[side](stage)
                     costs[side].append(cost)
                     tell(stage.line("window", side, cost, told))
-        part, data = f"{WINDOW}{self.orders.share_of_faults}", DataSet(records=self.orders.number)
-        for side, runs in costs.items():
-            yield Series(part=part, side=side, data=data, cold=runs[0] if first else None, warm=runs[first:])
+        yield from (self.series(side, runs) for side, runs in costs.items())
+
+    def series(self, side: str, costs: Sequence[Cost]) -> Series:
+        """Return the series of all runs of a side, in their order, with the first one apart where there is one."""
+        return Series(
+            part=f"{WINDOW}{self.orders.share_of_faults}",
+            side=side,
+            data=DataSet(records=self.orders.number),
+            cold=costs[0] if self._first else None,
+            warm=list(costs[self._first :]),
+        )
+
+    @property
+    def _first(self) -> int:
+        """How many runs are the first one apart."""
+        return 1 if self.runs > 1 else 0
 
 
 def _by_hand(stage: Stage) -> tuple[Cost, str]:

@@ -14,7 +14,7 @@ from bench.plan import full, quick, tiny
 from bench.report.page import page
 from bench.topics.reads import CONNECTOR, KAFKA_LOG
 from bench.topics.snapshots import BY_HAND, MAKEWHOLE
-from bench.windows.duel import DATACOMPY, WINDOW
+from bench.windows.duel import DATACOMPY, WINDOW, Duel
 from bench.windows.latency import COLUMNS, LATENCY
 from bench.windows.on_cluster import CLUSTER, CLUSTER_WINDOW, LOCAL
 from bench.windows.orders import LEDGER_HOP, STORE_HOP, Orders
@@ -170,6 +170,18 @@ def test_rows_apart_that_were_not_planted_are_no_measurement() -> None:
         "datacompy: orders_1000_500: found {'ledger→orders': (2, 2, 0), 'orders→store': (4, 2, 1)}, "
         "planted are {'ledger→orders': (2, 2, 0), 'orders→store': (4, 2, 2)}"
     )
+
+
+def test_the_first_run_of_a_window_is_apart_where_others_follow() -> None:
+    first, second, third = (cost(seconds) for seconds in (3.0, 1.0, 2.0))
+    orders = Orders(number=1_000, stride=500)
+
+    several = Duel(orders=orders, runs=2, sides=("by hand",)).series("by hand", [first, second, third])
+    single = Duel(orders=orders, runs=1, sides=("by hand",)).series("by hand", [first])
+
+    data = DataSet(records=1_000)
+    assert several == Series(part="window 1.00%", side="by hand", data=data, cold=first, warm=[second, third])
+    assert single == Series(part="window 1.00%", side="by hand", data=data, cold=None, warm=[first])
 
 
 def test_datacompy_is_measured_up_to_two_million_orders_and_not_where_the_tests_would_install_it() -> None:
