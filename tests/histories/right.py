@@ -29,7 +29,8 @@ class Scope:
     `perhaps_seen`: and those that it has seen if it looked again at the right moment. `restored`: keys of which an
     earlier window wrote or changed a row in the store, which are looked at again. `fresh`: keys with rows in the store
     that are old enough and that no window before has read. `overdue`: keys that have been handed over for longer than
-    any key may be pending, by hop."""
+    any key may be pending, by hop. `told`: keys of which an open older window says that something is wrong with
+    them in the store."""
 
     number: int
     ranges: Mapping[int, tuple[int, int]]
@@ -43,6 +44,7 @@ class Scope:
     restored: frozenset[str] = field(default=frozenset())
     fresh: frozenset[str] = field(default=frozenset())
     overdue: Mapping[HopName, frozenset[str]] = field(default_factory=dict)
+    told: frozenset[str] = field(default=frozenset())
 
     def waiting(self, hop: HopName, key: str) -> Answer:
         """Return what is said of a key that is in flight: waiting has an end."""
@@ -61,7 +63,7 @@ def right_answers(moments: Collection[Truth], scope: Scope) -> dict[tuple[HopNam
         for key in keys_of(truth):
             for hop, right in ((LEDGER, of_ledger_hop), (STORE, of_store_hop)):
                 answers = _with_doubt(right(truth, scope, key), scope, is_gone=_is_gone(truth, key))
-                if scope.has_gone and (_is_unheard_of(truth, scope, key) or _came_again_unread(truth, scope, key)):
+                if scope.has_gone and _may_be_silent(truth, scope, hop, key):
                     answers.add(None)
                 found.setdefault((hop, key), set()).update(answers)
     return found
@@ -96,9 +98,14 @@ def _is_gone(truth: Truth, key: str) -> bool:
     return any(copy.offset < truth.starts[copy.partition] for copy in truth.committed_copies(key))
 
 
-def _is_unheard_of(truth: Truth, scope: Scope, key: str) -> bool:
-    """Tell whether all that a window could know of a key is records that the log has lost."""
-    if key in scope.rows | scope.handed["ledger"] | scope.handed["store"] or truth.rows_of(key):
+def _may_be_silent(truth: Truth, scope: Scope, hop: HopName, key: str) -> bool:
+    """Tell whether a window may say nothing of a key, since it cannot know of the records that the log has lost."""
+    return _is_unheard_of(truth, scope, hop, key) or _came_again_unread(truth, scope, key)
+
+
+def _is_unheard_of(truth: Truth, scope: Scope, hop: HopName, key: str) -> bool:
+    """Tell whether all that a window could know of a key on a hop is records that the log has lost."""
+    if key in scope.rows | scope.handed["ledger"] | scope.handed["store"] or (hop == STORE and truth.rows_of(key)):
         return False
     return all(copy.offset < truth.starts[copy.partition] for copy in truth.committed_copies(key))
 
@@ -154,7 +161,8 @@ def of_store_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
     if here or key in scope.handed["store"]:
         return _of_loaded(truth, scope, key)
     if len(rows) > 1 and copies:
-        return {None, DUPLICATE} if key in scope.restored else {DUPLICATE if key in scope.fresh else None}
+        is_known = key in scope.restored | scope.told
+        return {None, DUPLICATE} if is_known else {DUPLICATE if key in scope.fresh else None}
     if not rows or copies:
         return {None}
     # Kept out by the filter and loaded all the same: the window that reads the row says it; that of the record may.
@@ -166,7 +174,9 @@ def _of_loaded(truth: Truth, scope: Scope, key: str) -> set[Answer]:
     rows, copies = truth.rows_of(key), truth.taken_copies(key)
     if len(rows) > 1:
         # What was loaded after the window's days is found there, at the latest.
-        return {DUPLICATE} if all(row.day is None or row.day <= scope.number for row in rows) else {DUPLICATE, MATCHED}
+        is_all_here = all(row.day is None or row.day <= scope.number for row in rows)
+        is_contradicting = len({copy.item.cents for copy in copies if scope.side(copy) <= 0}) > 1
+        return {DUPLICATE, *([] if is_all_here else [MATCHED]), *([CONFLICT] if is_contradicting else [])}
     if rows:
         judged = [copy for copy in copies if scope.side(copy) <= 0]
         if len({copy.item.cents for copy in judged if scope.side(copy) == 0}) > 1:

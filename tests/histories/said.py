@@ -58,6 +58,7 @@ class Said:
             seen=frozenset(key for one in certified for key in one.seen()),
             restored=frozenset(key for one in earlier for repair in one.repairs for key in repair.restored()),
             overdue={hop: last.overdue(hop, truth.passed) if last else frozenset() for hop in (LEDGER, STORE)},
+            told=frozenset(key for one in earlier if one.state != "certified" for key in one.wrong_in_store()),
             perhaps_seen=frozenset(row.key for one in certified for truth in one.moments for row in truth.store),
         )
         return cls(scope=scope, before=last, opened=truth.copy())
@@ -75,6 +76,10 @@ class Said:
     def overdue(self, hop: HopName, passed: int) -> frozenset[str]:
         """Return the keys that this window leaves to the next, and that have waited for longer than any key may."""
         return frozenset(key for key in self.handed_over(hop) if self.waiting_since(hop, key) < passed)
+
+    def wrong_in_store(self) -> frozenset[str]:
+        """Return the keys that it found something wrong with in the store."""
+        return frozenset(key for (hop, key), (verdict, _) in self.found.items() if hop == STORE and verdict != PENDING)
 
     def seen(self) -> frozenset[str]:
         """Return the keys that this window has seen in the store: when it read it, and what it repaired."""

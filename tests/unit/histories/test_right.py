@@ -98,3 +98,37 @@ def test_each_kind_is_drawn_and_leaves_the_records_of_a_seed_as_they_were() -> N
             [one.key for event in of.events if isinstance(event, Begin) for one in event.items] for of in (old, now)
         ]
         assert begun[0] == begun[1]
+
+
+def test_what_an_earlier_window_said_is_not_said_again_and_may_be_certified_over() -> None:
+    """Repeats of a row that came after its records, and a key that an open window still has."""
+    truth = whole_truth()
+    truth.append([item("K1")])
+    truth.store.append(Row("K1", 100, 0))
+    first = said(truth)
+    second = Said(scope=replace(first.scope), before=None, opened=truth, moments=[truth, truth], state="certified")
+    second.scope.ranges = {0: (4, 4)}
+    second.scope.rows, second.scope.fresh = frozenset({"K1"}), frozenset({"K1"})
+    right = right_answers([truth], second.scope)
+    assert (right[LEDGER, "K1"], right[STORE, "K1"]) == ({"duplicate", "matched"}, {"duplicate"})
+    assert any("certified over K1 on the store hop" in one for one in differences(HISTORY, second))
+    second.scope.told = frozenset({"K1"})
+    assert right_answers([truth], second.scope)[STORE, "K1"] == {"duplicate", None}
+    assert not [one for one in differences(HISTORY, second) if "K1" in one]
+
+
+def test_rows_of_records_that_contradict_each_other_may_be_a_conflict() -> None:
+    truth = whole_truth()
+    truth.append([replace(item("K1"), cents=105)])
+    truth.store.append(Row("K1", 105, 0))
+    assert right_answers([truth], said(truth).scope)[STORE, "K1"] == {"duplicate", "conflict"}
+
+
+def test_a_window_may_be_silent_of_records_that_were_lost_before_anybody_read_them() -> None:
+    truth = Truth(1)
+    truth.append([item("U0")])
+    truth.store.append(Row("U0", 100, 0))
+    truth.starts[0] = 1
+    one = said(truth)
+    one.scope.has_gone = True
+    assert right_answers([truth], one.scope)[LEDGER, "U0"] == {"unexpected", "undecidable", None}
