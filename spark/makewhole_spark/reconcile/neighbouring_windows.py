@@ -182,7 +182,7 @@ class NeighbouringWindows:
         # its row, or its record, as much later as keys may be late.
         pipeline = self.context.pipeline
         dropped = TimeSpan(end=begins + pipeline.late + pipeline.pending_max_age)
-        return replace(log, expired=(*log.expired, dropped))
+        return replace(log, dropped=(dropped,))
 
     @cached_property
     def _newest(self) -> Window:

@@ -56,14 +56,16 @@ class LogHistory:
     """The history of one topic's log up to a window.
 
     `truncations`: every truncation that any window noticed; `truncated`: the incidents of those that this window
-    noticed. `expired`: the time spans of earlier windows with offsets that nobody could read; `is_partial`: this window
-    has such offsets. `begins_at`: from when on it has records, where older ones were deleted before the first window
+    noticed. `expired`: the time spans of earlier windows with offsets that nobody could read; `dropped`: those of what
+    the key index has dropped, with the time by which rows may be late; `is_partial`: this window has offsets that
+    nobody could read. `begins_at`: from when on it has records, where older ones were deleted before the first window
     could read them. The others are this window's incidents of their kind.
     """
 
     truncations: tuple[Truncation, ...] = ()
     truncated: tuple[Incident, ...] = ()
     expired: tuple[TimeSpan, ...] = ()
+    dropped: tuple[TimeSpan, ...] = ()
     is_partial: bool = False
     begins_at: datetime | None = None
     recreated: tuple[Incident, ...] = ()

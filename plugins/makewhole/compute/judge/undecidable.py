@@ -41,7 +41,7 @@ def undecidable_spans(source: LogHistory, target: LogHistory, lags: Lags, *, is_
     or recreated may have held any record behind the last window's end.
     """
     missing = _spans(target, before=lags.settle)
-    unexpected = _spans(source, after=max(lags.settle, lags.longest))
+    unexpected = _spans(source, after=lags.settle, longest=lags.longest)
     cause = Cause.EXPIRED
     for found, why in ((source.truncated, Cause.TRUNCATED), (source.recreated, Cause.TOPIC_RECREATED)):
         if found and not source.is_partial:
@@ -54,10 +54,17 @@ def undecidable_spans(source: LogHistory, target: LogHistory, lags: Lags, *, is_
     )
 
 
-def _spans(log: LogHistory, *, before: timedelta = timedelta(), after: timedelta = timedelta()) -> tuple[TimeSpan, ...]:
+def _spans(
+    log: LogHistory,
+    *,
+    before: timedelta = timedelta(),
+    after: timedelta = timedelta(),
+    longest: timedelta = timedelta(),
+) -> tuple[TimeSpan, ...]:
     if log.is_partial:
         return _ALWAYS
-    return tuple(span.widened(before=before, after=after) for span in log.expired)
+    expired = (span.widened(before=before, after=max(after, longest)) for span in log.expired)
+    return *expired, *(span.widened(before=before, after=after) for span in log.dropped)
 
 
 def mark_undecidable(judged: pl.DataFrame, open_spans: UndecidableSpans) -> pl.DataFrame:

@@ -89,6 +89,16 @@ def test_an_earlier_partial_window_makes_only_keys_of_its_time_undecidable() -> 
     assert is_open == [[False, True, True, False, False, True], [False, False, True, True, False, True]]
 
 
+def test_what_a_key_index_has_dropped_is_late_by_the_settle_time_at_most() -> None:
+    """Its span has the time already by which its rows may be late."""
+    history = LogHistory(dropped=(TimeSpan(end=BORN),))
+    frame = judged(*(("unexpected", BORN + after) for after in (-SETTLE, SETTLE / 2, SETTLE, LAGS.longest / 2)))
+
+    found = turned(frame, undecidable_spans(history, WHOLE, LAGS, is_upsert=False))
+
+    assert [verdict for verdict, _ in found] == ["undecidable", "undecidable", "unexpected", "unexpected"]
+
+
 @pytest.mark.parametrize(("kind", "cause"), [("truncated", "truncated"), ("recreated", "topic_recreated")])
 def test_an_unexpected_row_is_undecidable_where_the_log_was_truncated_or_recreated(kind: str, cause: str) -> None:
     found = (incident(IncidentKind.TRUNCATED),)
