@@ -12,20 +12,20 @@ VERDICTS: Sequence[str] = (
     "… undecidable, … allowed",
     "nothing was judged: … pending, … undecidable",
 )
-"""What the gate says of a hop, as the runbook has it: `…` for what differs."""
+"""List what the gate says of a hop, as the runbook has it: `…` for what differs."""
 
 PLANS: Sequence[str] = (
     "The plan was refused: … actions are more than the limit of …",
     "The plan was refused: … keys are more than the share of … of the window's … keys",
     "The plan was rejected: rejected by …",
 )
-"""What stands behind that where a plan did not run."""
+"""List what stands behind that where a plan did not run."""
 
 INCIDENTS: Sequence[str] = (
     "… were deleted before they could be read",
     "group … has committed no offset in …, where records wait from offset … on",
 )
-"""What happened to a log or a group, so that nobody can know."""
+"""List what happened to a log or a group, so that nobody can know."""
 
 OVERTAKEN = "… keys are still in flight, and window …, which would have judged them, was compared already"
 

@@ -95,7 +95,7 @@ def _at_noon(lab: Lab, made: Sequence[Order]) -> tuple[list[Order], Mapping[str,
 
 
 def _written_by_hand(shop: LabShop, lost: Sequence[Order], meant: Mapping[str, str]) -> Naive:
-    """What an insert of the records' fields makes of the rows that are lost, on a copy of the table."""
+    """Return what an insert of the records' fields makes of the rows that are lost, on a copy of the table."""
     shop.sql("create table copy (like warehouse)")
     shop.sql("insert into copy select * from json_populate_recordset(null::copy, %s::json)", json.dumps(list(lost)))
     wrong = sum(text != meant[key] for key, text in shop.sql("select id, left_at::text from copy"))

@@ -115,7 +115,7 @@ def _expected(
 
 
 def _contents(shop: LabShop) -> dict[str, Any]:
-    """What stands in anybody's system: rows, records, and tables of makewhole's own in the target database."""
+    """Return what stands in anybody's system: rows, records, and tables of makewhole's own in the target database."""
     tables = {table: shop.sql(f"select * from {table} order by id, at") for table in ("outbox", "warehouse")}
     own = shop.sql("select count(*) from pg_namespace where nspname = 'makewhole'")
     return {**tables, "own": own, "orders": shop.read()}

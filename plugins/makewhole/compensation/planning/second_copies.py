@@ -7,8 +7,6 @@ from makewhole.model.verdict import Cause, Finding, Verdict
 
 _NEVER_COMMITTED = (Cause.NEVER_PRODUCED, Cause.ABORTED)
 """The causes by which no reader of what is committed can have had the record."""
-
-
 _IF_PRODUCED = "name the 'version' of {point} if its loader overwrites, or take the row out first"
 _IF_REDELIVERED = "use upsert, a replay topic, or 'despite' under 'redeliver' if that does no harm"
 
@@ -20,7 +18,7 @@ def already_in_table(point: str, *, is_produced: bool) -> str:
 
 
 class SecondCopies:
-    """What lies behind the topics that are produced to, by what the pipeline and the findings of some keys say of it.
+    """Tell which points behind a topic have a record already that is produced to it, by the findings of some keys.
 
     Tables are asked once more before a record is sent. A log cannot be asked for a key.
     """
