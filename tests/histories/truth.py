@@ -43,7 +43,7 @@ class Position:
 
 @dataclass
 class Truth:
-    """What the systems hold now. By partition: `ends` and `starts` of the log, and the loader's `committed` offsets.
+    """Hold what the systems have now. By partition: `ends` and `starts` of the log, the loader's `committed` offsets.
 
     `named`: the keys that the table of erasures has. `passed`: how often two days have passed.
     """

@@ -372,21 +372,6 @@ class Pipeline:
                 found |= {hop.target} if is_table else self.tables_that_add(hop.target)
         return frozenset(found)
 
-    def topics_behind(self, topic: str) -> tuple[str, ...]:
-        """Return the topics that are filled from a topic, directly or over further ones, in file order."""
-        near = [hop.target for hop in self.hops_from(topic) if isinstance(self.points[hop.target], TopicPoint)]
-        return (*near, *(far for one in near for far in self.topics_behind(one)))
-
-    def tables_before(self, topic: str) -> frozenset[str]:
-        """Return the tables that fill a topic, directly or over further topics, and send it all keys that they have:
-        without a filter on the way."""
-        found: set[str] = set()
-        for hop in self.hops:
-            if hop.target == topic and hop.where is None:
-                is_table = isinstance(self.points[hop.source], TablePoint)
-                found |= {hop.source} if is_table else self.tables_before(hop.source)
-        return frozenset(found)
-
     def redelivery_readers(self, hop: Hop) -> tuple[Hop, ...]:
         """Return the hops whose loaders read what a hop redelivers, itself among them, in file order: those from the
         topic that it goes to, and those that have it as their replay topic."""

@@ -108,7 +108,7 @@ def test_a_file_of_version_1_without_remedies_is_refused_before_anything_is_read
 
 
 def test_a_file_of_version_1_that_names_everything_repairs_as_it_did(shop: ReconciledShop) -> None:
-    """What is produced stands where librdkafka's producer would put it; a row that was purged is sent again."""
+    """Produce to where librdkafka's producer would; send a row again that was purged."""
     _describe_in_version_1(shop)
     add_partitions(shop.admin, shop.topic, 4)
     made = orders(range(24))

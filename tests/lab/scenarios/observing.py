@@ -138,7 +138,7 @@ def _correct(shop: LabShop, told: Sequence[Unanswered]) -> None:
 
 
 def _written_by_a_script(shop: LabShop) -> Naive:
-    """What a script writes that inserts, on a copy of the table, whatever the store lacks."""
+    """Tell what a script writes that inserts, on a copy of the table, whatever the store lacks."""
     shop.sql("create table copy (like warehouse); insert into copy table warehouse")
     shop.sql("insert into copy select * from outbox where not exists (select from copy where copy.id = outbox.id)")
     foreign = shop.sql("select count(*) from copy where region <> 'EU'")[0][0]

@@ -147,7 +147,7 @@ def _tried_again(step: Callable[[], object], outage: _Outage) -> int:
 
 
 def _by_a_script(lab: Lab, outage: _Outage, lost: Sequence[Order]) -> Naive:
-    """What a script does that writes row by row into a copy of the table, and begins again when it is cut off."""
+    """Tell what a script does that writes row by row into a copy of the table, and begins again when it is cut off."""
     shop = lab.shop
     shop.sql("create table copy (like warehouse)")
     written = lab.random.randint(3, len(lost) - 3)

@@ -60,11 +60,12 @@ def _arriving(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionD
 
 def _vouched(pipeline: Pipeline, hops: dict[str, Hop], findings: Iterable[Finding]) -> set[_Place]:
     """Return where keys ought to be that a point has and the next one lacks: there, and at every point behind it."""
+    behind = {name: _from_here_on(pipeline, hop.target) for name, hop in hops.items()}
     return {
         _place(pipeline, point, finding)
         for finding in findings
-        if finding.verdict is Verdict.MISSING and finding.hop in hops
-        for point in _from_here_on(pipeline, hops[finding.hop].target)
+        if finding.verdict is Verdict.MISSING
+        for point in behind.get(finding.hop, ())
     }
 
 

@@ -162,8 +162,19 @@ def _as_stranger(pipeline: Pipeline, hop: Hop, draft: ActionDraft) -> ActionDraf
         if is_topic or other.where is None:
             asked.add(other.source)
         if is_topic and other.where is None:
-            asked |= pipeline.tables_before(other.source)
+            asked |= _tables_before(pipeline, other.source)
     return with_before(draft, {UNKNOWN_TO: sorted(asked)}) if asked else draft
+
+
+def _tables_before(pipeline: Pipeline, topic: str) -> set[str]:
+    """Return the tables that fill a topic, directly or over further topics, and send it all keys that they have: no
+    filter is on the way."""
+    found: set[str] = set()
+    for hop in pipeline.hops:
+        if hop.target == topic and hop.where is None:
+            is_table = isinstance(pipeline.points[hop.source], TablePoint)
+            found |= {hop.source} if is_table else _tables_before(pipeline, hop.source)
+    return found
 
 
 def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals) -> Sequence[ActionDraft] | str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from makewhole.model.pipeline import Pipeline
+from makewhole.model.pipeline import Pipeline, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 
 _NEVER_COMMITTED = (Cause.NEVER_PRODUCED, Cause.ABORTED)
@@ -15,6 +15,12 @@ def already_in_table(point: str, *, is_produced: bool) -> str:
     """Return why a record is not sent whose key a table holds that would add a row for it."""
     advice = (_IF_PRODUCED if is_produced else _IF_REDELIVERED).format(point=point)
     return f"twice: {point} holds the key, and would get it a second time; {advice}"
+
+
+def topics_behind(pipeline: Pipeline, topic: str) -> tuple[str, ...]:
+    """Return the topics that are filled from a topic, directly or over further ones, in file order."""
+    near = [hop.target for hop in pipeline.hops_from(topic) if isinstance(pipeline.points[hop.target], TopicPoint)]
+    return (*near, *(far for one in near for far in topics_behind(pipeline, one)))
 
 
 class SecondCopies:
@@ -36,7 +42,7 @@ class SecondCopies:
         tables = self._holding(sorted(self._pipeline.tables_that_add(topic)), finding)
         if tables:
             return already_in_table(tables[0], is_produced=True)
-        behind = self._pipeline.topics_behind(topic)
+        behind = topics_behind(self._pipeline, topic)
         holding = self._holding(behind, finding)
         if holding:
             return (

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from makewhole.compensation.planning.draft import draft_plan
+from makewhole.compensation.planning.second_copies import topics_behind
 from makewhole.model.pipeline import Pipeline, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of
@@ -28,8 +29,8 @@ def missing(key: str, cause: Cause) -> Finding:
 
 
 def test_topics_behind_a_topic_are_those_at_any_distance() -> None:
-    assert relayed().topics_behind("topic") == ("relay", "copies")
-    assert pipeline_of().topics_behind("topic") == ()
+    assert topics_behind(relayed(), "topic") == ("relay", "copies")
+    assert topics_behind(pipeline_of(), "topic") == ()
 
 
 def test_what_readers_may_have_had_before_the_topic_lost_it_is_refused() -> None:
