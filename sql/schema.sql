@@ -150,6 +150,7 @@ where stage = 'reconciled' and (
     (files #>> '{summary,counts,unexpected}')::bigint > 0
     or (files #>> '{summary,undecidable_without_source}')::bigint > 0
     or (files #>> '{summary,before_baseline_without_source}')::bigint > 0
+    or (files ->> 'met_far_ahead')::bigint > 0
 );
 
 -- The index of every key ever seen on a topic, as sorted runs: one per window, later merged. Windows up to the last one

@@ -79,8 +79,9 @@ ELSEWHERE: Schema = {
 `is_later`: after the window's own. `excluded_by` names the hops whose `where` the copy does not pass. Null: not known,
 as a run of an older makewhole has fewer columns."""
 
-TAIL: Schema = ELSEWHERE | {"is_open": pl.Boolean}
-"""Copies in the log after a window. `is_open`: behind the stable offset, so nobody can read it as committed yet."""
+TAIL: Schema = ELSEWHERE | {"time": KEYS["time"], "is_open": pl.Boolean}
+"""Copies in the log after a window, with the times of their records. `is_open`: behind the stable offset, so nobody can
+read it as committed yet."""
 
 REPLAYS: Schema = {
     "plan": pl.String,

@@ -17,6 +17,9 @@ from makewhole.model.window import Window
 from makewhole.sql import CopyLines, PgConnection, load_queries, rows_in_pieces
 
 RECONCILED, VERIFIED = "reconciled", "verified"
+MET_FAR_AHEAD = "met_far_ahead"
+"""The name in the files of a result of the number of keys whose rows the window met, and whose record is far ahead."""
+
 _ROWS_OF_A_STATEMENT = 1000
 _NUL = "\\u0000"
 
@@ -122,6 +125,7 @@ class CertifiedFiles:
 
     number: int
     revision: int
+    end: datetime
     files: Mapping[str, Any]
     repaired: str | None
     source: Mapping[str, Sequence[str]]
@@ -135,17 +139,44 @@ def certified_files(journal: PgConnection, window: Window, hop: Hop, numbers: Co
     rows = _run(journal, "certified_files", **_scope(window), **points, numbers=sorted(numbers))
     return [
         CertifiedFiles(
-            number=number, revision=revision, files=files, repaired=repaired, source=source or {}, target=target or {}
+            number=number,
+            revision=revision,
+            end=end,
+            files=files,
+            repaired=repaired,
+            source=source or {},
+            target=target or {},
         )
-        for number, revision, files, repaired, source, target in rows
+        for number, revision, end, files, repaired, source, target in rows
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetAloneFiles:
+    """The files by bucket of the keys whose rows a certified revision of a window met without a record.
+    `has_far_ahead`: the record of some has a time so far ahead that any later window may have it."""
+
+    number: int
+    end: datetime
+    has_far_ahead: bool
+    files: Mapping[str, str]
+
+
+def certified_met_alone(journal: PgConnection, window: Window, hop: str, moment: datetime) -> list[MetAloneFiles]:
+    """Return those of the certified windows before one that end after a moment, or have any far ahead, oldest first."""
+    rows = _run(journal, "certified_met_alone", **_scope(window), hop=hop, moment=moment)
+    return [
+        MetAloneFiles(number=number, end=end, has_far_ahead=has_far_ahead, files=files or {})
+        for number, end, has_far_ahead, files in rows
     ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Strangers:
     """The number of keys whose rows a window met without a record: those that its findings name (`named`), and those
-    from before the baseline. `told`: the number of its unexpected and undecidable findings, of which the journal may
-    have a part. `files` of all of these keys by bucket; None where an older makewhole judged it."""
+    from before the baseline or with a record far ahead (`unnamed`). `told`: the number of its unexpected and
+    undecidable findings, of which the journal may have a part. `files` of all of these keys by bucket; None where an
+    older makewhole judged it."""
 
     number: int
     revision: int

@@ -75,6 +75,16 @@ def rows_of_keys(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFram
     return run_of(in_order_of_windows(pl.concat(found)))
 
 
+def known_keys(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
+    """Return those of some keys (`HASHES`) that any of the files has, each once.
+
+    Raises:
+        CorruptionError: a file of the index does not exist.
+    """
+    found = [rows.select(HASH) for _, rows in _hits_by_file(storage, files, keys.select(HASH).unique())]
+    return pl.concat([empty(HASHES), *found]).unique()
+
+
 def highest_versions(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
     """Return the highest number of a version (`NUMBERS`) that the files have of each of some keys (`HASHES`); those of
     which they have none are not in it.
@@ -109,12 +119,20 @@ def rows_of_file(file: IndexFile, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rows_by_file(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    for file, rows in _hits_by_file(storage, files, keys):
+        yield rows_of_file(file, rows)
+
+
+def _hits_by_file(
+    storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame
+) -> Iterator[tuple[IndexFile, pl.DataFrame]]:
+    """Yield the rows of the keys as each file has them; nothing of a file whose filter knows none."""
     keys = keys.sort(HASH)
     high, low = (keys[half].to_numpy() for half in HASH)
     for file in files:
         hits = keys.filter(pl.Series(_maybe_in(storage, file, high, low), dtype=pl.Boolean))
         if len(hits):
-            yield rows_of_file(file, storage.sorted_rows(file.path).of_keys(hits))
+            yield file, storage.sorted_rows(file.path).of_keys(hits)
 
 
 def _maybe_in(storage: Storage, file: IndexFile, key_hi: UInt64s, key_lo: UInt64s) -> Bools:

@@ -18,6 +18,7 @@ from makewhole.model.closing import ClosingContext
 _HASHES = {"key_hi", "key_lo", "row_hash"}
 _RARELY_REPEATED = {"key", "place"}
 _VALUES_LOOKED_AT = 256
+_SEARCHED = {"time"}
 _ASCENDING_OR_SAME = {"offset", "sequence", "time", "partition", "leader_epoch", "producer_id"}
 
 
@@ -94,7 +95,7 @@ class GrowingParquet(ClosingContext):
             cast(IO[Any], stream),
             schema,
             compression={leaf_name(field): "none" if field.name in _HASHES else "snappy" for field in schema},
-            write_statistics=False,  # nothing is searched by range
+            write_statistics=[name for name in schema.names if name in _SEARCHED] or False,
             use_dictionary=[  # type: ignore[arg-type]
                 field.name for field in schema if _needs_dictionary(field) and field.name not in self._distinct
             ],

@@ -145,6 +145,23 @@ class Storage:
             rows: int = file.metadata.num_rows
             return rows
 
+    def may_be_before(self, paths: Sequence[str], column: str, moment: datetime) -> bool:
+        """Tell whether these files may have a time before a moment, or a row without one, by their footers alone. False
+        is certain; files of an older makewhole have no numbers to tell it by.
+
+        Raises:
+            CorruptionError: a file that a manifest names does not exist.
+        """
+        return any(self._may_be_before(path, column, moment) for path in paths)
+
+    def _may_be_before(self, path: str, column: str, moment: datetime) -> bool:
+        with self._open(path) as file:
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        columns = [group.column(at) for group in groups for at in range(group.num_columns)]
+        known = [one.statistics for one in columns if one.path_in_schema == column and one.num_values]
+        lowest = [one.min if one is not None and one.null_count == 0 else None for one in known]
+        return any(one is None or one < moment for one in lowest)
+
     def read_rows(self, paths: Sequence[str], wanted: Bools) -> pl.DataFrame | None:
         """Return the wanted ones of the rows that `read_parquet` returns, a mark for each; None for no files.
 

@@ -73,12 +73,16 @@ class HandedOverFiles:
 @dataclass(frozen=True, kw_only=True)
 class CertifiedResult:
     """The result of a hop in a certified revision of a window: the files that say the verdicts of a bucket, and of the
-    keys that were repaired. `ranges`: the source's (partition, lo, hi)."""
+    keys that were repaired. `ranges`: the source's (partition, lo, hi). `met_alone`: files of the keys whose rows it
+    met without a record; `has_far_ahead`: the record of some is far ahead of the window."""
 
     number: int
     revision: int
+    end: datetime
     files: VerdictFiles
     repaired: str | None = None
+    met_alone: tuple[str, ...] = ()
+    has_far_ahead: bool = False
     ranges: tuple[tuple[int, int, int], ...] = ()
 
     def holds(self, place: str) -> bool:
@@ -128,10 +132,12 @@ class LogOfErasures:
 @dataclass(frozen=True, kw_only=True)
 class MetAlone:
     """The keys of which windows before met rows without a record: `files` with a filter beside each, and the keys (hash
-    high, hash low) that were `told` as unexpected or undecidable."""
+    high, hash low) that were `told` as unexpected or undecidable. Rows of a record with a time before `since` may be in
+    the slices of older windows: it stands in the log behind one with a time far ahead. None: there are none."""
 
     files: tuple[str, ...] = ()
     told: tuple[tuple[int, int], ...] = ()
+    since: datetime | None = None
 
 
 def has_slices(pipeline: Pipeline, hop: Hop) -> bool:
@@ -292,8 +298,10 @@ class BucketAnswer:
     `judged_anew`: the number of keys that are judged because a truncation took their copies. `unreached`: the source's
     records that the consumer group has not reached, by partition. `clean`: the number of keys that the first pass took
     out; the file of verdicts has none of them. `kept`: the others, of a bucket to be judged again. `met_alone`: the
-    file of keys whose rows had no record in the window. `recorded_in`: the other windows in which keys have records
-    that the store lacks now.
+    file of keys whose rows had no record in the window, and `met_far_ahead` the number of those whose record is so far
+    ahead that no later window would ask this one for them. `recorded_in`: the other windows in which keys have records
+    that the store lacks now. `lacking`: the file of the keys (`LACKING`) that the store lacks, of whose rows windows
+    before may have met some, and `lacking_since` the first of its moments.
     """
 
     hop: str
@@ -316,4 +324,7 @@ class BucketAnswer:
     kept: KeptExceptions | None = None
     to_order: Mapping[str, str] = field(default_factory=dict)
     met_alone: str | None = None
+    met_far_ahead: int = 0
     recorded_in: frozenset[int] = frozenset()
+    lacking: str | None = None
+    lacking_since: datetime | None = None

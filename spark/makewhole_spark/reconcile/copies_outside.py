@@ -94,6 +94,11 @@ def open_copies(task: BucketTask, point: str) -> pl.DataFrame:
     return _tail(task, point).filter("is_open")
 
 
+def source_tail(task: BucketTask) -> pl.DataFrame:
+    """Return the copies of the source (`TAIL`) that were found in its log around the windows."""
+    return _tail(task, task.hop.source)
+
+
 def newly_truncated_keys(task: BucketTask) -> pl.DataFrame:
     """Return the keys (`key` and hashes) whose copies the truncations took that this window noticed."""
     names = [empty({"key": pl.String, **{name: ELSEWHERE[name] for name in HASH}})]

@@ -4,6 +4,7 @@ What is left, the exceptions, is read whole and goes to the careful kernel.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import polars as pl
 
@@ -116,9 +117,10 @@ def _find_clean(task: BucketTask, source: pl.DataFrame, target: pl.DataFrame, kn
 
 def _known_besides(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     """Return hashes of keys of which more is known than the two slices say, as far as the slices have them (`keys`):
-    copies elsewhere, what was handed over or waits, what compensation wrote, and what earlier windows told or met
-    without its record. Versions that other windows have are not meant: keys have them day after day."""
-    frames = [_in_tails(task), met_before(task, keys)]
+    copies elsewhere, what was handed over or waits, what compensation wrote, what earlier windows told or met without
+    its record, or windows before these may have met. Versions that other windows have are not meant: keys have them day
+    after day."""
+    frames = [_in_tails(task), met_before(task, keys), _out_of_time(task)]
     frames += [] if task.is_upsert else [known_elsewhere(task, keys)]
     of_plans = (task.replays, task.source_replays, task.written, task.followed)
     of_journal = (*of_plans, task.handed_over, task.waiting_since, task.told)
@@ -133,6 +135,20 @@ def _in_tails(task: BucketTask) -> pl.DataFrame:
     files = [path for paths in (task.tails or {}).values() for path in paths]
     found = task.context.storage.read_parquet(files, list(HASH))
     return empty(HASHES) if found is None else found.select(HASH)
+
+
+def _out_of_time(task: BucketTask) -> pl.DataFrame:
+    """Return the hashes of the source's records that are older than the windows reach that say what they met."""
+    since = None if task.met_alone is None else task.met_alone.since
+    storage, files = task.context.storage, task.source_files
+    if since is None or not storage.may_be_before(files, "time", since):
+        return empty(HASHES)
+    found = storage.read_parquet(files, [*HASH, "time"])
+    return empty(HASHES) if found is None else found.filter(_is_before(since)).select(HASH)
+
+
+def _is_before(moment: datetime) -> pl.Expr:
+    return (pl.col("time") < moment).fill_null(True)
 
 
 def _narrow(task: BucketTask, point: str, files: tuple[str, ...]) -> pl.DataFrame:

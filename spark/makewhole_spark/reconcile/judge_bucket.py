@@ -3,6 +3,7 @@ write the answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
@@ -24,11 +25,12 @@ from makewhole_spark.reconcile.copies_outside import (
     newly_truncated_keys,
     open_copies,
     source_copies_outside,
+    source_tail,
     target_copies_outside,
     with_values_of_now,
 )
 from makewhole_spark.reconcile.first_pass import FirstPass, first_pass, keep_exceptions
-from makewhole_spark.reconcile.hop_facts.certified_before import recorded_in
+from makewhole_spark.reconcile.hop_facts.certified_before import lacking_keys, recorded_in
 from makewhole_spark.reconcile.hop_facts.late_rows import without_told_rows
 from makewhole_spark.reconcile.hop_facts.other_sources import without_keys_of_others, without_rows_of_others
 from makewhole_spark.reconcile.hop_facts.tombstones import may_be_erased
@@ -39,6 +41,7 @@ from makewhole_spark.reconcile.hop_facts.waiting import (
     unreached,
     waiting_keys,
 )
+from makewhole_spark.reconcile.key_index.ask import known_later
 from makewhole_spark.reconcile.look_ups import confirm, look_up, slice_frame
 from makewhole_spark.reconcile.not_lost import NotLost, mark_not_lost
 from makewhole_spark.reconcile.sequence_evidence import StoredSequences
@@ -61,19 +64,23 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     gathered = _gather(task, first)
     kernel = judge_versions if task.is_upsert else judge
     at_first = kernel(gathered.known)
+    alone = _met_alone(task, first.target, at_first)
     known, rows = confirm(task, gathered.known, at_first, first.known_besides)
     judged = without_keys_of_others(task, kernel(known))
     wanted, late = ({}, {}) if task.tails is not None else _write_wanted(task, judged)
     to_order = {} if task.tails is not None else _write_to_order(task, judged)
     marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))
-    found = mark_not_lost(task, marked, known.source_elsewhere)
+    lacking = lacking_keys(task, marked, known.source)
+    found = mark_not_lost(task, marked, known.source_elsewhere, lacking)
     answer = replace(
         _write(task, first, replace(gathered, known=known), found, wanted),
         late_wanted=late,
         to_order=to_order,
         kept=keep_exceptions(task, first) if wanted or to_order else None,
-        met_alone=_write_met_alone(task, first.target, at_first),
+        met_alone=_write_met_alone(task, alone),
+        met_far_ahead=_count_far_ahead(task, alone),
         recorded_in=recorded_in(task, found.asked),
+        **_write_lacking(task, lacking.join(found.asked, on=HASH, how="semi")),
     )
     if task.is_upsert and wanted and rows is not None:
         folder = f"{task.context.window.prefix}/{task.hop.slug}/looked_up"
@@ -181,17 +188,41 @@ def _write_to_order(task: BucketTask, judged: pl.DataFrame) -> dict[str, str]:
     return _hash_files(task, dict.fromkeys(task.log_of_erasures.telling, asked))
 
 
-def _write_met_alone(task: BucketTask, target: pl.DataFrame, judged: pl.DataFrame) -> str | None:
-    """Write the hashes of the target's slice that have no record in the window, with a filter; return the file, None
-    for no key.
+def _met_alone(task: BucketTask, target: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
+    """Return the hashes of the target's slice that have no record in the window, sorted.
 
     A later window that has the record sees the rows of its own times only: it looks these keys up.
     """
-    if not task.has_slices:
-        return None
     alone = target.select(HASH).unique().join(judged.filter("in_source"), on=HASH, how="anti").sort(HASH)
+    return alone if task.has_slices else alone.clear()
+
+
+def _count_far_ahead(task: BucketTask, alone: pl.DataFrame) -> int:
+    """Count the keys of which the rest of the log has a record of a time so far ahead that a later window with it does
+    not know from its own time that it must ask this one. Of a record in a window that was judged already, the time is
+    not known: it counts."""
+    pipeline = task.context.pipeline
+    since = task.context.window.end + pipeline.late + pipeline.pending_max_age
+    in_tail = source_tail(task).filter(pl.col("is_later") & (pl.col("time") >= since)).select(HASH)
+    in_windows = alone.filter(known_later(task, alone))
+    return pl.concat([in_tail.join(alone, on=HASH, how="semi"), in_windows]).n_unique()
+
+
+def _write_met_alone(task: BucketTask, alone: pl.DataFrame) -> str | None:
+    """Write hashes with a filter; return the file, None for no key."""
     folder = f"{task.context.window.prefix}/{task.hop.slug}/met_alone"
     return write_index_file(task.context.storage, folder, [alone]) if len(alone) else None
+
+
+def _write_lacking(task: BucketTask, lacking: pl.DataFrame) -> dict[str, Any]:
+    """Write the keys (`LACKING`) that other windows may be asked for; return how the answer names them."""
+    if lacking.is_empty() or task.is_told_of_certified:
+        return {}
+    folder = f"{task.context.window.prefix}/{task.hop.slug}/lacking"
+    return {
+        "lacking": task.context.storage.write_parquet(folder, lacking),
+        "lacking_since": lacking["met_from"].min(),
+    }
 
 
 def _came_late(task: BucketTask) -> pl.Expr:

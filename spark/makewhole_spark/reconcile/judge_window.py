@@ -19,7 +19,7 @@ from makewhole.compute.frames import BUCKETS
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.journal import incidents, window_results
 from makewhole.journal.findings.needed import kinds_needed
-from makewhole.journal.window_results import HopResult
+from makewhole.journal.window_results import MET_FAR_AHEAD, HopResult
 from makewhole.lake.stored_verdicts import SEMANTICS
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, Semantics, TopicPoint
@@ -58,8 +58,8 @@ _JOURNAL_FINDINGS = 1_000_000
 class HopOutcome:
     """The results of one hop over all its buckets: the files of verdicts by bucket, of findings in the order of the
     buckets, and of the keys by bucket whose rows had no record in the window (None where the target is not read by its
-    times); `buckets`: the file of their numbers. `history_begins`: by topic, the moment from which on its keys are
-    known, where that is not its first window."""
+    times), `met_far_ahead` the number of those with a record far ahead; `buckets`: the file of their numbers.
+    `history_begins`: by topic, the moment from which on its keys are known, where that is not its first window."""
 
     summary: HopSummary
     digest: str
@@ -68,6 +68,7 @@ class HopOutcome:
     buckets: str
     semantics: Semantics = Semantics.EVENT
     met_alone: Mapping[str, str] | None = None
+    met_far_ahead: int = 0
     standing: GroupStanding | None = None
     history_begins: Mapping[str, str] = field(default_factory=dict)
 
@@ -85,6 +86,7 @@ class HopOutcome:
                 "buckets": self.buckets,
                 "summary": summary.to_json_dict(),
                 **({} if self.met_alone is None else {"met_alone": dict(sorted(self.met_alone.items()))}),
+                **({MET_FAR_AHEAD: self.met_far_ahead} if self.met_far_ahead else {}),
                 **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
                 SEMANTICS: self.semantics.value,
                 **({HISTORY_BEGINS: self.history_begins} if self.history_begins else {}),
@@ -257,6 +259,7 @@ def _add_up(
         met_alone={answer.bucket: answer.met_alone for answer in answers if answer.met_alone}
         if has_slices(neighbours.context.pipeline, hop)
         else None,
+        met_far_ahead=sum(answer.met_far_ahead for answer in answers),
         standing=None if group is None else group.standing,
         history_begins={
             point: begins.astimezone(UTC).isoformat()

@@ -1,7 +1,8 @@
 """Tell keys that a store lacks and has not lost: those that were erased on purpose, and those that have vanished.
 
 Only keys that are missing now are asked for. What a certified window found of a key is in the files of its verdicts: a
-file of one bucket of each window in which the key's records lie, and of this window's own last certified revision.
+file of one bucket of each window in which the key's records lie, or that met its row without them, and of this window's
+own last certified revision.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,6 +16,7 @@ from makewhole.lake.stored_verdicts import stored_verdicts
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult
+from makewhole_spark.reconcile.hop_facts.certified_before import met_before
 from makewhole_spark.reconcile.hop_facts.tombstones import ErasedInLog, erased_keys_of
 
 _SEEN_BY = (Verdict.VANISHED.value, Verdict.ERASED.value)
@@ -43,13 +45,16 @@ class NotLost:
         return {"seen": {"window": window, "revision": revision}}
 
 
-def mark_not_lost(task: BucketTask, judged: pl.DataFrame, source_elsewhere: pl.DataFrame) -> NotLost:
+def mark_not_lost(
+    task: BucketTask, judged: pl.DataFrame, source_elsewhere: pl.DataFrame, lacking: pl.DataFrame
+) -> NotLost:
     """Turn missing keys of `judged` (`JUDGED`) into erased and vanished ones; into undecidable ones where a tombstone
-    may have been in what nobody can read any more."""
+    may have been in what nobody can read any more. `lacking` (`LACKING`): keys of whose rows windows before may have
+    met some."""
     erased = erased_keys_of(task, judged)
     judged = _turned(judged, erased.told_by, Verdict.ERASED, Cause.ERASED_ON_PURPOSE)
     missing = judged.filter(pl.col("verdict") == Verdict.MISSING.value)
-    seen = _seen(task, missing, source_elsewhere)
+    seen = _seen(task, missing, source_elsewhere, lacking.join(missing, on=HASH, how="semi"))
     judged = _turned(judged, seen, Verdict.VANISHED, Cause.GONE_SINCE_CERTIFIED)
     judged = _turned(judged, erased.not_known, Verdict.UNDECIDABLE, Cause.EXPIRED)
     return NotLost(judged=judged, asked=missing.select(*HASHES), seen=seen, erased=erased)
@@ -65,7 +70,7 @@ def _turned(judged: pl.DataFrame, found: Collection[str], verdict: Verdict, caus
     )
 
 
-def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFrame) -> SeenIn:
+def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFrame, lacking: pl.DataFrame) -> SeenIn:
     """Return the certified windows that saw missing keys in the store: of each key the newest that judged it.
 
     Under upsert only this window's own revisions judged the version that is missing now: an older one that was seen and
@@ -83,7 +88,8 @@ def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFram
             continue
         else:
             asked = {by_hash[high, low] for high, low, place in places if result.holds(place)}
-        for key_hash, is_held in _judged(task, result, asked).items():
+        met = met_before(task, result, lacking)
+        for key_hash, is_held in (dict.fromkeys(met, True) | _judged(task, result, asked | met)).items():
             seen.pop(key_hash, None)
             if is_held:
                 seen[key_hash] = (result.number, result.revision)
@@ -105,7 +111,8 @@ def _judged(task: BucketTask, result: CertifiedResult, asked: set[str]) -> dict[
 
 
 def _shows_it(task: BucketTask) -> pl.Expr:
-    """Tell whether a verdict shows that the store held the key. Files of an older makewhole do not say whether what is
-    matched was there; under upsert it may have been deleted."""
+    """Tell whether a verdict shows that the store held the key rightly. Files of an older makewhole do not say whether
+    what is matched was there; under upsert it may have been deleted. That an unexpected one is gone may be a repair."""
     by_verdict = (pl.col("verdict") == Verdict.MATCHED.value) & (not task.is_upsert)
-    return (pl.col("is_held").fill_null(by_verdict) | pl.col("verdict").is_in(_SEEN_BY)).alias("is_held")
+    is_held = pl.col("is_held").fill_null(by_verdict) & (pl.col("verdict") != Verdict.UNEXPECTED.value)
+    return (is_held | pl.col("verdict").is_in(_SEEN_BY)).alias("is_held")

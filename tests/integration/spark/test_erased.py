@@ -106,6 +106,57 @@ def test_a_row_that_a_plan_wrote_and_that_is_gone_has_vanished(shop: ReconciledS
     assert (shop.found(again, STORE_HOP), closed.state) == ({"O5": VANISHED}, WindowState.CERTIFIED)
 
 
+@pytest.mark.parametrize("day", [1, 4])
+@pytest.mark.parametrize("is_ahead", [False, True], ids=["behind", "ahead"])
+def test_a_row_that_a_certified_window_met_before_its_record_and_that_is_gone_has_vanished(
+    shop: ReconciledShop, day: int, is_ahead: bool
+) -> None:
+    """The record lies in a later window, behind one with a time ahead, or as its own is ahead: no window with its
+    record has seen the row."""
+    shop.describe(has_ledger=False, late="1h", allow_empty=True)
+    first, made, ahead = orders([2]), orders([4, 6, 8]), orders([900], day)
+    shop.send([*first, *ahead, *(orders([4, 6, 8], day) if is_ahead else made)])
+    shop.write("warehouse", [*first, *ahead, *made])
+    assert [shop.whole_way(one)[1].state for one in range(day)] == [WindowState.CERTIFIED] * day
+    shop.sql("delete from warehouse where id in ('O4', 'O8')")
+
+    context, closed = shop.whole_way(day)
+
+    assert shop.found(context, STORE_HOP) == {"O4": VANISHED, "O8": VANISHED}
+    assert shop.evidence(context, STORE_HOP, "O4")["seen"] == {"window": 1, "revision": 1}
+    assert closed.state is WindowState.CERTIFIED
+
+
+def test_a_row_that_was_met_before_its_record_by_no_certified_window_is_missing(shop: ReconciledShop) -> None:
+    shop.describe(has_ledger=False)
+    made = orders([2, 4], 0)
+    shop.trade([made[0], *orders([900], 1), made[1]], unloaded=made[:1])
+    assert shop.whole_way()[1].state is WindowState.GAPS
+    shop.sql("delete from warehouse where id = 'O4'")
+
+    context, _ = shop.whole_way(1)
+
+    assert shop.found(context, STORE_HOP) == {"O4": MISSING}
+
+
+def test_a_stranger_that_is_gone_when_its_record_comes_is_missing(shop: ReconciledShop) -> None:
+    """Nothing had written it when its window was certified: that it is gone may have been somebody's mending."""
+    shop.describe(has_ledger=False, tolerance={"unexpected": "1"})
+    shop.trade(orders([2, 4]))
+    shop.write("warehouse", orders([6]))
+    first, closed = shop.whole_way()
+    assert (shop.found(first, STORE_HOP), closed.state) == (
+        {"O6": ("unexpected", "not_in_source")},
+        WindowState.CERTIFIED,
+    )
+    shop.sql("delete from warehouse where id = 'O6'")
+    shop.trade([*orders([8], 1), *orders([6], 1)], unloaded=orders([6], 1))
+
+    context, _ = shop.whole_way(1)
+
+    assert shop.found(context, STORE_HOP) == {"O6": MISSING}
+
+
 @pytest.mark.parametrize("is_upsert", [False, True])
 def test_a_record_that_comes_again_after_a_purge_is_of_what_has_vanished_and_a_new_version_is_missing(
     shop: ReconciledShop, is_upsert: bool

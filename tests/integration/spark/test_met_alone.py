@@ -232,6 +232,47 @@ def test_a_stranger_that_the_journal_did_not_take_is_known_from_the_files(shop: 
     assert shop.found(last, STORE_HOP) == {"O77": TWICE}
 
 
+# A record that waited behind one with a time far ahead
+
+
+def test_a_record_that_stood_behind_one_far_ahead_has_its_rows_further_back(shop: ReconciledShop) -> None:
+    """The windows of its own time have none of the log: it lies with the record before it, days later."""
+    shop.describe(has_ledger=False, late="1h")
+    ahead, behind, fine = orders([900], 5)[0], *orders([6, 8])
+    shop.send([ahead, behind, fine])
+    shop.write("warehouse", [ahead, behind, fine])
+    before = [shop.found(shop.judged(day), STORE_HOP) for day in range(5)]
+    shop.write("warehouse", [on(5.1, behind)])
+
+    then = shop.judged(5)
+
+    assert before == [{}] * 5
+    assert shop.found(then, STORE_HOP) == {"O6": TWICE}
+    assert shop.counts(then, STORE_HOP).matched == 2
+
+
+@pytest.mark.parametrize("is_judged_again", [False, True])
+def test_a_record_that_is_far_ahead_itself_has_its_row_further_back(
+    shop: ReconciledShop, is_judged_again: bool
+) -> None:
+    """Nothing in the window of its time says so: the window of the row has found it in the rest of the log."""
+    shop.describe(has_ledger=False, late="1h")
+    right, fine = orders([2, 4])
+    shop.send([on(5, right), on(5, fine)])
+    shop.write("warehouse", [right, fine])
+    before = [shop.found(shop.judged(day), STORE_HOP) for day in range(5)]
+    if is_judged_again:
+        assert shop.found(shop.judged(5), STORE_HOP) == {}
+        assert shop.found(shop.judged(0), STORE_HOP) == {}
+    shop.write("warehouse", [on(5.1, right)])
+
+    then = shop.judged(5)
+
+    assert before == [{}] * 5
+    assert shop.found(then, STORE_HOP) == {"O2": TWICE}
+    assert shop.counts(then, STORE_HOP).matched == 1
+
+
 # The window before is not what it was
 
 

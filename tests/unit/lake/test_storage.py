@@ -1,11 +1,13 @@
 """Test the storage of snapshots, by folder and by URI."""
 
 import hashlib
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from makewhole.lake.storage import Storage
@@ -218,3 +220,24 @@ def test_marks_for_other_rows_are_refused(tmp_path: Path) -> None:
     path = storage.write_parquet("keys", pl.DataFrame({"key": ["a", "b"]}))
     with pytest.raises(CorruptionError, match="2 rows are in the files of a snapshot, 3 were there before"):
         storage.read_rows([path], np.ones(3, dtype=np.bool_))
+
+
+def test_files_tell_by_their_footers_whether_a_time_may_be_before_a_moment(tmp_path: Path) -> None:
+    storage, moment = Storage(root=str(tmp_path)), datetime(2025, 3, 2, tzinfo=UTC)
+    kind = pl.Datetime("us", "UTC")
+
+    def written(*times: datetime | None) -> str:
+        columns = {"excluded_by": [["a", "b"]] * len(times), "time": times}
+        return storage.write_parquet(
+            "t", pl.DataFrame(columns, schema={"excluded_by": pl.List(pl.String), "time": kind})
+        )
+
+    at, before = written(moment, moment), written(moment, moment - timedelta(microseconds=1))
+    undated, nothing = written(moment, None), written()
+    pq.write_table(pq.read_table(tmp_path / at), tmp_path / "plain.parquet", write_statistics=False)
+
+    assert not storage.may_be_before([at, nothing], "time", moment)
+    assert storage.may_be_before([at, before], "time", moment)
+    assert storage.may_be_before([undated], "time", moment)
+    assert storage.may_be_before(["plain.parquet"], "time", moment)
+    assert not storage.may_be_before([], "time", moment)

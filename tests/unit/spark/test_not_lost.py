@@ -1,6 +1,7 @@
 """Check which certified windows are asked for keys that a store lacks now, and which of them decides."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -8,11 +9,12 @@ from typing import Any, cast
 import polars as pl
 import pytest
 
-from makewhole.compute.frames import ELSEWHERE, HASHES, JUDGED
+from makewhole.compute.frames import ELSEWHERE, HASHES, JUDGED, empty
 from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, LogOfErasures
+from makewhole_spark.reconcile.hop_facts.certified_before import LACKING
 from makewhole_spark.reconcile.not_lost import mark_not_lost
 from tests.unit.compute.judge.bucket_input import hashed
 
@@ -28,6 +30,7 @@ PIPELINE = Pipeline(
     hops=(Hop(source="log", target="store", remedies=REPORT),),
 )
 JUDGED_NOW = 9
+END = datetime(2025, 3, 2, tzinfo=UTC)
 
 
 class Shelf:
@@ -50,6 +53,7 @@ class Shelf:
             CertifiedResult(
                 number=number,
                 revision=1,
+                end=END,
                 files=files(path),
                 repaired=self.storage.write_parquet(f"window={number}", mended) if repaired else None,
                 ranges=((0, lo, lo + 10),),
@@ -98,15 +102,15 @@ def elsewhere(**places: str) -> pl.DataFrame:
 
 
 def verdicts(shelf: Shelf, judged: pl.DataFrame, outside: pl.DataFrame, *, is_upsert: bool = False) -> dict[str, str]:
-    found = mark_not_lost(shelf.task(is_upsert=is_upsert), judged, outside)
+    found = mark_not_lost(shelf.task(is_upsert=is_upsert), judged, outside, empty(LACKING))
     return dict(found.judged.select("key", "verdict").rows())
 
 
 def test_only_windows_that_hold_a_record_of_the_key_are_read(shelf: Shelf) -> None:
     shelf.certify(1, {"a": True, "b": True}, lo=0)
-    shelf.results.append(CertifiedResult(number=2, revision=1, files=files("gone"), ranges=((0, 10, 20),)))
+    shelf.results.append(CertifiedResult(number=2, revision=1, end=END, files=files("gone"), ranges=((0, 10, 20),)))
 
-    found = mark_not_lost(shelf.task(), missing("a", "b"), elsewhere(a="0:5", b="1:5"))
+    found = mark_not_lost(shelf.task(), missing("a", "b"), elsewhere(a="0:5", b="1:5"), empty(LACKING))
 
     assert dict(found.judged.select("key", "verdict").rows()) == {"a": "vanished", "b": "missing", "there": "matched"}
     assert found.evidence_of(key_hash("a")) == {"seen": {"window": 1, "revision": 1}}
@@ -120,7 +124,7 @@ def test_keys_are_asked_for_whatever_becomes_of_them(shelf: Shelf) -> None:
     gone = replace(task.log_of_erasures, telling=("log",), unread=frozenset({("log", 0)}))
     cast(Any, task).log_of_erasures = gone
 
-    found = mark_not_lost(task, missing("a", "b"), elsewhere())
+    found = mark_not_lost(task, missing("a", "b"), elsewhere(), empty(LACKING))
 
     assert dict(found.judged.select("key", "verdict").rows()) == {
         "a": "vanished",
@@ -157,7 +161,7 @@ def test_under_upsert_only_the_windows_own_revisions_judged_the_same_version(she
 def test_a_file_of_an_older_version_shows_what_was_matched_and_under_upsert_nothing(shelf: Shelf) -> None:
     frame = pl.DataFrame({"key_hash": [key_hash("a")], "verdict": ["matched"]})
     path = shelf.storage.write_parquet("old", frame)
-    shelf.results.append(CertifiedResult(number=JUDGED_NOW, revision=1, files=files(path)))
+    shelf.results.append(CertifiedResult(number=JUDGED_NOW, revision=1, end=END, files=files(path)))
 
     assert verdicts(shelf, missing("a"), elsewhere())["a"] == "vanished"
     assert verdicts(shelf, missing("a"), elsewhere(), is_upsert=True)["a"] == "missing"

@@ -8,7 +8,7 @@ baseline, whose records nobody has, and those that were told as unexpected. A re
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from makewhole.compute.buckets import bucket_name, files_of_bucket
@@ -27,14 +27,18 @@ _NAMED_MOST = 100  # keys of a window: of more, its files are asked
 
 @dataclass(frozen=True, kw_only=True)
 class MetBefore:
-    """Holds what the windows before met without a record, by bucket: files of keys, and the keys that were told."""
+    """Holds what the windows before met without a record, by bucket: files of keys, and the keys that were told. Rows
+    of records with a time before `since` may have been met by older windows (None: there are none)."""
 
     files: Mapping[str, Sequence[str]] = field(default_factory=dict)
     told: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    since: datetime | None = None
 
     def in_bucket(self, bucket: str) -> MetAlone:
         """Return what is known of a bucket."""
-        return MetAlone(files=files_of_bucket(self.files, bucket), told=tuple(self.told.get(bucket, ())))
+        return MetAlone(
+            files=files_of_bucket(self.files, bucket), told=tuple(self.told.get(bucket, ())), since=self.since
+        )
 
 
 def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
@@ -58,7 +62,11 @@ def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
     for of_window in found:
         for bucket, path in (of_window or {}).items():
             files.setdefault(bucket, []).append(path)
-    return MetBefore(files=files, told=_by_bucket(neighbours, [key for keys in told.values() for key in keys]))
+    return MetBefore(
+        files=files,
+        told=_by_bucket(neighbours, [key for keys in told.values() for key in keys]),
+        since=None if meant[0].start is None else meant[0].start + pipeline.late,
+    )
 
 
 def _has_table_as_source(neighbours: NeighbouringWindows, hop: Hop) -> bool:

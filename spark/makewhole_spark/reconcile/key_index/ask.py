@@ -19,6 +19,11 @@ def known_elsewhere(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     return keys.filter(pl.Series(maybe_known(task.context.storage, by_path, keys), dtype=pl.Boolean))
 
 
+def known_later(task: BucketTask, keys: pl.DataFrame) -> pl.Series:
+    """Tell for each key (`HASHES`) whether a run of a later window of the source may know it, by the filters alone."""
+    return pl.Series(maybe_known(task.context.storage, task.source_index.later, keys), dtype=pl.Boolean)
+
+
 def met_before(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     """Return those of some keys (`HASHES`) of which a window before may have met rows without a record, by the filters
     beside its files alone."""
