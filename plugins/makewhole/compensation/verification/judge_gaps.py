@@ -21,7 +21,7 @@ from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.planning.to_repair import is_reversed, is_to_repair
 from makewhole.compensation.verification.committed_since import CopiesByKey, StartOffsets, copies_since
 from makewhole.compensation.verification.downstream import stores_behind
-from makewhole.compensation.verification.judge_erased import with_erased
+from makewhole.compensation.verification.judge_erased import ErasedJudge
 from makewhole.compensation.verification.judge_reversals import ReversalJudge
 from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.journal.history.record_windows import find_windows_before
@@ -98,11 +98,12 @@ def judge_gaps_anew(
 def _with_erased(
     context: WindowContext, judged: BatchFile[JudgedFinding], since: StartOffsets
 ) -> BatchFile[JudgedFinding]:
+    judge = ErasedJudge(context, judged, since)
     with ExitStack() as stack:
         found = stack.enter_context(BatchFile[JudgedFinding]())
         for batch in judged:
             gaps, others = _split(context, batch)
-            found.add([*with_erased(context, gaps, since), *others])
+            found.add([*judge.with_erased(gaps), *others])
         stack.pop_all()
         return found
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from makewhole.compensation.execution.look_again import topic_tail
 from makewhole.compensation.verification import committed_since
 from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew
@@ -17,7 +18,8 @@ from makewhole.kafka.log.reader import RangeReader, read_range
 from makewhole.model.pipeline import Erased, Remedy
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import PartitionRange
-from tests.integration.compensation.world import PlanWorld
+from tests.integration.compensation.world import PARTITIONS, PlanWorld
+from tests.world.topics import producer
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 HOP = "flights→warehouse"
@@ -121,6 +123,32 @@ def test_what_was_written_to_a_topic_is_read_once_for_all_batches_and_passes(
     ]
     assert len(passes) > 1 and set(passes) == {(2, 4)}
     assert sorted(read) == [f"{world.topic}/{partition}" for partition in range(3)]
+
+
+def test_tombstones_are_read_once_for_all_batches(world: PlanWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(topic_tail, "read_range", _counted(read_range, read))
+    world.change_points(
+        replace(world.topic_point(), key=("kafka.key",)),
+        replace(world.table_point(), erased=Erased(topics=("flights",))),
+    )
+    world.send(range(6))
+    client = producer(world.bootstrap)
+    for number in (0, 1, 3):
+        client.produce(world.topic, key=f"K{number}", value=None, partition=number % PARTITIONS)
+    assert client.flush(30) == 0
+    findings = [world.finding(number, Verdict.MISSING) for number in (0, 1, 2, 3)]
+    world.open_revision(findings)
+
+    found = judged(world, [[with_values(finding, int(finding.key[1:]))] for finding in findings])
+
+    assert [(key, outcome) for key, _, outcome, _ in found] == [
+        ("K0", "erased"),
+        ("K1", "erased"),
+        ("K2", "open"),
+        ("K3", "erased"),
+    ]
+    assert sorted(read) == [f"{world.topic}/{partition}" for partition in range(PARTITIONS)]
 
 
 def _counted(call: Callable[..., RangeReader], read: list[str]) -> Callable[..., RangeReader]:
