@@ -1,5 +1,6 @@
 """Submit the Spark jobs of a window by `spark-submit`, as Airflow's task does."""
 
+import json
 import os
 import subprocess
 import sys
@@ -98,6 +99,12 @@ class Submitter:
         """Return the events of the one application that wrote them."""
         [written] = [path for path in self._events.rglob("*") if path.is_file() and "appstatus" not in path.name]
         return written.read_bytes()
+
+    def tasks_of_stages(self) -> list[int]:
+        """Return the number of tasks of each stage that the application submitted, in their order."""
+        events = [json.loads(line) for line in self.event_log().splitlines()]
+        submitted = [event["Stage Info"] for event in events if event["Event"] == "SparkListenerStageSubmitted"]
+        return [stage["Number of Tasks"] for stage in submitted]
 
     @property
     def _events(self) -> Path:

@@ -1,5 +1,7 @@
 """A cluster of Spark, and a shop whose windows are judged on it."""
 
+import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +34,16 @@ class ClusterShop(Shop):
         self.trade(made, unsent=made[5:8], unloaded=made[20:24])
         self.send([made[30], made[31]])
         self.write("warehouse", [made[40], {**made[41], "amount": "0.01"}, *orders([900])])
+
+    def put_in_another_order(self) -> None:
+        """Put rows and records in another order, in a journal that knows nothing of what was judged before."""
+        for table in ("outbox", "warehouse"):
+            self.sql(f"create table shuffled as select * from {table} order by md5(id)")
+            self.sql(f"drop table {table}; alter table shuffled rename to {table}")
+        sent = [json.loads(record.value or b"") for record in self.read()]
+        self.make_topic_anew()
+        self.send(sorted(sent, key=lambda order: hashlib.sha256(order["id"].encode()).digest()))
+        self.journal_sql("truncate makewhole.window, makewhole.lane, makewhole.observation cascade")
 
     def open(self) -> WindowContext:
         """Open the window of the first day, or another revision of it."""
@@ -82,15 +94,21 @@ def shop(planted_shop: ClusterShop, cluster: SparkCluster) -> ClusterShop:
 
 
 @pytest.fixture
+def partitions() -> int:
+    """The number of the topic's partitions."""
+    return 1
+
+
+@pytest.fixture
 def planted_shop(
-    kafka: KafkaServer, database: str, journal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kafka: KafkaServer, database: str, journal: str, partitions: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[ClusterShop]:
     """A shop with planted faults, which this process alone knows."""
-    made = ClusterShop(bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path)
+    made = ClusterShop(bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path, partitions=partitions)
     enter(monkeypatch, service_environment(made, tmp_path))
     made.describe()
     made.make_tables()
-    make_topic(made.admin, made.topic)
+    make_topic(made.admin, made.topic, partitions)
     made.plant()
     yield made
     delete_topics(made.admin, [made.topic])

@@ -1,5 +1,7 @@
-"""Test that the report of a window is the same on a cluster whatever the number of Spark's partitions, and whatever the
-order in which rows and records came."""
+"""Test that the report of a window is the same on a cluster and on one machine, whatever the number of Spark's
+partitions, and whatever the order in which rows and records came."""
+
+from dataclasses import replace
 
 import pytest
 
@@ -8,25 +10,33 @@ from tests.integration.cluster.conftest import ClusterShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
+PARTITIONS = 64
+TASKS_OF_THE_SNAPSHOT = {1: 4, 2: 8, 7: 28, 64: 57}
+"""Spark's partitions → the number of tasks in which the topic is read: four for each, and at most one for each of the
+topic's partitions that has a record."""
 
+
+@pytest.mark.parametrize("partitions", [PARTITIONS])
 def test_the_number_of_partitions_does_not_change_the_report(
     shop: ClusterShop, submitter: Submitter, local: Submitter
 ) -> None:
-    settings = [{"spark.default.parallelism": str(number)} for number in (1, 2, 7, 64)]
+    expected = shop.judged(local)
+    assert expected["findings"].count("\n") == 11
 
-    reports = [shop.judged(submitter.with_settings(one)) for one in settings]
+    for one in (submitter, local):
+        for partitions, tasks in TASKS_OF_THE_SNAPSHOT.items():
+            logged = replace(one, folder=one.folder / f"{partitions}").with_event_log()
+            divided = logged.with_settings({"spark.default.parallelism": str(partitions)})
 
-    assert reports == [shop.judged(local)] * 4
+            assert shop.judged(divided) == expected
+            assert max(divided.tasks_of_stages()) == tasks
 
 
-def test_rows_in_another_order_give_the_same_report(shop: ClusterShop, submitter: Submitter) -> None:
+def test_rows_and_records_in_another_order_give_the_same_report(shop: ClusterShop, submitter: Submitter) -> None:
+    """But for what names their places, and the topic, which is another one."""
     before = shop.judged(submitter)
-    for table in ("outbox", "warehouse"):
-        shop.sql(f"create table shuffled as select * from {table} order by md5(id)")
-        shop.sql(f"drop table {table}; alter table shuffled rename to {table}")
+
+    shop.put_in_another_order()
 
     after = shop.judged(submitter)
-
-    assert {name: text for name, text in after.items() if name != "findings"} == {
-        name: text for name, text in before.items() if name != "findings"
-    }
+    assert {name for name in after if after[name] != before[name]} == {"content", "findings"}
