@@ -23,6 +23,7 @@ from makewhole.lake.rows_by_bucket import BucketRows, RowsByBucket
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.context import WindowContext
+from makewhole_spark.reconcile.tail_filters import TailFilters, may_hold, whole_pieces, write_filter
 from makewhole_spark.snapshot.take import split_range
 
 _RECORDS_PER_TASK = 2_000_000
@@ -48,7 +49,8 @@ class TailTask:
     `buckets`: number of those that are judged.
 
     `is_open`: behind the stable offset. `wanted`: files of hashes to look for; `to_order`: of those of which records
-    and tombstones are needed in their order.
+    and tombstones are needed in their order. `filter`: the file of the filter of the keys of a piece that was read
+    before; `filters`: the folder in which that of a piece is left that is read whole for the first time.
     """
 
     context: WindowContext
@@ -60,14 +62,18 @@ class TailTask:
     replays: BucketRows
     to_order: tuple[str, ...] = ()
     is_before: bool = False
+    filter: str | None = None
+    filters: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TailRead:
     """Files of the copies that were found (`TAIL`), and of records and tombstones in their order (`LOG_ORDER`).
-    `buckets`: those that any of them are in. `expired`: number of offsets gone before they could be read."""
+    `buckets`: those that any of them are in. `offsets`: number of those that were read, or tried; `expired`: of those
+    that were gone before."""
 
     files: tuple[str, ...]
+    offsets: int
     expired: int
     ordered_files: tuple[str, ...] = ()
     buckets: frozenset[str] = frozenset()
@@ -85,13 +91,15 @@ def tail_tasks(
         topic_id = log.describe().topic_id
         starts = tail_starts(log, topic_id, covered)
         stable, high = log.stable_ends(), log.high_watermarks()
+        filters = TailFilters.of(context, point, topic_id, log, starts)
     replays = find_replays(point.name, topic_id, starts).whole()
     for partition, end in sorted(stable.items()):
         lo = starts.get(partition, 0)
         bounds = (lo, max(lo, end.offset), max(lo, end.offset, high[partition].offset))
         for first, last, is_open in ((bounds[0], bounds[1], False), (bounds[1], bounds[2], True)):
             whole = PartitionRange(topic=point.topic, topic_id=topic_id, partition=partition, lo=first, hi=last)
-            for piece in split_range(whole, _RECORDS_PER_TASK):
+            for piece, is_whole in whole_pieces(whole, _RECORDS_PER_TASK):
+                is_kept = is_whole and not is_open
                 yield TailTask(
                     context=context,
                     point=point,
@@ -101,6 +109,8 @@ def tail_tasks(
                     wanted=keys.wanted,
                     replays=replays,
                     to_order=() if is_open else keys.to_order,
+                    filter=filters.file_of(piece) if is_kept else None,
+                    filters=filters.folder if is_kept else None,
                 )
 
 
@@ -154,18 +164,27 @@ def tail_starts(log: TopicLog, topic_id: str, covered: Sequence[PartitionRange])
 def read_tail(task: TailTask) -> TailRead:
     """Write the copies of the wanted keys in this piece of the log, and the records of those to order."""
     wanted, to_order = (_hashes(task, files) for files in (task.wanted, task.to_order))
+    storage = task.context.storage
+    if task.filter is not None and not may_hold(storage, task.filter, pl.concat([wanted, to_order])):
+        return TailRead(files=(), offsets=0, expired=0)
+    is_new = task.filters is not None and task.filter is None
+    keys = [empty(HASHES)]
     shape = task.context.value_shape(task.point)
     found, ordered = [], []
     with closing(BrokerLog(task.context.kafka(task.point))) as broker:
         reader = read_range(broker, task.range, isolation="uncommitted" if task.is_open else "committed")
         for batch in reader.batches():
             records = topic_records(batch, shape)
+            keys += [frame.select(HASH) for frame in (records.copies, records.tombstones) if is_new]
             found.append(with_place(records.copies.join(wanted, on=HASH, how="semi")))
             if len(to_order):
                 ordered.append(_ordered(task, records.copies, to_order))
                 ordered.append(_ordered(task, records.tombstones, to_order))
+    if is_new and task.filters is not None:
+        write_filter(storage, task.filters, reader, pl.concat(keys))
     return TailRead(
         files=_copies(task, found),
+        offsets=task.range.hi - task.range.lo,
         expired=reader.accounting.expired,
         ordered_files=_written(task, "ordered", ordered),
         buckets=frozenset(name for frame in (*found, *ordered) for name in _buckets(task, frame)),
