@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import create_database, drop_database
+from makewhole_spark.reconcile import log_tail
 from tests.conftest import AnyPostgres
 from tests.histories.events import History
 from tests.histories.play import Player
@@ -21,6 +22,8 @@ from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
 
 _HISTORIES = 12
+_OFFSETS_OF_A_PIECE = 3
+"""Of the rest of a log: so few that there are whole ones, which later windows know by their filters."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,6 +75,7 @@ def stage(
         )
         with pytest.MonkeyPatch.context() as patch:
             enter(patch, service_environment(shop, folder))
+            patch.setattr(log_tail, "_RECORDS_PER_TASK", _OFFSETS_OF_A_PIECE)
             _describe(shop, history)
             shop.make_tables()
             shop.sql("create table erasures (id text)")
