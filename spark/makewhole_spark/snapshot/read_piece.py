@@ -23,7 +23,8 @@ from makewhole.kafka.sequences.numbering import NO_PRODUCER
 from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.model.pipeline import Point, TablePoint, TopicPoint
 from makewhole.model.window import Accounting, PartitionRange
-from makewhole.postgres.read.export import ExportPart, ExportPlan, ExportReader
+from makewhole.postgres.read.export import ExportPlan, ExportReader
+from makewhole.postgres.read.export_parts import ExportPart
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.census import own_slice, rows_in_slice

@@ -19,7 +19,8 @@ from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, Point, PointKind, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import CountedSlice, PartitionRange
-from makewhole.postgres.read.export import ExportPart, ExportPlan, HeldView, hold_view
+from makewhole.postgres.read.export import ExportPlan, HeldView, hold_view
+from makewhole.postgres.read.export_parts import ExportPart
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.postgres.read.slices import count_rows
 from makewhole.sql import PgConnection

@@ -20,7 +20,8 @@ from makewhole.postgres.connect import connect
 from makewhole.postgres.read.copy_binary.columns import FieldUse, plain_table, sent_columns
 from makewhole.postgres.read.copy_binary.rows import copy_binary_rows
 from makewhole.postgres.read.copy_text import copy_text_rows
-from makewhole.postgres.read.export import ExportPart, ExportReader
+from makewhole.postgres.read.export import ExportReader
+from makewhole.postgres.read.export_parts import ExportPart
 from makewhole.postgres.read.expressions import TableShape, column_types
 from tests.integration.postgres.people import People
 

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from itertools import pairwise
 
 import polars as pl
 import pytest
 
 from makewhole.compute.row_filter import typed_term
 from makewhole.model.errors import ConfigurationError, PermanentError, TransientError
-from makewhole.postgres.read import export
-from makewhole.postgres.read.export import ExportPart, ExportReader, export_snapshot
+from makewhole.postgres.read import export, export_parts
+from makewhole.postgres.read.export import ExportReader, export_snapshot
+from makewhole.postgres.read.export_parts import ExportPart
 from makewhole.postgres.read.expressions import EarlierRows, TimeBounds
 from makewhole.postgres.read.visibility import current_snapshot, keys_not_visible
 from tests.conftest import AnyPostgres
@@ -38,7 +38,7 @@ def test_all_parts_see_one_moment_while_rows_move_across_their_bounds(
     many: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An update writes a new version behind the last page: each reader alone would see rows twice, or not at all."""
-    monkeypatch.setattr(export, "_PAGES_PER_PART", 16)
+    monkeypatch.setattr(export_parts, "_PAGES_PER_PART", 16)
     shape = many.shape(compare={"x": "int"})
     with export_snapshot(many.connection, shape, None, 4) as plan:
         reader = ExportReader(many.connection, shape, plan.snapshot)
@@ -53,27 +53,6 @@ def test_all_parts_see_one_moment_while_rows_move_across_their_bounds(
     assert sorted(rows["key"], key=int) == [str(number) for number in range(10_000)]
     assert rows["c:x"].unique().to_list() == ["0"]
     assert reader.counted == 10_000
-
-
-def test_parts_tile_the_table_with_an_open_end(many: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "_PAGES_PER_PART", 16)
-    with export_snapshot(many.connection, many.shape(), None, 3) as plan:
-        parts = plan.parts
-
-    assert parts[0].first_page == 0 and parts[-1].last_page is None
-    assert all(one.last_page == after.first_page for one, after in pairwise(parts))
-
-
-def test_a_small_piece_that_an_index_finds_is_read_at_once(many: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "_PAGES_PER_PART", 1)
-    many.sql("alter table rows add at timestamptz; update rows set at = '2013-01-01'::date + id * interval '1 hour'")
-    many.sql("create index on rows (at)")
-    many.sql("analyze rows")
-    bounds = TimeBounds(start=day(2), end=day(3))
-    with export_snapshot(many.connection, many.shape(time="at"), bounds, 4) as plan:
-        assert plan.parts == (ExportPart(),)
-
-    assert len(many.read(many.shape(time="at"), bounds)) == 24
 
 
 def test_an_empty_table_gives_no_rows(people: People) -> None:

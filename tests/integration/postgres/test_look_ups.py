@@ -16,7 +16,8 @@ from makewhole.key_index.files import IndexFile
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole.model.window import Window
-from makewhole.postgres.read.export import ExportPart, ExportReader
+from makewhole.postgres.read.export import ExportReader
+from makewhole.postgres.read.export_parts import ExportPart
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles

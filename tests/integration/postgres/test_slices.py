@@ -8,7 +8,8 @@ from psycopg2 import sql
 
 from makewhole.model.window import TimeSlice
 from makewhole.postgres.connect import connect
-from makewhole.postgres.read.export import ExportPart, export_snapshot
+from makewhole.postgres.read.export import export_snapshot
+from makewhole.postgres.read.export_parts import ExportPart
 from makewhole.postgres.read.expressions import EarlierRows, TableShape, TimeBounds, time_between, time_condition
 from makewhole.postgres.read.slices import count_new_rows, count_rows, has_time_index, pages
 from makewhole.postgres.read.visibility import current_snapshot

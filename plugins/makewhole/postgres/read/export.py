@@ -8,7 +8,6 @@ import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 import psycopg2
@@ -22,19 +21,17 @@ from makewhole.postgres.connect import connect
 from makewhole.postgres.key_columns import INTEGERS, bare, is_native, kinds_of
 from makewhole.postgres.read.copy_binary.rows import copy_binary_rows
 from makewhole.postgres.read.copy_text import copy_text_rows
+from makewhole.postgres.read.export_parts import ExportPart, part_condition, plan_parts
 from makewhole.postgres.read.expressions import (
     TableShape,
     TimeBounds,
     column_types,
     key_expression,
     live_condition,
-    regclass_text,
     table_identifier,
-    time_condition,
 )
-from makewhole.sql import PgConnection, PgCursor
+from makewhole.sql import PgConnection
 
-_PAGES_PER_PART = 4_096  # 32 MiB: below that a second connection costs more than it saves
 _TEXT_TYPES = ("text", "character varying")
 # Only the spelling that PostgreSQL itself writes: `007` must not find the row of 7, whose key is another.
 _INT = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -47,14 +44,6 @@ _CANONICAL = {
 }
 """Types whose canonical texts a column of the type reads, so that its index helps."""
 _KEYS_PER_STATEMENT = 20_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportPart:
-    """A range of pages `[first, last)` of the table, `last` None for the rest; both None: all rows, by any index."""
-
-    first_page: int | None = None
-    last_page: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +72,7 @@ class HeldView:
         return ExportPlan(
             snapshot=self.snapshot,
             pg_snapshot=self.pg_snapshot,
-            parts=_parts(self.session, self.shape, bounds, parts),
+            parts=plan_parts(self.session, self.shape, bounds, parts),
         )
 
 
@@ -126,51 +115,6 @@ def _set_snapshot(session: PgConnection, snapshot: str | None = None) -> None:
         cursor.execute("set local idle_in_transaction_session_timeout = 0")
 
 
-def _parts(session: PgConnection, shape: TableShape, bounds: TimeBounds | None, wanted: int) -> tuple[ExportPart, ...]:
-    """Return page ranges when most of the table is read, or one part when an index finds the few rows."""
-    with session.cursor() as cursor:
-        cursor.execute(
-            "select pg_relation_size(%s::regclass) / current_setting('block_size')::int",
-            (regclass_text(shape.point),),
-        )
-        pages = int(_single_value(cursor))
-        rows = sql.SQL("select 1 from {} t where {}").format(
-            table_identifier(shape.point), _condition(shape, bounds, ExportPart())
-        )
-        cursor.execute(sql.SQL("explain (format json) {}").format(rows))
-        explained = _single_value(cursor)[0]
-    uses_index = "Seq Scan" not in _node_types(explained["Plan"])
-    count = 1 if uses_index else max(1, min(wanted, pages // _PAGES_PER_PART))
-    if count == 1:
-        return (ExportPart(),)
-    step = -(-pages // count)
-    return tuple(
-        ExportPart(first_page=at * step, last_page=(at + 1) * step if at < count - 1 else None) for at in range(count)
-    )
-
-
-def _single_value(cursor: PgCursor) -> Any:
-    """Return the value of a query that always gives one row of one column."""
-    row = cursor.fetchone()
-    assert row is not None
-    return row[0]
-
-
-def _node_types(plan: dict[str, object]) -> set[str]:
-    children = plan.get("Plans", [])
-    assert isinstance(children, list)
-    return {str(plan["Node Type"])}.union(*(_node_types(child) for child in children))
-
-
-def _condition(shape: TableShape, bounds: TimeBounds | None, part: ExportPart) -> sql.Composable:
-    conditions = [time_condition(shape.point, bounds)]
-    if part.first_page is not None:
-        conditions.append(sql.SQL("t.ctid >= {}").format(sql.Literal(f"({part.first_page},0)")))
-    if part.last_page is not None:
-        conditions.append(sql.SQL("t.ctid < {}").format(sql.Literal(f"({part.last_page},0)")))
-    return sql.SQL(" and ").join(conditions)
-
-
 class ExportReader:
     """A reader of rows as frames for `makewhole.compute.normalise.table_frame`.
 
@@ -190,7 +134,7 @@ class ExportReader:
         with connect(self._connection) as session:
             _set_snapshot(session, self._snapshot)
             types = column_types(session, self._shape)
-            rows = self._rows(_condition(self._shape, bounds, part))
+            rows = self._rows(part_condition(self._shape, bounds, part))
             self.counted += yield from copy_binary_rows(session, self._shape, types, rows)
 
     def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
