@@ -82,10 +82,17 @@ class Said:
         return frozenset(key for (hop, key), (verdict, _) in self.found.items() if hop == STORE and verdict != PENDING)
 
     def seen(self) -> frozenset[str]:
-        """Return the keys that this window has seen in the store: when it read it, and what it repaired."""
+        """Return the keys that this window has seen in the store: when it read their rows, or looked for them as it has
+        their records; and what it repaired. Rows that a window before has read it does not read again."""
         repaired = {key for hop, key in self.found if hop == STORE} if self.repairs else set()
-        read = {row.key for row in self.moments[0].store}
-        return frozenset(read | {row.key for row in self.moments[-1].store if row.key in repaired})
+        then, now = self.moments[0], self.moments[-1]
+        read = {row.key for row in then.store if row.key in self.scope.fresh or self._has_record(then, row.key)}
+        return frozenset(read | {row.key for row in now.store if row.key in repaired})
+
+    def _has_record(self, truth: Truth, key: str) -> bool:
+        if key in self.scope.handed[STORE]:
+            return True
+        return any(self.scope.side(copy) == 0 for copy in truth.committed_copies(key))
 
     def take_rows(self, truth: Truth) -> None:
         """Note what is read now: the rows that are old enough and that no window has read, and what is gone."""
