@@ -140,8 +140,10 @@ def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
     if counted:
         found: set[Answer] = {MATCHED if copy.item.cents in cents else MISMATCHED for copy in counted}
         found = {CONFLICT} if len(cents) > 1 else found
-        # Behind an open transaction nobody reads what is committed either.
-        return found | {scope.waiting(LEDGER, key)} if any(not truth.is_stable(copy) for copy in counted) else found
+        # Behind an open transaction nobody reads what is committed either. Of what is gone nobody knows that it was.
+        is_gone = scope.has_gone and all(copy.offset < truth.starts[copy.partition] for copy in until_now)
+        is_open = any(not truth.is_stable(copy) for copy in (originals if is_gone else counted))
+        return found | {scope.waiting(LEDGER, key)} if is_open else found
     is_open = any(copy.status == "open" for copy in truth.copies_of(key))
     waiting: set[Answer] = {scope.waiting(LEDGER, key)} if is_open or key in scope.late else {MISSING}
     return _unless_erased(truth, key, waiting)

@@ -94,6 +94,11 @@ class Said:
             return True
         return any(self.scope.side(copy) == 0 for copy in truth.committed_copies(key))
 
+    def still_there(self) -> Counter[Row]:
+        """Return the rows that this window or one before has read, but for those that are gone since: where one of them
+        comes again, it is another row."""
+        return self.read & Counter(self.moments[-1].store) if self.moments else self.read
+
     def take_rows(self, truth: Truth) -> None:
         """Note what is read now: the rows that are old enough and that no window has read, and what is gone."""
         taken: set[str] = set()
@@ -104,7 +109,7 @@ class Said:
         rows = {item.key for item in truth.ledger if item.day <= self.scope.number} - taken
         self.scope.rows = frozenset(rows)
         self.scope.late = frozenset(rows - {item.key for item in self.opened.ledger})
-        before = self.before.read if self.before is not None else Counter()
+        before = self.before.still_there() if self.before is not None else Counter()
         fresh = Counter(row for row in truth.store if row.day is not None and row.day <= self.scope.number) - before
         self.scope.fresh = frozenset(row.key for row in fresh)
         self.read = before + fresh
