@@ -153,7 +153,7 @@ def _undecidable_spans(task: BucketTask) -> UndecidableSpans:
     )
     pipeline = task.context.pipeline
     lags = Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
-    return undecidable_spans(source, target, lags, is_upsert=task.is_upsert)
+    return undecidable_spans(source, target, lags)
 
 
 def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str], dict[str, str]]:

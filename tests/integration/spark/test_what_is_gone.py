@@ -86,6 +86,20 @@ def test_a_row_may_have_its_value_from_a_record_that_expired(shop: ReconciledSho
     assert shop.counts(context, STORE_HOP).mismatched == 0
 
 
+def test_a_record_that_differs_from_its_ledger_may_not_be_the_only_one(shop: ReconciledShop) -> None:
+    """The right one may have expired, and been consumed before."""
+    made = orders(range(6))
+    shop.trade(made)
+    shop.send([{**made[2], "amount": "9.99"}, {**made[5], "amount": "9.99"}])
+    context = shop.open()
+    shop.delete_records({0: 3})
+    shop.judge(context)
+
+    found = shop.found(context, LEDGER_HOP)
+
+    assert found == dict.fromkeys(("O0", "O1", "O2"), EXPIRED) | {"O5": ("duplicate", "retry_without_idempotence")}
+
+
 def test_a_ledger_row_that_came_late_may_have_had_its_record_in_the_day_that_is_partial(shop: ReconciledShop) -> None:
     made = orders(range(10))
     shop.trade(made[:8])

@@ -31,14 +31,15 @@ class Lags:
     longest: timedelta
 
 
-def undecidable_spans(source: LogHistory, target: LogHistory, lags: Lags, *, is_upsert: bool) -> UndecidableSpans:
+def undecidable_spans(source: LogHistory, target: LogHistory, lags: Lags) -> UndecidableSpans:
     """Return the spans that the histories of both ends leave open.
 
     A key that the target lacks may have been in offsets that nobody could read: of this window, or of an earlier one
     when its record is as old as that. So may the record of a row that the source does not have, however long its loader
     took; and the record of an event that a row has its value from, which differs from the record that is left: nobody
-    may write over that row. Under upsert the same holds for the latest version, at both ends. A log that was truncated
-    or recreated may have held any record behind the last window's end.
+    may write over that row. A topic that differs from its source may have had the right record, too, and it was
+    consumed before it was gone. Under upsert the same holds for the latest version, at both ends. A log that was
+    truncated or recreated may have held any record behind the last window's end.
     """
     missing = _spans(target, before=lags.settle)
     unexpected = _spans(source, after=lags.settle, longest=lags.longest)
@@ -49,7 +50,7 @@ def undecidable_spans(source: LogHistory, target: LogHistory, lags: Lags, *, is_
     return UndecidableSpans(
         missing=missing,
         unexpected=unexpected,
-        mismatched=(*(missing if is_upsert else ()), *_spans(source, after=lags.settle)),
+        mismatched=(*missing, *_spans(source, after=lags.settle)),
         unexpected_cause=cause,
     )
 

@@ -48,25 +48,24 @@ EXPIRED = ("undecidable", "expired")
 def test_where_every_offset_was_read_every_verdict_stands() -> None:
     frame = judged(("missing", BORN), ("unexpected", None), ("mismatched", BORN), ("matched", BORN))
 
-    assert mark_undecidable(frame, undecidable_spans(WHOLE, WHOLE, LAGS, is_upsert=True)).equals(frame)
+    assert mark_undecidable(frame, undecidable_spans(WHOLE, WHOLE, LAGS)).equals(frame)
 
 
-def test_a_key_that_a_partial_topic_lacks_is_undecidable() -> None:
+def test_a_key_that_a_partial_topic_lacks_or_has_with_another_value_is_undecidable() -> None:
     frame = judged(("missing", BORN), ("mismatched", BORN), ("unexpected", BORN), ("duplicate", BORN))
 
-    assert turned(frame, undecidable_spans(WHOLE, PARTIAL, LAGS, is_upsert=False)) == [
+    assert turned(frame, undecidable_spans(WHOLE, PARTIAL, LAGS)) == [
         EXPIRED,
-        ("mismatched", None),
+        EXPIRED,
         ("unexpected", None),
         ("duplicate", None),
     ]
-    assert turned(frame, undecidable_spans(WHOLE, PARTIAL, LAGS, is_upsert=True))[:2] == [EXPIRED, EXPIRED]
 
 
 def test_a_row_that_no_record_gave_is_undecidable_where_records_of_the_source_are_gone() -> None:
     frame = judged(("missing", BORN), ("unexpected", BORN), ("mismatched", BORN))
 
-    assert turned(frame, undecidable_spans(PARTIAL, WHOLE, LAGS, is_upsert=False)) == [
+    assert turned(frame, undecidable_spans(PARTIAL, WHOLE, LAGS)) == [
         ("missing", None),
         EXPIRED,
         EXPIRED,
@@ -78,12 +77,8 @@ def test_an_earlier_partial_window_makes_only_keys_of_its_time_undecidable() -> 
     history = LogHistory(expired=(TimeSpan(start=BORN, end=BORN + DAY),))
     moments = [BORN - 2 * SETTLE, BORN - SETTLE, BORN + DAY - SETTLE, BORN + DAY, BORN + DAY + LAGS.longest, None]
 
-    missing = turned(
-        judged(*(("missing", at) for at in moments)), undecidable_spans(WHOLE, history, LAGS, is_upsert=False)
-    )
-    strange = turned(
-        judged(*(("unexpected", at) for at in moments)), undecidable_spans(history, WHOLE, LAGS, is_upsert=False)
-    )
+    missing = turned(judged(*(("missing", at) for at in moments)), undecidable_spans(WHOLE, history, LAGS))
+    strange = turned(judged(*(("unexpected", at) for at in moments)), undecidable_spans(history, WHOLE, LAGS))
 
     is_open = [[verdict == "undecidable" for verdict, _ in found] for found in (missing, strange)]
     assert is_open == [[False, True, True, False, False, True], [False, False, True, True, False, True]]
@@ -94,7 +89,7 @@ def test_what_a_key_index_has_dropped_is_late_by_the_settle_time_at_most() -> No
     history = LogHistory(dropped=(TimeSpan(end=BORN),))
     frame = judged(*(("unexpected", BORN + after) for after in (-SETTLE, SETTLE / 2, SETTLE, LAGS.longest / 2)))
 
-    found = turned(frame, undecidable_spans(history, WHOLE, LAGS, is_upsert=False))
+    found = turned(frame, undecidable_spans(history, WHOLE, LAGS))
 
     assert [verdict for verdict, _ in found] == ["undecidable", "undecidable", "unexpected", "unexpected"]
 
@@ -105,11 +100,11 @@ def test_an_unexpected_row_is_undecidable_where_the_log_was_truncated_or_recreat
     history = LogHistory(truncated=found) if kind == "truncated" else LogHistory(recreated=found)
     frame = judged(("unexpected", BORN), ("missing", BORN))
 
-    assert turned(frame, undecidable_spans(history, WHOLE, LAGS, is_upsert=False)) == [
+    assert turned(frame, undecidable_spans(history, WHOLE, LAGS)) == [
         ("undecidable", cause),
         ("missing", None),
     ]
-    assert turned(frame, undecidable_spans(WHOLE, history, LAGS, is_upsert=False)) == [
+    assert turned(frame, undecidable_spans(WHOLE, history, LAGS)) == [
         ("unexpected", None),
         ("missing", None),
     ]
