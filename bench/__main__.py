@@ -5,12 +5,13 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import plan
 from bench.measuring import machine
 from bench.measuring.data_set import DataSet
-from bench.measuring.results import Series, as_json
+from bench.measuring.results import Measured, Results, as_json, from_json
 from bench.report.page import page
 from bench.run import Bench
 from bench.topics.fill import fill
@@ -34,21 +35,30 @@ _PARTS = (
 
 def main() -> None:
     wanted = _arguments()
-    load = machine.load()
-    _tell(f"load of the machine before: {load:.1f}")
     if wanted.scratch is not None:
         wanted.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="makewhole-bench-", dir=wanted.scratch) as scratch:
-        series = list(_measured(Path(scratch), _PLANS[wanted.plan](), wanted.only or _PARTS))
-    told = machine.described()
-    wanted.output.mkdir(parents=True, exist_ok=True)
-    (wanted.output / "results.md").write_text(page(told, load, series), encoding="utf-8")
-    document = json.dumps(as_json(told, series), indent=1, ensure_ascii=False)
-    (wanted.output / "results.json").write_text(document + "\n", encoding="utf-8")
+        known = _written_before(wanted.output) if wanted.only else {}
+        for name, measured in _measured(Path(scratch), _PLANS[wanted.plan](), tuple(wanted.only or _PARTS)):
+            known[name] = measured
+            _write(wanted.output, {part: known[part] for part in _PARTS if part in known})
     _tell(f"written: {wanted.output / 'results.md'}")
 
 
-def _measured(scratch: Path, chosen: plan.Plan, parts: tuple[str, ...]) -> Iterator[Series]:
+def _written_before(output: Path) -> dict[str, Measured]:
+    """Return what was measured before: the parts that are not wanted now stay as they are."""
+    written = output / "results.json"
+    return from_json(json.loads(written.read_text(encoding="utf-8"))) if written.exists() else {}
+
+
+def _write(output: Path, results: Results) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "results.md").write_text(page(results), encoding="utf-8")
+    document = json.dumps(as_json(results), indent=1, ensure_ascii=False)
+    (output / "results.json").write_text(document + "\n", encoding="utf-8")
+
+
+def _measured(scratch: Path, chosen: plan.Plan, parts: tuple[str, ...]) -> Iterator[tuple[str, Measured]]:
     server = KafkaServer(scratch / "kafka")
     try:
         server.start()
@@ -56,7 +66,10 @@ def _measured(scratch: Path, chosen: plan.Plan, parts: tuple[str, ...]) -> Itera
             _fill(server.bootstrap, data)
         bench = Bench(bootstrap=server.bootstrap, plan=chosen, folder=scratch, tell=_tell)
         for part in parts:
-            yield from getattr(bench, part)()
+            load, day = machine.load(), datetime.now(UTC).date().isoformat()
+            _tell(f"{part}: load of the machine before {load:.1f}")
+            series = list(getattr(bench, part)())
+            yield part, Measured(day=day, load=load, machine=machine.described(), series=series)
     finally:
         server.stop()
 
@@ -78,7 +91,9 @@ def _arguments() -> argparse.Namespace:
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--quick", dest="plan", action="store_const", const="quick", help="a million records, minutes")
     sizes.add_argument("--tiny", dest="plan", action="store_const", const="tiny", help="proves only that it runs")
-    parser.add_argument("--only", action="append", choices=_PARTS, help="this part; may be given several times")
+    parser.add_argument(
+        "--only", action="append", choices=_PARTS, help="this part, the others' results stay; may be several"
+    )
     parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="where the results go")
     parser.add_argument("--scratch", type=Path, help="where the data of all servers and the snapshots go: 40 GB")
     parser.set_defaults(plan="full")

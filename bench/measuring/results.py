@@ -1,6 +1,6 @@
 """Sum up what was measured: medians, ranges and ratios."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
@@ -49,6 +49,36 @@ def ratio(of: Series, to: Series, figure: str) -> float:
     return float(median(getattr(theirs, figure) / max(getattr(ours, figure), 1e-3) for ours, theirs in pairs))
 
 
-def as_json(machine: dict[str, str], series: Sequence[Series]) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A part of the benchmark as it was measured last: on which day, with which load before it, on what machine."""
+
+    day: str
+    load: float
+    machine: Mapping[str, str]
+    series: Sequence[Series]
+
+
+Results = Mapping[str, Measured]
+"""The parts of the benchmark by name."""
+
+
+def as_json(results: Results) -> dict[str, Any]:
     """Return everything measured, for machines."""
-    return {"machine": machine, "series": [asdict(one) | {"data": asdict(one.data)} for one in series]}
+    return {name: asdict(measured) for name, measured in results.items()}
+
+
+def from_json(document: Mapping[str, Any]) -> dict[str, Measured]:
+    """Return what `as_json` was made of."""
+    return {
+        name: Measured(**{**measured, "series": [_series(**one) for one in measured["series"]]})
+        for name, measured in document.items()
+    }
+
+
+def _series(
+    *, data: Mapping[str, Any], cold: Mapping[str, Any] | None, warm: Sequence[Mapping[str, Any]], **others: Any
+) -> Series:
+    return Series(
+        data=DataSet(**data), cold=None if cold is None else Cost(**cold), warm=[Cost(**one) for one in warm], **others
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bench.measuring.results import Series
+from bench.measuring.results import Results, Series
 from bench.repairs.findings import FINDINGS
 from bench.report import repairs, topics, windows
 from bench.report.tables import mib, table
@@ -19,12 +19,12 @@ that followed each other. Processor time is user and system time of all processe
 """
 
 
-def page(machine: dict[str, str], load: float, series: Sequence[Series]) -> str:
+def page(results: Results) -> str:
     """Return the whole page, in Markdown."""
-    told = "".join(f"| {name} | {text} |\n" for name, text in machine.items())
+    series = [one for measured in results.values() for one in measured.series]
     parts = [
-        f"# Benchmarks\n\n{_ABOUT}\nLoad of the machine before the run: {load:.1f}.\n",
-        f"## Machine\n\n| | |\n|---|---|\n{told}",
+        f"# Benchmarks\n\n{_ABOUT}",
+        "## Machines\n\n" + _machines(results),
         "## Reading a topic into Spark\n\n" + topics.duels(series, "read"),
         "## Reading a topic and writing it to Parquet\n\n" + topics.duels(series, "write"),
         "## Scanning batch headers, one core\n\n" + topics.scans(series),
@@ -41,6 +41,18 @@ def page(machine: dict[str, str], load: float, series: Sequence[Series]) -> str:
         "## Memory\n\n" + _memory(series),
     ]
     return "\n".join(parts)
+
+
+def _machines(results: Results) -> str:
+    """Tell on what machine each part was measured, and when: parts of one machine, with the same versions, together."""
+    together: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for name, measured in results.items():
+        told = f"{name} ({measured.day}, load before it {measured.load:.1f})"
+        together.setdefault(tuple(measured.machine.items()), []).append(told)
+    return "\n".join(
+        f"{', '.join(parts)}:\n\n| | |\n|---|---|\n" + "".join(f"| {name} | {text} |\n" for name, text in machine)
+        for machine, parts in together.items()
+    )
 
 
 def _memory(series: Sequence[Series]) -> str:

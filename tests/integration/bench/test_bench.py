@@ -1,10 +1,12 @@
 """Test the benchmarks from end to end on little data: they run and both sides agree, never how fast."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from bench import plan
+from bench.measuring.results import Measured, Series
 from bench.repairs.findings import FINDINGS, SPARK, STEPS
 from bench.report.page import page
 from bench.run import Bench
@@ -19,6 +21,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 _MIB = 2**20
 _MOST_MIB = {"plan": 600, **dict.fromkeys(("dry_run", "approve", "compensate", "verify", "certify"), 520)}
 """The most that a step may hold; Python with what it imports takes up to 300 of these."""
+
+
+def _page(series: Sequence[Series]) -> str:
+    return page({"windows": Measured(day="2026-11-24", load=0.0, machine={}, series=series)})
 
 
 def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) -> None:
@@ -50,8 +56,8 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
     assert all(cost.cpu_seconds > 0 for one in series for cost in one.warm)
     snapshot = next(one for one in series if one.part == "snapshot")
     assert snapshot.peak("python_bytes") > 0 < snapshot.peak("jvm_bytes")
-    assert page({}, 0.0, series).count("20 k × 110 B, lz4") == 14
-    assert [page({}, 0.0, series).count(f"| 20 k | 1.00% | {side} |") for side in ("makewhole", "by hand")] == [1, 1]
+    assert _page(series).count("20 k × 110 B, lz4") == 14
+    assert [_page(series).count(f"| 20 k | 1.00% | {side} |") for side in ("makewhole", "by hand")] == [1, 1]
     assert any(line.startswith("snapshot") for line in told)
 
 
@@ -65,7 +71,7 @@ def test_sizes_that_are_far_apart_are_measured_alone(kafka: KafkaServer, tmp_pat
         ("scale 1.00%", "makewhole", 20_000, 1),
     ]
     assert all(one.peak("python_bytes") > 0 < one.peak("jvm_bytes") for one in series)
-    assert page({}, 0.0, series).count("| 20 k | 1.00% |") == 1
+    assert _page(series).count("| 20 k | 1.00% |") == 1
     assert [line.split(":")[1][:10] for line in told] == [" snapshot "] * 2
     assert not list(tmp_path.iterdir())
 
@@ -82,7 +88,7 @@ def test_a_window_on_a_cluster_is_measured_beside_one_application(kafka: KafkaSe
     alone, many = series
     assert many.median("jvm_cpu_seconds") > 1.2 * alone.median("jvm_cpu_seconds")  # each executor is a machine of Java
     assert many.peak("jvm_bytes") > alone.peak("jvm_bytes")
-    assert page({}, 0.0, series).count("| 20 k | 1.00% |") == 1
+    assert _page(series).count("| 20 k | 1.00% |") == 1
     assert [line.split(":")[1][:10] for line in told] == [" snapshot "] * 2
 
 
@@ -97,7 +103,7 @@ def test_a_small_window_is_timed_step_by_step_through_airflow(kafka: KafkaServer
     seconds = [one.median("wall_seconds") for one in series]
     assert seconds[-1] == pytest.approx(sum(seconds[:-1]))
     assert [line.endswith("(not counted)") for line in told] == [True, False]
-    assert page({}, 0.0, series).count("| 1 k |") == 1
+    assert _page(series).count("| 1 k |") == 1
 
 
 def test_a_late_day_is_measured_beside_an_early_one(kafka: KafkaServer, tmp_path: Path) -> None:
@@ -109,7 +115,7 @@ def test_a_late_day_is_measured_beside_an_early_one(kafka: KafkaServer, tmp_path
         (f"{HISTORY}{EARLY}", 1_000, 1),
         (f"{HISTORY}50", 1_000, 1),
     ]
-    assert "| 1 k | 2 | 50 |" in page({}, 0.0, series)
+    assert "| 1 k | 2 | 50 |" in _page(series)
     assert any("49 days: 49,000 rows in " in line for line in told)
 
 
@@ -132,4 +138,4 @@ def test_many_findings_are_repaired_and_certified_in_flat_memory(kafka: KafkaSer
     }
     peaks = {one.part.removeprefix(FINDINGS): one.peak("python_bytes") / _MIB for one in series}
     assert {name: peak for name, peak in peaks.items() if name in STEPS and peak > _MOST_MIB[name]} == {}
-    assert page({}, 0.0, series).count("| 20 k | plan | ") == 1
+    assert _page(series).count("| 20 k | plan | ") == 1

@@ -1,7 +1,9 @@
 """Test medians, pairs and the page that is made of them."""
 
+import json
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 from bench.measuring.data_set import DataSet
 from bench.measuring.meter import Cost
-from bench.measuring.results import Series, ratio
+from bench.measuring.results import Measured, Results, Series, as_json, from_json, ratio
 from bench.plan import full, quick, tiny
 from bench.report.page import page
 from bench.topics.reads import CONNECTOR, KAFKA_LOG
@@ -41,6 +43,27 @@ def series(part: str, side: str, seconds: list[float], cold: float | None = None
     return Series(part=part, side=side, data=data, cold=first, warm=[cost(one) for one in seconds])
 
 
+def measured(found: list[Series], **machine: str) -> Results:
+    return {"windows": Measured(day="2026-11-24", load=0.25, machine=machine, series=found)}
+
+
+def test_what_was_measured_comes_back_from_its_file() -> None:
+    found = [series("read", KAFKA_LOG, [1.0, 2.0], cold=4.0), series("scan", "checked", [0.1])]
+    results = measured(found, cores="2")
+
+    assert from_json(json.loads(json.dumps(as_json(results)))) == results
+
+
+def test_parts_of_one_machine_stand_together() -> None:
+    one, other = (measured([], cores=cores)["windows"] for cores in ("2", "4"))
+
+    told = page({"duels": one, "windows": other, "scale": replace(one, day="2026-11-25", load=1.0)})
+
+    head = "\n\n| | |\n|---|---|\n| cores"
+    assert f"duels (2026-11-24, load before it 0.2), scale (2026-11-25, load before it 1.0):{head} | 2 |" in told
+    assert f"windows (2026-11-24, load before it 0.2):{head} | 4 |" in told
+
+
 def test_ratios_are_of_runs_that_followed_each_other() -> None:
     ours, theirs = series("read", KAFKA_LOG, [1.0, 10.0, 2.0]), series("read", CONNECTOR, [2.0, 30.0, 3.0])
 
@@ -60,9 +83,9 @@ def test_the_page_has_a_row_for_every_series() -> None:
         *(series(LATENCY + name, "makewhole", [float(at)]) for at, name in enumerate(COLUMNS)),
     ]
 
-    told = page({"cores": "2"}, 0.25, found)
+    told = page(measured(found, cores="2"))
 
-    assert "Load of the machine before the run: 0.2." in told
+    assert "windows (2026-11-24, load before it 0.2):" in told
     assert "| cores | 2 |" in told
     assert (
         "| 2 M × 110 B, lz4 | 1.50 (1.00–2.00) | 3.00 (2.00–4.00) | **2.00** | 1.33 | 0.67 | 2.00 | 4.00 against 3.00 |"
@@ -85,7 +108,7 @@ def test_the_cost_of_a_record_is_shown_at_every_size_beside_the_first() -> None:
         series("scale 0.01%", "makewhole", [180.0], data=DataSet(records=50_000_000)),
     ]
 
-    told = page({}, 0.0, found)
+    told = page(measured(found))
 
     assert "| 10 M | 0.01% | 30.00 (29.00–40.00) | 3.00 | **1.00** | 4.50 | 1.00 | 1064 |" in told
     assert "| 50 M | 0.01% | 180.00 (180.00–180.00) | 3.60 | **1.20** | 5.40 | 1.20 | 1204 |" in told
@@ -96,7 +119,7 @@ def test_a_window_on_a_cluster_is_shown_beside_one_application() -> None:
     part = f"{CLUSTER_WINDOW}0.01%"
     found = [series(part, LOCAL, [10.0, 12.0]), series(part, CLUSTER, [15.0, 24.0])]
 
-    told = page({}, 0.0, found)
+    told = page(measured(found))
 
     assert (
         "| orders | keys wrong | local[2] s | two workers s | × time | local[2] processor time s "
@@ -117,7 +140,7 @@ def test_every_side_of_a_window_is_shown_beside_makewhole_with_its_first_run_apa
         series(part, "makewhole", [40.0], data=DataSet(records=10_000_000)),
     ]
 
-    told = page({}, 0.0, found)
+    told = page(measured(found))
 
     assert (
         "| orders | keys wrong | side | s | × time | first run s | × first run | processor time s "
