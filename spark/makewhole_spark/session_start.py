@@ -46,5 +46,5 @@ def _load(_: Iterable[int]) -> None:
     """Load the modules of the tasks, in a worker."""
     import makewhole_spark.reconcile.judge_bucket
     import makewhole_spark.reconcile.key_index.write_runs
-    import makewhole_spark.reconcile.log_tail
+    import makewhole_spark.reconcile.tails.log_tail
     import makewhole_spark.snapshot.read_piece  # noqa: F401

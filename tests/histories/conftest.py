@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import create_database, drop_database
-from makewhole_spark.reconcile import log_tail
+from makewhole_spark.reconcile.tails import log_tail
 from tests.conftest import AnyPostgres
 from tests.histories.events import History
 from tests.histories.play import Player

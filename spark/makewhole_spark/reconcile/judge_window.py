@@ -45,9 +45,9 @@ from makewhole_spark.reconcile.key_index.write_runs import (
     key_runs,
     write_run,
 )
-from makewhole_spark.reconcile.log_tail import KeysOfTopic, TailTask, head_tasks, read_tail, tail_tasks
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
+from makewhole_spark.reconcile.tails.log_tail import KeysOfTopic, TailTask, head_tasks, read_tail, tail_tasks
 from makewhole_spark.reconcile.truncated_keys import count_truncated_keys
 
 logger = logging.getLogger(__name__)

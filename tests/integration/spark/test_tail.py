@@ -7,7 +7,7 @@ import pytest
 
 from makewhole.kafka.offsets import EpochEnd, TopicLog
 from makewhole.model.window import PartitionRange
-from makewhole_spark.reconcile.log_tail import tail_starts
+from makewhole_spark.reconcile.tails.log_tail import tail_starts
 
 pytestmark = pytest.mark.integration
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from makewhole_spark.carrier import carry_released
-from makewhole_spark.reconcile import judge_window, log_tail
-from makewhole_spark.reconcile.log_tail import TailRead, read_tail
+from makewhole_spark.reconcile import judge_window
+from makewhole_spark.reconcile.tails import log_tail
+from makewhole_spark.reconcile.tails.log_tail import TailRead, read_tail
 from tests.world.orders import Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop

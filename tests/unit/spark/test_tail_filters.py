@@ -17,7 +17,7 @@ from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.tail_filters import TailFilters, may_hold, whole_pieces, write_filter
+from makewhole_spark.reconcile.tails.tail_filters import TailFilters, may_hold, whole_pieces, write_filter
 
 pytestmark = pytest.mark.unit
 

@@ -23,7 +23,7 @@ from makewhole.lake.rows_by_bucket import BucketRows, RowsByBucket
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.tail_filters import TailFilters, may_hold, whole_pieces, write_filter
+from makewhole_spark.reconcile.tails.tail_filters import TailFilters, may_hold, whole_pieces, write_filter
 from makewhole_spark.snapshot.take import split_range
 
 _RECORDS_PER_TASK = 2_000_000
