@@ -23,7 +23,7 @@ from tests.world.windows import ReconciledShop
 
 _HISTORIES = 12
 _OFFSETS_OF_A_PIECE = 3
-"""Of the rest of a log: so few that there are whole ones, which later windows know by their filters."""
+"""Splits the rest of a log so finely that there are whole pieces, which later windows know by their filters."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

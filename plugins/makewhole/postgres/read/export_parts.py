@@ -41,7 +41,7 @@ class ExportPart:
 
 @dataclass(frozen=True, kw_only=True)
 class _Scan:
-    """What PostgreSQL would read: whether row by row, of which relations (quoted), and how many rows it expects."""
+    """Holds what PostgreSQL would read: by an index or not, of which relations (quoted), how many rows it expects."""
 
     uses_index: bool
     relations: tuple[str, ...]
