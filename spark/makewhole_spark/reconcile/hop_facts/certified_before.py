@@ -124,9 +124,9 @@ def lacking_keys(task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame) -
     start, pipeline = task.context.window.start, task.context.pipeline
     if start is None or not task.has_slices:
         return empty(LACKING)
-    times = source.group_by(HASH).agg(pl.col("time").min())
-    met_from = pl.min_horizontal("time", pl.lit(start)) - pl.lit(pipeline.late + pipeline.pending_max_age)
     missing = judged.filter(pl.col("verdict") == Verdict.MISSING.value).select(HASH)
+    times = source.join(missing, on=HASH, how="semi").group_by(HASH).agg(pl.col("time").min())
+    met_from = pl.min_horizontal("time", pl.lit(start)) - pl.lit(pipeline.late + pipeline.pending_max_age)
     return missing.join(times, on=HASH, how="left").select(*HASH, met_from.cast(LACKING["met_from"]).alias("met_from"))
 
 
