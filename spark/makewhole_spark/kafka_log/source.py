@@ -42,6 +42,8 @@ from makewhole_spark.python_worker import shorten_next_start
 logger = logging.getLogger(__name__)
 
 _MAX_RECORDS = 65_536
+_PIECE_BYTES = 2 << 20
+"""Java keeps the memory of such messages. For larger ones it asks the system each time, and pays for every page."""
 _MICROSECONDS = pa.timestamp("us", tz="UTC")
 _LATEST_MS = (2**63 - 1) // 1000
 _PLACES_NAMED = 5
@@ -95,7 +97,7 @@ class KafkaLogReader(DataSourceReader):
                 columns=options.columns,
             )
             for batch in reader:
-                yield _for_spark(batch)
+                yield from in_pieces(_for_spark(batch))
         shorten_next_start()
         _report_missing(reader, fails=options.fails_on_data_loss)
 
@@ -127,6 +129,13 @@ def _report_missing(reader: RangeReader, *, fails: bool) -> None:
     if fails:
         raise PermanentError(f"{thing}. Move startingOffsets past them, or set failOnDataLoss to false")
     logger.warning("%s: left out of the query's result", thing)
+
+
+def in_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Divide a batch into messages of some `_PIECE_BYTES`; a record is whole, however large."""
+    rows = max(1, _PIECE_BYTES * batch.num_rows // max(1, batch.nbytes))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
 
 
 def _for_spark(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -9,8 +9,8 @@ import pytest
 
 from makewhole.compute.row_filter import typed_term
 from makewhole.model.errors import ConfigurationError, PermanentError, TransientError
-from makewhole.postgres.read import export, export_parts
-from makewhole.postgres.read.export import ExportReader, export_snapshot
+from makewhole.postgres.read import export_parts, key_conditions
+from makewhole.postgres.read.export import ExportReader, export_snapshot, read_keys
 from makewhole.postgres.read.export_parts import ExportPart
 from makewhole.postgres.read.expressions import EarlierRows, TimeBounds
 from makewhole.postgres.read.visibility import current_snapshot, keys_not_visible
@@ -268,7 +268,7 @@ def test_no_keys_ask_nothing(people: People) -> None:
 
 
 def test_more_keys_than_one_statement_takes_are_all_found(many: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "_KEYS_PER_STATEMENT", 1_000)
+    monkeypatch.setattr(key_conditions, "_KEYS_PER_STATEMENT", 1_000)
 
     assert len(many.look_up(many.shape(), [str(number) for number in range(12_000)])) == 10_000
 
@@ -362,6 +362,6 @@ def test_rows_that_a_policy_hides_are_an_error_and_not_a_loss(people: People, po
         people.sql(f"grant select on rows to {role}")
         dsn = f"{people.connection.dsn}{'&' if '?' in people.connection.dsn else '?'}options=-c%20role%3D{role}"
         with pytest.raises(PermanentError, match="PostgreSQL refused a statement: InsufficientPrivilege"):
-            list(export.read_keys(PostgresConnection(id="people", dsn=dsn), people.shape(), ["1", "2"]))
+            list(read_keys(PostgresConnection(id="people", dsn=dsn), people.shape(), ["1", "2"]))
     finally:
         people.sql(f"drop owned by {role}; drop role {role}")

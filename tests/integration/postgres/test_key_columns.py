@@ -15,8 +15,8 @@ from makewhole.compute.normalise import table_frame
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import KeyType, Semantics
 from makewhole.postgres.connect import connect
-from makewhole.postgres.read.export import key_condition
 from makewhole.postgres.read.expressions import TableShape, column_types
+from makewhole.postgres.read.key_conditions import key_condition
 from makewhole.postgres.read.ledger import ledger_record
 from makewhole.postgres.read.many_keys import ledger_records, rows_of_many_keys
 from makewhole.postgres.tables import describe_table, rows_of_key

@@ -8,11 +8,10 @@ from psycopg2 import sql
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import TablePoint
 from makewhole.postgres.connect import connect
-from makewhole.postgres.read.export import key_condition
 from makewhole.postgres.read.expressions import TableShape, column_types, key_expression, table_identifier
+from makewhole.postgres.read.key_conditions import key_conditions
 from makewhole.sql import PgConnection
 
-_KEYS_PER_STATEMENT = 20_000
 AskErased = Callable[[TablePoint, Iterable[str]], Mapping[str, str]]
 """Ask a store which of some keys were erased; each of them with what says so."""
 
@@ -57,11 +56,11 @@ def erased_in(session: PgConnection, point: TablePoint, keys: Sequence[str]) -> 
     types = column_types(session, shape)
     told = sql.SQL("true") if point.erased.column is None else _has_value(point.erased.column)
     found: set[str] = set()
-    for start in range(0, len(keys), _KEYS_PER_STATEMENT):
+    for condition in key_conditions(shape, types, keys):
         statement = sql.SQL("select distinct {} from {} t where {} and {}").format(
             key_expression(shape.point, types),
             table_identifier(shape.point),
-            key_condition(shape, types, keys[start : start + _KEYS_PER_STATEMENT]),
+            condition,
             told,
         )
         with session.cursor() as cursor:

@@ -4,8 +4,7 @@ Rows are read in COPY's binary format, those of few keys as text. A part whose r
 PostgreSQL says it sent is a failed read.
 """
 
-import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -16,9 +15,7 @@ from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import TransientError
-from makewhole.model.pipeline import KeyType
 from makewhole.postgres.connect import connect
-from makewhole.postgres.key_columns import INTEGERS, bare, is_native, kinds_of
 from makewhole.postgres.read.copy_binary.rows import copy_binary_rows
 from makewhole.postgres.read.copy_text import copy_text_rows
 from makewhole.postgres.read.export_parts import ExportPart, part_condition, plan_parts
@@ -26,24 +23,13 @@ from makewhole.postgres.read.expressions import (
     TableShape,
     TimeBounds,
     column_types,
-    key_expression,
     live_condition,
     table_identifier,
 )
+from makewhole.postgres.read.key_conditions import key_conditions
 from makewhole.sql import PgConnection
 
-_TEXT_TYPES = ("text", "character varying")
-# Only the spelling that PostgreSQL itself writes: `007` must not find the row of 7, whose key is another.
-_INT = re.compile(r"0|-?[1-9][0-9]{0,18}")
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_CANONICAL = {
-    KeyType.BIGINT: _INT,
-    KeyType.DECIMAL: re.compile(r"-?(0|[1-9][0-9]*)([.][0-9]*[1-9])?"),
-    KeyType.DATE: re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
-    KeyType.TIMESTAMP: re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[.][0-9]{6}Z"),
-}
-"""Types whose canonical texts a column of the type reads, so that its index helps."""
-_KEYS_PER_STATEMENT = 20_000
+_FEW_KEYS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,10 +135,9 @@ class ExportReader:
             _set_snapshot(session, self._snapshot)
             types = column_types(session, self._shape)
             # What reads binary rows is compiled, and takes half a second to load.
-            copy_rows = copy_text_rows if len(keys) <= _KEYS_PER_STATEMENT else copy_binary_rows
-            for start in range(0, len(keys), _KEYS_PER_STATEMENT):
-                some = self._rows(key_condition(self._shape, types, keys[start : start + _KEYS_PER_STATEMENT]))
-                self.counted += yield from copy_rows(session, self._shape, types, some)
+            copy_rows = copy_text_rows if len(keys) <= _FEW_KEYS else copy_binary_rows
+            for condition in key_conditions(self._shape, types, keys):
+                self.counted += yield from copy_rows(session, self._shape, types, self._rows(condition))
 
     def _rows(self, condition: sql.Composable) -> sql.Composable:
         point = self._shape.point
@@ -162,26 +147,3 @@ class ExportReader:
 def read_keys(connection: PostgresConnection, shape: TableShape, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Read every row with one of these business keys as it is now: the look-up that confirms an absence."""
     return ExportReader(connection, shape, None).keys(keys)
-
-
-def key_condition(shape: TableShape, types: Mapping[str, str], keys: Sequence[str]) -> sql.Composable:
-    """Return the condition for rows with one of these keys, in the column's own type where that lets an index help."""
-    point = shape.point
-    kind = bare(types[point.key[0]]) if len(point.key) == 1 else "several"
-    typed = kinds_of(point.key_layout, len(point.key))[0]
-    column = sql.SQL("t.{}").format(sql.Identifier(point.key[0]))
-    usable = [key for key in keys if "\x00" not in key]
-    if kind in INTEGERS:
-        numbers = [int(key) for key in usable if _INT.fullmatch(key)]
-        fitting = [number for number in numbers if -(2**63) <= number < 2**63]
-        return sql.SQL("{} = any({}::bigint[])").format(column, sql.Literal(fitting))
-    if kind == "uuid":
-        return sql.SQL("{} = any({}::uuid[])").format(
-            column, sql.Literal([key for key in usable if _UUID.fullmatch(key)])
-        )
-    if kind in _TEXT_TYPES and typed is KeyType.STRING:
-        return sql.SQL("{} = any({}::text[])").format(column, sql.Literal(usable))
-    if typed in _CANONICAL and is_native(kind, typed):
-        fitting_texts = [key for key in usable if _CANONICAL[typed].fullmatch(key)]
-        return sql.SQL("{} = any({}::{}[])").format(column, sql.Literal(fitting_texts), sql.SQL(kind))
-    return sql.SQL("{} = any({}::text[])").format(key_expression(point, types), sql.Literal(usable))

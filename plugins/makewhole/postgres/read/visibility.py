@@ -6,7 +6,6 @@ from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.postgres.connect import connect
-from makewhole.postgres.read.export import key_condition
 from makewhole.postgres.read.expressions import (
     TableShape,
     column_types,
@@ -14,8 +13,7 @@ from makewhole.postgres.read.expressions import (
     surely_visible,
     table_identifier,
 )
-
-_KEYS_PER_STATEMENT = 20_000
+from makewhole.postgres.read.key_conditions import key_conditions
 
 
 def current_snapshot(connection: PostgresConnection) -> str:
@@ -32,12 +30,12 @@ def keys_not_visible(
     old: set[str] = set()
     with connect(connection) as session, session.cursor() as cursor:
         types = column_types(session, shape)
-        for start in range(0, len(keys), _KEYS_PER_STATEMENT):
+        for condition in key_conditions(shape, types, keys):
             cursor.execute(
                 sql.SQL("select distinct {} from {} t where {} and {}").format(
                     key_expression(shape.point, types),
                     table_identifier(shape.point),
-                    key_condition(shape, types, keys[start : start + _KEYS_PER_STATEMENT]),
+                    condition,
                     surely_visible(snapshot),
                 )
             )
