@@ -77,8 +77,10 @@ def _of_certificate(said: Said) -> Iterator[str]:
     for (hop, key), answers in sorted(right_answers(_judging(said), said.scope).items()):
         # What may be doubted or passed over in silence is not judged.
         is_judged = answers - {None, PENDING, *([UNDECIDABLE] if None in answers else [])}
-        is_told_elsewhere = (hop == LEDGER and MATCHED in answers and not _has_copies_in(said, key)) or (
-            hop == STORE and None in answers and key in said.scope.told
+        is_told_elsewhere = (
+            (hop == LEDGER and MATCHED in answers and not _has_copies_in(said, key))
+            or (hop == STORE and None in answers and key in said.scope.told)
+            or (hop == STORE and answers >= {MATCHED, DUPLICATE})  # by the window of the second row's time
         )
         is_whole_once = any(is_whole(truth, hop, key) for truth in said.moments)
         if is_judged and PENDING not in answers and not is_whole_once and not is_told_elsewhere:
