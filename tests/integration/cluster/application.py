@@ -110,12 +110,12 @@ class Submitter:
     def _events(self) -> Path:
         return self.folder / "events"
 
-    def submit(self, context: WindowContext, step: str, through: str) -> Application:
-        """Submit the job of a step, which goes on through another one."""
+    def submit(self, context: WindowContext, step: str, through: str, program: Path | None = None) -> Application:
+        """Submit the job of a step, which goes on through another one; or a program in its place."""
         window = context.window
         named = {"--pipeline": window.pipeline, "--window": window.number, "--revision": window.revision}
         arguments = [str(part) for pair in named.items() for part in pair]
-        return self.start([str(_JOBS / f"{step}.py"), *arguments, "--through", through])
+        return self.start([str(program or _JOBS / f"{step}.py"), *arguments, "--through", through])
 
     def start(self, program: Sequence[str]) -> Application:
         """Submit any program."""

@@ -2,6 +2,7 @@
 
 import time
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from tests.world.reports import report
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
+ON_EXECUTORS = Path(__file__).with_name("validate_on_executors.py")
+"""Few verdicts are checked on the driver, which waits for no executor."""
 _STANDING_SECONDS = 8.0
 
 
@@ -29,11 +32,10 @@ def test_an_executor_that_is_killed_in_a_step_changes_nothing_in_the_report(
     shop: ClusterShop, cluster: SparkCluster, submitter: Submitter, local: Submitter
 ) -> None:
     context = shop.open()
-    for step in ("snapshot", "reconcile"):
-        told = _lose_an_executor(cluster, submitter.submit(context, step, step))
+    for step, program in (("snapshot", None), ("reconcile", None), ("validate", ON_EXECUTORS)):
+        told = _lose_an_executor(cluster, submitter.submit(context, step, step, program))
         assert "ERROR TaskSchedulerImpl: Lost executor" in told
         assert "ERROR makewhole" not in told
-    submitter.submit(context, "validate", "validate").end()  # it checks few verdicts on the driver, and waits for none
 
     assert report(shop.journal, context) == shop.judged(local)
 
