@@ -29,7 +29,7 @@ test-e2e: install ## DAGs in a real Airflow
 	$(PYTEST) -m e2e tests/e2e
 
 test-lab: install ## the faults of the lab that every change runs
-	$(PYTEST) -m lab tests/lab --lab-rows short
+	$(PYTEST) -m lab -n $(WORKERS) tests/lab --lab-rows short
 
 test-crash: install ## the crash points that every change runs
 	$(PYTEST) -m crash tests/crash --crash-points short
