@@ -143,17 +143,17 @@ def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
         # Behind an open transaction nobody reads what is committed either. Of what is gone nobody knows that it was.
         is_gone = scope.has_gone and all(copy.offset < truth.starts[copy.partition] for copy in until_now)
         is_open = any(not truth.is_stable(copy) for copy in (originals if is_gone else counted))
-        return found | {scope.waiting(LEDGER, key)} if is_open else found
+        return found | _unless_erased(truth, key, {scope.waiting(LEDGER, key)}) if is_open else found
     is_open = any(copy.status == "open" for copy in truth.copies_of(key))
     waiting: set[Answer] = {scope.waiting(LEDGER, key)} if is_open or key in scope.late else {MISSING}
     return _unless_erased(truth, key, waiting)
 
 
 def _unless_erased(truth: Truth, key: str, answers: set[Answer]) -> set[Answer]:
-    """Return what is right of a key that is lacking: where it was erased on purpose, it is not lost."""
-    if key not in truth.named:
-        return answers
-    return {ERASED} | (answers & {None, MATCHED, PENDING})
+    """Return what is right of a key that is lacking: where it was erased on purpose, it is not lost. Erasures are asked
+    for what is missing alone: a key that may still come is pending."""
+    lost = answers & {MISSING, VANISHED, UNDECIDABLE}
+    return (answers - lost) | {ERASED} if lost and key in truth.named else answers
 
 
 def of_store_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:

@@ -21,7 +21,7 @@ from makewhole.model.plan import Plan
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext, connections_of
-from tests.world.orders import orders
+from tests.world.orders import DAY, orders
 from tests.world.pipeline_file import Settings, store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
@@ -328,6 +328,26 @@ def test_a_key_that_every_store_behind_a_topic_names_is_erased_there_too_and_is_
     assert [record.key_text for record in erasing.read()].count("O4") == 0
     assert erasing.outcomes(context) == {"O3": "open", "O4": "erased", "O5": "repaired"}
     assert erasing.certify(context).state is WindowState.CERTIFIED
+
+
+def test_a_key_behind_an_open_transaction_is_pending_and_erased_when_its_waiting_has_ended(
+    erasing: ReconciledShop,
+) -> None:
+    """O8 is in the transaction, O9 is committed behind it; O7, in it as well, is not erased."""
+    describe(erasing, BY_TABLE)
+    made = orders(range(10))
+    erasing.trade(made, unsent=made[7:], unloaded=made[7:])
+    transaction = erasing.begin_transaction(made[7:9], seconds=600)
+    erasing.send(made[9:])
+    erasing.sql("insert into erasures values ('O8'), ('O9')")
+    in_flight = ("pending", "in_flight")
+    assert erasing.found(erasing.judged(), LEDGER_HOP) == {"O7": in_flight, "O8": in_flight, "O9": in_flight}
+
+    erasing.let_pass(DAY * 1.01)
+    context = erasing.judged()
+
+    assert erasing.found(context, LEDGER_HOP) == {"O7": ("missing", "not_committed"), "O8": ERASED, "O9": ERASED}
+    erasing.end_transaction(transaction, is_committed=True)
 
 
 @pytest.mark.parametrize("remedy", ["upsert", "redeliver"])

@@ -64,6 +64,24 @@ def test_a_key_named_as_erased_may_be_undecidable_where_the_log_that_may_have_ha
     assert right_answers([truth], one.scope)[LEDGER, "K9"] == {"erased", "undecidable"}
 
 
+@pytest.mark.parametrize("is_overdue", [False, True])
+def test_a_key_named_as_erased_that_nobody_can_read_yet_is_erased_when_its_waiting_has_ended(is_overdue: bool) -> None:
+    """K8 is in the open transaction, K9 is committed behind it, twice."""
+    truth = whole_truth()
+    truth.ledger += [item("K8"), item("K9")]
+    truth.append([item("K8")], "open")
+    truth.append([item("K9"), item("K9")])
+    one = said(truth)
+    one.scope.overdue = {LEDGER: frozenset({"K8", "K9"} if is_overdue else ())}
+    right = right_answers([truth], one.scope)
+    waits = "missing" if is_overdue else "pending"
+    assert (right[LEDGER, "K8"], right[LEDGER, "K9"]) == ({waits}, {"matched", waits})
+    truth.named |= {"K8", "K9"}
+    right = right_answers([truth], one.scope)
+    waits = "erased" if is_overdue else "pending"
+    assert (right[LEDGER, "K8"], right[LEDGER, "K9"]) == ({waits}, {"matched", waits})
+
+
 def test_what_was_handed_over_before_days_passed_is_missing_and_is_not_sent_while_its_loader_may_come() -> None:
     truth = whole_truth()
     truth.store, truth.committed = [], {0: 1}
