@@ -104,8 +104,9 @@ def _may_be_silent(truth: Truth, scope: Scope, hop: HopName, key: str) -> bool:
 
 
 def _is_unheard_of(truth: Truth, scope: Scope, hop: HopName, key: str) -> bool:
-    """Tell whether all that a window could know of a key on a hop is records that the log has lost."""
-    if key in scope.rows | scope.handed["ledger"] | scope.handed["store"] or (hop == STORE and truth.rows_of(key)):
+    """Tell whether all that a window could know of a key on a hop is records that the log has lost. Rows of the store
+    that a window before has read it does not read again, nor those of later days."""
+    if key in scope.rows | scope.handed["ledger"] | scope.handed["store"] or (hop == STORE and key in scope.fresh):
         return False
     return all(copy.offset < truth.starts[copy.partition] for copy in truth.committed_copies(key))
 

@@ -150,3 +150,17 @@ def test_a_window_may_be_silent_of_records_that_were_lost_before_anybody_read_th
     one = said(truth)
     one.scope.has_gone = True
     assert right_answers([truth], one.scope)[LEDGER, "U0"] == {"unexpected", "undecidable", None}
+
+
+def test_a_window_may_be_silent_of_a_row_that_it_does_not_read_and_whose_record_was_lost_unread() -> None:
+    """By the clock of its producer the record was of the window after that of its row."""
+    truth = whole_truth()
+    truth.store[1] = Row("K1", 999, 0)
+    truth.starts[0] = 3
+    one = said(truth, state="not_known", reason="partial: 3 offsets of orders/0 ([0, 3))")
+    one.scope.has_gone, one.scope.rows = True, frozenset()
+    assert right_answers([truth], one.scope)[STORE, "K1"] == {"mismatched", "undecidable"}
+    one.scope.fresh = frozenset()
+    assert right_answers([truth], one.scope)[STORE, "K1"] == {"mismatched", "undecidable", None}
+    one.scope.handed = {LEDGER: frozenset(), STORE: frozenset({"K1"})}
+    assert right_answers([truth], one.scope)[STORE, "K1"] == {"mismatched", "undecidable"}
