@@ -74,6 +74,24 @@ def test_a_row_that_came_long_after_its_record_may_be_of_one_that_expired(shop: 
     assert closed.state is WindowState.GAPS
 
 
+def test_a_window_that_is_judged_again_lacks_what_a_later_one_could_not_read(shop: ReconciledShop) -> None:
+    """By its producer's clock a record was of the day after its rows: the first window found it in the log's tail."""
+    shop.describe(allow_empty=True)
+    (made,) = orders([5])
+    shop.write("outbox", [made])
+    shop.write("warehouse", [made])
+    shop.send([{**made, "at": orders([5], 1)[0]["at"]}])
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    shop.delete_records({0: 1})
+    shop.trade(orders(range(100, 105), 1))
+    assert shop.whole_way(1)[1].state is WindowState.NOT_KNOWN
+
+    again, closed = shop.whole_way()
+
+    assert (again.window.revision, closed.state) == (2, WindowState.NOT_KNOWN)
+    assert [shop.found(again, hop) for hop in (LEDGER_HOP, STORE_HOP)] == [{"O5": EXPIRED}, {"O5": EXPIRED}]
+
+
 def test_a_row_may_have_its_value_from_a_record_that_expired(shop: ReconciledShop) -> None:
     made = orders(range(10))
     shop.trade(made)

@@ -57,9 +57,9 @@ class LogHistory:
 
     `truncations`: every truncation that any window noticed; `truncated`: the incidents of those that this window
     noticed. `expired`: the time spans of earlier windows with offsets that nobody could read; `dropped`: those of what
-    the key index has dropped, with the time by which rows may be late; `is_partial`: this window has offsets that
-    nobody could read. `begins_at`: from when on it has records, where older ones were deleted before the first window
-    could read them. The others are this window's incidents of their kind.
+    the key index has dropped, with the time by which rows may be late; `is_partial`: this window, or one after it that
+    was judged before, has offsets that nobody could read. `begins_at`: from when on it has records, where older ones
+    were deleted before the first window could read them. The others are this window's incidents of their kind.
     """
 
     truncations: tuple[Truncation, ...] = ()
@@ -91,7 +91,7 @@ def log_history(window: Window, point: str, found: Sequence[tuple[Window, Incide
         truncations=tuple(_truncation(incident) for _, incident in ours if _is_truncation(incident)),
         truncated=tuple(incident for incident in now if _is_truncation(incident)),
         expired=tuple(TimeSpan(start=of.start, end=of.end) for of in unread),
-        is_partial=expired > 0 or any(_is_unread(incident) for incident in now),
+        is_partial=expired > 0 or any(of.number >= window.number and _is_unread(incident) for of, incident in ours),
         begins_at=max((_beginning(one) for _, one in ours if one.kind is IncidentKind.BEGINNING_GONE), default=None),
         recreated=tuple(incident for incident in now if incident.kind is IncidentKind.TOPIC_RECREATED),
         leader_changes=tuple(incident for incident in now if incident.kind is IncidentKind.LEADER_CHANGED),

@@ -132,6 +132,17 @@ def test_the_history_keeps_incidents_of_this_and_of_earlier_windows_apart() -> N
     assert (partial.is_partial, partial.truncated, partial.truncations) == (True, (), ())
 
 
+@pytest.mark.parametrize("kind", [IncidentKind.EXPIRED, IncidentKind.TRUNCATED])
+def test_what_a_later_window_could_not_read_may_have_held_any_key_of_one_that_is_judged_again(
+    kind: IncidentKind,
+) -> None:
+    unread = incident(kind, before_it_was_read=True)
+    again = log_history(window(3), "orders", [(window(4), unread)], expired=0)
+    assert (again.is_partial, again.expired) == (True, ())
+    read = incident(IncidentKind.TRUNCATED, before_it_was_read=False)
+    assert not log_history(window(3), "orders", [(window(4), read)], expired=0).is_partial
+
+
 def test_a_truncation_takes_every_older_lineage_from_its_offset_on() -> None:
     def part(partition: int, lo: int, hi: int, lineage: int = 0, topic_id: str = "A") -> PartitionRange:
         return PartitionRange(topic="orders", topic_id=topic_id, partition=partition, lo=lo, hi=hi, lineage=lineage)
