@@ -14,6 +14,7 @@ from makewhole.compute.judge.causes import explain
 from makewhole.compute.judge.evidence import HopContext
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies, judge, mark_replays
 from makewhole.compute.judge.judge_versions import judge_versions
+from makewhole.compute.judge.log_history import LogHistory
 from makewhole.compute.judge.undecidable import Lags, UndecidableSpans, mark_undecidable, undecidable_spans
 from makewhole.key_index.files import write_index_file
 from makewhole.model.pipeline import TablePoint
@@ -115,6 +116,7 @@ def _gather(task: BucketTask, first: FirstPass) -> _Gathered:
         handed_over=pl.concat([handed, anew]),
         overdue=overdue_keys(task, waiting),
         replays=task.replays,
+        has_gone=not task.is_topic(task.hop.source) and _logs(task)[1].has_unread,
     )
     known = replace(known, unsettled=_unsettled_offsets(task, source, known.overdue))
     return _Gathered(known=known, judged_anew=anew, waiting=waiting)
@@ -146,11 +148,17 @@ def _unsettled_offsets(task: BucketTask, source: pl.DataFrame, overdue: pl.DataF
     return pl.concat(frames).unique()
 
 
-def _undecidable_spans(task: BucketTask) -> UndecidableSpans:
+def _logs(task: BucketTask) -> tuple[LogHistory, LogHistory]:
+    """Return the histories of both ends, with what the rest of their logs says."""
     source, target = (
         replace(log, is_partial=log.is_partial or point in task.partial_tails)
         for log, point in ((task.source_log, task.hop.source), (task.target_log, task.hop.target))
     )
+    return source, target
+
+
+def _undecidable_spans(task: BucketTask) -> UndecidableSpans:
+    source, target = _logs(task)
     pipeline = task.context.pipeline
     lags = Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
     return undecidable_spans(source, target, lags)

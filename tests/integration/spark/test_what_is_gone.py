@@ -118,6 +118,32 @@ def test_a_record_that_differs_from_its_ledger_may_not_be_the_only_one(shop: Rec
     assert found == dict.fromkeys(("O0", "O1", "O2"), EXPIRED) | {"O5": ("duplicate", "retry_without_idempotence")}
 
 
+def test_a_record_of_another_value_may_follow_one_that_expired(shop: ReconciledShop) -> None:
+    """The window of the ledger row saw the first one in the rest of the log, and the window that has it could not read
+    it. Which of two rows is right is not known: none is moved aside."""
+    shop.describe(compensation={"limits": "{share: 1.0}", "duplicate": "quarantine"})
+    made = orders(range(10))
+    shop.trade(made, unsent=made[9:])
+    first = shop.open()
+    shop.send(made[9:])
+    shop.write("warehouse", made[9:])
+    shop.judge(first)
+    shop.trade(orders(range(100, 105), 1))
+    second = shop.open(1)
+    shop.delete_records({0: 10})
+    shop.judge(second)
+    wrong = [{**order, "amount": "0.01"} for order in orders([9], 2)]
+    shop.send(wrong)
+    shop.write("warehouse", wrong)
+
+    third, closed = shop.whole_way(2)
+
+    assert [shop.found(window, LEDGER_HOP) for window in (first, second, third)] == [{}, {}, {"O9": EXPIRED}]
+    assert shop.found(third, STORE_HOP) == {"O9": ("duplicate", "written_before_committed")}
+    assert shop.counts(third, LEDGER_HOP).undecidable == 1
+    assert closed.state is WindowState.GAPS
+
+
 def test_a_ledger_row_that_came_late_may_have_had_its_record_in_the_day_that_is_partial(shop: ReconciledShop) -> None:
     made = orders(range(10))
     shop.trade(made[:8])

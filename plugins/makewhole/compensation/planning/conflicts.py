@@ -11,6 +11,7 @@ from makewhole.model.verdict import Finding, Verdict
 
 _Place = tuple[str, str]
 """The place of a point, and the hash of a key."""
+_OF_ROWS = (Remedy.QUARANTINE, Remedy.REVERSE, Remedy.UPSERT)
 
 
 def without_conflicts(
@@ -19,6 +20,7 @@ def without_conflicts(
     """Return the drafts, in order, that stay right whatever the others do. `findings`: all of their keys.
 
     - A row whose key is missing further up is not extra: a point there has it, whether its record is sent or not.
+    - Nor is anything written or moved of a key whose record is in doubt further up: which value is right is not known.
     - A key whose record comes to a topic, or goes through it once more, is not unexpected behind it any more.
     - A row that a loader will write, from a record that comes again, is not inserted beside it.
     - A row that one hop says is extra, and another one corrects or keeps, is not extra.
@@ -26,7 +28,9 @@ def without_conflicts(
     """
     hops = {hop.name: hop for hop in pipeline.hops}
     arriving = _arriving(pipeline, hops, drafts)
-    vouched = _vouched(pipeline, hops, findings)
+    vouched, doubted = (
+        _behind(pipeline, hops, findings, verdict) for verdict in (Verdict.MISSING, Verdict.UNDECIDABLE)
+    )
     claimed = _claimed(pipeline, hops, drafts)
     done: set[tuple[Remedy, _Place]] = set()
     kept = []
@@ -35,6 +39,8 @@ def without_conflicts(
         source, target = (_place(pipeline, point, draft.finding) for point in (hop.source, hop.target))
         is_unexpected = draft.finding.verdict is Verdict.UNEXPECTED
         if is_unexpected and (source in arriving or source in vouched or target in claimed):
+            continue
+        if source in doubted and draft.action.remedy in _OF_ROWS:
             continue
         if _inserts_row(draft) and target in arriving:
             continue
@@ -58,13 +64,13 @@ def _arriving(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionD
     }
 
 
-def _vouched(pipeline: Pipeline, hops: dict[str, Hop], findings: Iterable[Finding]) -> set[_Place]:
-    """Return where keys ought to be that a point has and the next one lacks: there, and at every point behind it."""
+def _behind(pipeline: Pipeline, hops: dict[str, Hop], findings: Iterable[Finding], verdict: Verdict) -> set[_Place]:
+    """Return where the keys of a verdict ought to be: at the end of its hop, and at every point behind it."""
     behind = {name: _from_here_on(pipeline, hop.target) for name, hop in hops.items()}
     return {
         _place(pipeline, point, finding)
         for finding in findings
-        if finding.verdict is Verdict.MISSING
+        if finding.verdict is verdict
         for point in behind.get(finding.hop, ())
     }
 

@@ -1,11 +1,12 @@
 """Judge every key of one bucket of an event hop by counting its copies.
 
-A key that the source has (in this window) and the target does not is missing,
-more than one copy at the target is a duplicate, one copy is compared. A side that has different values of a key is a
-conflict: whichever the other side holds, it agrees with nothing that is certain. A key that only the target has in this
-window is looked up in the rest of the source first. A copy that compensation wrote in the place of another one counts
-as that one. A copy that it produced, because the topic had none, counts like any other: an original that comes all the
-same is the second copy.
+A key that the source has (in this window) and the target does not is missing, more than one copy at the target is a
+duplicate, one copy is compared. A side that has different values of a key is a conflict: whichever the other side
+holds, it agrees with nothing that is certain. A key that only the target has in this window is looked up in the rest
+of the source first. Where it is found with another value, and offsets of the target were gone unread, it is
+undecidable: the window of the source may have seen another copy. A copy that compensation wrote in the place of another
+one counts as that one. A copy that it produced, because the topic had none, counts like any other: an original that
+comes all the same is the second copy.
 
 Under upsert the copies of a key are versions: see `makewhole.compute.judge.judge_versions`.
 """
@@ -27,7 +28,8 @@ class BucketInput:
     `source` and `target`: copies in the window's slice (`KEYS` or `TOPIC_KEYS`). `source_elsewhere` and
     `target_elsewhere`: copies outside it. `handed_over`: keys that an earlier window left to this one. `unsettled`:
     keys whose absence does not count yet. `overdue`: keys that have waited for longer than they may: their absence
-    counts all the same. `replays`: records that compensation wrote, by the journal.
+    counts all the same. `replays`: records that compensation wrote, by the journal. `has_gone`: offsets of the target
+    were gone before anybody read them, in this window or another.
     """
 
     hop: str
@@ -39,6 +41,7 @@ class BucketInput:
     unsettled: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     overdue: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
+    has_gone: bool = False
 
 
 def judge(bucket: BucketInput) -> pl.DataFrame:
@@ -67,9 +70,9 @@ def judge(bucket: BucketInput) -> pl.DataFrame:
         .fill_null(0)
         .cast(pl.Int64),
         pl.col("source_elsewhere_copies").fill_null(0),
-    ).with_columns(_counted_copies().alias("target_copies"))
+    ).with_columns(_counted_copies().alias("target_copies"), *_values_known())
     is_table = "offset" not in bucket.source.columns
-    judged = counted.filter(_is_judged_here()).with_columns(_values_known()).with_columns(_verdict(is_table=is_table))
+    judged = counted.filter(_is_judged_here(has_gone=bucket.has_gone)).with_columns(_verdict(is_table=is_table))
     return _with_judged_columns(judged.with_columns(_hint()))
 
 
@@ -196,11 +199,22 @@ def _counted_copies() -> pl.Expr:
     return pl.when((originals == 0) & (replays > 0)).then(1).otherwise(originals)
 
 
-def _is_judged_here() -> pl.Expr:
-    """Select the keys of this window's source, and those of the target that the source lacks or that repeat."""
-    repeated = (pl.col("target_copies") > 1) & (pl.col("target_originals") > 0)
-    unknown = (pl.col("source_elsewhere_copies") == 0) & (pl.col("target_originals") > 0)
-    return pl.col("in_source") | repeated | unknown
+def _is_judged_here(*, has_gone: bool) -> pl.Expr:
+    """Select the keys of this window's source, and those of the target that the source lacks or that repeat.
+
+    Where offsets are gone (`has_gone`), also those that agree with nothing of the source: its own window may have seen
+    another copy, which nobody can read any more.
+    """
+    is_met = pl.col("target_originals") > 0
+    repeated = pl.col("target_copies") > 1
+    unknown = pl.col("source_elsewhere_copies") == 0
+    source, target = pl.col("source_values"), pl.col("target_values")
+    differs = (source.list.len() > 0) & (target.list.len() > 0) & (_agreeing() == 0)
+    return pl.col("in_source") | (is_met & (repeated | unknown | (differs & pl.lit(has_gone))))
+
+
+def _agreeing() -> pl.Expr:
+    return pl.col("source_values").list.set_intersection("target_values").list.len()
 
 
 def _values_known() -> list[pl.Expr]:
@@ -225,12 +239,14 @@ def _verdict(*, is_table: bool) -> pl.Expr:
     contradicts = source.list.len() > 1
     repeated = pl.col("target_copies") > 1
     absent = pl.col("target_copies") == 0
-    agreeing = source.list.set_intersection(target).list.len()
+    agreeing = _agreeing()
     return (
         pl.when(~known)
         .then(pl.lit(Verdict.UNEXPECTED.value))
         .when(repeated & ~(contradicts & pl.col("in_source") & pl.lit(is_table)))
         .then(pl.lit(Verdict.DUPLICATE.value))
+        .when(~pl.col("in_source"))
+        .then(pl.lit(Verdict.UNDECIDABLE.value))
         .when(absent & pl.col("is_unsettled").fill_null(False))
         .then(pl.lit(Verdict.PENDING.value))
         .when(absent)
@@ -256,6 +272,8 @@ def _hint() -> pl.Expr:
         .then(pl.lit(Cause.SOURCE_CONTRADICTS.value))
         .when(verdict == Verdict.CONFLICT.value)
         .then(pl.lit(Cause.TARGET_CONTRADICTS.value))
+        .when((verdict == Verdict.UNDECIDABLE.value) & ~pl.col("in_source"))
+        .then(pl.lit(Cause.EXPIRED.value))
         .when((verdict == Verdict.UNDECIDABLE.value) & is_gone)
         .then(pl.lit(Cause.SOURCE_GONE.value))
         .when(verdict == Verdict.UNDECIDABLE.value)

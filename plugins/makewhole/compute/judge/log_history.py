@@ -72,6 +72,11 @@ class LogHistory:
     leader_changes: tuple[Incident, ...] = ()
     transactions: tuple[Incident, ...] = ()
 
+    @property
+    def has_unread(self) -> bool:
+        """Tell whether offsets of any window were gone before anybody read them."""
+        return self.is_partial or bool(self.expired)
+
     def truncated_from(self, parts: Iterable[PartitionRange]) -> dict[int, int]:
         """Return the first offset that truncations took from a window with these ranges, by partition."""
         found: dict[int, int] = {}

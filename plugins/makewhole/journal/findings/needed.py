@@ -10,7 +10,8 @@ def kinds_needed(pipeline: Pipeline) -> frozenset[tuple[str, Verdict]]:
     """Return the hops with the verdicts of which a plan needs every finding: those that it answers. Where it sends
     records, these reach other hops, too, and it has to be known of every hop which keys it lacks, has several times or
     has in contradiction, and of topics that are filled from topics which they have alone. Where it takes rows back that
-    are unexpected, it has to be known which of their keys are missing further up."""
+    are unexpected, it has to be known which of their keys are missing further up; where it writes or moves rows, which
+    are undecidable in a topic."""
     answers = {(hop.name, one): hop.remedies.answer_to(one) for hop in pipeline.hops for one in REPAIRABLE}
     needed = {kind for kind, remedy in answers.items() if remedy is not Remedy.REPORT}
     if not {Remedy.PRODUCE, Remedy.REDELIVER}.isdisjoint(answers.values()):
@@ -18,6 +19,12 @@ def kinds_needed(pipeline: Pipeline) -> frozenset[tuple[str, Verdict]]:
         needed |= {(name, Verdict.UNEXPECTED) for name in _between_topics(pipeline)}
     if any(verdict is Verdict.UNEXPECTED for _, verdict in needed):
         needed |= {(hop.name, Verdict.MISSING) for hop in pipeline.hops}
+    if not {Remedy.QUARANTINE, Remedy.REVERSE, Remedy.UPSERT}.isdisjoint(answers.values()):
+        needed |= {
+            (hop.name, Verdict.UNDECIDABLE)
+            for hop in pipeline.hops
+            if isinstance(pipeline.points[hop.target], TopicPoint)
+        }
     return frozenset(needed)
 
 

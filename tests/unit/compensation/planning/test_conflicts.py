@@ -106,3 +106,12 @@ def test_a_row_that_one_hop_keeps_is_not_moved_aside_for_another(verdict: Verdic
 def test_what_two_hops_say_of_the_same_rows_is_done_once() -> None:
     twice = [finding("a", Verdict.DUPLICATE, hop) for hop in ("ledger→store", "clean→store")]
     assert actions(*twice) == [("a", "quarantine", "clean→store")]
+
+
+@pytest.mark.parametrize("verdict", [Verdict.DUPLICATE, Verdict.MISMATCHED, Verdict.UNEXPECTED])
+def test_no_row_is_moved_or_written_whose_record_is_in_doubt_further_up(verdict: Verdict) -> None:
+    row = finding("a", verdict, "clean→store")
+
+    assert actions(row)
+    assert not actions(finding("a", Verdict.UNDECIDABLE, "ledger→raw"), row)
+    assert actions(finding("b", Verdict.UNDECIDABLE, "ledger→raw"), row)
