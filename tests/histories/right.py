@@ -105,10 +105,10 @@ def _may_be_silent(truth: Truth, scope: Scope, hop: HopName, key: str) -> bool:
 
 def _is_unheard_of(truth: Truth, scope: Scope, hop: HopName, key: str) -> bool:
     """Tell whether all that a window could know of a key on a hop is records that the log has lost. Rows of the store
-    that a window before has read it does not read again, nor those of later days."""
-    if key in scope.rows | scope.handed["ledger"] | scope.handed["store"] or (hop == STORE and key in scope.fresh):
-        return False
-    return all(copy.offset < truth.starts[copy.partition] for copy in truth.committed_copies(key))
+    that a window before has read it does not read again, nor those of later days; a row of the ledger says nothing on
+    the hop to the store."""
+    named = scope.handed[hop] | (scope.rows if hop == LEDGER else scope.fresh)
+    return key not in named and all(copy.offset < truth.starts[copy.partition] for copy in truth.committed_copies(key))
 
 
 def _came_again_unread(truth: Truth, scope: Scope, key: str) -> bool:

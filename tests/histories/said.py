@@ -84,7 +84,8 @@ class Said:
     def seen(self) -> frozenset[str]:
         """Return the keys that this window has seen in the store: when it read their rows, or looked for them as it has
         their records; and what it repaired. Rows that a window before has read it does not read again."""
-        repaired = {key for hop, key in self.found if hop == STORE} if self.repairs else set()
+        gaps = {key for (hop, key), (verdict, _) in self.found.items() if hop == STORE and verdict != PENDING}
+        repaired = gaps if self.repairs else set()
         then, now = self.moments[0], self.moments[-1]
         read = {row.key for row in then.store if row.key in self.scope.fresh or self._has_record(then, row.key)}
         return frozenset(read | {row.key for row in now.store if row.key in repaired})
