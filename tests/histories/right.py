@@ -132,7 +132,10 @@ def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
             return {None}
         if not cents:
             return {UNEXPECTED}
-        return {DUPLICATE} if len(until_now) > 1 else {None}
+        if len(until_now) > 1:
+            return {DUPLICATE}
+        # Of a record that differs from its row, the window of the row may have seen another one that is gone.
+        return {None, UNDECIDABLE} if scope.has_gone and in_slice[0].item.cents not in cents else {None}
     if len(until_now) > 1:
         repeated: set[Answer] = {DUPLICATE, CONFLICT} if len(cents) > 1 else {DUPLICATE}
         # The row came later than its records: the window of these has said that they are several.

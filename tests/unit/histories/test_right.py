@@ -165,3 +165,14 @@ def test_a_window_may_be_silent_of_a_row_that_it_does_not_read_and_whose_record_
     assert right_answers([truth], one.scope)[STORE, "K1"] == {"mismatched", "undecidable", None}
     one.scope.handed = {LEDGER: frozenset(), STORE: frozenset({"K1"})}
     assert right_answers([truth], one.scope)[STORE, "K1"] == {"mismatched", "undecidable"}
+
+
+def test_a_record_that_differs_from_an_older_ledger_row_may_follow_one_that_was_lost_unread() -> None:
+    truth = whole_truth()
+    truth.append([replace(item("U1"), cents=105)])
+    truth.ledger.append(item("U1"))
+    one = said(truth)
+    one.scope.rows -= {"U1"}
+    assert right_answers([truth], one.scope)[LEDGER, "U1"] == {None}
+    one.scope.has_gone = True
+    assert right_answers([truth], one.scope)[LEDGER, "U1"] == {None, "undecidable"}
