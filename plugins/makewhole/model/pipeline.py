@@ -49,6 +49,10 @@ class Remedy(StrEnum):
     RESTORE = "restore"
 
 
+FOR_ROWS = frozenset({Remedy.UPSERT, Remedy.QUARANTINE, Remedy.REVERSE})
+"""The remedies that write rows, or take them out of a store."""
+
+
 class KeyType(StrEnum):
     """The type of one part of a business key: what makes two spellings one key. `STRING`: each spelling is its own."""
 

@@ -6,12 +6,11 @@ A finding whose action is left out stays open, and is judged anew after the plan
 from collections.abc import Iterable, Sequence
 
 from makewhole.compensation.planning.action_draft import ActionDraft
-from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.pipeline import FOR_ROWS, Hop, Pipeline, Remedy
 from makewhole.model.verdict import Finding, Verdict
 
 _Place = tuple[str, str]
 """The place of a point, and the hash of a key."""
-_OF_ROWS = (Remedy.QUARANTINE, Remedy.REVERSE, Remedy.UPSERT)
 
 
 def without_conflicts(
@@ -40,7 +39,7 @@ def without_conflicts(
         is_unexpected = draft.finding.verdict is Verdict.UNEXPECTED
         if is_unexpected and (source in arriving or source in vouched or target in claimed):
             continue
-        if source in doubted and draft.action.remedy in _OF_ROWS:
+        if source in doubted and draft.action.remedy in FOR_ROWS:
             continue
         if _inserts_row(draft) and target in arriving:
             continue

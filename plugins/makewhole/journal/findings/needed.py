@@ -1,6 +1,6 @@
 """Tell which findings the journal must have before a plan is made: it is of all of them or of nothing."""
 
-from makewhole.model.pipeline import Pipeline, Remedy, TopicPoint
+from makewhole.model.pipeline import FOR_ROWS, Pipeline, Remedy, TopicPoint
 from makewhole.model.verdict import REPAIRABLE, Verdict
 
 _TOLD_OF_READERS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.CONFLICT)
@@ -19,7 +19,7 @@ def kinds_needed(pipeline: Pipeline) -> frozenset[tuple[str, Verdict]]:
         needed |= {(name, Verdict.UNEXPECTED) for name in _between_topics(pipeline)}
     if any(verdict is Verdict.UNEXPECTED for _, verdict in needed):
         needed |= {(hop.name, Verdict.MISSING) for hop in pipeline.hops}
-    if not {Remedy.QUARANTINE, Remedy.REVERSE, Remedy.UPSERT}.isdisjoint(answers.values()):
+    if not FOR_ROWS.isdisjoint(answers.values()):
         needed |= {
             (hop.name, Verdict.UNDECIDABLE)
             for hop in pipeline.hops
