@@ -60,8 +60,8 @@ def full() -> Plan:
         replays=(DataSet(records=1_000_000), DataSet(records=100_000, is_large=True)),
         upserts=(DataSet(records=500_000),),
         windows=tuple(
-            Duel(orders=Orders(number=number, stride=stride), runs=3, sides=sides)
-            for number, sides in ((2_000_000, (*_BY_HAND, DATACOMPY)), (10_000_000, _BY_HAND))
+            Duel(orders=Orders(number=number, stride=stride), runs=runs, sides=sides)
+            for number, runs, sides in ((2_000_000, 1, (*_BY_HAND, DATACOMPY)), (10_000_000, 3, _BY_HAND))
             for stride in (_ONE_IN_TEN_THOUSAND, _ONE_IN_A_HUNDRED)
         ),
         scales=_orders(10_000_000, 50_000_000),
