@@ -37,8 +37,8 @@ def settled_by(incident: Incident) -> str:
         )
     if incident.is_partial:
         return (
-            "what they held is not known: a mirror or a backup of the topic can tell, and the keys in doubt are in "
-            f"`makewhole findings`. {_PREVENTED.get(incident.kind, _SAFER)}"
+            "what they held is not known: a mirror or a backup of the topic can tell, and the keys in doubt that "
+            f"another place names are in `makewhole findings`. {_PREVENTED.get(incident.kind, _SAFER)}"
         )
     return {
         IncidentKind.TRUNCATED: f"{_UPSTREAM}; {_SAFER}",

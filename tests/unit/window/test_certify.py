@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from makewhole.journal import certificates, incidents, plans, window_results, windows
-from makewhole.journal.window_results import RECONCILED, VERIFIED, HopResult
+from makewhole.journal import certificates, incidents, plans, windows
+from makewhole.journal.results import gate_answers, hop_results, snapshot_manifests
+from makewhole.journal.results.hop_results import RECONCILED, VERIFIED, HopResult
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Gate, Hop, Pipeline, Reach, Remedies, Remedy
@@ -63,13 +64,13 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> CommittedEvidence:
         of_stage = state.results.get(stage, {})
         return {hop: HopResult(hop=hop, counts=counts, digest="0") for hop, counts in of_stage.items()}
 
-    monkeypatch.setattr(window_results, "results", results)
-    monkeypatch.setattr(window_results, "gate_reports", lambda *_: state.gates)
+    monkeypatch.setattr(hop_results, "results", results)
+    monkeypatch.setattr(gate_answers, "gate_reports", lambda *_: state.gates)
     monkeypatch.setattr(incidents, "of", lambda *_: state.incidents)
     monkeypatch.setattr(plans, "plan_of_window", lambda *_: state.plan)
     monkeypatch.setattr(windows, "is_plan_only", lambda *_: state.is_plan_only)
     monkeypatch.setattr(windows, "configuration", lambda *_: {"judging_sha256": judging_sha256(PIPELINE)})
-    monkeypatch.setattr(window_results, "snapshots", lambda *_: state.manifests)
+    monkeypatch.setattr(snapshot_manifests, "snapshots", lambda *_: state.manifests)
     monkeypatch.setattr(certificates, "gaps_after", lambda *_: state.later_gaps)
     monkeypatch.setattr(plans, "undone_since", lambda *_: state.undone_by)
     return state
@@ -215,7 +216,8 @@ def test_a_partial_window_is_never_certified_and_says_what_is_missing_and_what_w
     assert decided() == (
         WindowState.NOT_KNOWN,
         "partial: 4 offsets of orders/0 ([0, 4)) were deleted before they could be read. What they held is not known: "
-        "a mirror or a backup of the topic can tell, and the keys in doubt are in `makewhole findings`. A longer "
+        "a mirror or a backup of the topic can tell, and the keys in doubt that another place names are in "
+        "`makewhole findings`. A longer "
         "retention, or windows that run sooner after their end, prevent it",
     )
 
