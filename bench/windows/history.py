@@ -14,8 +14,9 @@ from bench.windows.history_data import DAY, History, key_of, make_history_topic,
 from bench.windows.orders import LEDGER_HOP, Counts
 from bench.windows.service import PIPELINE, Service
 from bench.windows.simulated_days import SimulatedDays
-from makewhole.journal import window_results, windows
+from makewhole.journal import windows
 from makewhole.journal.database import connect
+from makewhole.journal.findings import window_findings
 from makewhole.model.window import Window, WindowState
 from makewhole.stack.postgres_server import PostgresServer
 
@@ -89,7 +90,7 @@ def _require(planted: Counts, found: Counts) -> None:
 def _require_place(service: Service, window: Window, key: str, place: str) -> None:
     """Require that the repeated order was found with the place of its first record."""
     with connect(service.journal) as journal:
-        found = [item.finding for item in window_results.findings(journal, window)]
+        found = [item.finding for item in window_findings.findings(journal, window)]
     told = {one.key: one.evidence.get("elsewhere") for one in found}
     if told != {key: [place]}:
         raise RuntimeError(f"found {told}, planted is {key}, which lies at {place}, too")

@@ -14,8 +14,8 @@ from bench.measuring.meter import Cost, Meter
 from bench.windows.orders import VERDICTS, Counts
 from makewhole.config.connection_text import variable_of
 from makewhole.config.pipeline_file import read_pipelines
-from makewhole.journal import window_results
 from makewhole.journal.database import connect, migrate
+from makewhole.journal.results import hop_results
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.window import Window
 from makewhole.stack.environment import connection_kafka, connection_postgres
@@ -101,7 +101,7 @@ class Service:
         arguments = ["--master", master.url, *settings, *place]
         cost, seconds = run_module("bench.windows.steps", arguments, self.environment, master.pids)
         with connect(self.journal) as journal:
-            results = window_results.results(journal, window)
+            results = hop_results.results(journal, window)
         counts = {
             (hop, name): keys
             for hop, result in results.items()

@@ -12,8 +12,8 @@ import polars as pl
 from bench.windows.service import PIPELINE, Service
 from makewhole.compute.frames import HASH
 from makewhole.compute.key_index.stored_runs import STORED
-from makewhole.journal import window_results
 from makewhole.journal.database import connect
+from makewhole.journal.key_index import runs
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
 from makewhole.key_index.files import write_index_file
 from makewhole.key_index.status import TopicIndex, tidy
@@ -111,7 +111,7 @@ def _write_run(
     for bucket, rows in kind.items():
         folder = f"{PIPELINE}/index/{_TOPIC}/window={window.number}/bucket={bucket}"
         files[bucket] = write_index_file(storage, folder, [_with_other_keys(rows, window.number, len(kind), chance)])
-    window_results.put_key_run(journal, window, _TOPIC, files, sum(len(rows) for rows in kind.values()))
+    runs.put_key_run(journal, window, _TOPIC, files, sum(len(rows) for rows in kind.values()))
     journal.commit()
     [done] = tidy(journal, storage, PIPELINE, grace=timedelta(0))
     return done.index

@@ -16,7 +16,8 @@ from makewhole.gate import (
     error_report,
 )
 from makewhole.gate.frame import Frame
-from makewhole.journal import incidents, window_results
+from makewhole.journal import incidents
+from makewhole.journal.results import gate_answers, hop_results
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateReport
 from makewhole.model.incident import Incident
@@ -94,7 +95,7 @@ def validate_window(session: "SparkSession", journal: PgConnection, context: Win
 
 def ask_gate(session: "SparkSession", journal: PgConnection, context: WindowContext) -> GateReport:
     """Ask the gate about the committed results of a window. The transaction at the journal is ended before."""
-    results, happened = window_results.results(journal, context.window), incidents.of(journal, context.window)
+    results, happened = hop_results.results(journal, context.window), incidents.of(journal, context.window)
     journal.commit()  # nothing is held open there while the gate works
     try:
         summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
@@ -118,4 +119,4 @@ def keep_answer(journal: PgConnection, context: WindowContext, report: GateRepor
     """Write the gate's answer to the journal, with the file by which it was asked and the run that asked, if any."""
     asked = {"judging_sha256": judging_sha256(context.pipeline), **({ASKED_BY: asked_by} if asked_by else {})}
     kept = replace(report, document={**report.document, **asked})
-    window_results.put_gate_report(journal, context.window, window_results.RECONCILED, kept)
+    gate_answers.put_gate_report(journal, context.window, hop_results.RECONCILED, kept)

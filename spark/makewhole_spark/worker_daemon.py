@@ -20,7 +20,7 @@ _MODULES = (
     "pyarrow.parquet",
     "makewhole.compute.key_index.filters",
     "makewhole.config.pipeline_file",
-    "makewhole.journal.window_results",
+    "makewhole.journal.findings.window_findings",
     "makewhole.kafka.log.reader",
     "makewhole.postgres.read.copy_binary.render",
     "makewhole_spark.carrier",

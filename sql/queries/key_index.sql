@@ -119,3 +119,9 @@ update makewhole.key_run set files = '{}'
 where pipeline = %(pipeline)s and point = %(point)s and number = %(number)s and revision = %(revision)s
   and retired_at is not null
 returning number;
+
+-- put_key_run --
+-- Write a sorted run of the key index.
+insert into makewhole.key_run (pipeline, point, number, revision, files, keys)
+values (%(pipeline)s, %(point)s, %(number)s, %(revision)s, %(files)s, %(keys)s)
+on conflict (pipeline, point, number, revision) do update set files = excluded.files, keys = excluded.keys;

@@ -319,3 +319,11 @@ from written join makewhole.planned_action as action
     on action.plan = written.plan and action.target = written.target and action.chunk = written.chunk
 where written.target = %(target)s and action.remedy = 'upsert' and action.refusal is null
 order by action.key_hash
+
+-- plans_of --
+-- Read the plans that were made for a window, whatever the revision.
+select id from makewhole.plan where pipeline = %(pipeline)s and number = %(number)s order by id;
+
+-- frozen_at --
+-- Read when a plan was frozen.
+select frozen_at from makewhole.plan where id = %(plan)s;

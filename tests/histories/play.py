@@ -18,8 +18,9 @@ from makewhole.compensation.approval.answer import Answer, Decision, record_answ
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.journal import incidents, window_results
+from makewhole.journal import incidents
 from makewhole.journal.database import connect
+from makewhole.journal.findings import window_findings
 from makewhole.model.gate import GateAnswer
 from makewhole.model.plan import Plan, PlanState
 from makewhole.window.context import WindowContext, window_context
@@ -230,7 +231,7 @@ class Player:
         self.shop.reconcile(self._now)
         self.said[-1].moments.append(self.truth.copy())
         with connect(self.shop.journal) as journal:
-            found = [item.finding for item in window_results.findings(journal, self._now.window)]
+            found = [item.finding for item in window_findings.findings(journal, self._now.window)]
         hops = {LEDGER_HOP: "ledger", STORE_HOP: "store"}
         self.said[-1].found = {(hops[one.hop], one.key): (one.verdict.value, one.cause.value) for one in found}  # type: ignore[misc]
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from makewhole.journal import incidents, window_results
+from makewhole.journal import incidents
 from makewhole.journal.database import connect
+from makewhole.journal.findings import window_findings
+from makewhole.journal.results import hop_results, snapshot_manifests
 from makewhole.model.incident import Incident
 from makewhole.window.certify import ClosedWindow
 from makewhole.window.context import WindowContext
@@ -62,10 +64,10 @@ class Judged:
 def judged(journal_dsn: str, context: WindowContext, closed: ClosedWindow) -> Judged:
     """What was committed of this revision of the window."""
     with connect(journal_dsn) as journal:
-        results = window_results.results(journal, context.window)
-        manifest = window_results.snapshots(journal, context.window).get("orders", {})
+        results = hop_results.results(journal, context.window)
+        manifest = snapshot_manifests.snapshots(journal, context.window).get("orders", {})
         happened = incidents.of(journal, context.window)
-        findings = [item.finding for item in window_results.findings(journal, context.window)]
+        findings = [item.finding for item in window_findings.findings(journal, context.window)]
     found: dict[str, Found] = {}
     for finding in findings:
         found.setdefault(finding.hop, {})[finding.key] = (finding.verdict.value, finding.cause.value)
@@ -90,7 +92,7 @@ def outcomes(journal_dsn: str, context: WindowContext) -> tuple[str, ...]:
     """Say what became of the findings, hop by hop; of a refusal with the word for its reason."""
     by_hop: dict[str, Counter[str]] = {}
     with connect(journal_dsn) as journal:
-        for item in window_results.findings(journal, context.window):
+        for item in window_findings.findings(journal, context.window):
             reason = f" (`{item.reason.partition(':')[0]}`)" if item.outcome == "refused" and item.reason else ""
             by_hop.setdefault(item.finding.hop, Counter())[item.outcome + reason] += 1
     return tuple(

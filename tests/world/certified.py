@@ -11,10 +11,11 @@ from psycopg2.extras import Json
 from typer.testing import CliRunner
 
 from makewhole.cli.main import app
-from makewhole.journal import certificates, window_results, windows
+from makewhole.journal import certificates, windows
 from makewhole.journal.certificates import ChainEntry
 from makewhole.journal.database import connect
-from makewhole.journal.window_results import HopResult
+from makewhole.journal.results import gate_answers, hop_results, snapshot_manifests
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint
@@ -85,10 +86,10 @@ class CertifiedPipeline:
                 path = f"{window.prefix}/{point}/part"
                 self.storage.write_bytes(path, point.encode())
                 manifest = {"judging_sha256": judged_with, "sha256": {path: sha256(point.encode()).hexdigest()}}
-                window_results.commit_snapshot(journal, window, point, manifest)
+                snapshot_manifests.commit_snapshot(journal, window, point, manifest)
             result = HopResult(hop="a→b", counts=counts, digest=f"{number}", files={"judging_sha256": judged_with})
-            window_results.commit_results(journal, window, window_results.RECONCILED, [result])
-            window_results.put_gate_report(journal, window, window_results.RECONCILED, report)
+            hop_results.commit_results(journal, window, hop_results.RECONCILED, [result])
+            gate_answers.put_gate_report(journal, window, hop_results.RECONCILED, report)
         return window
 
     def certify(self, window: Window) -> ClosedWindow:

@@ -4,8 +4,9 @@ import json
 from collections.abc import Mapping
 
 from makewhole.compute.frames import VERDICTS
-from makewhole.journal import window_results
 from makewhole.journal.database import connect
+from makewhole.journal.findings import window_findings
+from makewhole.journal.results import gate_answers, hop_results
 from makewhole.window.certificate_content import certified_content
 from makewhole.window.context import WindowContext
 
@@ -16,10 +17,10 @@ def report(journal_dsn: str, context: WindowContext) -> Report:
     """All that is reported of a window, as text: counts, digests, findings, verdicts, what the gate says,
     what would be certified."""
     with connect(journal_dsn) as journal:
-        results = window_results.results(journal, context.window)
-        findings = [repr(item.finding) for item in window_results.findings(journal, context.window)]
+        results = hop_results.results(journal, context.window)
+        findings = [repr(item.finding) for item in window_findings.findings(journal, context.window)]
         content = certified_content(journal, context.window)
-        answers = window_results.gate_reports(journal, context.window).values()
+        answers = gate_answers.gate_reports(journal, context.window).values()
     paths = [path for result in results.values() for path in result.files["verdicts"]]
     verdicts = context.storage.read_parquet(paths, list(VERDICTS))
     summaries = {hop: result.files["summary"] for hop, result in results.items()}

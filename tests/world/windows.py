@@ -8,8 +8,9 @@ from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
-from makewhole.journal import window_results
 from makewhole.journal.database import connect
+from makewhole.journal.findings import window_findings
+from makewhole.journal.results import hop_results, snapshot_manifests
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateReport
 from makewhole.model.verdict import HopCounts
@@ -100,43 +101,43 @@ class ReconciledShop(Shop):
     def manifests(self, context: WindowContext) -> dict[str, dict[str, Any]]:
         """Return the manifest of each snapshot, by point."""
         with connect(self.journal) as journal:
-            return window_results.snapshots(journal, context.window)
+            return snapshot_manifests.snapshots(journal, context.window)
 
     def found(self, context: WindowContext, hop: str) -> Found:
         """Return the findings of a hop."""
         with connect(self.journal) as journal:
             return {
                 item.finding.key: (item.finding.verdict.value, item.finding.cause.value)
-                for item in window_results.findings(journal, context.window)
+                for item in window_findings.findings(journal, context.window)
                 if item.finding.hop == hop
             }
 
     def evidence(self, context: WindowContext, hop: str, key: str) -> Mapping[str, Any]:
         """Return the evidence of one finding."""
         with connect(self.journal) as journal:
-            items = [item.finding for item in window_results.findings(journal, context.window)]
+            items = [item.finding for item in window_findings.findings(journal, context.window)]
         return next(item.evidence for item in items if (item.hop, item.key) == (hop, key))
 
     def outcomes(self, context: WindowContext) -> dict[str, str]:
         """Return what became of each finding, by key."""
         with connect(self.journal) as journal:
-            return {item.finding.key: item.outcome for item in window_results.findings(journal, context.window)}
+            return {item.finding.key: item.outcome for item in window_findings.findings(journal, context.window)}
 
     def outcome_of(self, context: WindowContext, hop: str, key: str) -> tuple[str, str | None]:
         """Return what became of one finding, and why."""
         with connect(self.journal) as journal:
-            items = window_results.findings(journal, context.window)
+            items = window_findings.findings(journal, context.window)
         return next((one.outcome, one.reason) for one in items if (one.finding.hop, one.finding.key) == (hop, key))
 
     def verified_counts(self, context: WindowContext, hop: str) -> HopCounts:
         """Return the counts of a hop after its gaps were judged anew."""
         with connect(self.journal) as journal:
-            return window_results.results(journal, context.window, window_results.VERIFIED)[hop].counts
+            return hop_results.results(journal, context.window, hop_results.VERIFIED)[hop].counts
 
     def counts(self, context: WindowContext, hop: str) -> HopCounts:
         """Return the counts of a hop."""
         with connect(self.journal) as journal:
-            return window_results.results(journal, context.window)[hop].counts
+            return hop_results.results(journal, context.window)[hop].counts
 
     def accounting(self, context: WindowContext) -> dict[str, int]:
         """Return what the offsets of the topic were."""

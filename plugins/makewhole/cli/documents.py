@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from makewhole.compensation.planning.unanswered import Unanswered
-from makewhole.journal import certificates, continuations, incidents, plans, window_results, windows
-from makewhole.journal.window_results import JudgedFinding
+from makewhole.journal import certificates, continuations, incidents, plans, windows
+from makewhole.journal.findings.window_findings import JudgedFinding
+from makewhole.journal.results import gate_answers, handover_keys, hop_results, snapshot_manifests
 from makewhole.kafka.retention import Deadline
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.incident import Incident
@@ -23,10 +24,10 @@ def hop_ends(hop: str) -> dict[str, str]:
 
 def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Describe one revision: `counts` as found, `after` as verified after compensation, `gate` the last answer."""
-    found = window_results.results(journal, window, window_results.RECONCILED)
-    after = window_results.results(journal, window, window_results.VERIFIED)
-    gates = window_results.gate_reports(journal, window)
-    last = gates.get(window_results.VERIFIED) or gates.get(window_results.RECONCILED)
+    found = hop_results.results(journal, window, hop_results.RECONCILED)
+    after = hop_results.results(journal, window, hop_results.VERIFIED)
+    gates = gate_answers.gate_reports(journal, window)
+    last = gates.get(hop_results.VERIFIED) or gates.get(hop_results.RECONCILED)
     return {
         "pipeline": window.pipeline,
         "window": window.number,
@@ -44,7 +45,7 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
             for hop, result in sorted(found.items())
         ],
         "gate": None if last is None else last.answer.value,
-        "gate_found": gates[window_results.RECONCILED].answer.value if window_results.RECONCILED in gates else None,
+        "gate_found": gates[hop_results.RECONCILED].answer.value if hop_results.RECONCILED in gates else None,
         "handed_over": _handed_over(journal, window),
         "failures": [] if last is None else list(last.failures),
         "incidents": [incident_document(one) for one in incidents.of(journal, window)],
@@ -61,7 +62,7 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
 
 def _handed_over(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Return how many keys in flight the next window judges, and since when the first of them waits; by hop, too."""
-    by_hop = window_results.waiting_by_hop(journal, window)
+    by_hop = handover_keys.waiting_by_hop(journal, window)
     first = min((waiting.since for waiting in by_hop.values()), default=None)
     return {
         "keys": sum(waiting.keys for waiting in by_hop.values()),
@@ -91,7 +92,7 @@ def incident_document(incident: Incident) -> dict[str, Any]:
 
 def _accounting(journal: PgConnection, window: Window) -> dict[str, list[dict[str, Any]]]:
     """Return the accounting of every range, by topic point."""
-    manifests = window_results.snapshots(journal, window)
+    manifests = snapshot_manifests.snapshots(journal, window)
     return {
         point: [
             {**_place(part), **sums}

@@ -15,10 +15,11 @@ from makewhole.cli.documents import chosen_windows, finding_document
 from makewhole.cli.environment import AsJsonLines, console, print_table, printable, service_environment
 from makewhole.cli.report import PipelineName, WindowNumber
 from makewhole.compensation.planning.deadlines import Deadlines, read_deadlines
-from makewhole.journal import window_results
 from makewhole.journal.database import connect
+from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import StoredFindings
-from makewhole.journal.window_results import JudgedFinding
+from makewhole.journal.findings.window_findings import JudgedFinding
+from makewhole.journal.results import hop_results
 from makewhole.kafka.retention import Deadline, RecordRetention
 from makewhole.model.errors import MakewholeError
 from makewhole.model.verdict import Cause, Finding, Verdict
@@ -55,7 +56,7 @@ def findings(
         chosen = list(chosen_windows(journal, pipeline, window, revision))
         counted = Counter[tuple[str, str]]()
         for found in chosen:
-            counted.update(window_results.count_outcomes(journal, found))
+            counted.update(window_findings.count_outcomes(journal, found))
         deadlines = _deadlines(pipeline, has_open=any(_is_left(*kind) for kind in counted))
         ranked = _with_deadlines(journal, chosen, deadlines)
         if json:
@@ -74,10 +75,10 @@ def findings(
 
 def _tell_left_out(journal: PgConnection, window: Window) -> None:
     """Say where the findings are that the journal did not take, because there are too many."""
-    left = sum(window_results.count_left_out(journal, window).values())
+    left = sum(window_findings.count_left_out(journal, window).values())
     if left:
-        results = window_results.results(journal, window)
-        kept = sum(window_results.count_outcomes(journal, window).values())
+        results = hop_results.results(journal, window)
+        kept = sum(window_findings.count_outcomes(journal, window).values())
         files = [path for _, result in sorted(results.items()) for path in result.files.get("findings", ())]
         where = f"; all are in {', '.join(files)}, below the storage's root" if files else ""
         told = f"{window.label}: {kept:,} of {kept + left:,} findings are in the journal{where}"

@@ -10,13 +10,15 @@ from makewhole.compensation.freezing.batches.action_file import SHOWN
 from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeResult, FreezeSources, freeze_findings
 from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.planning.deadlines import read_deadlines
-from makewhole.journal import plan_progress, plans, window_results
+from makewhole.journal import plan_progress, plans
 from makewhole.journal.database import connect, journal_dsn, transaction
+from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.needed import kinds_needed
 from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
 from makewhole.journal.replayed_positions import seen_when_opened
+from makewhole.journal.results import hop_results
 from makewhole.kafka.retention import RecordRetention
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
@@ -31,9 +33,9 @@ def plan_window(context: WindowContext) -> FreezeResult:
     with connect() as journal:
         partitions = _observe_topics(journal, context)
         findings = StoredFindings(window=context.window)
-        results = window_results.results(journal, context.window)
+        results = hop_results.results(journal, context.window)
         judged = JudgedWindows(journal=journal, pipeline=context.pipeline.name).newest_few(KNOWN_BY)
-        left_out = window_results.count_left_out(journal, context.window)
+        left_out = window_findings.count_left_out(journal, context.window)
         seen = {name: seen_when_opened(journal, context.window, name) for name in context.window.ranges}
     _log_deadlines(context, findings)
     needed = kinds_needed(context.pipeline)

@@ -104,6 +104,18 @@ def plans_before(journal: PgConnection, pipeline: str, window: int, revision: in
     return [_stored(row) for row in _rows(journal, "plans_before", parameters)]
 
 
+def ids_of_window(journal: PgConnection, window: Window) -> list[str]:
+    """Return the ids of all plans made for a window, whatever the revision."""
+    rows = _rows(journal, "plans_of", {"pipeline": window.pipeline, "number": window.number})
+    return [plan for (plan,) in rows]
+
+
+def frozen_at(journal: PgConnection, plan_id: str) -> datetime:
+    """Return when a plan was frozen."""
+    moment: datetime = _rows(journal, "frozen_at", {"plan": plan_id})[0][0]
+    return moment
+
+
 def put_plan(journal: PgConnection, stored: StoredPlan, actions: Iterable[bytes]) -> None:
     """Freeze a plan with the lines of its actions (`Action.line`)."""
     plan = stored.plan

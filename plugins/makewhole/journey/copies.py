@@ -11,7 +11,8 @@ from makewhole.compute.buckets import files_of_bucket, is_in_bucket
 from makewhole.compute.frames import HASH
 from makewhole.compute.keys import split_hex, with_hash
 from makewhole.compute.normalise import table_frame
-from makewhole.journal import window_results, windows
+from makewhole.journal import windows
+from makewhole.journal.results import snapshot_manifests
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import Pipeline, TablePoint
@@ -96,15 +97,15 @@ def _copies(frame: pl.DataFrame) -> list[JourneyCopy]:
 def with_snapshots(journal: PgConnection, newest: Window) -> Window:
     """Return the newest revision with snapshots: one that broke off early has none, the one before it still does."""
     revisions = (replace(newest, revision=revision) for revision in range(newest.revision, 0, -1))
-    return next((window for window in revisions if window_results.snapshots(journal, window)), newest)
+    return next((window for window in revisions if snapshot_manifests.snapshots(journal, window)), newest)
 
 
 def read_manifests(journal: PgConnection, window: Window) -> dict[str, dict[str, Any]]:
     """Return the snapshots of a revision by point; of a topic that it could not read whole any more those of the
     revision that could read most of it, as `revision`."""
-    own = window_results.snapshots(journal, window)
+    own = snapshot_manifests.snapshots(journal, window)
     partial = {name for name, manifest in own.items() if (manifest.get("accounting") or {}).get("expired")}
-    fullest = window_results.fullest_snapshots(journal, window) if partial else {}
+    fullest = snapshot_manifests.fullest_snapshots(journal, window) if partial else {}
     return {name: fullest.get(name, manifest) if name in partial else manifest for name, manifest in own.items()}
 
 

@@ -13,9 +13,10 @@ from typing import Any
 from makewhole.compute.buckets import FINEST, bucket_name
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem, key_hash, key_text, split_hex
-from makewhole.journal import key_history, window_results, windows
+from makewhole.journal import key_history, windows
 from makewhole.journal.key_history import Judgement, KeyAction
-from makewhole.journal.window_results import HopResult
+from makewhole.journal.results import hop_results, snapshot_manifests
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.journey.copies import JourneyCopy, copies_in, read_manifests, rows_now, with_snapshots
 from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
@@ -167,7 +168,7 @@ def _seen(
             continue
         revision = int(manifests[name].get("revision", window.revision))
         copies[name] = [replace(copy, window=window.number, revision=revision) for copy in held]
-    slices = {name: manifest["files"] for name, manifest in window_results.snapshots(journal, window).items()}
+    slices = {name: manifest["files"] for name, manifest in snapshot_manifests.snapshots(journal, window).items()}
     return _WindowCopies(window=window, slices=slices, copies=copies, problems=problems)
 
 
@@ -214,7 +215,7 @@ def _without_finding(
         is_ours = seen.copies.get(hop.source) or seen.copies.get(hop.target) or (window.number - 1, hop.name) in left
         if (window.number, window.revision, hop.name) in judged or not is_ours:
             continue
-        results = results or window_results.results(journal, window)
+        results = results or hop_results.results(journal, window)
         times = times or key_history.judged_at(journal, window)
         files = _verdict_files(seen, hop, results, hashed)
         verdict = None if files is None else _stored_verdict(storage, files, hashed)

@@ -14,9 +14,10 @@ import polars as pl
 
 from makewhole.compute.frames import REPLAYS, empty
 from makewhole.compute.key_index.stored_runs import run_of
-from makewhole.journal import window_results, windows
+from makewhole.journal import windows
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, commit_rebuilt, first_indexed, readable_runs
+from makewhole.journal.results import snapshot_manifests
 from makewhole.key_index.files import IndexFile, rows_of_file
 from makewhole.key_index.window_run import replays_in, run_of_bucket, spans_of, write_bucket
 from makewhole.lake.storage import Storage
@@ -59,7 +60,7 @@ class _IndexSources:
         found = {}
         for bucket, files in manifest["files"].items():
             run = run_of_bucket(self.storage, files, replays, self.pipeline, self.point)
-            if window_results.read_with(manifest) != self.reading_sha256:
+            if snapshot_manifests.read_with(manifest) != self.reading_sha256:
                 unknown = [name for name in _VALUES if name in run.columns]
                 run = run.with_columns(pl.lit(None, dtype=pl.UInt64).alias(name) for name in unknown)
             found[bucket] = run
@@ -111,7 +112,7 @@ def _rebuild_topic(
     written: list[IndexedRun] = []
     lost, from_snapshots, known_from = [], 0, first_indexed(journal, topic)
     for window in judged:
-        manifest = window_results.fullest_snapshots(journal, window).get(topic.point)
+        manifest = snapshot_manifests.fullest_snapshots(journal, window).get(topic.point)
         if manifest is None:
             continue
         spans = spans_of(window, topic.point)

@@ -10,7 +10,7 @@ from makewhole.compute.key_index.stored_runs import stored_run
 from makewhole.compute.key_index.window_rows import COPIES, window_rows
 from makewhole.compute.key_runs import count_keys, with_compared
 from makewhole.compute.keys import hashes_of_hex
-from makewhole.journal import replayed_positions, window_results
+from makewhole.journal import plans, replayed_positions
 from makewhole.journal.written_keys import replayed_keys, reversal_keys
 from makewhole.key_index.files import write_index_file
 from makewhole.lake.storage import Storage
@@ -60,9 +60,9 @@ def replays_in(
     for placed in replayed_positions.between(journal, window.pipeline, spans):
         rows = pl.DataFrame(placed, schema=_PLACED, orient="row").filter(pl.col("key_hash").is_not_null())
         yield rows.with_columns(*hashes_of_hex()).select(*REPLAYS)
-    plans = sorted({*named, *window_results.plans_of(journal, window)})
+    made = sorted({*named, *plans.ids_of_window(journal, window)})
     for keys in (replayed_keys, reversal_keys):
-        for written in keys(journal, window.pipeline, plans):
+        for written in keys(journal, window.pipeline, made):
             rows = pl.DataFrame(written, schema=_OF_PLAN, orient="row").with_columns(*hashes_of_hex(), *_NO_POSITION)
             yield rows.select(*REPLAYS)
 

@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
-from makewhole.journal import incidents, plan_progress, plans, window_results, windows
-from makewhole.journal.window_results import HopResult
+from makewhole.journal import incidents, plan_progress, plans, windows
+from makewhole.journal.findings import window_findings
+from makewhole.journal.results import gate_answers, handover_keys, hop_results, snapshot_manifests
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.window import PartitionRange, Window
 from makewhole.signing.keys import canonical_bytes, sha256_of
@@ -23,8 +25,8 @@ FORMAT = 3
 
 def final_results(journal: PgConnection, window: Window) -> dict[str, HopResult]:
     """Return the results by hop: of stage `verified` where there is one, of stage `reconciled` otherwise."""
-    return window_results.results(journal, window, window_results.RECONCILED) | window_results.results(
-        journal, window, window_results.VERIFIED
+    return hop_results.results(journal, window, hop_results.RECONCILED) | hop_results.results(
+        journal, window, hop_results.VERIFIED
     )
 
 
@@ -62,7 +64,7 @@ def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
             hop: {"source_keys": result.counts.source_keys, "digest": result.digest, **_set_apart(result)}
             for hop, result in sorted(results.items())
         },
-        "handed_over": _keys_and_digest(window_results.handover_ids(journal, window)),
+        "handed_over": _keys_and_digest(handover_keys.handover_ids(journal, window)),
     }
 
 
@@ -89,7 +91,7 @@ def _keys_and_digest(identities: Iterable[str]) -> dict[str, Any]:
 def _decided_by(journal: PgConnection, pipeline: Pipeline, window: Window) -> dict[str, Any]:
     """Return everything that decided: the version, the configuration as a whole and as each step had it, the digests
     of the snapshots' manifests (which hold those of their files), and of the results."""
-    manifests = window_results.snapshots(journal, window)
+    manifests = snapshot_manifests.snapshots(journal, window)
     return {
         "makewhole": version("makewhole"),
         "configuration": configuration_document(pipeline),
@@ -105,18 +107,18 @@ def _decided_by(journal: PgConnection, pipeline: Pipeline, window: Window) -> di
 def judged_with(journal: PgConnection, window: Window) -> dict[str, str]:
     """Return the digest of the judging configuration that each step worked with, of the steps that recorded it."""
     found = {"open_window": windows.configuration(journal, window).get("judging_sha256")}
-    for point, manifest in sorted(window_results.snapshots(journal, window).items()):
+    for point, manifest in sorted(snapshot_manifests.snapshots(journal, window).items()):
         found[f"snapshot of {point}"] = manifest.get("judging_sha256")
-    for hop, result in sorted(window_results.results(journal, window).items()):
+    for hop, result in sorted(hop_results.results(journal, window).items()):
         found[f"reconcile of {hop}"] = result.files.get("judging_sha256")
-    for stage, report in sorted(window_results.gate_reports(journal, window).items()):
+    for stage, report in sorted(gate_answers.gate_reports(journal, window).items()):
         found[f"gate, {stage}"] = report.document.get("judging_sha256")
     return {step: digest for step, digest in found.items() if digest is not None}
 
 
 def _left_out(journal: PgConnection, window: Window) -> dict[str, int]:
     by_verdict: Counter[str] = Counter()
-    for (_, verdict), keys in window_results.count_left_out(journal, window).items():
+    for (_, verdict), keys in window_findings.count_left_out(journal, window).items():
         by_verdict[verdict.value] += keys
     return dict(by_verdict)
 
@@ -125,9 +127,9 @@ def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Return how this revision was proven: accounting, counts by stage, gate reports, findings, plan and receipts."""
     outcomes = {
         f"{verdict}: {outcome}": count
-        for (verdict, outcome), count in window_results.count_outcomes(journal, window).items()
+        for (verdict, outcome), count in window_findings.count_outcomes(journal, window).items()
     }
-    manifests, left_out = window_results.snapshots(journal, window), _left_out(journal, window)
+    manifests, left_out = snapshot_manifests.snapshots(journal, window), _left_out(journal, window)
     return {
         "accounting": {name: manifest.get("accounting") for name, manifest in sorted(manifests.items())},
         "accounting_by_partition": {
@@ -137,18 +139,18 @@ def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
         },
         "incidents": [asdict(one) for one in incidents.of(journal, window)],
         "counts": {
-            stage: {hop: vars(result.counts) for hop, result in window_results.results(journal, window, stage).items()}
-            for stage in (window_results.RECONCILED, window_results.VERIFIED)
+            stage: {hop: vars(result.counts) for hop, result in hop_results.results(journal, window, stage).items()}
+            for stage in (hop_results.RECONCILED, hop_results.VERIFIED)
         },
         "gate": {
             stage: {"answer": report.answer.value, "evaluated": report.evaluated, "planned": report.planned}
-            for stage, report in window_results.gate_reports(journal, window).items()
+            for stage, report in gate_answers.gate_reports(journal, window).items()
         },
         "findings": dict(sorted(outcomes.items())),
         **({"findings_left_out": left_out} if left_out else {}),
         "waiting": {
             hop: {"keys": waiting.keys, "since": waiting.since.isoformat()}
-            for hop, waiting in window_results.waiting_by_hop(journal, window).items()
+            for hop, waiting in handover_keys.waiting_by_hop(journal, window).items()
         },
         "plan": _plan_with_receipts(journal, window),
     }

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from makewhole.gate.counts import is_brought_back
-from makewhole.journal import certificates, incidents, plans, window_results, windows
+from makewhole.journal import certificates, incidents, plans, windows
 from makewhole.journal.certificates import ChainEntry
-from makewhole.journal.window_results import HopResult
+from makewhole.journal.results import gate_answers, handover_keys, hop_results
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.journal.windows import OlderOpen
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateAnswer, GateReport
@@ -89,19 +90,19 @@ def certify_window(
 
 def handed_over_keys(journal: PgConnection, window: Window) -> int:
     """Return how many keys this revision leaves to the next window, over all hops."""
-    return sum(waiting.keys for waiting in window_results.waiting_by_hop(journal, window).values())
+    return sum(waiting.keys for waiting in handover_keys.waiting_by_hop(journal, window).values())
 
 
 def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[WindowState, str | None]:
     """Return the state that the committed evidence allows, with the reason when it is not `certified`."""
-    results, gates = final_results(journal, window), window_results.gate_reports(journal, window)
+    results, gates = final_results(journal, window), gate_answers.gate_reports(journal, window)
     if set(results) != {hop.name for hop in pipeline.hops}:
         return WindowState.ERROR, f"the comparison did not finish; see the failed task of this run. {_WAITING}"
-    first = gates.get(window_results.RECONCILED)
+    first = gates.get(hop_results.RECONCILED)
     if first is None or first.answer is GateAnswer.ERROR:
         failures = "; ".join(first.failures) if first else "it was not asked; see the failed task of this run"
         return WindowState.ERROR, f"the gate could not answer: {failures.rstrip('.')}. {_CONTINUED}"
-    last = gates.get(window_results.VERIFIED, first)
+    last = gates.get(hop_results.VERIFIED, first)
     if last.answer is GateAnswer.ERROR:
         return WindowState.ERROR, (
             f"the gate could not answer after compensation: {'; '.join(last.failures).rstrip('.')}. {_CONTINUED}"

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from makewhole.journal import certificates, window_results, windows
+from makewhole.journal import certificates, windows
 from makewhole.journal.certificates import ChainEntry, EntryKind
+from makewhole.journal.results import snapshot_manifests
 from makewhole.lake.storage import Storage
 from makewhole.signing.keys import KeyRing, sha256_of
 from makewhole.sql import PgConnection
@@ -58,7 +59,7 @@ def file_problems(journal: PgConnection, storage: Storage, entries: Sequence[Cha
         if one.kind is EntryKind.REVOCATION or one.ordinal in revoked or not decided_by:
             continue
         window = windows.load(journal, one.body["pipeline"], one.number, one.revision)
-        manifests = window_results.snapshots(journal, window)
+        manifests = snapshot_manifests.snapshots(journal, window)
         for point, signed in decided_by["snapshots"].items():
             manifest = manifests.get(point)
             if manifest is None or sha256_of(manifest) != signed["manifest_sha256"]:

@@ -11,7 +11,8 @@ from datetime import datetime
 
 from makewhole.compute.key_layout import KeyLayout, key_layout, require_same_keys, require_same_spelling
 from makewhole.compute.same_key import KeyFields, as_document, from_document, key_fields, require_same_key
-from makewhole.journal import incidents, plans, window_results, windows
+from makewhole.journal import incidents, plans, windows
+from makewhole.journal.results import handover_keys, snapshot_manifests
 from makewhole.journal.windows import WindowBounds
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.connection import Connection
@@ -172,7 +173,7 @@ def _require_hops_of_waiting(journal: PgConnection, pipeline: Pipeline) -> None:
         RefusedError: nobody would judge these keys.
     """
     if (window := windows.last_judged(journal, pipeline.name)) is not None:
-        left = window_results.handovers(journal, pipeline.name, window.number)
+        left = handover_keys.handovers(journal, pipeline.name, window.number)
         hops = Counter(hop for piece in left for hop, *_ in piece)
         gone = sorted({*hops} - {hop.name for hop in pipeline.hops})
         if gone:
@@ -195,7 +196,7 @@ def _require_same_spelling(
         require_same_key(pipeline, before, key_fields(pipeline, columns.ids))
         if dict(window.key_layout) != dict(layout):
             sources = {hop.name: hop.source for hop in pipeline.hops}
-            waiting = window_results.handovers(journal, pipeline.name, window.number)
+            waiting = handover_keys.handovers(journal, pipeline.name, window.number)
             known = ((sources[hop], key) for piece in waiting for hop, key, *_ in piece if hop in sources)
             require_same_keys(pipeline, layout, known)
 
@@ -263,7 +264,7 @@ def _covered_ranges(
 ) -> CoveredRanges:
     ranges = windows.covered_ranges(journal, pipeline.name, point.name)
     last = windows.last_judged(journal, pipeline.name) if existing else None
-    manifest = {} if last is None else window_results.snapshots(journal, last).get(point.name, {})
+    manifest = {} if last is None else snapshot_manifests.snapshots(journal, last).get(point.name, {})
     read_until = {int(partition): offset for partition, offset in manifest.get("read_until", {}).items()}
     return CoveredRanges(ranges=ranges, read_until=read_until)
 

@@ -17,9 +17,13 @@ from pyspark.sql import SparkSession
 from makewhole.compute import rollup
 from makewhole.compute.frames import BUCKETS
 from makewhole.gate.summary import HopSummary, PointEvidence
-from makewhole.journal import incidents, window_results
+from makewhole.journal import incidents
+from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.needed import kinds_needed
-from makewhole.journal.window_results import MET_FAR_AHEAD, HopResult
+from makewhole.journal.history.older_results import MET_FAR_AHEAD
+from makewhole.journal.key_index.runs import put_key_run
+from makewhole.journal.results import handover_keys, hop_results, snapshot_manifests
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.lake.stored_verdicts import SEMANTICS
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, Semantics, TopicPoint
@@ -104,10 +108,10 @@ def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext
         PermanentError: a point has no committed snapshot.
         CorruptionError: a file of a manifest is missing.
     """
-    committed = window_results.results(journal, context.window)
+    committed = hop_results.results(journal, context.window)
     if len(committed) == len(context.pipeline.hops):
         return committed
-    manifests = window_results.snapshots(journal, context.window)
+    manifests = snapshot_manifests.snapshots(journal, context.window)
     _require_snapshots(context, manifests)
     neighbours = NeighbouringWindows(journal=journal, context=context, manifests=manifests)
     tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
@@ -296,8 +300,8 @@ def _commit(
 
     Where another process has committed meanwhile, its results stand: what they say may have been planned and written.
     """
-    window_results.lock_results(journal, context.window)
-    committed = window_results.results(journal, context.window)
+    hop_results.lock_results(journal, context.window)
+    committed = hop_results.results(journal, context.window)
     if len(committed) == len(context.pipeline.hops):
         journal.rollback()
         logger.warning(
@@ -306,13 +310,13 @@ def _commit(
         return committed
     window, paths = context.window, [path for outcome in outcomes for path in outcome.findings]
     findings = first_findings(context.storage, paths, _JOURNAL_FINDINGS, kinds_needed(context.pipeline))
-    window_results.commit_findings(journal, window, findings)
+    window_findings.commit_findings(journal, window, findings)
     # From the files, not from the findings in the journal: of these there may be more.
-    written = window_results.commit_handovers(journal, window, pending_keys(context.storage, paths))
+    written = handover_keys.commit_handovers(journal, window, pending_keys(context.storage, paths))
     judged_with = judging_sha256(context.pipeline)
     results = [outcome.result(written.get(outcome.summary.hop, 0), judged_with) for outcome in outcomes]
-    window_results.commit_results(journal, window, window_results.RECONCILED, results)
+    hop_results.commit_results(journal, window, hop_results.RECONCILED, results)
     for point, (files, keys) in runs.items():
-        window_results.put_key_run(journal, window, point, files, keys)
+        put_key_run(journal, window, point, files, keys)
     journal.commit()
     return {result.hop: result for result in results}

@@ -12,9 +12,10 @@ from makewhole.compute.buckets import UNNAMED, buckets_of, files_of_bucket, name
 from makewhole.compute.frames import HASHES, REPLAYS, Schema
 from makewhole.compute.judge.log_history import LogHistory, TimeSpan, Truncation, log_history
 from makewhole.compute.keys import hashes_of_hex
-from makewhole.journal import incidents, replayed_positions, window_results, windows
+from makewhole.journal import incidents, plans, replayed_positions, windows
 from makewhole.journal.history.judged import JudgedWindows, TruncatedLog
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, first_indexed, standing_runs
+from makewhole.journal.results.snapshot_manifests import read_with
 from makewhole.kafka.offsets import committed
 from makewhole.key_index.window_run import replays_in, spans_of
 from makewhole.lake.rows_by_bucket import RowsByBucket, spread_rows
@@ -166,7 +167,7 @@ class NeighbouringWindows:
     def read_otherwise(self, window: Window, point: str) -> OtherReading | None:
         """Return where the records of another window are, if it read a point with another configuration than this."""
         manifest = self.manifests_of(window).get(point)
-        if manifest is None or window_results.read_with(manifest) == window_results.read_with(self.manifests[point]):
+        if manifest is None or read_with(manifest) == read_with(self.manifests[point]):
             return None
         prefix = replace(window, revision=manifest["revision"]).prefix
         return OtherReading(archive=f"{prefix}/{point}/archive", ranges=tuple(window.ranges.get(point, ())))
@@ -238,8 +239,8 @@ class NeighbouringWindows:
     def keys_written_for_window(self, point: str) -> RowsByBucket:
         """Return the keys (`HASHES`) of which the plans made for this window wrote records to a topic."""
         topic_ids = {part.topic_id for part in self.context.window.ranges.get(point, ())}
-        plans = window_results.plans_of(self.journal, self.context.window)
-        found = replayed_positions.keys_written(self.journal, plans, topic_ids)
+        made = plans.ids_of_window(self.journal, self.context.window)
+        found = replayed_positions.keys_written(self.journal, made, topic_ids)
         return self.by_bucket(f"{point}/written", map(hashes, found), HASHES)
 
     def replays_behind(self, point: str, topic_id: str, ends: Mapping[int, int]) -> RowsByBucket:

@@ -8,7 +8,7 @@ from itertools import chain, islice
 import polars as pl
 
 from makewhole.compute.frames import FINDINGS
-from makewhole.journal.window_results import Handover
+from makewhole.journal.results.handover_keys import Handover
 from makewhole.lake.storage import Storage
 from makewhole.model.verdict import REPAIRABLE, Cause, Finding, Verdict
 

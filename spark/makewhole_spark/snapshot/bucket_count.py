@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from makewhole.compute.buckets import number_of_buckets
-from makewhole.journal import window_results
+from makewhole.journal.results import snapshot_manifests
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import PointKind, Semantics, TablePoint
 from makewhole.postgres.connect import connect
@@ -22,7 +22,7 @@ BUCKETS = "buckets"
 def bucket_count(journal: PgConnection, context: WindowContext, manifests: Mapping[str, Mapping[str, Any]]) -> int:
     """Return the number of buckets in which a window is read: that of its snapshots which exist (`manifests`), of an
     earlier revision, or by the largest of its points."""
-    before = () if manifests else window_results.fullest_snapshots(journal, context.window).values()
+    before = () if manifests else snapshot_manifests.fullest_snapshots(journal, context.window).values()
     known = [manifest[BUCKETS] for manifest in (*manifests.values(), *before) if BUCKETS in manifest]
     return min(known) if known else number_of_buckets(max(_rows_by_point(context), default=0))
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from makewhole.journal import window_results, windows
+from makewhole.journal import windows
+from makewhole.journal.results import snapshot_manifests
 from makewhole.model.pipeline import Semantics, TablePoint
 from makewhole.model.window import Window
 from makewhole.postgres.read.export import HeldView
@@ -64,7 +65,7 @@ def table_bounds(journal: PgConnection, context: WindowContext, point: TablePoin
         ),
     ).take()
     last = previous_window(journal, context)
-    manifest = window_results.snapshots(journal, last).get(point.name) if last else None
+    manifest = snapshot_manifests.snapshots(journal, last).get(point.name) if last else None
     before, undated, earlier = None, None, list(census.earlier)
     if last is not None and manifest is not None:
         before, undated = manifest["pg_snapshot"], _undated_seen_before(journal, last, point, manifest)
@@ -81,7 +82,9 @@ def _undated_seen_before(journal: PgConnection, earlier: Window, point: TablePoi
     Where it was the first to read the table, its first revision counts: those that came to a later one would be taken
     there for older than the baseline.
     """
-    of_revisions = window_results.snapshots_before(journal, earlier, point.name) if manifest.get(ALL_UNDATED) else []
+    of_revisions = (
+        snapshot_manifests.snapshots_before(journal, earlier, point.name) if manifest.get(ALL_UNDATED) else []
+    )
     snapshot: str = [*of_revisions, manifest][0]["pg_snapshot"]
     return snapshot
 

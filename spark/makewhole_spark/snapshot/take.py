@@ -13,7 +13,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from makewhole.journal import incidents, observations, window_results, windows
+from makewhole.journal import incidents, observations, windows
+from makewhole.journal.results import snapshot_manifests
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
@@ -48,7 +49,7 @@ def take_snapshots(
     Topics first, then ledgers and the stores that are read by their times alone, all at once, then the stores that are
     read by the keys of their upstream: those with versions or without times.
     """
-    manifests = dict(window_results.snapshots(journal, context.window))
+    manifests = dict(snapshot_manifests.snapshots(journal, context.window))
     wanted = [point for point in context.pipeline.ordered_points() if point.name not in manifests]
     if not wanted:
         return []
@@ -69,7 +70,7 @@ def take_snapshots(
 def _commit(reading: "_Reading", taken: Mapping[str, "TakenSnapshot"], manifests: dict[str, Any]) -> None:
     """Commit snapshots to the journal, and note their manifests."""
     for name, snapshot in taken.items():
-        if window_results.commit_snapshot(reading.journal, reading.context.window, name, snapshot.manifest):
+        if snapshot_manifests.commit_snapshot(reading.journal, reading.context.window, name, snapshot.manifest):
             incidents.put(reading.journal, reading.context.window, snapshot.incidents)
             if snapshot.counted:
                 point = reading.context.pipeline.points[name]
@@ -205,7 +206,7 @@ def _taken_topic(
     manifest: Mapping[str, Any],
 ) -> TakenSnapshot:
     earlier = previous_window(journal, context)
-    before = {} if earlier is None else window_results.snapshots(journal, earlier).get(point.name, {})
+    before = {} if earlier is None else snapshot_manifests.snapshots(journal, earlier).get(point.name, {})
     taken = {**manifest, **log_manifest(context, point, accounts, before)}
     found = log_incidents(point, accounts, _epochs_before(journal, context, point))
     reading = TopicReading(context=context, point=point, accounts=accounts, before=before, manifest=taken)

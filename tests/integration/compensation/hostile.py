@@ -11,7 +11,7 @@ from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew
 from makewhole.compensation.verification.judge_key import KeyJudge
 from makewhole.journal.database import connect as connect_journal
-from makewhole.journal.window_results import JudgedFinding
+from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.written_keys import reversals_of
 from makewhole.model.errors import MakewholeError, RefusedError
 from makewhole.model.pipeline import Approval, Remedy, Reverse

@@ -16,9 +16,12 @@ from typer.testing import CliRunner, Result
 from makewhole.cli.main import app
 from makewhole.compute.frames import VERDICTS
 from makewhole.compute.keys import key_hash
-from makewhole.journal import plan_progress, plans, window_results, windows
+from makewhole.journal import plan_progress, plans, windows
 from makewhole.journal.database import connect
-from makewhole.journal.window_results import HopResult, JudgedFinding
+from makewhole.journal.findings import window_findings
+from makewhole.journal.findings.window_findings import JudgedFinding
+from makewhole.journal.results import hop_results, snapshot_manifests
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.kafka.offsets import describe_topic
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import KafkaConnection
@@ -150,7 +153,7 @@ def _window(journal: PgConnection) -> None:
     files: dict[str, list[str]] = {}
     for bucket, path in read.files:
         files.setdefault(bucket, []).append(path)
-    window_results.commit_snapshot(
+    snapshot_manifests.commit_snapshot(
         journal, window, "flights", {"files": files, "replay_plans": list(read.replay_plans)}
     )
     _judge(journal, window, context.storage)
@@ -170,10 +173,10 @@ def _judge(journal: PgConnection, window: Window, storage: Storage) -> None:
         cause=Cause.COMMITTED_BEFORE_WRITTEN,
         evidence={"source_copies": 1},
     )
-    for stage in (window_results.RECONCILED, window_results.VERIFIED):
-        window_results.commit_results(journal, window, stage, [result])
-    window_results.commit_findings(journal, window, [finding])
-    window_results.set_outcomes(journal, window, [JudgedFinding(finding=finding, outcome="repaired")])
+    for stage in (hop_results.RECONCILED, hop_results.VERIFIED):
+        hop_results.commit_results(journal, window, stage, [result])
+    window_findings.commit_findings(journal, window, [finding])
+    window_findings.set_outcomes(journal, window, [JudgedFinding(finding=finding, outcome="repaired")])
 
 
 def _frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:

@@ -19,9 +19,11 @@ from makewhole.compute.key_index.levels import runs_to_merge
 from makewhole.compute.key_index.stored_runs import stored_run
 from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, first_copies, with_compared
 from makewhole.compute.keys import with_hash
-from makewhole.journal import window_results, windows
+from makewhole.journal import windows
 from makewhole.journal.database import connect
+from makewhole.journal.key_index import runs
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, begin_merge, commit_merge, standing_runs
+from makewhole.journal.results import snapshot_manifests
 from makewhole.key_index.files import IndexFile, filter_path, rows_of_keys, write_index_file
 from makewhole.key_index.merge import merge_runs
 from makewhole.key_index.removal import remove_unused_files
@@ -73,7 +75,7 @@ class Index:
             pipeline="demo", number=number, revision=revision, start=None, end=MOMENT, opened_at=MOMENT, ranges={}
         )
         windows.insert(self.session, window, request=f"{number}.{revision}", plan_only=False, configuration={})
-        window_results.commit_snapshot(self.session, window, "a", {"accounting": {"expired": 0}, "files": {}})
+        snapshot_manifests.commit_snapshot(self.session, window, "a", {"accounting": {"expired": 0}, "files": {}})
         run = with_compared(build_key_run(copies, has_versions=has_versions), {compare: "string"})
         folder = f"demo/index/a/window={number}/bucket="
         parts = run.with_columns((pl.col("key_hi") % 2).alias("_b")).partition_by("_b", as_dict=True, include_key=False)
@@ -83,7 +85,7 @@ class Index:
             )
             for (bucket,), part in parts.items()
         }
-        window_results.put_key_run(self.session, window, "a", files, len(run))
+        runs.put_key_run(self.session, window, "a", files, len(run))
         self.session.commit()
         self.runs[number], self.revisions[number] = run, revision
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from makewhole.journal import observations, window_results, windows
+from makewhole.journal import observations, windows
 from makewhole.journal.database import connect
 from makewhole.journal.observations import Observation
-from makewhole.journal.window_results import HopResult
+from makewhole.journal.results import hop_results
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.kafka.lineage import seen_epochs
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import PartitionRange, Window
@@ -48,7 +49,7 @@ def write_window(session: PgConnection, number: int, revision: int = 1, *, is_ju
     windows.insert(session, window, request=f"{number}.{revision}", plan_only=False, configuration={})
     if is_judged:
         results = [HopResult(hop="a→b", counts=HopCounts(), digest="0")]
-        window_results.commit_results(session, window, window_results.RECONCILED, results)
+        hop_results.commit_results(session, window, hop_results.RECONCILED, results)
     return window
 
 

@@ -6,10 +6,14 @@ from itertools import chain
 
 import pytest
 
-from makewhole.journal import window_results, windows
+from makewhole.journal import windows
 from makewhole.journal.database import connect
+from makewhole.journal.findings import window_findings
+from makewhole.journal.key_index import runs
 from makewhole.journal.key_index.runs import IndexedTopic, standing_runs
-from makewhole.journal.window_results import Handover, HopResult
+from makewhole.journal.results import handover_keys, hop_results, snapshot_manifests
+from makewhole.journal.results.handover_keys import Handover
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -25,18 +29,18 @@ def judge(session: PgConnection, revision: int, *, expired: int, keys: tuple[str
     """Commit a revision of the first window that could not read so many offsets, and hands over these keys."""
     window = replace(FIRST, revision=revision)
     windows.insert(session, window, request=f"run{revision}", plan_only=False, configuration={})
-    window_results.commit_snapshot(session, window, "a", {"accounting": {"expired": expired}, "files": {}})
-    window_results.commit_snapshot(session, window, "b", {"rows": revision, "files": {}})
+    snapshot_manifests.commit_snapshot(session, window, "a", {"accounting": {"expired": expired}, "files": {}})
+    snapshot_manifests.commit_snapshot(session, window, "b", {"rows": revision, "files": {}})
     waiting = [Handover(hop=HOP, key=key, key_hash=key * 32, since=MOMENT) for key in keys]
-    window_results.commit_handovers(session, window, waiting)
-    window_results.put_key_run(session, window, "a", {"00": f"run of {revision}"}, 1)
+    handover_keys.commit_handovers(session, window, waiting)
+    runs.put_key_run(session, window, "a", {"00": f"run of {revision}"}, 1)
     results = [HopResult(hop=HOP, counts=HopCounts(), digest="0")]
-    window_results.commit_results(session, window, window_results.RECONCILED, results)
+    hop_results.commit_results(session, window, hop_results.RECONCILED, results)
     return window
 
 
 def handed(session: PgConnection) -> list[str]:
-    return [key for (_, key, _, _) in chain(*window_results.handovers(session, "demo", 1))]
+    return [key for (_, key, _, _) in chain(*handover_keys.handovers(session, "demo", 1))]
 
 
 def test_keys_of_an_older_revision_are_handed_over_until_a_newer_one_says_what_they_are(journal: str) -> None:
@@ -53,7 +57,7 @@ def test_keys_of_an_older_revision_are_handed_over_until_a_newer_one_says_what_t
             cause=Cause.NEVER_PRODUCED,
             evidence={},
         )
-        window_results.commit_findings(session, partial, [missing])
+        window_findings.commit_findings(session, partial, [missing])
         assert handed(session) == ["1", "3", "4"]
 
         judge(session, 3, expired=0, keys=("5",))
@@ -69,7 +73,7 @@ def test_the_run_and_the_files_that_count_are_those_of_the_fullest_reading(journ
 
         [run] = standing_runs(session, IndexedTopic(pipeline="demo", point="a"))
         assert (run.windows, run.revisions, run.files) == ((1,), {1: 2}, {"00": "run of 2"})
-        found = window_results.fullest_snapshots(session, FIRST)
+        found = snapshot_manifests.fullest_snapshots(session, FIRST)
         assert {point: manifest["revision"] for point, manifest in found.items()} == {"a": 2, "b": 4}
-        before = window_results.snapshots_before(session, replace(FIRST, revision=3), "b")
+        before = snapshot_manifests.snapshots_before(session, replace(FIRST, revision=3), "b")
         assert [manifest["rows"] for manifest in before] == [1, 2]

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from makewhole.journal import plan_progress, plans, window_results, windows
+from makewhole.journal import plan_progress, plans, windows
 from makewhole.journal.database import connect
+from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import StoredFindings
-from makewhole.journal.window_results import JudgedFinding
+from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState
 from makewhole.model.verdict import Cause, Finding, Verdict
@@ -54,8 +55,8 @@ def found(number: int, hop: str = "a→b", verdict: Verdict = Verdict.MISSING) -
 def test_batches_have_all_findings_once_and_those_of_a_key_together(journal: str, window: Window) -> None:
     wanted = [found(number, hop) for number in range(25) for hop in ("a→b", "b→c", "c→d")[: 1 + number % 3]]
     with connect(journal) as session:
-        window_results.commit_findings(session, window, wanted)
-        window_results.commit_findings(session, replace(window, revision=2), [found(99)])
+        window_findings.commit_findings(session, window, wanted)
+        window_findings.commit_findings(session, replace(window, revision=2), [found(99)])
         stored = StoredFindings(window=window)
         batches = list(stored.batches(session, size=7))
         kinds = stored.kinds(session)
@@ -77,7 +78,7 @@ def test_a_finding_whose_outcome_stays_is_not_written_again(journal: str, window
     """A row that is written gets another `xmin`."""
     first, second, third, fourth = (found(number) for number in range(4))
     with connect(journal) as session:
-        window_results.commit_findings(session, window, [first, second, third, fourth])
+        window_findings.commit_findings(session, window, [first, second, third, fourth])
     before = _rows(journal)
     compared = replace(third, evidence={**third.evidence, "compared": {"a": 1, "nul": "\x00"}})
     with connect(journal) as session:
@@ -87,9 +88,9 @@ def test_a_finding_whose_outcome_stays_is_not_written_again(journal: str, window
             JudgedFinding(finding=compared, outcome="open", reason="b holds it twice"),
             JudgedFinding(finding=found(99), outcome="repaired"),
         ]
-        window_results.set_outcomes(session, window, judged)
-        window_results.set_outcomes(session, window, [])
-        counted = window_results.count_outcomes(session, window)
+        window_findings.set_outcomes(session, window, judged)
+        window_findings.set_outcomes(session, window, [])
+        counted = window_findings.count_outcomes(session, window)
     after = _rows(journal)
 
     assert {key: row[1:] for key, row in after.items()} == {
@@ -106,7 +107,7 @@ def test_what_a_plan_refused_is_marked_on_its_own_findings(journal: str, window:
     findings = [found(number) for number in range(3)]
     with connect(journal) as session:
         for revision in (1, 2):
-            window_results.commit_findings(session, replace(window, revision=revision), findings)
+            window_findings.commit_findings(session, replace(window, revision=revision), findings)
         lines = (_action(seq, findings[seq // 2]).line() for seq in range(3))
         plans.put_plan(session, plans.StoredPlan(plan=PLAN, payload_sha256=None), lines)
         plan_progress.refuse_actions(session, PLAN.id, {0: "stale: first", 1: "stale: second"})

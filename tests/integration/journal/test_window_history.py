@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from makewhole.compute.judge.log_history import Truncation
-from makewhole.journal import window_results, windows
+from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.journal.history.judged import JudgedWindows, TruncatedLog
-from makewhole.journal.window_results import HopResult
+from makewhole.journal.results import hop_results, snapshot_manifests
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
@@ -75,9 +76,9 @@ def write(session: PgConnection, window: Window, revision: int, *, is_judged: bo
     made = Window(**{**vars(window), "revision": revision})
     windows.insert(session, made, request=f"{made.number}.{revision}", plan_only=False, configuration={})
     if is_judged:
-        window_results.commit_snapshot(session, made, "a", {"files": {}, "accounting": {"expired": 0}})
+        snapshot_manifests.commit_snapshot(session, made, "a", {"files": {}, "accounting": {"expired": 0}})
         results = [HopResult(hop="a→c", counts=HopCounts(), digest="0")]
-        window_results.commit_results(session, made, window_results.RECONCILED, results)
+        hop_results.commit_results(session, made, hop_results.RECONCILED, results)
 
 
 @pytest.mark.parametrize("seed", range(12))

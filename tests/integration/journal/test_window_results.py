@@ -6,9 +6,13 @@ from itertools import chain
 
 import pytest
 
-from makewhole.journal import window_results, windows
+from makewhole.journal import windows
 from makewhole.journal.database import connect
-from makewhole.journal.window_results import Handover, HopResult, JudgedFinding
+from makewhole.journal.findings import window_findings
+from makewhole.journal.findings.window_findings import JudgedFinding
+from makewhole.journal.results import gate_answers, handover_keys, hop_results, snapshot_manifests, statements
+from makewhole.journal.results.handover_keys import Handover
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window
@@ -43,10 +47,10 @@ def found(key: str, number: int) -> Finding:
 def test_findings_come_back_with_hostile_keys_and_values(journal: str, window: Window) -> None:
     wanted = [found(key, number) for number, key in enumerate(HOSTILE)]
     with connect(journal) as session:
-        assert window_results.commit_findings(session, window, wanted) == len(wanted)
+        assert window_findings.commit_findings(session, window, wanted) == len(wanted)
 
     with connect(journal) as session:
-        back = {item.finding.key_hash: item.finding for item in window_results.findings(session, window)}
+        back = {item.finding.key_hash: item.finding for item in window_findings.findings(session, window)}
 
     assert back == {finding.key_hash: finding for finding in wanted}
 
@@ -57,15 +61,15 @@ def test_of_the_open_findings_of_each_hop_and_verdict_the_first_come_back(journa
     other = [replace(one, hop="b→c", key_hash=f"1{one.key_hash[1:]}") for one in missing[:3]]
     pending = replace(found("p", 100), verdict=Verdict.PENDING)
     with connect(journal) as session:
-        window_results.commit_findings(session, window, [*missing[::-1], *other, pending])
-        window_results.set_outcomes(session, window, [JudgedFinding(finding=missing[0], outcome="repaired")])
+        window_findings.commit_findings(session, window, [*missing[::-1], *other, pending])
+        window_findings.set_outcomes(session, window, [JudgedFinding(finding=missing[0], outcome="repaired")])
 
-        back = window_results.open_findings(session, window, ("missing", "duplicate"), 2)
-        kept = window_results.count_open(session, window)
+        back = window_findings.open_findings(session, window, ("missing", "duplicate"), 2)
+        kept = window_findings.count_open(session, window)
         counts = {"a→b": HopCounts(missing=1_000_000, duplicate=3), "b→c": HopCounts(missing=3)}
         made = [HopResult(hop=hop, counts=one, digest="0", files={}) for hop, one in counts.items()]
-        window_results.commit_results(session, window, window_results.RECONCILED, made)
-        counted = window_results.count_open(session, window)
+        hop_results.commit_results(session, window, hop_results.RECONCILED, made)
+        counted = window_findings.count_open(session, window)
 
     assert [(one.hop, one.key) for one in back] == [("a→b", "k1"), ("a→b", "k2"), ("b→c", "k0"), ("b→c", "k1")]
     assert back[0] == missing[1]
@@ -89,16 +93,16 @@ def test_findings_that_the_journal_did_not_take_are_counted_by_verdict(journal: 
     }
     made = [HopResult(hop=hop, counts=one, digest="0", files={}) for hop, one in counts.items()]
     with connect(journal) as session:
-        assert window_results.count_left_out(session, window) == {}
-        window_results.commit_results(session, window, window_results.RECONCILED, made)
-        window_results.commit_findings(session, window, [*missing, repeated])
-        window_results.add_findings(session, window, [doubled])
+        assert window_findings.count_left_out(session, window) == {}
+        hop_results.commit_results(session, window, hop_results.RECONCILED, made)
+        window_findings.commit_findings(session, window, [*missing, repeated])
+        window_findings.add_findings(session, window, [doubled])
 
-        left = window_results.count_left_out(session, window)
-        is_open = window_results.count_open(session, window)
+        left = window_findings.count_left_out(session, window)
+        is_open = window_findings.count_open(session, window)
 
-        window_results.commit_findings(session, window, [])
-        nothing_kept = window_results.count_left_out(session, window)
+        window_findings.commit_findings(session, window, [])
+        nothing_kept = window_findings.count_left_out(session, window)
 
     a, b = "a→b", "b→c"
     assert left == {
@@ -114,11 +118,11 @@ def test_findings_that_the_journal_did_not_take_are_counted_by_verdict(journal: 
 
 def test_a_nul_inside_a_value_stops_nothing(journal: str, window: Window) -> None:
     with connect(journal) as session:
-        window_results.commit_findings(session, window, [found("a\x00b", 1)])
-        window_results.commit_handovers(
+        window_findings.commit_findings(session, window, [found("a\x00b", 1)])
+        handover_keys.commit_handovers(
             session, window, [Handover(hop="a→b", key="a\x00b", key_hash="1" * 32, since=MOMENT)]
         )
-        (item,) = window_results.findings(session, window)
+        (item,) = window_findings.findings(session, window)
 
     assert item.finding.key == "a\\u0000b"
     assert item.finding.evidence["values"] == {"text": "a\\u0000b", "none": None}
@@ -127,59 +131,57 @@ def test_a_nul_inside_a_value_stops_nothing(journal: str, window: Window) -> Non
 def test_what_is_committed_again_replaces_what_was_there(journal: str, window: Window) -> None:
     with connect(journal) as session:
         for keys in (["a", "b"], ["c"]):
-            window_results.commit_findings(session, window, [found(key, number) for number, key in enumerate(keys)])
-            window_results.commit_results(
+            window_findings.commit_findings(session, window, [found(key, number) for number, key in enumerate(keys)])
+            hop_results.commit_results(
                 session,
                 window,
-                window_results.RECONCILED,
+                hop_results.RECONCILED,
                 [HopResult(hop="a→b", counts=HopCounts(missing=len(keys)), digest="0")],
             )
 
-        assert [item.finding.key for item in window_results.findings(session, window)] == ["c"]
-        assert window_results.results(session, window)["a→b"].counts == HopCounts(missing=1)
-        assert window_results.results(session, window, window_results.VERIFIED) == {}
+        assert [item.finding.key for item in window_findings.findings(session, window)] == ["c"]
+        assert hop_results.results(session, window)["a→b"].counts == HopCounts(missing=1)
+        assert hop_results.results(session, window, hop_results.VERIFIED) == {}
 
 
 def test_the_first_manifest_of_a_snapshot_stays(journal: str, window: Window) -> None:
     with connect(journal) as session:
-        window_results.commit_snapshot(session, window, "a", {"rows": 1})
-        window_results.commit_snapshot(session, window, "a", {"rows": 2})
+        snapshot_manifests.commit_snapshot(session, window, "a", {"rows": 1})
+        snapshot_manifests.commit_snapshot(session, window, "a", {"rows": 2})
 
-        assert window_results.snapshots(session, window) == {"a": {"rows": 1}}
+        assert snapshot_manifests.snapshots(session, window) == {"a": {"rows": 1}}
 
 
 def test_only_the_newest_judged_revision_hands_keys_over(journal: str, window: Window) -> None:
     again = Window(pipeline="demo", number=1, revision=2, start=None, end=MOMENT, opened_at=MOMENT, ranges={})
     judged = [HopResult(hop="a→b", counts=HopCounts(), digest="0")]
     with connect(journal) as session:
-        window_results.commit_results(session, window, window_results.RECONCILED, judged)
-        window_results.commit_handovers(
-            session, window, [Handover(hop="a→b", key="x", key_hash="1" * 32, since=MOMENT)]
-        )
-        assert [key for (_, key, _, _) in chain(*window_results.handovers(session, "demo", 1))] == ["x"]
+        hop_results.commit_results(session, window, hop_results.RECONCILED, judged)
+        handover_keys.commit_handovers(session, window, [Handover(hop="a→b", key="x", key_hash="1" * 32, since=MOMENT)])
+        assert [key for (_, key, _, _) in chain(*handover_keys.handovers(session, "demo", 1))] == ["x"]
 
         windows.insert(session, again, request="run2", plan_only=False, configuration={})
-        assert [key for (_, key, _, _) in chain(*window_results.handovers(session, "demo", 1))] == ["x"]
+        assert [key for (_, key, _, _) in chain(*handover_keys.handovers(session, "demo", 1))] == ["x"]
 
-        window_results.commit_results(session, again, window_results.RECONCILED, judged)
-        assert list(window_results.handovers(session, "demo", 1)) == []
+        hop_results.commit_results(session, again, hop_results.RECONCILED, judged)
+        assert list(handover_keys.handovers(session, "demo", 1)) == []
 
 
 def test_handovers_are_written_by_several_statements_and_counted_by_the_table(
     journal: str, window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window_results, "_ROWS_OF_A_STATEMENT", 2)
+    monkeypatch.setattr(statements, "_ROWS_OF_A_STATEMENT", 2)
     keys = [
         Handover(hop=hop, key=f"{n}", key_hash=f"{n:032x}", since=MOMENT) for hop in ("b→c", "a→b") for n in range(5)
     ]
     with connect(journal) as session:
-        assert window_results.commit_handovers(session, window, iter(keys)) == {"a→b": 5, "b→c": 5}
-        assert list(window_results.handover_ids(session, window)) == sorted(f"{one.hop}|{one.key_hash}" for one in keys)
+        assert handover_keys.commit_handovers(session, window, iter(keys)) == {"a→b": 5, "b→c": 5}
+        assert list(handover_keys.handover_ids(session, window)) == sorted(f"{one.hop}|{one.key_hash}" for one in keys)
 
         # Given twice, a key is one row: the count is of the rows, not of what was given.
-        assert window_results.commit_handovers(session, window, [*keys[:1], *keys[:3]]) == {"b→c": 3}
-        assert window_results.commit_handovers(session, window, []) == {}
-        assert list(window_results.handover_ids(session, window)) == []
+        assert handover_keys.commit_handovers(session, window, [*keys[:1], *keys[:3]]) == {"b→c": 3}
+        assert handover_keys.commit_handovers(session, window, []) == {}
+        assert list(handover_keys.handover_ids(session, window)) == []
 
 
 def test_the_newest_answer_of_the_gate_counts(journal: str, window: Window) -> None:
@@ -189,6 +191,6 @@ def test_the_newest_answer_of_the_gate_counts(journal: str, window: Window) -> N
     ]
     with connect(journal) as session:
         for report in reports:
-            window_results.put_gate_report(session, window, window_results.RECONCILED, report)
+            gate_answers.put_gate_report(session, window, hop_results.RECONCILED, report)
 
-        assert window_results.gate_reports(session, window) == {window_results.RECONCILED: reports[1]}
+        assert gate_answers.gate_reports(session, window) == {hop_results.RECONCILED: reports[1]}

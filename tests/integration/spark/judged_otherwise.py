@@ -12,9 +12,10 @@ from makewhole.compute import rollup
 from makewhole.compute.buckets import files_of_bucket
 from makewhole.compute.frames import HASH, HASHES
 from makewhole.compute.keys import hash_hex
-from makewhole.journal import window_results
 from makewhole.journal.database import connect
-from makewhole.journal.window_results import HopResult
+from makewhole.journal.findings import window_findings
+from makewhole.journal.results import hop_results, snapshot_manifests
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
 from makewhole.model.pipeline import Hop
 from makewhole.model.verdict import HopCounts
@@ -50,9 +51,9 @@ class Judged:
 def as_committed(shop: ReconciledShop, context: WindowContext) -> dict[str, Judged]:
     """Return what the window's results say by hop, of clean keys as their slices do."""
     with connect(shop.journal) as journal:
-        results = window_results.results(journal, context.window)
-        manifests = window_results.snapshots(journal, context.window)
-        found = [item.finding for item in window_results.findings(journal, context.window)]
+        results = hop_results.results(journal, context.window)
+        manifests = snapshot_manifests.snapshots(journal, context.window)
+        found = [item.finding for item in window_findings.findings(journal, context.window)]
     committed = {}
     for hop in context.pipeline.hops:
         of_hop = [
@@ -88,7 +89,7 @@ def _committed(
 def otherwise(shop: ReconciledShop, context: WindowContext, *, looks_all_up: bool) -> dict[str, Judged]:
     """Return what the careful kernel finds alone, by hop; `looks_all_up`: it asks stores for all rows of every key."""
     with connect(shop.journal) as journal:
-        manifests = window_results.snapshots(journal, context.window)
+        manifests = snapshot_manifests.snapshots(journal, context.window)
         neighbours = NeighbouringWindows(journal=journal, context=context, manifests=manifests)
         tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
         if looks_all_up:

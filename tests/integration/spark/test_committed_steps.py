@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.journal import window_results
 from makewhole.journal.database import connect
+from makewhole.journal.results import gate_answers, hop_results
 from makewhole.model.errors import TransientError
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.pipeline import Gate
@@ -95,9 +95,9 @@ def test_an_error_of_the_gate_in_the_application_of_another_step_is_not_kept(sho
     with pytest.raises(TransientError, match="the gate says ERROR"):
         run(shop, context, VALIDATE, is_own=False)
     with connect(shop.journal) as journal:
-        assert window_results.gate_reports(journal, context.window) == {}
+        assert gate_answers.gate_reports(journal, context.window) == {}
 
     assert run(shop, context, VALIDATE).startswith("the gate says ERROR")
     with connect(shop.journal) as journal:
-        kept = window_results.gate_reports(journal, context.window)[window_results.RECONCILED]
+        kept = gate_answers.gate_reports(journal, context.window)[hop_results.RECONCILED]
     assert (kept.answer, kept.document["asked_by"]) == (GateAnswer.ERROR, "first")

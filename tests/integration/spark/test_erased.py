@@ -14,8 +14,9 @@ from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.preview.dry_report import DryRun
 from makewhole.compensation.preview.dry_run import dry_run
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.journal import certificates, window_results
+from makewhole.journal import certificates
 from makewhole.journal.database import connect
+from makewhole.journal.results import hop_results
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Plan
 from makewhole.model.verdict import HopCounts
@@ -395,7 +396,7 @@ def question(context: WindowContext, plan: Plan, report: DryRun) -> ApprovalQues
 def verified_counts(shop: ReconciledShop, context: WindowContext) -> HopCounts:
     """Return the counts of the hop to the store after compensation."""
     with connect(shop.journal) as journal:
-        return window_results.results(journal, context.window, window_results.VERIFIED)[STORE_HOP].counts
+        return hop_results.results(journal, context.window, hop_results.VERIFIED)[STORE_HOP].counts
 
 
 def certified_hops(shop: ReconciledShop, context: WindowContext) -> dict[str, dict[str, object]]:

@@ -9,8 +9,8 @@ import pytest
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.journal import window_results
 from makewhole.journal.database import connect
+from makewhole.journal.results import snapshot_manifests
 from makewhole.lake import rows_by_bucket
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.bucket_tasks import bucket_tasks
@@ -48,7 +48,7 @@ def judged_from_files(shop: ReconciledShop, context: WindowContext, monkeypatch:
 
 def tasks_of(shop: ReconciledShop, context: WindowContext) -> list[BucketTask]:
     with connect(shop.journal) as journal:
-        manifests = window_results.snapshots(journal, context.window)
+        manifests = snapshot_manifests.snapshots(journal, context.window)
         neighbours = NeighbouringWindows(journal=journal, context=context, manifests=manifests)
         return [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
 

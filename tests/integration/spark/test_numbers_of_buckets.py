@@ -9,9 +9,9 @@ import pytest
 
 from makewhole.compute.buckets import named_bucket
 from makewhole.compute.keys import key_hash
-from makewhole.journal import window_results
 from makewhole.journal.database import connect
 from makewhole.journal.key_index.runs import IndexedTopic, standing_runs
+from makewhole.journal.results import hop_results
 from makewhole.journey.copies import windows_holding
 from makewhole.key_index.merge import merge_runs
 from makewhole.lake.storage import Storage
@@ -245,5 +245,5 @@ def test_snapshots_with_other_numbers_are_judged_in_the_least(shop: ReconciledSh
     assert {key for key, _ in shop.found(context, LEDGER_HOP).items()} == {"O5", "O6", "O7"}
     assert {key for key, _ in shop.found(context, STORE_HOP).items()} == {"O20", "O21", "O22", "O23"}
     with connect(shop.journal) as journal:
-        files = window_results.results(journal, context.window)[STORE_HOP].files["verdicts_by_bucket"]
+        files = hop_results.results(journal, context.window)[STORE_HOP].files["verdicts_by_bucket"]
     assert sorted(files) == ["00of4", "01of4", "02of4", "03of4"]

@@ -9,8 +9,8 @@ import pytest
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.journal import window_results
 from makewhole.journal.database import connect
+from makewhole.journal.findings import window_findings
 from makewhole.model.plan import PlanState
 from makewhole.model.window import WindowState
 from makewhole.window.certify import ClosedWindow
@@ -52,7 +52,7 @@ def outcomes(shop: ReconciledShop, context: WindowContext) -> Outcomes:
     with connect(shop.journal) as journal:
         return {
             (item.finding.hop, item.finding.key): (item.finding.verdict.value, item.outcome, item.reason)
-            for item in window_results.findings(journal, context.window)
+            for item in window_findings.findings(journal, context.window)
         }
 
 

@@ -12,8 +12,8 @@ from datetime import timedelta
 
 import pytest
 
-from makewhole.journal import window_results
 from makewhole.journal.database import connect
+from makewhole.journal.results import hop_results
 from makewhole.window.context import WindowContext
 from tests.integration.spark.judged_otherwise import as_committed, otherwise
 from tests.world.orders import BORN, DAY, Order
@@ -209,7 +209,7 @@ def _check(shop: ReconciledShop, context: WindowContext) -> int:
     some on each."""
     assert as_committed(shop, context) == otherwise(shop, context, looks_all_up=False)
     with connect(shop.journal) as journal:
-        results = window_results.results(journal, context.window)
+        results = hop_results.results(journal, context.window)
     clean = {hop: result.files["summary"]["clean"] for hop, result in results.items()}
     assert clean[STORE_HOP] > 0
     return sum(clean.values())

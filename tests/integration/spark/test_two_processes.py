@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from makewhole.journal import window_results
 from makewhole.journal.database import connect
-from makewhole.journal.window_results import HopResult
+from makewhole.journal.results import hop_results
+from makewhole.journal.results.hop_results import HopResult
 from makewhole_spark.reconcile.judge_window import reconcile
 from tests.world.orders import orders
 from tests.world.windows import ReconciledShop
@@ -27,5 +27,5 @@ def test_what_is_committed_first_stands_and_is_what_both_are_told(shop: Reconcil
         one, other = pool.map(compare, range(2))
 
     with connect(shop.journal) as journal:
-        assert window_results.results(journal, context.window) == one
+        assert hop_results.results(journal, context.window) == one
     assert {hop: result.files for hop, result in other.items()} == {hop: result.files for hop, result in one.items()}

@@ -5,8 +5,9 @@ import pytest
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.journal import continuations, window_results, windows
+from makewhole.journal import continuations, windows
 from makewhole.journal.database import connect
+from makewhole.journal.results import gate_answers, hop_results
 from makewhole.model.errors import NotYetError, RefusedError
 from makewhole.model.window import Window, WindowState
 from makewhole.window.context import WindowContext, window_context
@@ -169,7 +170,7 @@ def test_what_consumers_have_yet_to_load_is_come_back_for_and_nothing_is_decided
     with pytest.raises(NotYetError, match=r"2 keys may still arrive, for which consumers have 3600 s more"):
         verify_window(context, lambda *_: None, patience_seconds=3600.0, stays_seconds=0.0)
     with connect(shop.journal) as journal:
-        assert set(window_results.gate_reports(journal, context.window)) == {window_results.RECONCILED}
+        assert set(gate_answers.gate_reports(journal, context.window)) == {hop_results.RECONCILED}
 
     shop.write("warehouse", made[4:6])
     verified = verify_window(context, lambda *_: None, patience_seconds=3600.0, stays_seconds=0.0)

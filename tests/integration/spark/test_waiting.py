@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 
 from makewhole.cli.main import app
 from makewhole.compensation.plan_window import plan_window
-from makewhole.journal import incidents, window_results
+from makewhole.journal import incidents
 from makewhole.journal.database import connect
+from makewhole.journal.results import gate_answers
 from makewhole.model.gate import GateAnswer
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import WindowState
@@ -193,7 +194,7 @@ def test_the_gate_allows_no_more_keys_in_flight_than_the_file_says(shop: Reconci
         f"not proven: {STORE_HOP}: 4 keys pending, 3 allowed",
     )
     with connect(shop.journal) as journal:
-        assert window_results.gate_reports(journal, first.window)["reconciled"].answer is GateAnswer.FAIL
+        assert gate_answers.gate_reports(journal, first.window)["reconciled"].answer is GateAnswer.FAIL
 
     shop.write("warehouse", made[6:7])
     assert shop.whole_way()[1].state is WindowState.CERTIFIED

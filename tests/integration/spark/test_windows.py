@@ -9,8 +9,10 @@ import pytest
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.journal import plan_progress, window_results
+from makewhole.journal import plan_progress
 from makewhole.journal.database import connect
+from makewhole.journal.findings import window_findings
+from makewhole.journal.results import handover_keys
 from makewhole.model.gate import GateAnswer
 from makewhole.model.plan import PlanState, count_remedies
 from makewhole.model.verdict import Verdict
@@ -110,8 +112,8 @@ def test_every_key_in_flight_is_handed_over_though_the_journal_keeps_fewer_findi
         shop.judge(first)
 
     with connect(shop.journal) as journal:
-        handed_over = list(chain(*window_results.handovers(journal, first.pipeline.name, first.window.number)))
-        assert len(window_results.findings(journal, first.window)) == 4
+        handed_over = list(chain(*handover_keys.handovers(journal, first.pipeline.name, first.window.number)))
+        assert len(window_findings.findings(journal, first.window)) == 4
         content = certified_content(journal, first.window)
     assert sorted(key for (_, key, _, _) in handed_over) == sorted(order["id"] for order in made[10:])
     identities = sorted(f"{hop}|{key_hash}" for (hop, _, key_hash, _) in handed_over)
@@ -153,9 +155,9 @@ def test_a_window_with_more_findings_than_the_journal_keeps_is_never_planned_in_
     assert verified.gate.answer is GateAnswer.FAIL
     assert shop.certify(first).state is WindowState.GAPS
     with connect(shop.journal) as journal:
-        assert window_results.count_left_out(journal, first.window) == {("orders→warehouse", Verdict.MISSING): 2}
+        assert window_findings.count_left_out(journal, first.window) == {("orders→warehouse", Verdict.MISSING): 2}
         assert certificate_body(journal, first.pipeline, first.window)["how"]["findings_left_out"] == {"missing": 2}
-        assert sum(window_results.count_open(journal, first.window).values()) == 6 - verified.whole
+        assert sum(window_findings.count_open(journal, first.window).values()) == 6 - verified.whole
 
     again = shop.judge_and_ask_the_gate()
     frozen = plan_window(again)
@@ -179,7 +181,7 @@ def test_a_flood_that_is_only_reported_does_not_keep_what_is_lost_from_being_rep
     assert frozen.plan is not None
     assert sorted(action.key for action in frozen.actions) == [order["id"] for order in made[:2]]
     with connect(shop.journal) as journal:
-        left_out = window_results.count_left_out(journal, first.window)
+        left_out = window_findings.count_left_out(journal, first.window)
     assert left_out == {("orders→warehouse", Verdict.UNEXPECTED): 5}
     compensate_window(first, lambda _: None)
     verified = verify_window(first, lambda *_: None, patience_seconds=0)

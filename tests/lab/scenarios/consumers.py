@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from makewhole.journal import window_results
 from makewhole.journal.database import connect
+from makewhole.journal.results import handover_keys
 from makewhole.model.window import WindowState
 from makewhole_spark.reconcile import judge_window
 from tests.lab import naive
@@ -103,7 +103,7 @@ def _judged_with_few_findings(lab: Lab) -> tuple[Judged, Found]:
 
 def _handed_over(shop: LabShop, number: int) -> list[str]:
     with connect(shop.journal) as journal:
-        pieces = window_results.handovers(journal, shop.pipeline.name, number, STORE_HOP)
+        pieces = handover_keys.handovers(journal, shop.pipeline.name, number, STORE_HOP)
         return [key for piece in pieces for (_, key, _, _) in piece]
 
 

@@ -9,9 +9,10 @@ import pytest
 from typer.testing import Result
 
 from makewhole.cli import documents, report
-from makewhole.journal import certificates, continuations, incidents, plans, window_results, windows
+from makewhole.journal import certificates, continuations, incidents, plans, windows
 from makewhole.journal.continuations import Continuation
-from makewhole.journal.window_results import Waiting
+from makewhole.journal.results import gate_answers, handover_keys, hop_results, snapshot_manifests
+from makewhole.journal.results.handover_keys import Waiting
 from makewhole.journal.windows import OlderOpen
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import Accounting, PartitionRange, Window, WindowState
@@ -67,13 +68,13 @@ def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> N
     monkeypatch.setattr(report, "connect", lambda: nullcontext(object()))
     monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [WINDOW])
     manifest = {"orders": {"accounting_by_partition": {"3": vars(ACCOUNTING)}}}
-    for name, answer in (
-        ("results", {}),
-        ("gate_reports", {}),
-        ("snapshots", manifest),
-        ("waiting_by_hop", {"orders→warehouse": Waiting(keys=1_200, since=SINCE)}),
+    for module, name, answer in (
+        (hop_results, "results", {}),
+        (gate_answers, "gate_reports", {}),
+        (snapshot_manifests, "snapshots", manifest),
+        (handover_keys, "waiting_by_hop", {"orders→warehouse": Waiting(keys=1_200, since=SINCE)}),
     ):
-        monkeypatch.setattr(window_results, name, lambda *_, answer=answer: answer)
+        monkeypatch.setattr(module, name, lambda *_, answer=answer: answer)
     monkeypatch.setattr(certificates, "of_revision", lambda *_: None)
     monkeypatch.setattr(windows, "older_open", lambda *_: OLDER)
     monkeypatch.setattr(incidents, "of", lambda *_: [CHANGED, EXPIRED])
@@ -139,7 +140,7 @@ def test_tombstones_that_erase_have_a_column_where_there_are_any(
     monkeypatch.setenv("COLUMNS", "200")
     accounting = Accounting(span=150, data=140, control=6, expired=1, erasures=3).to_json_dict()
     manifest = {"orders": {"accounting_by_partition": {"3": accounting}}}
-    monkeypatch.setattr(window_results, "snapshots", lambda *_: manifest)
+    monkeypatch.setattr(snapshot_manifests, "snapshots", lambda *_: manifest)
     said = invoke("windows", "shop", "--window", "5").output
 
     heading, line = [" ".join(line.split()) for line in said.splitlines()][-2:]

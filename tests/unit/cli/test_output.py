@@ -14,11 +14,14 @@ from typer.testing import Result
 from makewhole.cli import certificate, explain, findings, report
 from makewhole.cli.plan import answer, command
 from makewhole.compensation.planning.deadlines import Deadlines
-from makewhole.journal import certificates, plan_progress, plans, window_results
+from makewhole.journal import certificates, plan_progress, plans
+from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import StoredFindings
+from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.plan_progress import StoredAction
 from makewhole.journal.plans import StoredPlan
-from makewhole.journal.window_results import HopResult, JudgedFinding
+from makewhole.journal.results import hop_results
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
 from makewhole.kafka.retention import Retention
@@ -97,9 +100,9 @@ def objects(result: Result) -> list[dict[str, Any]]:
 def _found(monkeypatch: pytest.MonkeyPatch, items: Sequence[JudgedFinding]) -> None:
     counted = Counter((item.finding.verdict.value, item.outcome) for item in items)
     monkeypatch.setattr(StoredFindings, "in_order", lambda *_: iter(items))
-    monkeypatch.setattr(window_results, "count_outcomes", lambda *_: counted)
-    monkeypatch.setattr(window_results, "results", lambda *_: {})
-    monkeypatch.setattr(window_results, "count_left_out", lambda *_: {})
+    monkeypatch.setattr(window_findings, "count_outcomes", lambda *_: counted)
+    monkeypatch.setattr(hop_results, "results", lambda *_: {})
+    monkeypatch.setattr(window_findings, "count_left_out", lambda *_: {})
 
 
 def test_findings_are_one_object_a_line_whatever_the_key(
@@ -152,15 +155,15 @@ def test_findings_that_the_journal_did_not_take_are_counted_with_their_files(
     _found(monkeypatch, [finding()] * 2)
     files = {"findings": ["flights/window=1/a.parquet", "flights/window=1/b.parquet"]}
     result = HopResult(hop="outbox→flights", counts=HopCounts(), digest="0", files=files)
-    monkeypatch.setattr(window_results, "results", lambda *_: {"outbox→flights": result})
+    monkeypatch.setattr(hop_results, "results", lambda *_: {"outbox→flights": result})
     left = {("a→b", Verdict.MISSING): 999_998, ("a→b", Verdict.PENDING): 3}
-    monkeypatch.setattr(window_results, "count_left_out", lambda *_: left)
+    monkeypatch.setattr(window_findings, "count_left_out", lambda *_: left)
     told = " ".join(invoke("findings", "flights", "--json").stderr.split())
     assert told.endswith(
         "2 of 1,000,003 findings are in the journal; all are in flights/window=1/a.parquet, "
         "flights/window=1/b.parquet, below the storage's root"
     )
-    monkeypatch.setattr(window_results, "count_left_out", lambda *_: {})
+    monkeypatch.setattr(window_findings, "count_left_out", lambda *_: {})
     assert invoke("findings", "flights", "--json").stderr == ""
 
 

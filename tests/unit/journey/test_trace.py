@@ -10,7 +10,7 @@ import pytest
 from makewhole.compute.key_layout import with_layout
 from makewhole.compute.keys import key_hash
 from makewhole.journal.key_history import Judgement
-from makewhole.journal.window_results import HopResult
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.journey.trace import _WindowCopies, _without_finding, business_key
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Hop, KeyType, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
@@ -135,7 +135,7 @@ def test_a_key_that_was_handed_over_and_is_no_finding_is_told_in_the_next_window
     monkeypatch: pytest.MonkeyPatch, number: int, found: list[Judgement], is_told: bool, verdict: str
 ) -> None:
     result = HopResult(hop=HOP.name, counts=HopCounts(), digest="", files={"verdicts": ["verdicts.parquet"]})
-    monkeypatch.setattr("makewhole.journal.window_results.results", lambda *_: {HOP.name: result})
+    monkeypatch.setattr("makewhole.journal.results.hop_results.results", lambda *_: {HOP.name: result})
     monkeypatch.setattr("makewhole.journal.key_history.judged_at", lambda *_: {HOP.name: AT})
     window = Window(pipeline="flights", number=number, revision=1, start=None, end=AT, opened_at=AT, ranges={})
     seen = _WindowCopies(window=window, slices={}, copies={"flights": []}, problems={})

@@ -16,7 +16,7 @@ _PROGRAM = """if True:
         window_of_run.committed_step("snapshot", {})
     except Exception as error:
         print(type(error).__name__)
-    import makewhole.window.spark_steps.committed, makewhole.journal.windows, makewhole.journal.window_results
+    import makewhole.window.spark_steps.committed, makewhole.journal.windows, makewhole.journal.results.hop_results
     print([name for name in ("polars", "numba", "pandas", "pyspark") if name in sys.modules])
 """
 

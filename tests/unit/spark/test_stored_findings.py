@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import FINDINGS
-from makewhole.journal.window_results import Handover
+from makewhole.journal.results.handover_keys import Handover
 from makewhole.lake.storage import Storage
 from makewhole.model.verdict import REPAIRABLE, Cause, Finding, Verdict
 from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys

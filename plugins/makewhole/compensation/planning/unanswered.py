@@ -12,7 +12,8 @@ from itertools import product
 from makewhole.compensation.planning.draft import draft_plan
 from makewhole.config.defaults.suggested import Suggestion, suggest
 from makewhole.config.hops.remedies import VERDICTS
-from makewhole.journal import window_results
+from makewhole.journal.findings import window_findings
+from makewhole.journal.results import hop_results
 from makewhole.model.pipeline import Pipeline, Remedy
 from makewhole.model.text import counted
 from makewhole.model.verdict import Finding
@@ -77,11 +78,11 @@ class Unanswered:
 
 def read_unanswered(journal: PgConnection, pipeline: Pipeline, window: Window) -> list[Unanswered]:
     """Return what is open in a revision and only reported, by hop and verdict."""
-    results = window_results.results(journal, window)
+    results = hop_results.results(journal, window)
     return unanswered(
         pipeline,
-        window_results.open_findings(journal, window, VERDICTS, _DRAFTED_MOST),
-        window_results.count_open(journal, window),
+        window_findings.open_findings(journal, window, VERDICTS, _DRAFTED_MOST),
+        window_findings.count_open(journal, window),
         window_keys=max((result.counts.window_keys for result in results.values()), default=0),
     )
 

@@ -24,8 +24,8 @@ from makewhole.compensation.verification.downstream import stores_behind
 from makewhole.compensation.verification.judge_erased import ErasedJudge
 from makewhole.compensation.verification.judge_reversals import ReversalJudge
 from makewhole.compensation.verification.store_rows import read_rows
+from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.history.record_windows import find_windows_before
-from makewhole.journal.window_results import JudgedFinding
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals

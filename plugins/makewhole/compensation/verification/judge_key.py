@@ -9,7 +9,7 @@ from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.freezing.survivors import differing_columns
 from makewhole.compensation.verification.committed_since import CopiesByKey
 from makewhole.compensation.verification.downstream import TopicRecords, copies_pass, expected_at_stores
-from makewhole.journal.window_results import JudgedFinding
+from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
 from makewhole.model.verdict import Finding, Verdict

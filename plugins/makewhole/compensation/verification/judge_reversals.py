@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
 from makewhole.compensation.verification.committed_since import StartOffsets, WrittenActions, written_actions_since
-from makewhole.journal.window_results import JudgedFinding
+from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Point, TopicPoint
 from makewhole.model.reversal import PastReversals, ReversedCopy

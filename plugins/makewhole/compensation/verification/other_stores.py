@@ -16,9 +16,11 @@ from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.compensation.verification.verified_results import DOUBLED_BY, is_doubled
 from makewhole.compute.buckets import bucket_name, buckets_of
 from makewhole.compute.keys import split_hex
-from makewhole.journal import window_results
+from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import BATCH, StoredFindings
-from makewhole.journal.window_results import HopResult, JudgedFinding
+from makewhole.journal.findings.window_findings import JudgedFinding
+from makewhole.journal.results import snapshot_manifests
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.journal.written_keys import RedeliveredKey, redelivered_ends, redelivered_hops, redelivered_keys
 from makewhole.kafka.offsets import TopicLog
 from makewhole.lake.local_files import BatchFile
@@ -203,7 +205,7 @@ def open_other_stores(journal: PgConnection, context: WindowContext) -> OtherSto
     reached = {name for hop in sent_for for name in _hops_reached(pipeline, hop)}
     if not reached:
         return OtherStores(context)
-    slices = {name: one["files"] for name, one in window_results.snapshots(journal, context.window).items()}
+    slices = {name: one["files"] for name, one in snapshot_manifests.snapshots(journal, context.window).items()}
     ends = _sent_ends(journal, context)
     others = OtherStores(context, [hop for hop in pipeline.hops if hop.name in reached], ends, slices)
     sent = chain.from_iterable(redelivered_keys(journal, context.window))
@@ -244,7 +246,7 @@ def _sent_ends(journal: PgConnection, context: WindowContext) -> dict[str, dict[
 
 def put_new(journal: PgConnection, context: WindowContext, doubled: Iterable[JudgedFinding]) -> None:
     """Write the findings that the journal does not have yet."""
-    window_results.add_findings(journal, context.window, [item.finding for item in doubled])
+    window_findings.add_findings(journal, context.window, [item.finding for item in doubled])
 
 
 def _judged_now(item: JudgedFinding, hop: Hop, one: RedeliveredKey, rows: int) -> JudgedFinding:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import polars as pl
 
-from makewhole.journal.window_results import HopResult, JudgedFinding
+from makewhole.journal.findings.window_findings import JudgedFinding
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.model.closing import ClosingContext
 from makewhole.model.verdict import Verdict

@@ -7,7 +7,8 @@ import polars as pl
 
 from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary
-from makewhole.journal.window_results import HopResult, JudgedFinding
+from makewhole.journal.findings.window_findings import JudgedFinding
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.verdict import Finding, HopCounts, Verdict
 
 ERASED = "erased"

@@ -15,12 +15,14 @@ from makewhole.compensation.verification.other_stores import OtherStores, open_o
 from makewhole.compensation.verification.repaired_keys import RepairedKeys
 from makewhole.compensation.verification.verified_results import WHOLE, is_doubled, verified_result
 from makewhole.gate import HopSummary, check_summaries
-from makewhole.journal import incidents, observations, plan_progress, plans, window_results, windows
+from makewhole.journal import incidents, observations, plan_progress, plans, windows
 from makewhole.journal.database import connect
+from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import StoredFindings
+from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.history.record_windows import KNOWN_BY
-from makewhole.journal.window_results import JudgedFinding
+from makewhole.journal.results import gate_answers, hop_results
 from makewhole.journal.written_keys import reversals_of
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.errors import NotYetError
@@ -69,7 +71,7 @@ def verify_window(
             since = _start_offsets(journal, context)
             patience = _patience_seconds(journal, context) if patience_seconds is None else patience_seconds
             newest = JudgedWindows(journal=journal, pipeline=context.pipeline.name).newest_few(KNOWN_BY)
-            results_before = window_results.results(journal, context.window)
+            results_before = hop_results.results(journal, context.window)
             others = stack.enter_context(open_other_stores(journal, context))
         known = GapContext(
             open_judge=KeyJudge, past=partial(_past, context), windows=newest, is_awaited=others.is_awaited
@@ -119,25 +121,24 @@ def _require_settled(
 
 def _commit(journal: PgConnection, context: WindowContext, judged: BatchFile[JudgedFinding]) -> VerifiedWindow:
     """Commit the outcomes, the results with what is whole now, and the gate's report on them."""
-    left_out = window_results.count_left_out(journal, context.window)
+    left_out = window_findings.count_left_out(journal, context.window)
     whole, gaps = 0, sum(number for (_, verdict), number in left_out.items() if verdict.is_gap)
     with RepairedKeys(context) as repaired:
         results = {
-            name: verified_result(result, ())
-            for name, result in window_results.results(journal, context.window).items()
+            name: verified_result(result, ()) for name, result in hop_results.results(journal, context.window).items()
         }
         for batch in judged:
             to_repair = [item for item in batch if is_to_repair(context.pipeline, item.finding)]
-            window_results.set_outcomes(journal, context.window, to_repair)
+            window_findings.set_outcomes(journal, context.window, to_repair)
             results = {name: verified_result(result, batch) for name, result in results.items()}
             repaired.add(batch)
             gaps, whole = gaps + len(to_repair), whole + sum(item.outcome in WHOLE for item in to_repair)
     done = [repaired.named_with(result) for result in results.values()]
     summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in done]
     report = check_summaries(context.pipeline, summaries, incidents.of(journal, context.window))
-    window_results.commit_results(journal, context.window, window_results.VERIFIED, done)
+    hop_results.commit_results(journal, context.window, hop_results.VERIFIED, done)
     asked = replace(report, document={**report.document, "judging_sha256": judging_sha256(context.pipeline)})
-    window_results.put_gate_report(journal, context.window, window_results.VERIFIED, asked)
+    gate_answers.put_gate_report(journal, context.window, hop_results.VERIFIED, asked)
     return VerifiedWindow(whole=whole, gaps=gaps, gate=report)
 
 
@@ -162,7 +163,7 @@ def _patience_seconds(journal: PgConnection, context: WindowContext) -> float:
 def _start_offsets(journal: PgConnection, context: WindowContext) -> StartOffsets:
     """Return the stable offsets of the last observation before the first plan of this window was frozen and before its
     revision was opened: what came while it was judged counts, too."""
-    moments = [window_results.frozen_at(journal, plan) for plan in window_results.plans_of(journal, context.window)]
+    moments = [plans.frozen_at(journal, plan) for plan in plans.ids_of_window(journal, context.window)]
     first = min([*moments, context.window.opened_at])
     offsets = {}
     for point in context.pipeline.points.values():

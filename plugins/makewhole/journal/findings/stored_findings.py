@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 from uuid import uuid4
 
-from makewhole.journal.window_results import JudgedFinding
-from makewhole.model.verdict import Cause, Finding, Verdict
+from makewhole.journal.findings.window_findings import JudgedFinding, judged_finding
+from makewhole.journal.results.statements import scope
+from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries
 
@@ -37,7 +37,7 @@ class StoredFindings:
     def kinds(self, journal: PgConnection) -> set[tuple[str, Verdict]]:
         """Return the hops of the findings, each with its verdicts."""
         with journal.cursor() as cursor:
-            cursor.execute(load_queries("window_results")["kinds_of_findings"], self._scope)
+            cursor.execute(load_queries("finding")["kinds_of_findings"], scope(self.window))
             return {(hop, Verdict(verdict)) for hop, verdict in cursor.fetchall()}
 
     def in_order(self, journal: PgConnection) -> Iterator[JudgedFinding]:
@@ -47,19 +47,5 @@ class StoredFindings:
     def _rows(self, journal: PgConnection, statement: str) -> Iterator[JudgedFinding]:
         with journal.cursor(f"findings_{uuid4().hex}") as cursor:
             cursor.itersize = _ROWS_OF_A_FETCH
-            cursor.execute(load_queries("window_results")[statement], self._scope)
-            yield from (_judged(*row) for row in cursor)
-
-    @property
-    def _scope(self) -> dict[str, Any]:
-        window = self.window
-        return {"pipeline": window.pipeline, "number": window.number, "revision": window.revision}
-
-
-def _judged(
-    hop: str, key: str, key_hash: str, verdict: str, cause: str, evidence: Any, outcome: str, reason: str | None
-) -> JudgedFinding:
-    finding = Finding(
-        hop=hop, key=key, key_hash=key_hash, verdict=Verdict(verdict), cause=Cause(cause), evidence=evidence
-    )
-    return JudgedFinding(finding=finding, outcome=outcome, reason=reason)
+            cursor.execute(load_queries("finding")[statement], scope(self.window))
+            yield from (judged_finding(*row) for row in cursor)

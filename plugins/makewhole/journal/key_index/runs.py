@@ -9,6 +9,7 @@ from uuid import uuid4
 from psycopg2.extras import Json
 
 from makewhole.model.errors import CorruptionError
+from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries
 
 
@@ -106,6 +107,13 @@ def _read_standing(journal: PgConnection, topic: IndexedTopic, first: int) -> tu
             held.add(number)
             found.append(IndexedRun(files=files, rows=keys, revisions={number: revision}, windows=(number,)))
     return found, held
+
+
+def put_key_run(journal: PgConnection, window: Window, point: str, files: Mapping[str, str], keys: int) -> None:
+    """Add a window's run to the index of a topic; `files` is bucket → file."""
+    topic = IndexedTopic(pipeline=window.pipeline, point=point)
+    numbers = {"number": window.number, "revision": window.revision}
+    topic.run(journal, "put_key_run", **numbers, files=Json(files), keys=keys)
 
 
 def begin_merge(journal: PgConnection, topic: IndexedTopic) -> str:

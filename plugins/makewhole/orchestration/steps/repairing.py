@@ -22,12 +22,13 @@ def plan() -> list[str]:
     """Freeze the plan when the gate failed; return the ids of the tasks to go on with."""
     from makewhole.compensation.approval.ask import approval_request
     from makewhole.compensation.plan_window import plan_window
-    from makewhole.journal import window_results, windows
+    from makewhole.journal import windows
     from makewhole.journal.database import connect
+    from makewhole.journal.results import gate_answers, hop_results
 
     context = load_context()
     with connect() as journal:
-        report = window_results.gate_reports(journal, context.window).get(window_results.RECONCILED)
+        report = gate_answers.gate_reports(journal, context.window).get(hop_results.RECONCILED)
         plan_only = windows.is_plan_only(journal, context.window)
     if report is None or report.answer is not GateAnswer.FAIL:
         logger.info("the gate says %s: nothing to plan", report.answer.value if report else "nothing")

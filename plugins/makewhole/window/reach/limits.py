@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from makewhole.journal import incidents, window_results
-from makewhole.journal.window_results import HopResult
+from makewhole.journal import incidents
+from makewhole.journal.results import snapshot_manifests
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline, Reach
 from makewhole.model.text import counted
@@ -77,7 +78,7 @@ def reach_document(
     journal: PgConnection, pipeline: Pipeline, window: Window, results: Mapping[str, HopResult]
 ) -> dict[str, Any]:
     """Return what a certificate says of the reach of a revision: by chain, whether the file accepts it, the limits."""
-    manifests = window_results.snapshots(journal, window)
+    manifests = snapshot_manifests.snapshots(journal, window)
     found = [
         *_limits_of_first_points(pipeline, manifests, incidents.of(journal, window)),
         *_limits_of_hops(results),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from makewhole.journal import incidents
-from makewhole.journal.window_results import HopResult
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.gate import GateReport
 from makewhole.model.incident_text import incident_sentence
 from makewhole.model.window import Window

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from makewhole.journal import window_results
+from makewhole.journal.results import gate_answers, hop_results, snapshot_manifests
 from makewhole.model.gate import GateAnswer
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.window import Window
@@ -27,7 +27,7 @@ class JudgedWindow(Protocol):
 
 def committed_snapshots(journal: PgConnection, context: JudgedWindow) -> str | None:
     """Tell which snapshots there are, in the order of the points; None when one is missing."""
-    manifests = window_results.snapshots(journal, context.window)
+    manifests = snapshot_manifests.snapshots(journal, context.window)
     points = [point.name for point in context.pipeline.ordered_points()]
     if not set(points) <= set(manifests):
         return None
@@ -36,7 +36,7 @@ def committed_snapshots(journal: PgConnection, context: JudgedWindow) -> str | N
 
 def committed_results(journal: PgConnection, context: JudgedWindow) -> str | None:
     """Tell the counts of each hop, in the order of the file; None when the hops of the file have no results."""
-    results = window_results.results(journal, context.window)
+    results = hop_results.results(journal, context.window)
     hops = [hop.name for hop in context.pipeline.hops]
     if set(results) != set(hops):
         return None
@@ -49,7 +49,7 @@ def committed_answer(journal: PgConnection, context: JudgedWindow, asked_by: str
     An answer counts when the gate could give one, and was asked for this run by the file as it is now: the limits of a
     file that was changed since may be others.
     """
-    report = window_results.gate_reports(journal, context.window).get(window_results.RECONCILED)
+    report = gate_answers.gate_reports(journal, context.window).get(hop_results.RECONCILED)
     if report is None or report.answer is GateAnswer.ERROR:
         return None
     if _asked(report.document) != (asked_by, judging_sha256(context.pipeline)):

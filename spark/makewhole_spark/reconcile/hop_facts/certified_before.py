@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from makewhole.compute.buckets import bucket_name, files_of_bucket
 from makewhole.compute.frames import HASH, HASHES, Schema, empty
 from makewhole.compute.keys import hash_hex
-from makewhole.journal import window_results
-from makewhole.journal.window_results import MET_FAR_AHEAD, MetAloneFiles
+from makewhole.journal.history import older_results
+from makewhole.journal.history.older_results import MET_FAR_AHEAD, MetAloneFiles
 from makewhole.key_index.files import IndexFile, known_keys, maybe_known, rows_of_keys
 from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.pipeline import Hop, TablePoint
@@ -38,7 +38,7 @@ def certified_results(neighbours: NeighbouringWindows, hop: Hop, numbers: Collec
     if not numbers or not isinstance(neighbours.context.pipeline.points[hop.target], TablePoint):
         return {}
     ours = neighbours.context.window
-    results = window_results.certified_files(neighbours.journal, ours, hop, numbers)
+    results = older_results.certified_files(neighbours.journal, ours, hop, numbers)
     others = {one.number for one in results} - {ours.number}
     windows = {window.number: window for window in [*neighbours.windows.of_numbers(others), ours]}
     found: dict[str, list[CertifiedResult]] = {}
@@ -94,7 +94,7 @@ def _numbers(neighbours: NeighbouringWindows, hop: Hop, answers: Iterable[Bucket
         return numbers
     storage, ours = neighbours.context.storage, neighbours.context.window
     keys = {one.bucket: storage.read_parquet([one.lacking]) for one in of_hop if one.lacking}
-    for window in window_results.certified_met_alone(neighbours.journal, ours, hop.name, min(moments)):
+    for window in older_results.certified_met_alone(neighbours.journal, ours, hop.name, min(moments)):
         for bucket, of_bucket in keys.items():
             files = [IndexFile(path=path, windows=()) for path in _files_of(window.files, bucket)]
             if of_bucket is not None and maybe_known(storage, files, _met_by(of_bucket, window)).any():

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from makewhole.journal import window_results
+from makewhole.journal.results import hop_results
 from makewhole.kafka.offsets import log_starts
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, TopicPoint
@@ -42,7 +42,7 @@ def _standings_before(neighbours: NeighbouringWindows) -> dict[str, GroupStandin
         return {}
     return {
         hop: GroupStanding.from_json_dict(result.files[GROUP])
-        for hop, result in window_results.results(neighbours.journal, last).items()
+        for hop, result in hop_results.results(neighbours.journal, last).items()
         if GROUP in result.files
     }
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from makewhole.compute.frames import HASH, WAITING
 from makewhole.compute.keys import hashes_of_hex
-from makewhole.journal import window_results
+from makewhole.journal.results import handover_keys
 from makewhole.lake.rows_by_bucket import RowsByBucket
 from makewhole.model.pipeline import Hop
 from makewhole.model.window import Window
@@ -99,7 +99,7 @@ def _judged_pending(neighbours: NeighbouringWindows, hop: Hop) -> Iterator[pl.Da
 def _handovers(neighbours: NeighbouringWindows, number: int, hop: Hop) -> Iterator[pl.DataFrame]:
     """Yield the keys that a window hands over on a hop (`HANDED_OVER`), so many at a time."""
     name = neighbours.context.pipeline.name
-    return map(_frame, window_results.handovers(neighbours.journal, name, number, hop.name))
+    return map(_frame, handover_keys.handovers(neighbours.journal, name, number, hop.name))
 
 
 def _frame(handovers: Sequence[tuple[str, str, str, datetime]]) -> pl.DataFrame:

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES
-from makewhole.journal import window_results
 from makewhole.journal.key_history import told_keys
+from makewhole.journal.results import snapshot_manifests
 from makewhole.lake.rows_by_bucket import RowsByBucket
 from makewhole.model.pipeline import Hop, Semantics, TablePoint
 from makewhole.model.window import Window
@@ -46,7 +46,7 @@ def _ledger_files(neighbours: NeighbouringWindows, hop: Hop, reached: Sequence[W
     meant, manifests = list(reached), list[Mapping[str, Any]]()
     if hop.semantics is Semantics.EVENT:
         meant += windows_before(neighbours)
-        manifests += window_results.snapshots_before(neighbours.journal, neighbours.context.window, hop.source)
+        manifests += snapshot_manifests.snapshots_before(neighbours.journal, neighbours.context.window, hop.source)
     windows = {one.number: one for one in meant}.values()
     manifests += [neighbours.manifests_of(one).get(hop.source, {"files": {}}) for one in windows]
     files: dict[str, list[str]] = {}

@@ -13,9 +13,11 @@ from typing import Any
 
 from makewhole.compute.buckets import bucket_name, files_of_bucket
 from makewhole.compute.keys import split_hex
-from makewhole.journal import observations, window_results
+from makewhole.journal import observations
+from makewhole.journal.history import older_results
+from makewhole.journal.history.older_results import Strangers
 from makewhole.journal.key_history import unexpected_keys
-from makewhole.journal.window_results import Strangers
+from makewhole.journal.results import hop_results
 from makewhole.model.pipeline import Hop, TablePoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import MetAlone, has_slices
@@ -52,7 +54,7 @@ def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
     meant = windows_meant(neighbours.recent, window, pipeline.late + pipeline.pending_max_age)
     if not meant or _has_table_as_source(neighbours, hop):
         return None
-    older = window_results.strangers(neighbours.journal, meant[0], hop.name)
+    older = older_results.strangers(neighbours.journal, meant[0], hop.name)
     told = _told(neighbours, hop, [one for one in older if not one.unnamed and one.named <= _NAMED_MOST])
     found = [one.files for one in older if one.number not in told]
     found += [_of_window(neighbours, hop, one) for one in meant]
@@ -92,7 +94,7 @@ def windows_meant(earlier: Sequence[Window], window: Window, before: timedelta) 
 def _of_window(neighbours: NeighbouringWindows, hop: Hop, window: Window) -> _Files | None:
     """Return the files of the keys that a window met without a record, by bucket; None where it does not say it, or
     read another table, or by another time."""
-    result = window_results.results(neighbours.journal, window).get(hop.name)
+    result = hop_results.results(neighbours.journal, window).get(hop.name)
     point = neighbours.context.pipeline.points[hop.target]
     assert isinstance(point, TablePoint)
     if result is None or not observations.has_counted(neighbours.journal, window, point):

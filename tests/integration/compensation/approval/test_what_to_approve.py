@@ -9,9 +9,9 @@ import pytest
 
 from makewhole.compensation.approval import ask
 from makewhole.compensation.approval.page import escaped
-from makewhole.journal import window_results
 from makewhole.journal.database import connect
-from makewhole.journal.window_results import HopResult
+from makewhole.journal.results import hop_results
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Approval, Remedy
 from makewhole.model.plan import Plan, PlanState
@@ -61,7 +61,7 @@ def test_the_page_says_which_line_would_answer_what_is_no_part_of_the_plan(world
         hop=HOP, counts=HopCounts(source_keys=10, matched=7, missing=2, duplicate=1), digest="", files={}
     )
     with connect(world.journal) as journal:
-        window_results.commit_results(journal, world.context.window, window_results.RECONCILED, [judged])
+        hop_results.commit_results(journal, world.context.window, hop_results.RECONCILED, [judged])
     body = ask.approval_request(world.context, plan, reported=log_unanswered(world.context))["body"]
     sentences = (
         "1 duplicate on flights→warehouse: nothing is written, because the remedy is `report`",

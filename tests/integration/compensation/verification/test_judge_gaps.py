@@ -12,7 +12,7 @@ from makewhole.compensation.verification import committed_since
 from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew
 from makewhole.compensation.verification.judge_key import KeyJudge
-from makewhole.journal.window_results import JudgedFinding
+from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.kafka.log.page import LogSource
 from makewhole.kafka.log.reader import RangeReader, read_range
 from makewhole.model.pipeline import Erased, Remedy

@@ -4,7 +4,7 @@ import pytest
 
 from makewhole.compensation.verification.other_stores import SentKey, _sent_keys
 from makewhole.compensation.verification.verified_results import DOUBLED_BY
-from makewhole.journal.window_results import JudgedFinding
+from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.written_keys import RedeliveredKey
 from makewhole.model.verdict import Cause, Finding, Verdict
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from makewhole.compensation.verification.verified_results import verified_result
 from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary, PointEvidence
-from makewhole.journal.window_results import HopResult, JudgedFinding
+from makewhole.journal.findings.window_findings import JudgedFinding
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.verdict import REPAIRABLE, Cause, Finding, Verdict
 
 pytestmark = pytest.mark.unit

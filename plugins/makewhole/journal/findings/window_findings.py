@@ -1,0 +1,148 @@
+"""Read and write the findings of a window."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from makewhole.journal.results import hop_results
+from makewhole.journal.results.statements import insert_many, run, scope, storable
+from makewhole.model.plan import copy_line
+from makewhole.model.verdict import GAPS, Cause, Finding, Verdict
+from makewhole.model.window import Window
+from makewhole.sql import CopyLines, PgConnection, load_queries
+
+_NUL = "\\u0000"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedFinding:
+    """A finding with its outcome: open, repaired, contained, reversed, erased, handed_over or refused."""
+
+    finding: Finding
+    outcome: str = "open"
+    reason: str | None = None
+
+
+def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> int:
+    """Replace the findings of this revision. Returns their number."""
+    run(journal, "finding", "delete_findings", **scope(window))
+    lines = CopyLines(copy_line(row) for row in _finding_rows(window, findings))
+    with journal.cursor() as cursor:
+        cursor.copy_expert(load_queries("finding")["copy_findings_in"].rstrip(";"), lines)
+    return lines.given
+
+
+def add_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> None:
+    """Write findings of this revision beside those that are there; what is there stays as it is."""
+    insert_many(journal, "finding", "add_findings", _finding_rows(window, findings))
+
+
+def _finding_rows(window: Window, findings: Iterable[Finding]) -> Iterator[Sequence[Any]]:
+    return (
+        (
+            window.pipeline,
+            window.number,
+            window.revision,
+            finding.hop,
+            storable(finding.key),
+            finding.key_hash,
+            finding.verdict.value,
+            finding.cause.value,
+            _evidence_text(finding.evidence),
+        )
+        for finding in findings
+    )
+
+
+def _evidence_text(evidence: Mapping[str, Any]) -> str:
+    text = json.dumps(evidence)
+    return json.dumps(_storable_in(evidence)) if _NUL in text else text
+
+
+def _storable_in(value: Any) -> Any:
+    """Escape NUL in every text inside evidence: a compared value of a record may be any text."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, Mapping):
+        return {storable(name): _storable_in(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable_in(inner) for inner in value]
+    return value
+
+
+def findings(journal: PgConnection, window: Window) -> list[JudgedFinding]:
+    """Return the findings of this revision with their outcomes, by hop, verdict and key."""
+    return [judged_finding(*row) for row in run(journal, "finding", "findings", **scope(window))]
+
+
+def judged_finding(
+    hop: str, key: str, key_hash: str, verdict: str, cause: str, evidence: Any, outcome: str, reason: str | None
+) -> JudgedFinding:
+    """Return the finding of a row of the journal, with its outcome."""
+    finding = Finding(
+        hop=hop, key=key, key_hash=key_hash, verdict=Verdict(verdict), cause=Cause(cause), evidence=evidence
+    )
+    return JudgedFinding(finding=finding, outcome=outcome, reason=reason)
+
+
+def open_findings(journal: PgConnection, window: Window, verdicts: Sequence[str], most: int) -> list[Finding]:
+    """Return the open findings of some verdicts, of each hop and verdict the first so many by key."""
+    return [
+        Finding(hop=hop, key=key, key_hash=key_hash, verdict=Verdict(verdict), cause=Cause(cause), evidence=evidence)
+        for hop, key, key_hash, verdict, cause, evidence in run(
+            journal, "finding", "open_findings", **scope(window), verdicts=list(verdicts), most=most
+        )
+    ]
+
+
+def count_open(journal: PgConnection, window: Window) -> dict[tuple[str, str], int]:
+    """Count what is open in this revision, by hop and verdict. Keys that were counted, and of which the journal kept no
+    finding because there are too many, are open."""
+    counted = hop_results.results(journal, window)
+    left = {
+        (hop, verdict.value): getattr(result.counts, verdict.value)
+        for hop, result in counted.items()
+        for verdict in GAPS
+    }
+    for hop, verdict, kept, is_open in run(journal, "finding", "count_findings", **scope(window)):
+        left[hop, verdict] = max(0, left.get((hop, verdict), 0) - kept) + is_open
+    return left
+
+
+def count_left_out(journal: PgConnection, window: Window) -> dict[tuple[str, Verdict], int]:
+    """Count the findings that reconcile counted and the journal did not take, because there are too many, by hop and
+    verdict; those of which it has all are not in it. The files of the results have them."""
+    kept = {
+        (hop, verdict): number for hop, verdict, number, _ in run(journal, "finding", "count_findings", **scope(window))
+    }
+    beyond = {
+        (hop, verdict): getattr(result.counts, verdict.value) - kept.get((hop, verdict.value), 0)
+        for hop, result in hop_results.results(journal, window).items()
+        for verdict in Verdict
+        if verdict.is_finding
+    }
+    return {kind: keys for kind, keys in beyond.items() if keys > 0}
+
+
+def count_outcomes(journal: PgConnection, window: Window) -> dict[tuple[str, str], int]:
+    """Count the findings of this revision by verdict and outcome."""
+    rows = run(journal, "finding", "count_outcomes", **scope(window))
+    return {(verdict, outcome): count for verdict, outcome, count in rows}
+
+
+def set_outcomes(journal: PgConnection, window: Window, judged: Sequence[JudgedFinding]) -> None:
+    """Write the outcomes of findings, where they are not what they were, and `compared` of their evidence: the values
+    that verify found to differ."""
+    columns = {
+        "hops": [item.finding.hop for item in judged],
+        "hashes": [item.finding.key_hash for item in judged],
+        "outcomes": [item.outcome for item in judged],
+        "reasons": [item.reason for item in judged],
+        "compared": [json.dumps(_storable_in(_compared(item.finding.evidence))) for item in judged],
+    }
+    run(journal, "finding", "set_outcomes", **scope(window), **columns)
+
+
+def _compared(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: evidence[name] for name in ("compared",) if name in evidence}

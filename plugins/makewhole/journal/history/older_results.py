@@ -1,0 +1,89 @@
+"""Read what older windows wrote of the keys of a hop."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from makewhole.journal.results.statements import run, scope
+from makewhole.model.pipeline import Hop
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection
+
+MET_FAR_AHEAD = "met_far_ahead"
+"""The name in the files of a result of the number of keys whose rows the window met, and whose record is far ahead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertifiedFiles:
+    """The files of a hop's result in a certified revision of a window: those that reconcile wrote, the file of the keys
+    that were repaired, and the files by bucket of the two slices, where clean keys are known by them."""
+
+    number: int
+    revision: int
+    end: datetime
+    files: Mapping[str, Any]
+    repaired: str | None
+    source: Mapping[str, Sequence[str]]
+    target: Mapping[str, Sequence[str]]
+
+
+def certified_files(journal: PgConnection, window: Window, hop: Hop, numbers: Collection[int]) -> list[CertifiedFiles]:
+    """Return the files of the newest certified revisions of windows on a hop, oldest first; this revision is left
+    out."""
+    points = {"hop": hop.name, "source": hop.source, "target": hop.target}
+    rows = run(journal, "older_result", "certified_files", **scope(window), **points, numbers=sorted(numbers))
+    return [
+        CertifiedFiles(
+            number=number,
+            revision=revision,
+            end=end,
+            files=files,
+            repaired=repaired,
+            source=source or {},
+            target=target or {},
+        )
+        for number, revision, end, files, repaired, source, target in rows
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetAloneFiles:
+    """The files by bucket of the keys whose rows a certified revision of a window met without a record.
+    `has_far_ahead`: the record of some has a time so far ahead that any later window may have it."""
+
+    number: int
+    end: datetime
+    has_far_ahead: bool
+    files: Mapping[str, str]
+
+
+def certified_met_alone(journal: PgConnection, window: Window, hop: str, moment: datetime) -> list[MetAloneFiles]:
+    """Return those of the certified windows before one that end after a moment, or have any far ahead, oldest first."""
+    rows = run(journal, "older_result", "certified_met_alone", **scope(window), hop=hop, moment=moment)
+    return [
+        MetAloneFiles(number=number, end=end, has_far_ahead=has_far_ahead, files=files or {})
+        for number, end, has_far_ahead, files in rows
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strangers:
+    """The number of keys whose rows a window met without a record: those that its findings name (`named`), and those
+    from before the baseline or with a record far ahead (`unnamed`). `told`: the number of its unexpected and
+    undecidable findings, of which the journal may have a part. `files` of all of these keys by bucket; None where an
+    older makewhole judged it."""
+
+    number: int
+    revision: int
+    named: int
+    unnamed: int
+    told: int
+    files: Mapping[str, str] | None
+
+
+def strangers(journal: PgConnection, window: Window, hop: str) -> list[Strangers]:
+    """Return the windows before one that met such keys on a hop, in their newest compared revisions, oldest first."""
+    rows = run(journal, "older_result", "strangers", **scope(window), hop=hop)
+    names = tuple(Strangers.__dataclass_fields__)
+    return [Strangers(**dict(zip(names, row, strict=True))) for row in rows]

@@ -1,0 +1,1 @@
+"""Read and write what a window's steps commit: snapshots, results, handed-over keys, answers of the gate."""

@@ -1,0 +1,59 @@
+"""Read and write the keys that a window hands over to the next."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from makewhole.journal.results.statements import insert_many, run, scope, storable
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection, load_queries, rows_in_pieces
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handover:
+    """A key that an earlier window left to the next one. `since`: the S1 of the window that first judged it pending."""
+
+    hop: str
+    key: str
+    key_hash: str
+    since: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """The keys that a window hands over on a hop: their number, and since when the first of them waits."""
+
+    keys: int
+    since: datetime
+
+
+def commit_handovers(journal: PgConnection, window: Window, keys: Iterable[Handover]) -> dict[str, int]:
+    """Replace the keys that this revision hands over. Returns their number by hop, as the table has them afterwards."""
+    run(journal, "handover", "delete_handovers", **scope(window))
+    revision = (window.pipeline, window.number, window.revision)
+    rows = ((*revision, item.hop, storable(item.key), item.key_hash, item.since) for item in keys)
+    insert_many(journal, "handover", "insert_handovers", rows)
+    return dict(run(journal, "handover", "count_handovers", **scope(window)))
+
+
+def waiting_by_hop(journal: PgConnection, window: Window) -> dict[str, Waiting]:
+    """Return what this revision hands over to the next window, by hop; hops that hand over nothing are not in it."""
+    rows = run(journal, "handover", "waiting_by_hop", **scope(window))
+    return {hop: Waiting(keys=keys, since=since) for hop, keys, since in rows}
+
+
+def handover_ids(journal: PgConnection, window: Window) -> Iterator[str]:
+    """Yield `hop|key hash` of each key that this revision handed over, by code points, without holding all of them."""
+    with journal.cursor("handover_ids") as cursor:
+        cursor.execute(load_queries("handover")["handover_ids"], scope(window))
+        for (identity,) in cursor:
+            yield identity
+
+
+def handovers(
+    journal: PgConnection, pipeline: str, number: int, hop: str | None = None
+) -> Iterator[list[tuple[str, str, str, datetime]]]:
+    """Yield (hop, key, key hash, since when it waits) of the keys that the newest judged revision of window `number`
+    handed over to the next, and those of older revisions that it could not read, so many at a time. `hop`: only those
+    of one hop."""
+    yield from rows_in_pieces(journal, "handover", "handovers", {"pipeline": pipeline, "number": number, "hop": hop})

@@ -1,0 +1,54 @@
+"""Read and write the counts of hops, and what was written with them, of a window's two stages."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg2.extras import Json
+
+from makewhole.journal.results.statements import run, scope
+from makewhole.model.verdict import HopCounts
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection
+
+RECONCILED, VERIFIED = "reconciled", "verified"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopResult:
+    """The counts of a hop at a stage. `files`: the summary, and what was written, by paths below the storage root."""
+
+    hop: str
+    counts: HopCounts
+    digest: str
+    files: Mapping[str, Any] = field(default_factory=dict)
+
+
+def lock_results(journal: PgConnection, window: Window) -> None:
+    """Wait until no other process commits results of this revision; held until the transaction ends."""
+    run(journal, "hop_result", "lock_results", **scope(window))
+
+
+def commit_results(journal: PgConnection, window: Window, stage: str, results: Iterable[HopResult]) -> None:
+    """Replace the results of a stage."""
+    run(journal, "hop_result", "delete_results", **scope(window), stage=stage)
+    for result in results:
+        run(
+            journal,
+            "hop_result",
+            "insert_result",
+            **scope(window),
+            hop=result.hop,
+            stage=stage,
+            counts=Json(vars(result.counts)),
+            digest=result.digest,
+            files=Json(result.files),
+        )
+
+
+def results(journal: PgConnection, window: Window, stage: str = RECONCILED) -> dict[str, HopResult]:
+    """Return the results of a stage by hop; empty when the stage has not committed."""
+    return {
+        hop: HopResult(hop=hop, counts=HopCounts(**counts), digest=digest, files=files)
+        for hop, counts, digest, files in run(journal, "hop_result", "results", **scope(window), stage=stage)
+    }

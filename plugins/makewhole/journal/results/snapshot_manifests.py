@@ -1,0 +1,38 @@
+"""Read and write the manifests with which the snapshots of windows exist."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg2.extras import Json
+
+from makewhole.journal.results.statements import run, scope
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection
+
+
+def commit_snapshot(journal: PgConnection, window: Window, point: str, manifest: Mapping[str, Any]) -> bool:
+    """Write the manifest with which a snapshot exists; the first one stays. Tells whether it was this one."""
+    return bool(run(journal, "snapshot", "insert_snapshot", **scope(window), point=point, manifest=Json(manifest)))
+
+
+def snapshots(journal: PgConnection, window: Window) -> dict[str, dict[str, Any]]:
+    """Return the committed manifests of this revision by point."""
+    return dict(run(journal, "snapshot", "snapshots", **scope(window)))
+
+
+def fullest_snapshots(journal: PgConnection, window: Window) -> dict[str, dict[str, Any]]:
+    """Return manifests of the window by point: those of the compared revision (`revision`) that could read most of its
+    offsets."""
+    return dict(run(journal, "snapshot", "fullest_snapshots", pipeline=window.pipeline, number=window.number))
+
+
+def snapshots_before(journal: PgConnection, window: Window, point: str) -> list[dict[str, Any]]:
+    """Return the manifests of a point that earlier compared revisions of the window committed, oldest first."""
+    return [manifest for (manifest,) in run(journal, "snapshot", "snapshots_before", **scope(window), point=point)]
+
+
+def read_with(manifest: Mapping[str, Any]) -> str | None:
+    """Return the digest of the configuration that a snapshot was read with, by its manifest. Where that does not say
+    it, the digest of all that decides a verdict: an older makewhole knew nothing that makes them differ."""
+    found: str | None = manifest.get("reading_sha256", manifest.get("judging_sha256"))
+    return found
