@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from bench.cluster.environment_archive import environment_archive
+from bench.cluster.environment_archive import environment_archive, whole_environment_archive
 from bench.cluster.spark_cluster import SparkCluster
 from makewhole.journal.database import connect
 from makewhole.stack.kafka_server import KafkaServer
@@ -62,7 +63,9 @@ class ClusterShop(Shop):
 
 @pytest.fixture(scope="session")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return environment_archive(tmp_path_factory.mktemp("archive"))
+    """The archive of makewhole alone; with `MAKEWHOLE_WHOLE_ENVIRONMENT` that of all packages."""
+    made = whole_environment_archive if os.environ.get("MAKEWHOLE_WHOLE_ENVIRONMENT") else environment_archive
+    return made(tmp_path_factory.mktemp("archive"))
 
 
 @pytest.fixture(scope="session")
