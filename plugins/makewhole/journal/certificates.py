@@ -8,8 +8,11 @@ from typing import Any
 
 from psycopg2.extras import Json
 
+from makewhole.journal.statements import scope, statements_of
 from makewhole.model.window import Window, WindowState
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection
+
+_run = statements_of("certificate")
 
 
 class EntryKind(StrEnum):
@@ -82,8 +85,7 @@ def entry(journal: PgConnection, pipeline: str, ordinal: int) -> ChainEntry | No
 
 def of_revision(journal: PgConnection, window: Window) -> ChainEntry | None:
     """Return the certificate of this revision, if it was issued; it may have been revoked since."""
-    scope = {"pipeline": window.pipeline, "number": window.number, "revision": window.revision}
-    return next(iter(_entries(journal, "of_revision", **scope)), None)
+    return next(iter(_entries(journal, "of_revision", **scope(window))), None)
 
 
 def revoked_by(journal: PgConnection, pipeline: str, ordinal: int) -> int | None:
@@ -110,8 +112,7 @@ def ends(journal: PgConnection, pipeline: str) -> list[RevisionEnd]:
 
 def gaps_after(journal: PgConnection, window: Window) -> int | None:
     """Return the newest later revision of the window that ended with gaps; None when there is none."""
-    scope = {"pipeline": window.pipeline, "number": window.number, "revision": window.revision}
-    found: int | None = _run(journal, "gaps_after", **scope)[0][0]
+    found: int | None = _run(journal, "gaps_after", **scope(window))[0][0]
     return found
 
 
@@ -124,9 +125,3 @@ def insert(journal: PgConnection, pipeline: str, added: ChainEntry) -> None:
 def _entries(journal: PgConnection, statement: str, **values: Any) -> list[ChainEntry]:
     rows = [dict(zip(_COLUMNS, row, strict=True)) for row in _run(journal, statement, **values)]
     return [ChainEntry(**row | {"kind": EntryKind(row["kind"])}) for row in rows]
-
-
-def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("certificate")[statement], values)
-        return cursor.fetchall() if cursor.description else []

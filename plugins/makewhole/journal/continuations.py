@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from makewhole.journal.statements import scope, statements_of
 from makewhole.journal.windows import WindowBounds
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection
+
+_run = statements_of("continuation")
 
 _NEWEST_RUNS = 3
 
@@ -83,16 +86,10 @@ def put(journal: PgConnection, window: UnfinishedWindow, run: str, asked_by: str
 
 def reopen(journal: PgConnection, window: Window) -> None:
     """Write that the window is being worked on again."""
-    _run(journal, "reopen", pipeline=window.pipeline, number=window.number, revision=window.revision)
+    _run(journal, "reopen", **scope(window))
 
 
 def of(journal: PgConnection, window: Window) -> list[Continuation]:
     """Return the runs that went on with this revision, in order."""
-    rows = _run(journal, "continuations", pipeline=window.pipeline, number=window.number, revision=window.revision)
+    rows = _run(journal, "continuations", **scope(window))
     return [Continuation(run=run, asked_by=asked_by, began_at=began_at) for run, asked_by, began_at in rows]
-
-
-def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("continuation")[statement], values)
-        return cursor.fetchall() if cursor.description else []

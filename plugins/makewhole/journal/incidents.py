@@ -6,9 +6,12 @@ from typing import Any
 
 from psycopg2.extras import Json
 
+from makewhole.journal.statements import scope, statements_of
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection
+
+_run = statements_of("incident")
 
 
 def put(journal: PgConnection, window: Window, incidents: Iterable[Incident]) -> None:
@@ -17,7 +20,7 @@ def put(journal: PgConnection, window: Window, incidents: Iterable[Incident]) ->
         _run(
             journal,
             "put_incident",
-            window,
+            **scope(window),
             kind=incident.kind.value,
             point=incident.point,
             topic=incident.topic,
@@ -31,7 +34,7 @@ def put(journal: PgConnection, window: Window, incidents: Iterable[Incident]) ->
 
 def of(journal: PgConnection, window: Window) -> list[Incident]:
     """Return the incidents of this revision, by point, partition and offset."""
-    return [_incident(row) for row in _run(journal, "incidents", window)]
+    return [_incident(row) for row in _run(journal, "incidents", **scope(window))]
 
 
 def of_log(journal: PgConnection, window: Window) -> list[tuple[Window, Incident]]:
@@ -40,7 +43,7 @@ def of_log(journal: PgConnection, window: Window) -> list[tuple[Window, Incident
     return [
         (_noticed_by(window, number, revision, times), _incident(row))
         for number, revision, *times, row in (
-            (*found[:5], found[5:]) for found in _run(journal, "incidents_of_log", window)
+            (*found[:5], found[5:]) for found in _run(journal, "incidents_of_log", **scope(window))
         )
     ]
 
@@ -62,10 +65,3 @@ def _incident(row: Sequence[Any]) -> Incident:
         hi=hi,
         detail=detail,
     )
-
-
-def _run(journal: PgConnection, statement: str, window: Window, **values: Any) -> list[tuple[Any, ...]]:
-    scope = {"pipeline": window.pipeline, "number": window.number, "revision": window.revision}
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("incident")[statement], scope | values)
-        return cursor.fetchall() if cursor.description else []

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from makewhole.journal.statements import scope, statements_of
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries, rows_in_pieces
+from makewhole.sql import PgConnection, rows_in_pieces
+
+_run = statements_of("key_history")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +75,7 @@ def key_actions(journal: PgConnection, pipeline: str, key_hash: str) -> list[Key
 
 def judged_at(journal: PgConnection, window: Window) -> dict[str, datetime]:
     """Return when each hop of this revision was judged."""
-    rows = _run(journal, "judged_at", pipeline=window.pipeline, number=window.number, revision=window.revision)
+    rows = _run(journal, "judged_at", **scope(window))
     return dict(rows)
 
 
@@ -94,9 +97,3 @@ def unexpected_keys(
     for number, key_hash in rows:
         found[number].append(key_hash)
     return found
-
-
-def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("key_history")[statement], values)
-        return cursor.fetchall()

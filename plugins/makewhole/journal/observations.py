@@ -8,9 +8,12 @@ from typing import Any
 
 from psycopg2.extras import Json
 
+from makewhole.journal.statements import statements_of
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.window import CountedSlice, KnownSlice, TimeSlice, Window
 from makewhole.sql import PgConnection, load_queries
+
+_run = statements_of("window")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +103,6 @@ def still_seen(
         if is_later and lane.partition in found:
             found[lane.partition] = min(found[lane.partition], lane.lo)
     return found
-
-
-def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("window")[statement], values)
-        return cursor.fetchall() if cursor.description else []
 
 
 def put_slice_counts(journal: PgConnection, window: Window, point: TablePoint, counted: Iterable[CountedSlice]) -> None:

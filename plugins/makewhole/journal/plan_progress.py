@@ -8,9 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from makewhole.journal.statements import statements_of
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, Receipt
-from makewhole.sql import PgConnection, load_queries, rows_in_pieces
+from makewhole.sql import PgConnection, rows_in_pieces
+
+_run = statements_of("plan")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +66,12 @@ def _stored_action(row: Sequence[Any]) -> StoredAction:
 
 def locking_chunks(journal: PgConnection, plan_id: str) -> dict[str, int]:
     """Return the number of chunks of a plan for which other writers of their table wait, by target."""
-    return dict(_rows(journal, "locking_chunks", {"plan": plan_id}))
+    return dict(_run(journal, "locking_chunks", plan=plan_id))
 
 
 def actions_by_target(journal: PgConnection, plan_id: str) -> dict[str, int]:
     """Return the number of actions of a plan by target."""
-    return dict(_rows(journal, "actions_by_target", {"plan": plan_id}))
+    return dict(_run(journal, "actions_by_target", plan=plan_id))
 
 
 def refuse_actions(journal: PgConnection, plan_id: str, refused: Mapping[int, str]) -> None:
@@ -77,18 +80,20 @@ def refuse_actions(journal: PgConnection, plan_id: str, refused: Mapping[int, st
         _run(
             journal,
             "refuse_actions",
-            {"plan": plan_id, "seqs": list(refused), "reasons": list(refused.values())},
+            plan=plan_id,
+            seqs=list(refused),
+            reasons=list(refused.values()),
         )
 
 
 def refused_actions(journal: PgConnection, wanted: ChunkActions) -> dict[int, str]:
     """Return the reasons of the actions of a chunk that are refused already, by action number."""
-    return dict(_rows(journal, "refused_actions", vars(wanted)))
+    return dict(_run(journal, "refused_actions", **vars(wanted)))
 
 
 def refused_keys(journal: PgConnection, plan_id: str) -> list[tuple[str, str, str]]:
     """Return (hop, key hash, reason) of every action that was refused when the plan ran, in order."""
-    return [(row[0], row[1], row[2]) for row in _rows(journal, "refused_keys", {"plan": plan_id})]
+    return [(row[0], row[1], row[2]) for row in _run(journal, "refused_keys", plan=plan_id)]
 
 
 def refuse_findings(
@@ -101,62 +106,49 @@ def refuse_findings(
         _run(
             journal,
             "refuse_findings",
-            {
-                "pipeline": pipeline,
-                "number": number,
-                "revision": revision,
-                "hops": list(hops),
-                "hashes": list(hashes),
-                "reasons": list(reasons),
-            },
+            pipeline=pipeline,
+            number=number,
+            revision=revision,
+            hops=list(hops),
+            hashes=list(hashes),
+            reasons=list(reasons),
         )
 
 
 def refuse_findings_of(journal: PgConnection, plan: Plan) -> None:
     """Mark the findings whose actions a plan refused when it ran, in the revision that it is for."""
     window = {"pipeline": plan.pipeline, "number": plan.window, "revision": plan.revision}
-    _run(journal, "refuse_findings_of", {"plan": plan.id, **window})
+    _run(journal, "refuse_findings_of", plan=plan.id, **window)
 
 
 def chunks_refused_whole(journal: PgConnection, plan_id: str, target: str) -> set[int]:
     """Return the chunks at a target of which every action is refused: nothing of them is ever written."""
-    return {row[0] for row in _rows(journal, "chunks_refused_whole", {"plan": plan_id, "target": target})}
+    return {row[0] for row in _run(journal, "chunks_refused_whole", plan=plan_id, target=target)}
 
 
 def follow_receipt(journal: PgConnection, receipt: Receipt, refused: Mapping[int, str]) -> None:
     """Copy a receipt that was seen at the target: its actions are done, except for those that are refused."""
     refuse_actions(journal, receipt.plan, refused)
-    _run(journal, "put_chunk", vars(receipt))
+    _run(journal, "put_chunk", **vars(receipt))
 
 
 def chunks_of(journal: PgConnection, plan_id: str) -> list[Receipt]:
     """Return the receipts that the journal knows of, by target and chunk."""
     return [
         Receipt(plan=plan_id, target=row[0], chunk=row[1], actions=row[2], place=row[3])
-        for row in _rows(journal, "chunks_of_plan", {"plan": plan_id})
+        for row in _run(journal, "chunks_of_plan", plan=plan_id)
     ]
 
 
 def actions_done(journal: PgConnection, plan_id: str) -> int:
     """Return the number of actions of a plan that took effect, as far as the journal has seen their receipts."""
-    return int(_rows(journal, "actions_done", {"plan": plan_id})[0][0])
+    return int(_run(journal, "actions_done", plan=plan_id)[0][0])
 
 
 def missing_keys_by_store(journal: PgConnection, plan_id: str) -> dict[str, int]:
     """Return how many keys a plan writes that a store was found to lack, by store; refused ones are left out."""
     found: dict[str, int] = {}
-    for hop, keys in _rows(journal, "missing_keys_by_hop", {"plan": plan_id}):
+    for hop, keys in _run(journal, "missing_keys_by_hop", plan=plan_id):
         store = hop.split("→")[1]
         found[store] = found.get(store, 0) + keys
     return found
-
-
-def _run(journal: PgConnection, name: str, parameters: Mapping[str, Any]) -> None:
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("plan")[name], parameters)
-
-
-def _rows(journal: PgConnection, name: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("plan")[name], parameters)
-        return cursor.fetchall()

@@ -8,10 +8,13 @@ from enum import StrEnum
 from typing import Any
 
 from makewhole.journal.actions import put_actions
+from makewhole.journal.statements import scope, statements_of
 from makewhole.model.errors import PermanentError
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection
+
+_run = statements_of("plan")
 
 LogEnds = Mapping[str, Mapping[int, int]]
 """Target → partition → stable offset."""
@@ -56,33 +59,32 @@ class StoredApproval:
 def plan_of_window(journal: PgConnection, pipeline: str, window: int, revision: int) -> StoredPlan | None:
     """Return the plan frozen for a window revision, after waiting for whoever is freezing one now."""
     parameters = {"pipeline": pipeline, "number": window, "revision": revision}
-    _run(journal, "lock_window_plan", parameters)
-    rows = _rows(journal, "plan_of_window", parameters)
+    _run(journal, "lock_window_plan", **parameters)
+    rows = _run(journal, "plan_of_window", **parameters)
     return _stored(rows[0]) if rows else None
 
 
 def find_plan(journal: PgConnection, plan_id: str) -> StoredPlan | None:
     """Return a plan by id, or None."""
-    rows = _rows(journal, "plan_by_id", {"plan": plan_id})
+    rows = _run(journal, "plan_by_id", plan=plan_id)
     return _stored(rows[0]) if rows else None
 
 
 def undo_of(journal: PgConnection, plan_id: str) -> StoredPlan | None:
     """Return the plan that undoes this one, unless it was turned down."""
-    rows = _rows(journal, "undo_of_plan", {"plan": plan_id})
+    rows = _run(journal, "undo_of_plan", plan=plan_id)
     return _stored(rows[0]) if rows else None
 
 
 def newest_undo_of(journal: PgConnection, plan_id: str) -> StoredPlan | None:
     """Return the plan that was last made to undo this one, turned down or not."""
-    rows = _rows(journal, "newest_undo_of_plan", {"plan": plan_id})
+    rows = _run(journal, "newest_undo_of_plan", plan=plan_id)
     return _stored(rows[0]) if rows else None
 
 
 def undone_since(journal: PgConnection, window: Window) -> str | None:
     """Return the newest undo of an earlier revision of the window that changed rows since this one was opened."""
-    parameters = {"pipeline": window.pipeline, "number": window.number, "revision": window.revision}
-    rows = _rows(journal, "undone_since", parameters)
+    rows = _run(journal, "undone_since", **scope(window))
     return rows[0][0] if rows else None
 
 
@@ -92,7 +94,7 @@ def get_plan(journal: PgConnection, plan_id: str, *, is_locked: bool = False) ->
     Raises:
         PermanentError: there is no such plan.
     """
-    rows = _rows(journal, "lock_plan" if is_locked else "plan_by_id", {"plan": plan_id})
+    rows = _run(journal, "lock_plan" if is_locked else "plan_by_id", plan=plan_id)
     if not rows:
         raise PermanentError(f"there is no plan {plan_id}; `makewhole windows` names the plan of each window")
     return _stored(rows[0])
@@ -101,18 +103,18 @@ def get_plan(journal: PgConnection, plan_id: str, *, is_locked: bool = False) ->
 def plans_before(journal: PgConnection, pipeline: str, window: int, revision: int) -> list[StoredPlan]:
     """Return the plans of earlier revisions of a window that could still write, or whose receipts are not all known."""
     parameters = {"pipeline": pipeline, "number": window, "revision": revision}
-    return [_stored(row) for row in _rows(journal, "plans_before", parameters)]
+    return [_stored(row) for row in _run(journal, "plans_before", **parameters)]
 
 
 def ids_of_window(journal: PgConnection, window: Window) -> list[str]:
     """Return the ids of all plans made for a window, whatever the revision."""
-    rows = _rows(journal, "plans_of", {"pipeline": window.pipeline, "number": window.number})
+    rows = _run(journal, "plans_of", pipeline=window.pipeline, number=window.number)
     return [plan for (plan,) in rows]
 
 
 def frozen_at(journal: PgConnection, plan_id: str) -> datetime:
     """Return when a plan was frozen."""
-    moment: datetime = _rows(journal, "frozen_at", {"plan": plan_id})[0][0]
+    moment: datetime = _run(journal, "frozen_at", plan=plan_id)[0][0]
     return moment
 
 
@@ -122,26 +124,24 @@ def put_plan(journal: PgConnection, stored: StoredPlan, actions: Iterable[bytes]
     _run(
         journal,
         "insert_plan",
-        {
-            "plan": plan.id,
-            "pipeline": plan.pipeline,
-            "number": plan.window,
-            "revision": plan.revision,
-            "sha256": plan.sha256,
-            "payload_uri": plan.payload_uri,
-            "payload_sha256": stored.payload_sha256,
-            "counts": json.dumps(dict(plan.counts)),
-            "state": plan.state.value,
-            "reason": plan.reason,
-            "undoes": plan.undoes,
-        },
+        plan=plan.id,
+        pipeline=plan.pipeline,
+        number=plan.window,
+        revision=plan.revision,
+        sha256=plan.sha256,
+        payload_uri=plan.payload_uri,
+        payload_sha256=stored.payload_sha256,
+        counts=json.dumps(dict(plan.counts)),
+        state=plan.state.value,
+        reason=plan.reason,
+        undoes=plan.undoes,
     )
     put_actions(journal, plan.id, actions)
 
 
 def set_state(journal: PgConnection, plan_id: str, state: PlanState, reason: str | None = None) -> None:
     """Move a plan on; a reason replaces the one before it."""
-    _run(journal, "set_plan_state", {"plan": plan_id, "state": state.value, "reason": reason, "superseded_by": None})
+    _run(journal, "set_plan_state", plan=plan_id, state=state.value, reason=reason, superseded_by=None)
 
 
 def supersede(journal: PgConnection, plan_id: str, revision: int) -> None:
@@ -149,34 +149,32 @@ def supersede(journal: PgConnection, plan_id: str, revision: int) -> None:
     _run(
         journal,
         "set_plan_state",
-        {
-            "plan": plan_id,
-            "state": PlanState.REJECTED.value,
-            "reason": f"superseded by revision {revision}",
-            "superseded_by": revision,
-        },
+        plan=plan_id,
+        state=PlanState.REJECTED.value,
+        reason=f"superseded by revision {revision}",
+        superseded_by=revision,
     )
 
 
 def settle(journal: PgConnection, plan_id: str, *, is_untold: bool) -> None:
     """Mark a plan as settled: nobody writes for it any more. `is_untold`: what it wrote cannot be known any more."""
-    _run(journal, "settle_plan", {"plan": plan_id, "is_untold": is_untold})
+    _run(journal, "settle_plan", plan=plan_id, is_untold=is_untold)
 
 
 def set_control(journal: PgConnection, plan_id: str, control: Control, reason: str) -> None:
     """Set what the runner does with its next chunk; `reason` names who decided it."""
-    _run(journal, "set_plan_control", {"plan": plan_id, "control": control.value, "reason": reason})
+    _run(journal, "set_plan_control", plan=plan_id, control=control.value, reason=reason)
 
 
 def set_rate(journal: PgConnection, plan_id: str, records_per_second: int | None, reason: str) -> None:
     """Set the plan's rate from its next chunk on; None: the pipeline's. `reason` names who decided it."""
     parameters = {"plan": plan_id, "records_per_second": records_per_second, "reason": reason}
-    _run(journal, "set_plan_rate", parameters)
+    _run(journal, "set_plan_rate", **parameters)
 
 
 def begin(journal: PgConnection, plan_id: str, log_ends: LogEnds) -> None:
     """Mark a plan as running. `log_ends` are kept the first time only."""
-    _run(journal, "begin_plan", {"plan": plan_id, "log_ends": json.dumps(log_ends)})
+    _run(journal, "begin_plan", plan=plan_id, log_ends=json.dumps(log_ends))
 
 
 def put_approval(
@@ -193,21 +191,19 @@ def put_approval(
     _run(
         journal,
         "put_approval",
-        {
-            "plan": plan.id,
-            "sha256": plan.sha256,
-            "decision": decision,
-            "by": by,
-            "at": at,
-            "expires_seconds": None if expires is None else expires.total_seconds(),
-            "seen": json.dumps(dict(seen), default=str),
-        },
+        plan=plan.id,
+        sha256=plan.sha256,
+        decision=decision,
+        by=by,
+        at=at,
+        expires_seconds=None if expires is None else expires.total_seconds(),
+        seen=json.dumps(dict(seen), default=str),
     )
 
 
 def approval_of(journal: PgConnection, plan_id: str) -> StoredApproval | None:
     """Return the answer to a plan, if there is one."""
-    rows = _rows(journal, "approval_of_plan", {"plan": plan_id})
+    rows = _run(journal, "approval_of_plan", plan=plan_id)
     if not rows:
         return None
     sha256, decision, by, expires_at, has_expired = rows[0]
@@ -217,7 +213,7 @@ def approval_of(journal: PgConnection, plan_id: str) -> StoredApproval | None:
 def name_successor(journal: PgConnection, plan: Plan) -> None:
     """Name a plan in those that its revision of the window superseded, now or before somebody was killed."""
     parameters = {"pipeline": plan.pipeline, "number": plan.window, "revision": plan.revision}
-    _run(journal, "name_successor", {**parameters, "named": f"superseded by plan {plan.id}"})
+    _run(journal, "name_successor", **parameters, named=f"superseded by plan {plan.id}")
 
 
 def _stored(row: tuple[Any, ...]) -> StoredPlan:
@@ -248,14 +244,3 @@ def _stored(row: tuple[Any, ...]) -> StoredPlan:
 def _log_ends(stored: Mapping[str, Mapping[str, int]]) -> LogEnds:
     """Convert log ends from JSON, where every partition number is a text."""
     return {target: {int(number): end for number, end in ends.items()} for target, ends in stored.items()}
-
-
-def _run(journal: PgConnection, name: str, parameters: Mapping[str, Any]) -> None:
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("plan")[name], parameters)
-
-
-def _rows(journal: PgConnection, name: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("plan")[name], parameters)
-        return cursor.fetchall()

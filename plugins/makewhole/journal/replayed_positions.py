@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
 
+from makewhole.journal.statements import statements_of
 from makewhole.model.plan import Plan
 from makewhole.model.positions import PositionSpan, RecordPositions, SeenLog
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries, rows_in_pieces
+from makewhole.sql import PgConnection, rows_in_pieces
+
+_run = statements_of("replayed_position")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,19 +25,19 @@ class WrittenChunk:
 
 def put(journal: PgConnection, chunk: WrittenChunk, positions: RecordPositions) -> None:
     """Write where the records of a chunk stand, before they are committed; replaces what an earlier attempt wrote."""
-    _run(journal, "forget_positions", vars(chunk))
+    _run(journal, "forget_positions", **vars(chunk))
     columns = {"seqs": positions.seqs, "partitions": positions.partitions, "offsets": positions.offsets}
-    _run(journal, "put_positions", vars(chunk) | {name: _array(column) for name, column in columns.items()})
+    _run(journal, "put_positions", **(vars(chunk) | {name: _array(column) for name, column in columns.items()}))
 
 
 def of_chunk(journal: PgConnection, chunk: WrittenChunk) -> RecordPositions:
     """Return where the records of a chunk stand, as the attempt noted them that came last to its commit."""
-    return _positions(_rows(journal, "positions_of_chunk", vars(chunk)))
+    return _positions(_run(journal, "positions_of_chunk", **vars(chunk)))
 
 
 def of_plan(journal: PgConnection, plan: str, target: str, topic_id: str) -> RecordPositions:
     """Return where a plan wrote to a topic."""
-    return _positions(_rows(journal, "positions_of_plan", {"plan": plan, "target": target, "topic_id": topic_id}))
+    return _positions(_run(journal, "positions_of_plan", plan=plan, target=target, topic_id=topic_id))
 
 
 def between(
@@ -83,7 +85,7 @@ def seen_when_opened(journal: PgConnection, window: Window, point: str) -> SeenL
 
 def _seen(journal: PgConnection, pipeline: str, revision: tuple[int, int], point: str) -> SeenLog | None:
     parameters = {"pipeline": pipeline, "number": revision[0], "revision": revision[1], "point": point}
-    for topic_id, offsets in _rows(journal, "last_seen", parameters):
+    for topic_id, offsets in _run(journal, "last_seen", **parameters):
         return SeenLog(topic_id=topic_id, offsets={int(number): at for number, at in (offsets or {}).items()})
     return None
 
@@ -130,14 +132,3 @@ def _positions(rows: Sequence[tuple[int, list[int], list[int]]]) -> RecordPositi
 def _array(numbers: Sequence[int]) -> str:
     """Return numbers as the text of an array: thousands of them are slow as a list of the driver's."""
     return "{" + ",".join(map(str, numbers)) + "}"
-
-
-def _run(journal: PgConnection, name: str, parameters: Mapping[str, Any]) -> None:
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("replayed_position")[name], parameters)
-
-
-def _rows(journal: PgConnection, name: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("replayed_position")[name], parameters)
-        return cursor.fetchall()

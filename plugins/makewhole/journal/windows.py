@@ -8,11 +8,14 @@ from typing import Any
 import psycopg2
 from psycopg2.extras import Json
 
+from makewhole.journal.statements import scope, statements_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import KeyType
 from makewhole.model.verdict import GAPS, Verdict
 from makewhole.model.window import PartitionRange, Window, WindowState
 from makewhole.sql import PgConnection, load_queries
+
+_run = statements_of("window")
 
 _LAST_WINDOWS = 20
 
@@ -71,12 +74,10 @@ def insert(
     Raises:
         RefusedError: a range overlaps one of another window.
     """
-    scope = {"pipeline": window.pipeline, "number": window.number}
     _run(
         journal,
         "insert_window",
-        **scope,
-        revision=window.revision,
+        **scope(window),
         start=window.start,
         end=window.end,
         opened_at=window.opened_at,
@@ -173,14 +174,13 @@ def load(journal: PgConnection, pipeline: str, number: int, revision: int) -> Wi
 
 def is_plan_only(journal: PgConnection, window: Window) -> bool:
     """Tell whether this revision was asked to stop after the plan."""
-    rows = _run(journal, "get", pipeline=window.pipeline, number=window.number, revision=window.revision)
+    rows = _run(journal, "get", **scope(window))
     return bool(rows[0][7])
 
 
 def configuration(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Return what was recorded of the configuration when this revision was opened."""
-    scope = {"pipeline": window.pipeline, "number": window.number, "revision": window.revision}
-    return dict(_run(journal, "configuration", **scope)[0][0])
+    return dict(_run(journal, "configuration", **scope(window))[0][0])
 
 
 def newest(journal: PgConnection, pipeline: str, most: int | None = None, number: int | None = None) -> list[Window]:
@@ -283,9 +283,3 @@ def live_plans(journal: PgConnection, pipeline: str, number: int) -> list[str]:
 def pipelines(journal: PgConnection) -> list[str]:
     """Return the names of all pipelines that ever opened a window."""
     return [name for (name,) in _run(journal, "pipelines")]
-
-
-def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("window")[statement], values)
-        return cursor.fetchall() if cursor.description else []

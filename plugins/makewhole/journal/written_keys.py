@@ -1,14 +1,16 @@
 """Find what the plans of a pipeline wrote, or may have written, by business key. In the caller's transaction."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
+from makewhole.journal.statements import statements_of
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.reversal import PastReversals, ReversedCopy
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries, rows_in_pieces
+from makewhole.sql import PgConnection, rows_in_pieces
+
+_of_plans, _of_reversals = statements_of("plan"), statements_of("reversal")
 
 
 def keys_written_since(
@@ -20,14 +22,16 @@ def keys_written_since(
     what the plan wrote cannot be known.
     """
     pipeline, number, revision = window
-    parameters = {
-        "pipeline": pipeline,
-        "number": number,
-        "revision": revision,
-        "hops": [hop for hop, _ in keys],
-        "hashes": [key_hash for _, key_hash in keys],
-    }
-    return {(row[0], row[1]): (row[2], row[3]) for row in _rows(journal, "plan", "keys_written_since", parameters)}
+    rows = _of_plans(
+        journal,
+        "keys_written_since",
+        pipeline=pipeline,
+        number=number,
+        revision=revision,
+        hops=[hop for hop, _ in keys],
+        hashes=[key_hash for _, key_hash in keys],
+    )
+    return {(row[0], row[1]): (row[2], row[3]) for row in rows}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +47,15 @@ class RedeliveredKey:
 
 def redelivered_hops(journal: PgConnection, window: Window) -> list[str]:
     """Return the hops for which the plans of a window sent records again, whatever the revision."""
-    parameters = {"pipeline": window.pipeline, "number": window.number}
-    return [hop for (hop,) in _rows(journal, "plan", "redelivered_hops", parameters)]
+    rows = _of_plans(journal, "redelivered_hops", pipeline=window.pipeline, number=window.number)
+    return [hop for (hop,) in rows]
 
 
 def redelivered_ends(journal: PgConnection, window: Window) -> list[tuple[str, str, int, int]]:
     """Return (target, topic id, partition, offset) behind the last records that the plans of a window wrote where they
     sent any again."""
-    parameters = {"pipeline": window.pipeline, "number": window.number}
-    return [(row[0], row[1], row[2], row[3]) for row in _rows(journal, "plan", "redelivered_ends", parameters)]
+    rows = _of_plans(journal, "redelivered_ends", pipeline=window.pipeline, number=window.number)
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
 def redelivered_keys(journal: PgConnection, window: Window) -> Iterator[list[RedeliveredKey]]:
@@ -86,10 +90,8 @@ def reversals_of(journal: PgConnection, pipeline: Pipeline, window: int, key_has
     Actions that were refused took nothing back.
     """
     found: dict[str, tuple[ReversedCopy, ...]] = {}
-    parameters = {"pipeline": pipeline.name, "key_hashes": sorted(set(key_hashes))}
-    for key_hash, plan, number, seq, target, place, copy, is_done in _rows(
-        journal, "reversal", "reversals_of_keys", parameters
-    ):
+    rows = _of_reversals(journal, "reversals_of_keys", pipeline=pipeline.name, key_hashes=sorted(set(key_hashes)))
+    for key_hash, plan, number, seq, target, place, copy, is_done in rows:
         one = ReversedCopy(
             plan=plan, window=number, seq=seq, target=target, place=place or "", copy=copy or {}, is_done=is_done
         )
@@ -105,9 +107,3 @@ def reversal_keys(journal: PgConnection, pipeline: str, plans: Sequence[str]) ->
     The hash is of the business key that the reversal has there.
     """
     yield from rows_in_pieces(journal, "reversal", "reversal_keys", {"pipeline": pipeline, "plans": list(plans)})
-
-
-def _rows(journal: PgConnection, file: str, name: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries(file)[name], parameters)
-        return cursor.fetchall()

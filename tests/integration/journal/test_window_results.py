@@ -6,11 +6,11 @@ from itertools import chain
 
 import pytest
 
-from makewhole.journal import windows
+from makewhole.journal import statements, windows
 from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.window_findings import JudgedFinding
-from makewhole.journal.results import gate_answers, handover_keys, hop_results, snapshot_manifests, statements
+from makewhole.journal.results import gate_answers, handover_keys, hop_results, snapshot_manifests
 from makewhole.journal.results.handover_keys import Handover
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.gate import GateAnswer, GateReport

@@ -16,7 +16,10 @@ _PROGRAM = """if True:
         window_of_run.committed_step("snapshot", {})
     except Exception as error:
         print(type(error).__name__)
-    import makewhole.window.spark_steps.committed, makewhole.journal.windows, makewhole.journal.results.hop_results
+    import makewhole.window.spark_steps.committed, makewhole.journal.windows
+    import makewhole.journal.results.hop_results, makewhole.journal.results.snapshot_manifests
+    import makewhole.journal.results.handover_keys, makewhole.journal.results.gate_answers
+    import makewhole.journal.findings.window_findings, makewhole.journal.key_index.runs, makewhole.journal.plans
     print([name for name in ("polars", "numba", "pandas", "pyspark") if name in sys.modules])
 """
 

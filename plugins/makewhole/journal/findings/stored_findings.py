@@ -6,7 +6,7 @@ from itertools import groupby
 from uuid import uuid4
 
 from makewhole.journal.findings.window_findings import JudgedFinding, judged_finding
-from makewhole.journal.results.statements import scope
+from makewhole.journal.statements import scope
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries

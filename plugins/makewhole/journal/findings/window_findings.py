@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from makewhole.journal.results import hop_results
-from makewhole.journal.results.statements import insert_many, run, scope, storable
+from makewhole.journal.statements import insert_many, scope, statements_of, storable
 from makewhole.model.plan import copy_line
 from makewhole.model.verdict import GAPS, Cause, Finding, Verdict
 from makewhole.model.window import Window
 from makewhole.sql import CopyLines, PgConnection, load_queries
+
+_run = statements_of("finding")
 
 _NUL = "\\u0000"
 
@@ -26,7 +28,7 @@ class JudgedFinding:
 
 def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> int:
     """Replace the findings of this revision. Returns their number."""
-    run(journal, "finding", "delete_findings", **scope(window))
+    _run(journal, "delete_findings", **scope(window))
     lines = CopyLines(copy_line(row) for row in _finding_rows(window, findings))
     with journal.cursor() as cursor:
         cursor.copy_expert(load_queries("finding")["copy_findings_in"].rstrip(";"), lines)
@@ -73,7 +75,7 @@ def _storable_in(value: Any) -> Any:
 
 def findings(journal: PgConnection, window: Window) -> list[JudgedFinding]:
     """Return the findings of this revision with their outcomes, by hop, verdict and key."""
-    return [judged_finding(*row) for row in run(journal, "finding", "findings", **scope(window))]
+    return [judged_finding(*row) for row in _run(journal, "findings", **scope(window))]
 
 
 def judged_finding(
@@ -90,8 +92,8 @@ def open_findings(journal: PgConnection, window: Window, verdicts: Sequence[str]
     """Return the open findings of some verdicts, of each hop and verdict the first so many by key."""
     return [
         Finding(hop=hop, key=key, key_hash=key_hash, verdict=Verdict(verdict), cause=Cause(cause), evidence=evidence)
-        for hop, key, key_hash, verdict, cause, evidence in run(
-            journal, "finding", "open_findings", **scope(window), verdicts=list(verdicts), most=most
+        for hop, key, key_hash, verdict, cause, evidence in _run(
+            journal, "open_findings", **scope(window), verdicts=list(verdicts), most=most
         )
     ]
 
@@ -105,7 +107,7 @@ def count_open(journal: PgConnection, window: Window) -> dict[tuple[str, str], i
         for hop, result in counted.items()
         for verdict in GAPS
     }
-    for hop, verdict, kept, is_open in run(journal, "finding", "count_findings", **scope(window)):
+    for hop, verdict, kept, is_open in _run(journal, "count_findings", **scope(window)):
         left[hop, verdict] = max(0, left.get((hop, verdict), 0) - kept) + is_open
     return left
 
@@ -113,9 +115,7 @@ def count_open(journal: PgConnection, window: Window) -> dict[tuple[str, str], i
 def count_left_out(journal: PgConnection, window: Window) -> dict[tuple[str, Verdict], int]:
     """Count the findings that reconcile counted and the journal did not take, because there are too many, by hop and
     verdict; those of which it has all are not in it. The files of the results have them."""
-    kept = {
-        (hop, verdict): number for hop, verdict, number, _ in run(journal, "finding", "count_findings", **scope(window))
-    }
+    kept = {(hop, verdict): number for hop, verdict, number, _ in _run(journal, "count_findings", **scope(window))}
     beyond = {
         (hop, verdict): getattr(result.counts, verdict.value) - kept.get((hop, verdict.value), 0)
         for hop, result in hop_results.results(journal, window).items()
@@ -127,7 +127,7 @@ def count_left_out(journal: PgConnection, window: Window) -> dict[tuple[str, Ver
 
 def count_outcomes(journal: PgConnection, window: Window) -> dict[tuple[str, str], int]:
     """Count the findings of this revision by verdict and outcome."""
-    rows = run(journal, "finding", "count_outcomes", **scope(window))
+    rows = _run(journal, "count_outcomes", **scope(window))
     return {(verdict, outcome): count for verdict, outcome, count in rows}
 
 
@@ -141,7 +141,7 @@ def set_outcomes(journal: PgConnection, window: Window, judged: Sequence[JudgedF
         "reasons": [item.reason for item in judged],
         "compared": [json.dumps(_storable_in(_compared(item.finding.evidence))) for item in judged],
     }
-    run(journal, "finding", "set_outcomes", **scope(window), **columns)
+    _run(journal, "set_outcomes", **scope(window), **columns)
 
 
 def _compared(evidence: Mapping[str, Any]) -> dict[str, Any]:

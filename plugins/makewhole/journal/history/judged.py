@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from makewhole.journal.statements import statements_of
 from makewhole.journal.windows import range_of, window_of
 from makewhole.model.window import PartitionRange, Window
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection
+
+_run = statements_of("window_history")
 
 WindowTimes = tuple[datetime | None, datetime]
 _LAST = 2**31 - 1
@@ -151,6 +154,4 @@ class JudgedWindows:
         return found[0] if found else None
 
     def _run(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        with self.journal.cursor() as cursor:
-            cursor.execute(load_queries("window_history")[statement], {"pipeline": self.pipeline} | values)
-            return cursor.fetchall()
+        return _run(self.journal, statement, pipeline=self.pipeline, **values)

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from makewhole.journal.results.statements import run, scope
+from makewhole.journal.statements import scope, statements_of
 from makewhole.model.pipeline import Hop
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
+
+_run = statements_of("older_result")
 
 MET_FAR_AHEAD = "met_far_ahead"
 """The name in the files of a result of the number of keys whose rows the window met, and whose record is far ahead."""
@@ -32,7 +34,7 @@ def certified_files(journal: PgConnection, window: Window, hop: Hop, numbers: Co
     """Return the files of the newest certified revisions of windows on a hop, oldest first; this revision is left
     out."""
     points = {"hop": hop.name, "source": hop.source, "target": hop.target}
-    rows = run(journal, "older_result", "certified_files", **scope(window), **points, numbers=sorted(numbers))
+    rows = _run(journal, "certified_files", **scope(window), **points, numbers=sorted(numbers))
     return [
         CertifiedFiles(
             number=number,
@@ -60,7 +62,7 @@ class MetAloneFiles:
 
 def certified_met_alone(journal: PgConnection, window: Window, hop: str, moment: datetime) -> list[MetAloneFiles]:
     """Return those of the certified windows before one that end after a moment, or have any far ahead, oldest first."""
-    rows = run(journal, "older_result", "certified_met_alone", **scope(window), hop=hop, moment=moment)
+    rows = _run(journal, "certified_met_alone", **scope(window), hop=hop, moment=moment)
     return [
         MetAloneFiles(number=number, end=end, has_far_ahead=has_far_ahead, files=files or {})
         for number, end, has_far_ahead, files in rows
@@ -84,6 +86,6 @@ class Strangers:
 
 def strangers(journal: PgConnection, window: Window, hop: str) -> list[Strangers]:
     """Return the windows before one that met such keys on a hop, in their newest compared revisions, oldest first."""
-    rows = run(journal, "older_result", "strangers", **scope(window), hop=hop)
+    rows = _run(journal, "strangers", **scope(window), hop=hop)
     names = tuple(Strangers.__dataclass_fields__)
     return [Strangers(**dict(zip(names, row, strict=True))) for row in rows]

@@ -8,9 +8,12 @@ from uuid import uuid4
 
 from psycopg2.extras import Json
 
+from makewhole.journal.statements import statements_of
 from makewhole.model.errors import CorruptionError
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection
+
+_run = statements_of("key_index")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +40,7 @@ class IndexedTopic:
 
     def run(self, journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Run a named statement for this topic."""
-        with journal.cursor() as cursor:
-            cursor.execute(
-                load_queries("key_index")[statement], {"pipeline": self.pipeline, "point": self.point} | values
-            )
-            return cursor.fetchall() if cursor.description else []
+        return _run(journal, statement, pipeline=self.pipeline, point=self.point, **values)
 
 
 def topics(journal: PgConnection, pipeline: str) -> list[IndexedTopic]:

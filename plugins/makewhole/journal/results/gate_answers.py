@@ -2,17 +2,18 @@
 
 from psycopg2.extras import Json
 
-from makewhole.journal.results.statements import run, scope
+from makewhole.journal.statements import scope, statements_of
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 
+_run = statements_of("gate_report")
+
 
 def put_gate_report(journal: PgConnection, window: Window, stage: str, report: GateReport) -> None:
     """Write the gate's report on a stage; the newest one counts."""
-    run(
+    _run(
         journal,
-        "gate_report",
         "put_gate_report",
         **scope(window),
         stage=stage,
@@ -34,7 +35,5 @@ def gate_reports(journal: PgConnection, window: Window) -> dict[str, GateReport]
             failures=tuple(failures),
             document=document,
         )
-        for stage, answer, planned, evaluated, failures, document in run(
-            journal, "gate_report", "gate_reports", **scope(window)
-        )
+        for stage, answer, planned, evaluated, failures, document in _run(journal, "gate_reports", **scope(window))
     }

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from makewhole.journal.results.statements import insert_many, run, scope, storable
+from makewhole.journal.statements import insert_many, scope, statements_of, storable
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries, rows_in_pieces
+
+_run = statements_of("handover")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,16 +31,16 @@ class Waiting:
 
 def commit_handovers(journal: PgConnection, window: Window, keys: Iterable[Handover]) -> dict[str, int]:
     """Replace the keys that this revision hands over. Returns their number by hop, as the table has them afterwards."""
-    run(journal, "handover", "delete_handovers", **scope(window))
+    _run(journal, "delete_handovers", **scope(window))
     revision = (window.pipeline, window.number, window.revision)
     rows = ((*revision, item.hop, storable(item.key), item.key_hash, item.since) for item in keys)
     insert_many(journal, "handover", "insert_handovers", rows)
-    return dict(run(journal, "handover", "count_handovers", **scope(window)))
+    return dict(_run(journal, "count_handovers", **scope(window)))
 
 
 def waiting_by_hop(journal: PgConnection, window: Window) -> dict[str, Waiting]:
     """Return what this revision hands over to the next window, by hop; hops that hand over nothing are not in it."""
-    rows = run(journal, "handover", "waiting_by_hop", **scope(window))
+    rows = _run(journal, "waiting_by_hop", **scope(window))
     return {hop: Waiting(keys=keys, since=since) for hop, keys, since in rows}
 
 

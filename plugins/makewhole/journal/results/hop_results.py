@@ -6,10 +6,12 @@ from typing import Any
 
 from psycopg2.extras import Json
 
-from makewhole.journal.results.statements import run, scope
+from makewhole.journal.statements import scope, statements_of
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
+
+_run = statements_of("hop_result")
 
 RECONCILED, VERIFIED = "reconciled", "verified"
 
@@ -26,16 +28,15 @@ class HopResult:
 
 def lock_results(journal: PgConnection, window: Window) -> None:
     """Wait until no other process commits results of this revision; held until the transaction ends."""
-    run(journal, "hop_result", "lock_results", **scope(window))
+    _run(journal, "lock_results", **scope(window))
 
 
 def commit_results(journal: PgConnection, window: Window, stage: str, results: Iterable[HopResult]) -> None:
     """Replace the results of a stage."""
-    run(journal, "hop_result", "delete_results", **scope(window), stage=stage)
+    _run(journal, "delete_results", **scope(window), stage=stage)
     for result in results:
-        run(
+        _run(
             journal,
-            "hop_result",
             "insert_result",
             **scope(window),
             hop=result.hop,
@@ -50,5 +51,5 @@ def results(journal: PgConnection, window: Window, stage: str = RECONCILED) -> d
     """Return the results of a stage by hop; empty when the stage has not committed."""
     return {
         hop: HopResult(hop=hop, counts=HopCounts(**counts), digest=digest, files=files)
-        for hop, counts, digest, files in run(journal, "hop_result", "results", **scope(window), stage=stage)
+        for hop, counts, digest, files in _run(journal, "results", **scope(window), stage=stage)
     }

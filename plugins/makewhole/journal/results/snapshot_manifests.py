@@ -5,30 +5,32 @@ from typing import Any
 
 from psycopg2.extras import Json
 
-from makewhole.journal.results.statements import run, scope
+from makewhole.journal.statements import scope, statements_of
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
+
+_run = statements_of("snapshot")
 
 
 def commit_snapshot(journal: PgConnection, window: Window, point: str, manifest: Mapping[str, Any]) -> bool:
     """Write the manifest with which a snapshot exists; the first one stays. Tells whether it was this one."""
-    return bool(run(journal, "snapshot", "insert_snapshot", **scope(window), point=point, manifest=Json(manifest)))
+    return bool(_run(journal, "insert_snapshot", **scope(window), point=point, manifest=Json(manifest)))
 
 
 def snapshots(journal: PgConnection, window: Window) -> dict[str, dict[str, Any]]:
     """Return the committed manifests of this revision by point."""
-    return dict(run(journal, "snapshot", "snapshots", **scope(window)))
+    return dict(_run(journal, "snapshots", **scope(window)))
 
 
 def fullest_snapshots(journal: PgConnection, window: Window) -> dict[str, dict[str, Any]]:
     """Return manifests of the window by point: those of the compared revision (`revision`) that could read most of its
     offsets."""
-    return dict(run(journal, "snapshot", "fullest_snapshots", pipeline=window.pipeline, number=window.number))
+    return dict(_run(journal, "fullest_snapshots", pipeline=window.pipeline, number=window.number))
 
 
 def snapshots_before(journal: PgConnection, window: Window, point: str) -> list[dict[str, Any]]:
     """Return the manifests of a point that earlier compared revisions of the window committed, oldest first."""
-    return [manifest for (manifest,) in run(journal, "snapshot", "snapshots_before", **scope(window), point=point)]
+    return [manifest for (manifest,) in _run(journal, "snapshots_before", **scope(window), point=point)]
 
 
 def read_with(manifest: Mapping[str, Any]) -> str | None:
