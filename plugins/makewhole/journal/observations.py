@@ -1,7 +1,6 @@
-"""Read and write what was known to exist at a point, and when: an absence counts only from then on. Of tables also how
-many rows they had in the time slices of windows."""
+"""Read and write what was known to exist at a point, and when: an absence counts only from then on."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,9 +8,7 @@ from typing import Any
 from psycopg2.extras import Json
 
 from makewhole.journal.statements import statements_of
-from makewhole.model.pipeline import TablePoint
-from makewhole.model.window import CountedSlice, KnownSlice, TimeSlice, Window
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection
 
 _run = statements_of("window")
 
@@ -103,93 +100,3 @@ def still_seen(
         if is_later and lane.partition in found:
             found[lane.partition] = min(found[lane.partition], lane.lo)
     return found
-
-
-def put_slice_counts(journal: PgConnection, window: Window, point: TablePoint, counted: Iterable[CountedSlice]) -> None:
-    """Write the counts that belong to a revision's snapshot of the point."""
-    ones = list(counted)
-    with journal.cursor() as cursor:
-        cursor.execute(
-            load_queries("slice_count")["put_slice_counts"],
-            {
-                "pipeline": window.pipeline,
-                "point": point.name,
-                "number": window.number,
-                "revision": window.revision,
-                "source": _source(point),
-                "slices": [one.slice.window for one in ones],
-                "rows": [one.rows for one in ones],
-                "pg_snapshots": [one.pg_snapshot for one in ones],
-            },
-        )
-
-
-def slice_bounds(journal: PgConnection, window: Window, point: TablePoint, reached: datetime) -> tuple[int, int]:
-    """Return the number of the first window that read the point, and of the first one that ends after a moment; the
-    window's own where there is none before it."""
-    with journal.cursor() as cursor:
-        cursor.execute(
-            load_queries("slice_count")["slice_bounds"],
-            {"pipeline": window.pipeline, "point": point.name, "reached": reached},
-        )
-        ((first, reaching),) = cursor.fetchall()
-    return min(first or window.number, window.number), min(reaching or window.number, window.number)
-
-
-def slices_of(journal: PgConnection, window: Window, point: TablePoint, numbers: Collection[int]) -> list[KnownSlice]:
-    """Return the slices of judged windows before this one that read the point, of these numbers, each as it was counted
-    last, in order."""
-    with journal.cursor() as cursor:
-        cursor.execute(
-            load_queries("slice_count")["slice_counts"],
-            {
-                "pipeline": window.pipeline,
-                "point": point.name,
-                "number": window.number,
-                "source": _source(point),
-                "numbers": sorted(numbers),
-            },
-        )
-        return [
-            KnownSlice(
-                slice=TimeSlice(window=number, start=start, end=end),
-                rows=rows,
-                pg_snapshot=pg_snapshot,
-                counted_by=counted_by,
-                counted_at=counted_at,
-            )
-            for number, start, end, rows, pg_snapshot, counted_by, counted_at in cursor.fetchall()
-        ]
-
-
-def has_counted(journal: PgConnection, window: Window, point: TablePoint) -> bool:
-    """Tell whether this revision of a window counted its own slice of the point as the pipeline's file has it now: it
-    read the same table by the same time."""
-    with journal.cursor() as cursor:
-        cursor.execute(
-            load_queries("slice_count")["has_counted"],
-            {
-                "pipeline": window.pipeline,
-                "point": point.name,
-                "number": window.number,
-                "revision": window.revision,
-                "source": _source(point),
-            },
-        )
-        return bool(cursor.fetchall())
-
-
-def written_since(journal: PgConnection, window: Window, point: TablePoint, since: datetime) -> int:
-    """Return how many rows of the point compensation may have written or moved aside since a moment."""
-    with journal.cursor() as cursor:
-        cursor.execute(
-            load_queries("slice_count")["written_since"],
-            {"pipeline": window.pipeline, "target": point.name, "since": since},
-        )
-        ((count,),) = cursor.fetchall()
-    return int(count)
-
-
-def _source(point: TablePoint) -> str:
-    """Return what is counted: a point that is another table now has not been counted."""
-    return f"{point.place} by {point.time}"

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
-from makewhole.journal import observations
+from makewhole.journal.results import slice_counts
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.window import CountedSlice, KnownSlice, TimeSlice, Window
@@ -67,9 +67,9 @@ class TableCensus:
     def take(self) -> Census:
         """Count the slices of earlier windows that are due. Its own the window counts while it is read."""
         window = self.window
-        bounds = observations.slice_bounds(self.journal, window, self.point, reaches_from(window, self.late))
+        bounds = slice_counts.bounds(self.journal, window, self.point, reaches_from(window, self.late))
         numbers = slices_to_look_at(*bounds, window.number)
-        known = observations.slices_of(self.journal, window, self.point, numbers)
+        known = slice_counts.counted_before(self.journal, window, self.point, numbers)
         due = slices_due(known, window, self.late)
         # All at once: without an index each call reads the whole table.
         now = count_rows(self.session, self.point, [one.slice for one in due])
@@ -121,7 +121,7 @@ class TableCensus:
     def _is_ours(self, change: _Change) -> bool:
         """Tell whether what compensation wrote since the count may be all of the change."""
         since = change.known.counted_at
-        return abs(change.grown) <= observations.written_since(self.journal, self.window, self.point, since)
+        return abs(change.grown) <= slice_counts.written_since(self.journal, self.window, self.point, since)
 
     def _incident(self, kind: IncidentKind, changes: Sequence[_Change]) -> Incident:
         listed = [

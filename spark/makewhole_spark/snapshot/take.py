@@ -13,8 +13,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from makewhole.journal import incidents, observations, windows
-from makewhole.journal.results import snapshot_manifests
+from makewhole.journal import incidents, windows
+from makewhole.journal.results import slice_counts, snapshot_manifests
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
@@ -75,7 +75,7 @@ def _commit(reading: "_Reading", taken: Mapping[str, "TakenSnapshot"], manifests
             if snapshot.counted:
                 point = reading.context.pipeline.points[name]
                 assert isinstance(point, TablePoint)
-                observations.put_slice_counts(reading.journal, reading.context.window, point, snapshot.counted)
+                slice_counts.put(reading.journal, reading.context.window, point, snapshot.counted)
         reading.journal.commit()
         manifests[name] = snapshot.manifest
 

@@ -1,9 +1,10 @@
 """Fork runners: for each instruction on stdin, one line of JSON, one process.
 
-The parent never touches Kafka, so that forking it is safe, and has imported everything, so that it is quick. It says
+The parent never touches Kafka, so that forking it is safe, and has loaded everything, so that it is quick. It says
 `started`, `stopped` and `ended`, each with a pid; the report of a runner is in a file named after its pid.
 """
 
+import gc
 import io
 import json
 import os
@@ -20,6 +21,7 @@ import pandas  # noqa: F401 - pyarrow imports it when it first writes: here once
 
 from makewhole.compensation.execution.look_again import topic_tail
 from makewhole.kafka import replay
+from makewhole.kafka.log.records import decode
 from makewhole.model.errors import MakewholeError
 from tests.crash.plan.scenario import PHASES, CaseSettings
 from tests.crash.runners.calls import ClientWrapper, Step, may_last
@@ -104,6 +106,8 @@ class FaultInjector:
 
 def main() -> None:
     """Fork for every instruction, tell of every child."""
+    list(decode(0, []))  # what reads records is machine code, which takes a runner a second to load
+    gc.freeze()
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)

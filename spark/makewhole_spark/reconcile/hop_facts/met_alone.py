@@ -13,11 +13,10 @@ from typing import Any
 
 from makewhole.compute.buckets import bucket_name, files_of_bucket
 from makewhole.compute.keys import split_hex
-from makewhole.journal import observations
 from makewhole.journal.history import older_results
 from makewhole.journal.history.older_results import Strangers
 from makewhole.journal.key_history import unexpected_keys
-from makewhole.journal.results import hop_results
+from makewhole.journal.results import hop_results, slice_counts
 from makewhole.model.pipeline import Hop, TablePoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import MetAlone, has_slices
@@ -97,7 +96,7 @@ def _of_window(neighbours: NeighbouringWindows, hop: Hop, window: Window) -> _Fi
     result = hop_results.results(neighbours.journal, window).get(hop.name)
     point = neighbours.context.pipeline.points[hop.target]
     assert isinstance(point, TablePoint)
-    if result is None or not observations.has_counted(neighbours.journal, window, point):
+    if result is None or not slice_counts.has_counted(neighbours.journal, window, point):
         return None
     files: Any = result.files.get("met_alone")
     return None if files is None else dict(files)
