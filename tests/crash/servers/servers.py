@@ -10,6 +10,7 @@ import psycopg2
 from psycopg2.extensions import parse_dsn
 
 from makewhole.journal.database import migrate
+from makewhole.kafka.replay import MARKER_TOPIC
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import LOOPBACK, free_ports
 from makewhole.stack.postgres_server import PostgresServer, create_database
@@ -78,12 +79,14 @@ class Servers:
         return create_database(self._postgres.dsn, name, template=template)
 
     def _make_internal_topics(self) -> None:
-        """Have the first replay ever make Kafka's own topics and the one of the markers; every case shall find them."""
+        """Have the first replay ever make Kafka's own topics and the one of the markers; every case shall find them,
+        and a group that commits elsewhere."""
         world = self.world()
         with case_at_phase_start(world, "compensate") as case:
             run = world.start(case)
             run.wait("ended")
             assert run.report().outcome == "done", run.report().says
+        world.commit_in(MARKER_TOPIC)
 
     def _log_in_quickly(self) -> None:
         """Have the password hashed once and not 4,096 times: every runner logs in more than twenty times."""

@@ -2,13 +2,13 @@
 
 import itertools
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import psycopg2
-from confluent_kafka import Consumer, IsolationLevel, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from psycopg2.extensions import parse_dsn
 
@@ -97,6 +97,20 @@ class CrashWorld:
         run = self.runners.start(Instruction(proxy_control=str(self.proxy.control), **fields))
         case.runs.append(run)
         return run
+
+    def delete_groups(self, groups: Sequence[str]) -> None:
+        """Delete consumer groups with what they have committed, those that there are."""
+        asked = self.admin.delete_consumer_groups(list(groups), request_timeout=_TIMEOUT_SECONDS) if groups else {}
+        for answer in asked.values():
+            try:
+                answer.result(_TIMEOUT_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+                    raise
+
+    def commit_in(self, topic: str) -> None:
+        """Commit an offset of another topic than the world's own, as a group that stays."""
+        self._consumer.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
 
     def ends(self, *, is_stable: bool = False) -> dict[int, int]:
         """Return the topic's ends by partition: all of it, or up to where no transaction is open."""
