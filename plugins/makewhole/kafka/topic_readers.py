@@ -4,6 +4,7 @@ Groups that keep their offsets elsewhere, and groups that the connection's user 
 on the group), are not among them: no broker would tell.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -21,6 +22,8 @@ from makewhole.model.window import PartitionRange
 _GROUP_LOG = "__consumer_offsets"
 _NONE = -1
 _COUNTED_MOST = 10_000
+_ASKED_AT_ONCE = 100
+"""Groups whose offsets are asked for before the first answer is there: a cluster may have many thousands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +103,11 @@ async def _standing(cluster: Cluster, topic: str) -> Mapping[str, Mapping[int, i
     for node in await _coordinators(cluster):
         listed = await cluster.ask(node, ListGroupsRequest())
         cluster.raise_for_code(listed.error_code, f"groups of broker {node}")
-        for group, _ in listed.groups:
-            committed = await _committed(cluster, node, group, (topic, partitions))
-            if committed:
-                standing[group] = committed
+        groups = [group for group, _ in listed.groups]
+        for begin in range(0, len(groups), _ASKED_AT_ONCE):
+            some = groups[begin : begin + _ASKED_AT_ONCE]
+            answers = await asyncio.gather(*(_committed(cluster, node, group, (topic, partitions)) for group in some))
+            standing |= {group: committed for group, committed in zip(some, answers, strict=True) if committed}
     return standing
 
 

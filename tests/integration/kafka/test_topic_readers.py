@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+import makewhole.kafka.topic_readers as topic_readers_module
 from makewhole.kafka.topic_readers import ReadingGroup, topic_readers, with_records
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError
@@ -38,6 +39,21 @@ def test_the_groups_of_a_topic_are_found_with_their_lag(
 
     admin.delete_consumer_groups([f"a-{run}"])[f"a-{run}"].result(30)
     assert [reader.group for reader in topic_readers(connection, topic)] == [f"b-{run}"]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5, 6])
+def test_every_group_is_asked_however_many_are_asked_at_once(
+    connection: KafkaConnection, make_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    topic, other = make_topic(), make_topic()
+    bootstrap, run = str(connection.properties["bootstrap.servers"]), uuid.uuid4().hex[:8]
+    for number in range(5):
+        commit_group(bootstrap, f"{number}-{run}", other if number == 3 else topic, 0)
+    monkeypatch.setattr(topic_readers_module, "_ASKED_AT_ONCE", at_once)
+
+    found = [reader.group for reader in topic_readers(connection, topic)]
+
+    assert found == [f"{number}-{run}" for number in (0, 1, 2, 4)]
 
 
 def test_what_nobody_is_given_to_read_is_no_record_before_a_group(
