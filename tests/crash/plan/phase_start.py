@@ -116,4 +116,5 @@ def _with_plan_id(world: CrashWorld, settings: CaseSettings, plan: str) -> CaseS
 def _lose_marker(world: CrashWorld, case: Case) -> None:
     """Kill a runner when the first chunk is committed and the journal does not know; then the marker expires."""
     world.start(case, name=_COMMITTED, how="kill").wait("ended")
-    world.delete_groups([case.settings.identity])
+    group = case.settings.identity
+    assert world.delete_groups([group]) == [group]

@@ -106,7 +106,7 @@ class FaultInjector:
 
 def main() -> None:
     """Fork for every instruction, tell of every child."""
-    list(decode(0, []))  # what reads records is machine code, which takes a runner a second to load
+    list(decode(0, []))  # what reads records is machine code, which takes a runner half a second to load
     gc.freeze()
     woken, wake = os.pipe()
     os.set_blocking(wake, False)

@@ -18,6 +18,7 @@ from tests.crash.plan.phase_start import case_at_phase_start
 from tests.crash.servers.postgres_proxy import PostgresProxy
 from tests.crash.servers.world import CrashWorld
 from tests.lab.servers.proxy import Proxy
+from tests.world.topics import commit_group
 
 _SESSION_MS = 120_000
 
@@ -86,7 +87,7 @@ class Servers:
             run = world.start(case)
             run.wait("ended")
             assert run.report().outcome == "done", run.report().says
-        world.commit_in(MARKER_TOPIC)
+        commit_group(self._kafka.bootstrap, "standing", MARKER_TOPIC, 0)
 
     def _log_in_quickly(self) -> None:
         """Have the password hashed once and not 4,096 times: every runner logs in more than twenty times."""

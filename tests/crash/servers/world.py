@@ -98,19 +98,18 @@ class CrashWorld:
         case.runs.append(run)
         return run
 
-    def delete_groups(self, groups: Sequence[str]) -> None:
-        """Delete consumer groups with what they have committed, those that there are."""
+    def delete_groups(self, groups: Sequence[str]) -> list[str]:
+        """Delete consumer groups with what they have committed; return those that there were."""
         asked = self.admin.delete_consumer_groups(list(groups), request_timeout=_TIMEOUT_SECONDS) if groups else {}
-        for answer in asked.values():
+        deleted = []
+        for group, answer in asked.items():
             try:
                 answer.result(_TIMEOUT_SECONDS)
+                deleted.append(group)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
                     raise
-
-    def commit_in(self, topic: str) -> None:
-        """Commit an offset of another topic than the world's own, as a group that stays."""
-        self._consumer.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
+        return deleted
 
     def ends(self, *, is_stable: bool = False) -> dict[int, int]:
         """Return the topic's ends by partition: all of it, or up to where no transaction is open."""
