@@ -16,14 +16,14 @@ on conflict do nothing;
 
 -- findings --
 -- Read the findings of one revision.
-select hop, key, key_hash, verdict, cause, evidence, outcome, outcome_reason
+select hop, key, key_hash, verdict, cause, evidence::text, outcome, outcome_reason
 from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 order by hop, verdict, key;
 
 -- findings_by_key --
 -- Read the findings of one revision, those of a key together.
-select hop, key, key_hash, verdict, cause, evidence, outcome, outcome_reason
+select hop, key, key_hash, verdict, cause, evidence::text, outcome, outcome_reason
 from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 order by key_hash collate "C", hop, verdict, key;

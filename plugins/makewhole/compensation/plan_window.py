@@ -9,7 +9,7 @@ from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.freezing.batches.action_file import SHOWN
 from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeResult, FreezeSources, freeze_findings
 from makewhole.compensation.freezing.original_records import WindowRecords
-from makewhole.compensation.planning.deadlines import read_deadlines
+from makewhole.compensation.planning.deadlines import DeadlineCounts, read_deadlines
 from makewhole.journal import plan_progress, plans
 from makewhole.journal.database import connect, journal_dsn, transaction
 from makewhole.journal.findings import window_findings
@@ -19,7 +19,6 @@ from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
 from makewhole.journal.replayed_positions import seen_when_opened
 from makewhole.journal.results import hop_results
-from makewhole.kafka.retention import RecordRetention
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole.window.observe import observe, read_topic_state, topic_logs
@@ -37,7 +36,7 @@ def plan_window(context: WindowContext) -> FreezeResult:
         judged = JudgedWindows(journal=journal, pipeline=context.pipeline.name).newest_few(KNOWN_BY)
         left_out = window_findings.count_left_out(journal, context.window)
         seen = {name: seen_when_opened(journal, context.window, name) for name in context.window.ranges}
-    _log_deadlines(context, findings)
+    deadlines = DeadlineCounts(read_deadlines(context.pipeline, context.connections))
     needed = kinds_needed(context.pipeline)
     request = FreezeRequest(
         pipeline=context.pipeline,
@@ -45,6 +44,7 @@ def plan_window(context: WindowContext) -> FreezeResult:
         findings=findings,
         window_keys=max((result.counts.window_keys for result in results.values()), default=0),
         left_out=sum(keys for kind, keys in left_out.items() if kind in needed),
+        look_at=deadlines.add,
     )
     sources = FreezeSources(
         storage=context.storage.root,
@@ -52,7 +52,9 @@ def plan_window(context: WindowContext) -> FreezeResult:
         connections=context.connections,
         tombstones=TombstonesSince(context=context, seen=lambda name: seen[name] or ranges_read(context.window, name)),
     )
-    return freeze_plan(journal_dsn(), request, sources)
+    frozen = freeze_plan(journal_dsn(), request, sources)
+    _log_deadlines(deadlines)
+    return frozen
 
 
 def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> FreezeResult:
@@ -80,20 +82,16 @@ def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources
         return frozen
 
 
-def _log_deadlines(context: WindowContext, findings: StoredFindings) -> None:
+def _log_deadlines(counted: DeadlineCounts) -> None:
     """Log when Kafka may delete the originals of the findings. A frozen plan has copies of its own."""
-    deadlines, deleted, due, first = read_deadlines(context.pipeline, context.connections), 0, 0, None
-    with connect() as journal:
-        for batch in findings.batches(journal):
-            found = [deadlines.of(item.finding.hop, item.finding.evidence) for item in batch]
-            known = [deadline for deadline in found if deadline is not None]
-            moments = [deadline.at for deadline in known if deadline.at is not None]
-            deleted += sum(deadline.fate is RecordRetention.DELETED for deadline in known)
-            due, first = due + len(moments), min([*moments, *([] if first is None else [first])], default=None)
-    if deleted:
-        logger.warning("Kafka deleted the originals of %d findings already; the snapshot has them", deleted)
-    if due:
-        logger.info("Kafka may delete the originals of %d findings, from %s on; the snapshot has them", due, first)
+    if counted.deleted:
+        logger.warning("Kafka deleted the originals of %d findings already; the snapshot has them", counted.deleted)
+    if counted.due:
+        logger.info(
+            "Kafka may delete the originals of %d findings, from %s on; the snapshot has them",
+            counted.due,
+            counted.first,
+        )
 
 
 def _observe_topics(journal: PgConnection, context: WindowContext) -> Mapping[str, int]:

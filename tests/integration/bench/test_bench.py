@@ -19,8 +19,12 @@ from makewhole.stack.kafka_server import KafkaServer
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 _MIB = 2**20
-_MOST_MIB = {"plan": 600, **dict.fromkeys(("dry_run", "approve", "compensate", "verify", "certify"), 520)}
-"""The most that a step may hold; Python with what it imports takes up to 300 of these."""
+_MOST_MIB = {
+    **dict.fromkeys(("plan", "verify"), 640),
+    **dict.fromkeys(("dry_run", "approve", "compensate", "certify"), 520),
+}
+"""The most that a step may hold. Python with what it imports takes up to 300 of these; from machine to machine the same
+step differs by up to 60."""
 
 
 def _page(series: Sequence[Series]) -> str:

@@ -44,15 +44,8 @@ class Fetcher:
         self._values.load(draft.finding for draft in drafts if draft.is_beside_survivor)
         self._before, self._ledger = RowsBefore(self._sources, drafts), LedgerRows(self._sources, drafts)
 
-    def load_originals(self, drafts: Iterable[ActionDraft]) -> None:
-        """Read the original records of all drafts of a plan, before any of them is fetched."""
-        wanted = WantedPositions()
-        for draft in drafts:
-            hop = self._hops[draft.action.hop]
-            if draft.origin is not None:
-                wanted.add(hop.source, draft.origin)
-            if draft.repetition is not None:
-                wanted.add(hop.target, (draft.repetition.partition, draft.repetition.offset))
+    def load_originals(self, wanted: WantedPositions) -> None:
+        """Read the original records of all drafts of a plan, before any of them is fetched; see `add_originals`."""
         self._sources.load(wanted.by_point())
 
     def fetch(
@@ -227,6 +220,17 @@ class Fetcher:
         point = self._pipeline.points[self._hops[draft.action.hop].source]
         assert isinstance(point, TopicPoint) and draft.origin is not None
         return f"{point.topic}/{draft.origin[0]}/{draft.origin[1]}"
+
+
+def add_originals(pipeline: Pipeline, drafts: Iterable[ActionDraft], wanted: WantedPositions) -> None:
+    """Add the positions of the original records that drafts are made of."""
+    hops = {hop.name: hop for hop in pipeline.hops}
+    for draft in drafts:
+        hop = hops[draft.action.hop]
+        if draft.origin is not None:
+            wanted.add(hop.source, draft.origin)
+        if draft.repetition is not None:
+            wanted.add(hop.target, (draft.repetition.partition, draft.repetition.offset))
 
 
 def _erasable_at(pipeline: Pipeline, draft: ActionDraft) -> Sequence[TablePoint]:

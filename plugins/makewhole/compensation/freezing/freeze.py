@@ -3,14 +3,14 @@
 Findings, drafts and payloads are never all in memory: a million of them are planned batch by batch.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from makewhole.compensation.freezing.batches.action_file import SHOWN
 from makewhole.compensation.freezing.batches.draft_file import DraftFile
 from makewhole.compensation.freezing.chunks import PlannedPayload
-from makewhole.compensation.freezing.fetch import Fetcher
+from makewhole.compensation.freezing.fetch import Fetcher, add_originals
 from makewhole.compensation.freezing.sources import PayloadSource, Sources, TombstoneSource
 from makewhole.compensation.freezing.write_plan import PlanFiles, PlanFrame, put_files, put_refused
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
@@ -20,6 +20,7 @@ from makewhole.compensation.planning.to_repair import is_reversed, keys_to_rever
 from makewhole.journal import plan_progress, written_keys
 from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.written_keys import reversals_of
+from makewhole.lake.record_file import WantedPositions
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Action, Plan
@@ -33,13 +34,14 @@ from makewhole.sql import PgConnection
 class FreezeRequest:
     """A window and its findings to plan for: those of the journal, or some that are given. `window_keys`: distinct keys
     that were judged, for the share's limit. `left_out`: number of findings that a plan needs, and that the journal
-    did not take: with any there is no plan."""
+    did not take: with any there is no plan. `look_at` is given every finding once, some at a time, as they are read."""
 
     pipeline: Pipeline
     window: Window
     findings: StoredFindings | Sequence[Finding]
     window_keys: int
     left_out: int = 0
+    look_at: Callable[[Sequence[Finding]], None] = lambda _: None
 
     def batches(self, journal: PgConnection) -> Iterator[Sequence[Finding]]:
         """Yield the findings, those of a key together."""
@@ -105,7 +107,7 @@ class _Freeze:
     def __init__(self, journal: PgConnection, request: FreezeRequest, sources: FreezeSources, stack: ExitStack) -> None:
         self._journal, self._request, self._sources, self._stack = journal, request, sources, stack
         self._frame = PlanFrame(window=request.window, storage=sources.storage, limits=request.pipeline.limits)
-        self._drafts = stack.enter_context(DraftFile())
+        self._drafts, self._originals = stack.enter_context(DraftFile()), WantedPositions()
         self._readers: Readers | None = None
         self.refused = RefusedFindings(journal, request.window)
 
@@ -129,12 +131,14 @@ class _Freeze:
         """Draft all findings; return the limit that their actions exceed, if any."""
         actions = keys = 0
         for findings in self._request.batches(self._journal):
+            self._request.look_at(findings)
             standing, written = refuse_written(self._journal, self._request.window, findings)
             self.refused.add(written)
             past = self._past({*keys_to_reverse(self._request.pipeline, standing)})
             batch = draft_batch(self._request.pipeline, standing, past, self._known_readers())
             self.refused.add(batch.refusals)
             self._drafts.add(batch.drafts)
+            add_originals(self._request.pipeline, (draft for _, draft in batch.drafts), self._originals)
             actions, keys = actions + batch.actions, keys + batch.keys
         return self._over_limits(actions, keys)
 
@@ -144,7 +148,7 @@ class _Freeze:
             Sources(self._request.pipeline, self._sources.records, self._sources.connections, self._sources.tombstones)
         )
         fetcher = Fetcher(self._request.window, opened)
-        fetcher.load_originals(self._drafts)
+        fetcher.load_originals(self._originals)
         for drafts in self._drafts.slices():
             items, refusals = fetcher.fetch(drafts, self._past(self._reversed_keys(drafts)))
             self.refused.add(refusals)

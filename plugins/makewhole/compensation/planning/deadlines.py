@@ -1,14 +1,15 @@
 """Find until when Kafka keeps the original records of findings."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from makewhole.kafka.retention import Deadline, Retention, read_retention
+from makewhole.kafka.retention import Deadline, RecordRetention, Retention, read_retention
 from makewhole.model.connection import Connection, KafkaConnection
 from makewhole.model.errors import MakewholeError
 from makewhole.model.pipeline import Pipeline, TopicPoint
+from makewhole.model.verdict import Finding
 
 _PATIENCE_SECONDS = 5.0
 
@@ -31,6 +32,26 @@ class Deadlines:
             if point in self.retention and "offset" in copy and "partition" in copy
         ]
         return min(found, key=lambda deadline: deadline.urgency, default=None)
+
+
+class DeadlineCounts:
+    """Counts the findings whose originals Kafka has `deleted`, or may delete (`due`), from the moment `first` on."""
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        self._deadlines = deadlines
+        self.deleted = self.due = 0
+        self.first: datetime | None = None
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Count some findings."""
+        for finding in findings:
+            deadline = self._deadlines.of(finding.hop, finding.evidence)
+            if deadline is None:
+                continue
+            self.deleted += deadline.fate is RecordRetention.DELETED
+            if deadline.at is not None:
+                self.due += 1
+                self.first = deadline.at if self.first is None else min(self.first, deadline.at)
 
 
 def read_deadlines(pipeline: Pipeline, connections: Mapping[str, Connection]) -> Deadlines:

@@ -9,7 +9,7 @@ from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.results.hop_results import HopResult
-from makewhole.model.verdict import Finding, HopCounts, Verdict
+from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 
 ERASED = "erased"
 WHOLE = ("repaired", "contained", "reversed", ERASED)
@@ -23,7 +23,7 @@ _LINES = {"key_hash": pl.String, "verdict": pl.String, "row_hash": pl.UInt64}
 
 def is_doubled(item: JudgedFinding) -> bool:
     """Tell whether verify found a finding: no result of reconcile counts it."""
-    return DOUBLED_BY in item.finding.evidence
+    return item.finding.cause is Cause.REDELIVERED and DOUBLED_BY in item.finding.evidence
 
 
 def verified_result(result: HopResult, findings: Sequence[JudgedFinding]) -> HopResult:

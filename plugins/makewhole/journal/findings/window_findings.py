@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from makewhole.journal.findings.stored_evidence import StoredEvidence
 from makewhole.journal.results import hop_results
 from makewhole.journal.statements import insert_many, scope, statements_of, storable
 from makewhole.model.plan import copy_line
@@ -58,7 +59,7 @@ def _finding_rows(window: Window, findings: Iterable[Finding]) -> Iterator[Seque
 
 
 def _evidence_text(evidence: Mapping[str, Any]) -> str:
-    text = json.dumps(evidence)
+    text = json.dumps({**evidence})
     return json.dumps(_storable_in(evidence)) if _NUL in text else text
 
 
@@ -79,12 +80,11 @@ def findings(journal: PgConnection, window: Window) -> list[JudgedFinding]:
 
 
 def judged_finding(
-    hop: str, key: str, key_hash: str, verdict: str, cause: str, evidence: Any, outcome: str, reason: str | None
+    hop: str, key: str, key_hash: str, verdict: str, cause: str, evidence: str, outcome: str, reason: str | None
 ) -> JudgedFinding:
-    """Return the finding of a row of the journal, with its outcome."""
-    finding = Finding(
-        hop=hop, key=key, key_hash=key_hash, verdict=Verdict(verdict), cause=Cause(cause), evidence=evidence
-    )
+    """Return the finding of a row of the journal, with its outcome; `evidence`: its text."""
+    known = StoredEvidence(evidence)
+    finding = Finding(hop=hop, key=key, key_hash=key_hash, verdict=Verdict(verdict), cause=Cause(cause), evidence=known)
     return JudgedFinding(finding=finding, outcome=outcome, reason=reason)
 
 
@@ -145,4 +145,6 @@ def set_outcomes(journal: PgConnection, window: Window, judged: Sequence[JudgedF
 
 
 def _compared(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(evidence, StoredEvidence):  # as the journal has it
+        return {}
     return {name: evidence[name] for name in ("compared",) if name in evidence}

@@ -15,15 +15,15 @@ def sent(key_hash: str, hop: str = "orders→warehouse") -> RedeliveredKey:
     return RedeliveredKey(hop=hop, key=f"key {key_hash}", key_hash=key_hash, plan="shop-1", target="orders")
 
 
-def found(key_hash: str, hop: str = "orders→warehouse", **evidence: object) -> JudgedFinding:
-    finding = Finding(
-        hop=hop, key="k", key_hash=key_hash, verdict=Verdict.MISSING, cause=Cause.LOST_AFTER_TOPIC, evidence=evidence
-    )
+def found(
+    key_hash: str, hop: str = "orders→warehouse", cause: Cause = Cause.LOST_AFTER_TOPIC, **evidence: object
+) -> JudgedFinding:
+    finding = Finding(hop=hop, key="k", key_hash=key_hash, verdict=Verdict.MISSING, cause=cause, evidence=evidence)
     return JudgedFinding(finding=finding)
 
 
 def test_each_key_that_was_sent_again_has_its_own_findings_and_no_others() -> None:
-    doubled = found("5", "orders→lake", **{DOUBLED_BY: "shop-1"})
+    doubled = found("5", "orders→lake", Cause.REDELIVERED, **{DOUBLED_BY: "shop-1"})
     findings = [
         found("1", row_hash=11),  # of a key that was not sent
         found("2", row_hash=12, source_copies=1, target="what the evidence says of the target is not of the source"),

@@ -141,7 +141,8 @@ def test_a_key_that_verify_found_twice_counts_until_it_is_whole(in_source: bool)
     doubled = {"key_hash": "a", "verdict": "duplicate", "row_hash": 1, "in_source": in_source, "target_copies": 3}
     before = result([matched, other] if in_source else [other])
     found = finding(doubled, "open")
-    found = replace(found, finding=replace(found.finding, evidence={**found.finding.evidence, "doubled_by": "p"}))
+    evidence = {**found.finding.evidence, "doubled_by": "p"}
+    found = replace(found, finding=replace(found.finding, cause=Cause.REDELIVERED, evidence=evidence))
 
     after = verified_result(before, [found])
 
