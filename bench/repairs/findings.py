@@ -72,12 +72,13 @@ def measured(bootstrap: str, folder: Path, number: int, tell: Tell) -> Iterator[
 
 
 def _prepare(service: Service, data: DataSet) -> None:
-    fill(service.bootstrap, data, lambda _: None)
-    table = data.topic.replace("-", "_")
+    topic = f"findings-{data.topic}"  # other parts fill that of the data set
+    fill(service.bootstrap, data, lambda _: None, topic)
+    table = topic.replace("-", "_")
     with connect(service.database) as session, session.cursor() as cursor:
         cursor.execute(sql.SQL(_TABLE).format(table=sql.Identifier(table)))
         session.commit()
-    text = _PIPELINE.format(pipeline=PIPELINE, topic=data.topic, table=table, most=data.records)
+    text = _PIPELINE.format(pipeline=PIPELINE, topic=topic, table=table, most=data.records)
     service.write_pipeline(text)
 
 

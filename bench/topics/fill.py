@@ -21,15 +21,17 @@ _WORDS = ("gate", "runway", "delayed", "crew", "weather", "boarding", "taxi", "s
 Progress = Callable[[int], None]
 
 
-def fill(bootstrap: str, data: DataSet, progress: Progress) -> None:
-    """Make the topic and produce the records; `progress` is called with how many more are written."""
-    make_topic(bootstrap, data.topic)
+def fill(bootstrap: str, data: DataSet, progress: Progress, topic: str | None = None) -> None:
+    """Make a topic, that of the data set where none is named, and produce the records; `progress` is called with how
+    many more are written."""
+    topic = topic or data.topic
+    make_topic(bootstrap, topic)
     producer = idempotent_producer(bootstrap, data.codec)
     for number, messages in enumerate(_calls(data)):
-        produce(producer, data.topic, number % PARTITIONS, messages)
+        produce(producer, topic, number % PARTITIONS, messages)
         progress(len(messages))
     if left := producer.flush(120):
-        raise RuntimeError(f"{left} records of {data.topic} were not written in two minutes")
+        raise RuntimeError(f"{left} records of {topic} were not written in two minutes")
 
 
 def records(data: DataSet) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench import plan
+from bench.measuring.data_set import DataSet
 from bench.measuring.results import Measured, Series
 from bench.repairs.findings import FINDINGS, SPARK, STEPS
 from bench.report.page import page
@@ -125,9 +126,12 @@ def test_a_late_day_is_measured_beside_an_early_one(kafka: KafkaServer, tmp_path
 
 def test_many_findings_are_repaired_and_certified_in_flat_memory(kafka: KafkaServer, tmp_path: Path) -> None:
     told = list[str]()
+    filled = DataSet(records=20_000).topic  # as the other parts do in one run
+    fill.make_topic(kafka.bootstrap, filled)
 
     series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, tell=told.append).findings())
 
+    fill.remove(kafka.bootstrap, filled)
     assert [(one.part.removeprefix(FINDINGS), one.data.records) for one in series] == [
         (name, 20_000) for name in (SPARK, *STEPS)
     ]
