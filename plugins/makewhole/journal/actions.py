@@ -4,7 +4,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
@@ -19,6 +19,7 @@ from makewhole.sql import CopyLines, PgConnection, load_queries
 
 _BLOCK_BYTES = 1 << 20
 _ROWS_OF_A_BATCH = 10_000
+_ROWS_OF_A_PART = 100_000
 _PARSED_BYTES = 64 << 20  # more than the longest line
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 _TYPES: dict[str, pa.DataType] = {
@@ -60,6 +61,12 @@ def copy_actions(journal: PgConnection, plan_id: str, listener: Callable[[bytes]
         with os.fdopen(writing, "wb", buffering=_BLOCK_BYTES) as copied:
             cursor.copy_expert(statement, copied)
     return columns.result()
+
+
+def in_parts(actions: pa.Table) -> Iterator[pa.Table]:
+    """Yield the rows of actions in order, so many at a time that what is made of a part is small; none gives one empty
+    part."""
+    yield from (actions.slice(first, _ROWS_OF_A_PART) for first in range(0, max(len(actions), 1), _ROWS_OF_A_PART))
 
 
 def actions_in(table: pa.Table) -> tuple[Action, ...]:
@@ -116,6 +123,7 @@ def _parsed(copied: _TeeReader) -> pa.Table:
             for batch in reader:
                 writer.write_table(_decoded(pa.Table.from_batches([batch])), max_chunksize=_ROWS_OF_A_BATCH)
         stored = pa.ipc.open_file(pa.memory_map(file.name)).read_all()
+    pa.default_memory_pool().release_unused()  # the blocks that were parsed
     return pa.table([_as_named(stored.column(field.name), field.type) for field in SCHEMA], schema=SCHEMA)
 
 

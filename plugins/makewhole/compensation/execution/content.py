@@ -42,7 +42,8 @@ class PlanContent:
 
     def keys_at(self, target: str) -> ArrowColumn:
         """Return the business keys of all actions at a target, as a column."""
-        return self.actions.filter(pc.field("target").cast(pa.string()) == target).column("key")
+        at_targets = self.actions.select(["target", "key"])  # a filter copies every column
+        return at_targets.filter(pc.field("target").cast(pa.string()) == target).column("key")
 
     def chunk_actions(self, target: str, number: int) -> ChunkActions:
         """Return where the journal holds the actions of a chunk."""

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import polars as pl
 import pyarrow as pa
 
-from makewhole.journal.actions import ArrowColumn
+from makewhole.journal.actions import ArrowColumn, in_parts
 from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.connection import Connection
 from makewhole.model.errors import CorruptionError, RefusedError
@@ -193,7 +193,12 @@ def require_same_places(actions: pa.Table, targets: Mapping[str, Target]) -> Non
 
 
 def _written_places(actions: pa.Table) -> pl.DataFrame:
-    """Return each `target` and `place` that is written, once; first those that need no JSON parser, then the others."""
+    """Return each `target` and `place` that is written, once."""
+    return pl.concat([_places_of_part(part) for part in in_parts(actions)]).unique(maintain_order=True)
+
+
+def _places_of_part(actions: pa.Table) -> pl.DataFrame:
+    """Return them of some actions, first those that need no JSON parser, then the others."""
     columns: Any = {
         "target": pl.from_arrow(actions.column("target").cast(pa.string())),
         "before": pl.from_arrow(actions.column("before")),

@@ -3,10 +3,12 @@
 Findings, drafts and payloads are never all in memory: a million of them are planned batch by batch.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from makewhole.compensation.count_log import CountLog
 from makewhole.compensation.freezing.batches.action_file import SHOWN
 from makewhole.compensation.freezing.batches.draft_file import DraftFile
 from makewhole.compensation.freezing.chunks import PlannedPayload
@@ -28,6 +30,8 @@ from makewhole.model.reversal import PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding, Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +134,7 @@ class _Freeze:
     def _draft(self) -> str | None:
         """Draft all findings; return the limit that their actions exceed, if any."""
         actions = keys = 0
+        read = CountLog(logger, "%d findings read for the plan")
         for findings in self._request.batches(self._journal):
             self._request.look_at(findings)
             standing, written = refuse_written(self._journal, self._request.window, findings)
@@ -140,6 +145,7 @@ class _Freeze:
             self._drafts.add(batch.drafts)
             add_originals(self._request.pipeline, (draft for _, draft in batch.drafts), self._originals)
             actions, keys = actions + batch.actions, keys + batch.keys
+            read.add(len(findings))
         return self._over_limits(actions, keys)
 
     def _fetched(self) -> Iterator[PlannedPayload]:
@@ -149,9 +155,11 @@ class _Freeze:
         )
         fetcher = Fetcher(self._request.window, opened)
         fetcher.load_originals(self._originals)
+        fetched = CountLog(logger, f"%d of {len(self._drafts)} actions have what they write")
         for drafts in self._drafts.slices():
             items, refusals = fetcher.fetch(drafts, self._past(self._reversed_keys(drafts)))
             self.refused.add(refusals)
+            fetched.add(len(drafts))
             yield from ((draft.action, payload) for draft, payload in items)
 
     def _reversed_keys(self, drafts: Sequence[ActionDraft]) -> set[str]:

@@ -33,7 +33,7 @@ from makewhole.compensation.preview.never_seen import never_seen
 from makewhole.compensation.preview.target_readers import ChunksDone, open_target_reader
 from makewhole.compensation.preview.topic_effects import is_topic, read_topic_effects
 from makewhole.journal import plan_progress, plans
-from makewhole.journal.actions import actions_in
+from makewhole.journal.actions import actions_in, in_parts
 from makewhole.journal.database import JournalSession
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.replayed_positions import PlanInJournal
@@ -45,7 +45,6 @@ from makewhole.sql import PgConnection
 SAMPLES = 3
 _READ_SECONDS_MOST = 300.0
 _EFFECTS = "effects"
-_ROWS_TOGETHER = 100_000
 _ROW_REMEDIES = tuple(remedy.value for remedy in (Remedy.UPSERT, Remedy.QUARANTINE, Remedy.RESTORE))
 
 
@@ -247,6 +246,8 @@ class _PlanForecast:
         undone = self._frame.filter(
             (pl.col("target") == name) & (pl.col("chunk") >= done) & pl.col("remedy").is_in(_ROW_REMEDIES)
         )
+        # Nearly all keys have one action. Those of which a number says so are left out before texts are compared.
+        undone = undone.filter(pl.col("key_hash").hash().is_duplicated())
         first = pl.col("seq") == pl.col("seq").min().over("key_hash")
         together = pl.col("undoes").eq(pl.col("undoes").first().over("key_hash")).fill_null(value=False)
         return set(undone.filter(~first & ~together)["seq"].to_list())
@@ -277,8 +278,7 @@ def _seqs(rows: Any) -> list[int]:
 def _actions_frame(actions: pa.Table) -> pl.DataFrame:
     """Return the columns `seq`, `chunk`, `remedy`, `target`, `key_hash`, `payload_from` (null: nothing is written) and
     `undoes` (the number of the action that is taken back, null in plans that undo nothing)."""
-    parts = [_part_of_frame(actions.slice(first, _ROWS_TOGETHER)) for first in range(0, len(actions), _ROWS_TOGETHER)]
-    return pl.concat(parts or [_part_of_frame(actions)])
+    return pl.concat([_part_of_frame(part) for part in in_parts(actions)])
 
 
 def _part_of_frame(actions: pa.Table) -> pl.DataFrame:

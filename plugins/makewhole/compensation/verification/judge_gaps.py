@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
+from makewhole.compensation.count_log import CountLog
 from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.planning.to_repair import is_reversed, is_to_repair
@@ -134,6 +135,7 @@ class _BatchJudge:
     ) -> BatchFile[JudgedFinding]:
         """Return the findings with their outcomes of now."""
         self.may_change, settled, gaps = False, 0, 0
+        seen = CountLog(logger, "%d findings looked at again")
         with ExitStack() as stack:
             found = stack.enter_context(BatchFile[JudgedFinding]())
             for batch in findings:
@@ -142,6 +144,7 @@ class _BatchJudge:
                 gaps, settled = gaps + len(judged), settled + sum(item.outcome != "open" for item in judged)
                 self.may_change = self.may_change or may_change(self._context, judged)
                 found.add([*judged, *others])
+                seen.add(len(batch))
             if progress is not None:
                 progress(settled, gaps)
             stack.pop_all()
