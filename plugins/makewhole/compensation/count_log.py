@@ -2,13 +2,13 @@
 
 import logging
 
-EVERY = 50_000
+_EVERY = 50_000
 
 
 class CountLog:
     """Counts things, and logs the count each time that another `every` of them are done."""
 
-    def __init__(self, logger: logging.Logger, text: str, every: int = EVERY) -> None:
+    def __init__(self, logger: logging.Logger, text: str, every: int = _EVERY) -> None:
         """`text`: what is logged, with a `%d` for the count."""
         self._logger, self._text, self._every = logger, text, every
         self.count = 0

@@ -23,7 +23,6 @@ class ObjectFile(ClosingContext):
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._end = 0
-        self._is_at_end = True
 
     def close(self) -> None:
         """Delete the file."""
@@ -36,16 +35,14 @@ class ObjectFile(ClosingContext):
     def add(self, thing: Any) -> int:
         """Add an object; return its place."""
         place, content = self._end, pickle.dumps(thing, protocol=pickle.HIGHEST_PROTOCOL)
-        if not self._is_at_end:  # each seek writes out what is buffered
+        if self._file.tell() != place:  # each seek writes out what is buffered
             self._file.seek(place)
         self._file.write(content)
-        self._is_at_end = True
         self._end += len(content)
         return place
 
     def read(self, place: int) -> Any:
         """Return the object at a place that `add` returned."""
-        self._is_at_end = False
         self._file.seek(place)
         return pickle.load(self._file)
 

@@ -198,7 +198,7 @@ def _written_places(actions: pa.Table) -> pl.DataFrame:
 
 
 def _places_of_part(actions: pa.Table) -> pl.DataFrame:
-    """Return them of some actions, first those that need no JSON parser, then the others."""
+    """Return each `target` and `place` of some actions; first those that need no JSON parser, then the others."""
     columns: Any = {
         "target": pl.from_arrow(actions.column("target").cast(pa.string())),
         "before": pl.from_arrow(actions.column("before")),
@@ -211,7 +211,7 @@ def _places_of_part(actions: pa.Table) -> pl.DataFrame:
     matched = frame.drop_nulls("place").select("target", "place").unique(maintain_order=True)
     rest = frame.filter(pl.col("place").is_null())
     parsed = rest.select("target", place=pl.col("before").str.json_path_match("$.place")).unique(maintain_order=True)
-    return pl.concat([matched, parsed]).unique(maintain_order=True)
+    return pl.concat([matched, parsed])
 
 
 def require_receipts_kept(name: str, done: int, chunks_in_journal: int, chunks_planned: int) -> None:

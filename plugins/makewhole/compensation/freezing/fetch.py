@@ -44,10 +44,6 @@ class Fetcher:
         self._values.load(draft.finding for draft in drafts if draft.is_beside_survivor)
         self._before, self._ledger = RowsBefore(self._sources, drafts), LedgerRows(self._sources, drafts)
 
-    def load_originals(self, wanted: WantedPositions) -> None:
-        """Read the original records of all drafts of a plan, before any of them is fetched; see `add_originals`."""
-        self._sources.load(wanted.by_point())
-
     def fetch(
         self, drafts: Sequence[ActionDraft], past: PastReversals = NOTHING_REVERSED
     ) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
@@ -223,10 +219,10 @@ class Fetcher:
 
 
 def add_originals(pipeline: Pipeline, drafts: Iterable[ActionDraft], wanted: WantedPositions) -> None:
-    """Add the positions of the original records that drafts are made of."""
-    hops = {hop.name: hop for hop in pipeline.hops}
+    """Add the positions of the original records that drafts are made of: those of a whole plan are loaded before any
+    draft is fetched."""
     for draft in drafts:
-        hop = hops[draft.action.hop]
+        hop = pipeline.hop(draft.action.hop)
         if draft.origin is not None:
             wanted.add(hop.source, draft.origin)
         if draft.repetition is not None:

@@ -153,8 +153,8 @@ class _Freeze:
         opened = self._stack.enter_context(
             Sources(self._request.pipeline, self._sources.records, self._sources.connections, self._sources.tombstones)
         )
+        opened.load(self._originals.by_point())
         fetcher = Fetcher(self._request.window, opened)
-        fetcher.load_originals(self._originals)
         fetched = CountLog(logger, f"%d of {len(self._drafts)} actions have what they write")
         for drafts in self._drafts.slices():
             items, refusals = fetcher.fetch(drafts, self._past(self._reversed_keys(drafts)))
