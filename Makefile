@@ -2,11 +2,12 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTEST = $(BIN)/python -m pytest $(PYTEST_ARGS)
-# Two processes, each with servers of its own: most of the time one waits. WORKERS=0 runs all in one.
-WORKERS = 2
+# Parts of the tests, side by side or one alone; tests/parts/parts.py says what they are.
+PARTS = $(BIN)/python -m tests.parts
+PARTS_ARGS = $(if $(PYTEST_ARGS),-- $(PYTEST_ARGS))
 
-.PHONY: help install demo test test-unit test-integration test-e2e test-lab test-crash test-histories \
-	lab crashes histories yarn bench check lock
+.PHONY: help install demo test test-fast test-all test-unit test-integration test-e2e test-lab test-crash \
+	test-histories lab crashes histories yarn bench check lock
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -17,25 +18,32 @@ install: ## set-up alone: virtual environment, locked packages, Java, Kafka's ja
 demo: install ## days of real flights with planted faults: found, repaired, proven (DEMO_ARGS="--days 3")
 	@$(BIN)/makewhole demo $(DEMO_ARGS)
 
-test: test-unit test-integration test-e2e test-lab test-crash test-histories ## all tests
+test: install ## all tests that every change runs; how long each part took, and the slowest tests
+	@$(PARTS) test $(PARTS_ARGS)
 
-test-unit: install ## no I/O, under a minute
-	$(PYTEST) -m unit -n $(WORKERS) tests/unit
+test-fast: install ## an answer in three minutes: unit tests, and windows within one process
+	@$(PARTS) test-fast $(PARTS_ARGS)
 
-test-integration: install ## a real Kafka, PostgreSQL and Spark
-	$(PYTEST) -m integration -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/integration
+test-all: install ## every test, with what takes long: benchmarks, clusters, large skews
+	@$(PARTS) test-all $(PARTS_ARGS)
+
+test-unit: install ## no I/O
+	@$(PARTS) unit $(PARTS_ARGS)
+
+test-integration: install ## a real Kafka and PostgreSQL; Spark where it matters
+	@$(PARTS) integration $(PARTS_ARGS)
 
 test-e2e: install ## DAGs in a real Airflow
-	$(PYTEST) -m e2e tests/e2e
+	@$(PARTS) e2e $(PARTS_ARGS)
 
 test-lab: install ## the faults of the lab that every change runs
-	$(PYTEST) -m lab -n $(WORKERS) tests/lab --lab-rows short
+	@$(PARTS) lab $(PARTS_ARGS)
 
 test-crash: install ## the crash points that every change runs
-	$(PYTEST) -m crash tests/crash --crash-points short
+	@$(PARTS) crash $(PARTS_ARGS)
 
 test-histories: install ## the dozen random histories that every change runs
-	$(PYTEST) -m histories -n $(WORKERS) tests/histories
+	@$(PARTS) histories $(PARTS_ARGS)
 
 lab: install ## all faults on a real cluster, docs/faults.md made of them (LAB_ARGS="--lab-rows 6,9 --lab-seeds 10")
 	$(PYTEST) -m lab tests/lab --lab-results docs/faults.json $(LAB_ARGS)

@@ -1,4 +1,5 @@
-"""Start servers for the tests: each when the first test asks for it, once a session; ended by pid."""
+"""Start servers for the tests: each when the first test asks for it, once a session; ended by pid. Carry the tasks of
+windows in this process, or on Spark."""
 
 import os
 import shutil
@@ -6,6 +7,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -15,7 +17,25 @@ from makewhole.journal.database import migrate
 from makewhole.stack.class_archive import short_job_jvm
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import ExistingPostgres, PostgresServer, create_database, drop_database
+from makewhole_spark.carrier import Carrier
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MEMORY, _ENOUGH_BYTES = Path("/dev/shm"), 6 << 30
+
+
+def _keep_files_in_memory() -> None:
+    """Have temporary files in memory where there is enough of it, the servers' among them.
+
+    To make and remove the two databases of a test takes half a second of a core on some disks, and a tenth in memory.
+    """
+    if "TMPDIR" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _ENOUGH_BYTES:
+        os.environ["TMPDIR"] = str(_MEMORY)
+        tempfile.tempdir = None  # it is found once
+
+
+_keep_files_in_memory()
 os.environ.setdefault("JDK_JAVA_OPTIONS", short_job_jvm())
 os.environ.pop("COLUMNS", None)  # pytest-xdist hands the terminal's width on; the tests say theirs themselves
 settings.register_profile("unhurried", deadline=None)  # a machine that does other work, too, is no failure
@@ -24,6 +44,31 @@ _FOLDER_PREFIX = "makewhole-tests-"
 _JOURNAL_TEMPLATE = "journal_template"
 
 AnyPostgres = PostgresServer | ExistingPostgres
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--on-spark", action="store_true", help="carry the tasks of every window on Spark")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator["SparkSession"]:
+    """A small session on this machine."""
+    from tests.world.spark_session import spark_session
+
+    with spark_session() as session:
+        yield session
+
+
+@pytest.fixture
+def carrier(request: pytest.FixtureRequest) -> Carrier:
+    """Where a window's tasks run: in this process, or on Spark for a test that is marked so."""
+    if request.config.getoption("on_spark") or request.node.get_closest_marker("on_spark"):
+        from makewhole_spark.spark_carrier import SparkCarrier
+
+        return SparkCarrier(request.getfixturevalue("spark"))
+    from tests.world.in_process import InProcessCarrier
+
+    return InProcessCarrier()
 
 
 @pytest.fixture(scope="session")

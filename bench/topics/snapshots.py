@@ -19,9 +19,9 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
-from makewhole_spark.carrier import carry
 from makewhole_spark.snapshot.read_piece import TopicPiece, read_piece
 from makewhole_spark.snapshot.take import split_range
+from makewhole_spark.spark_carrier import SparkCarrier
 
 MAKEWHOLE, BY_HAND = "makewhole", "by hand"
 _RECORDS_PER_TASK = 2_000_000
@@ -44,7 +44,7 @@ def take(spark: SparkSession, bootstrap: str, topic: str, folder: str) -> tuple[
     """Take a snapshot and remove it; return (rows, bytes written)."""
     context = _context(bootstrap, topic, Path(folder))
     pieces = list(_pieces(context))
-    answers = carry(spark, pieces, read_piece)
+    answers = SparkCarrier(spark).carry(pieces, read_piece)
     size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
     shutil.rmtree(folder)
     return sum(answer.rows for answer in answers), size

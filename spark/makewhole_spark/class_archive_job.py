@@ -4,13 +4,13 @@ import tempfile
 
 from pyspark.sql.functions import col, count
 
-from makewhole_spark.carrier import carry, session
+from makewhole_spark.spark_carrier import SparkCarrier, session
 
 
 def main() -> None:
     """Carry tasks, write and read Parquet, group and count."""
     spark = session("short job")
-    carry(spark, list(range(4)), abs)
+    SparkCarrier(spark).carry(list(range(4)), abs)
     with tempfile.TemporaryDirectory() as folder:
         spark.range(100).withColumn("odd", col("id") % 2).write.parquet(f"{folder}/rows")
         spark.read.parquet(f"{folder}/rows").groupBy("odd").agg(count("*")).collect()

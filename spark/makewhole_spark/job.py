@@ -18,6 +18,8 @@ from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import DEFECTS, MakewholeError, PermanentError
 from makewhole.window.context import WindowContext, window_context
+from makewhole_spark.carrier import Carrier
+from makewhole_spark.spark_carrier import SparkCarrier
 from makewhole_spark.step_names import VALIDATE, steps_through
 from makewhole_spark.time_limit import ending_process_after
 from makewhole_spark.window_steps import Job, run_step
@@ -53,19 +55,20 @@ def _run(wanted: argparse.Namespace, starting: "Future[SparkSession]") -> None:
     if VALIDATE in steps:
         load_beside()  # while Java starts, this process only waits
     spark = starting.result()
-    _log_step(spark, context, own, wanted.asked_by, is_own=True)
+    carrier = SparkCarrier(spark)
+    _log_step(carrier, context, own, wanted.asked_by, is_own=True)
     for before, step in zip(steps, later, strict=False):
         logger.info("%s: %s is committed; this application goes on with %s", context.window.label, before, step)
-        if not _is_done(spark, context, step, wanted.asked_by):
+        if not _is_done(carrier, context, step, wanted.asked_by):
             break
     spark.stop()
     gc.freeze()  # Python would look for garbage in all that was loaded, for a second or two, before it ends
 
 
-def _is_done(spark: SparkSession, context: WindowContext, step: str, asked_by: str) -> bool:
+def _is_done(carrier: Carrier, context: WindowContext, step: str, asked_by: str) -> bool:
     """Run a later step; tell whether it ended well. Whatever goes wrong is for its own task to meet and to show."""
     try:
-        _log_step(spark, context, step, asked_by, is_own=False)
+        _log_step(carrier, context, step, asked_by, is_own=False)
     except Exception as error:
         reason = str(error) if isinstance(error, MakewholeError) else type(error).__name__
         logger.warning("%s", _left_to_its_task(context, step, reason))
@@ -80,7 +83,7 @@ def _left_to_its_task(context: WindowContext, step: str, reason: str) -> str:
     )
 
 
-def _log_step(spark: SparkSession, context: WindowContext, step: str, asked_by: str, *, is_own: bool) -> None:
+def _log_step(carrier: Carrier, context: WindowContext, step: str, asked_by: str, *, is_own: bool) -> None:
     """Run a step, within its time limit and on a connection of its own to the journal, which commits at its end; log
     what it found."""
     limit = getattr(context.pipeline.time_limits, step)
@@ -91,5 +94,5 @@ def _log_step(spark: SparkSession, context: WindowContext, step: str, asked_by: 
         else (_left_to_its_task(context, step, late), 0)
     )
     with ending_process_after(limit, told, code), connect() as journal:
-        found = run_step(step, Job(spark=spark, journal=journal, context=context, asked_by=asked_by, is_own=is_own))
+        found = run_step(step, Job(carrier=carrier, journal=journal, context=context, asked_by=asked_by, is_own=is_own))
     logger.info("%s: %s", context.window.label, found)

@@ -6,19 +6,14 @@ read with fields missing or judged by other rules, and the report would be of bo
 
 import hashlib
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 
 import makewhole
 import makewhole_spark
 from makewhole.model.errors import PermanentError
 
-_REMEDY = (
+REMEDY = (
     "Make the archive of the workers' environment anew from what the driver runs (docs/cluster.md), and start the task "
     "again"
 )
@@ -45,20 +40,5 @@ def require_same_code(wanted: str) -> None:
     """
     if code_digest() != wanted:
         raise PermanentError(
-            f"the Python workers on {socket.gethostname()} have another makewhole than the driver. {_REMEDY}"
+            f"the Python workers on {socket.gethostname()} have another makewhole than the driver. {REMEDY}"
         )
-
-
-@contextmanager
-def absence_told() -> Iterator[None]:
-    """Say what to do when a query, or a job without one, fails because the workers' Python has no makewhole at all.
-
-    Raises:
-        PermanentError: in the place of Spark's own error.
-    """
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:  # of a job that has no query, Spark's error comes as Java's
-        if "No module named 'makewhole" not in str(error):
-            raise
-        raise PermanentError(f"the Python workers have no makewhole, or an older one. {_REMEDY}") from None

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
-from makewhole_spark.carrier import session
+from makewhole_spark.spark_carrier import session
 
 
 def session_in_thread(name: str) -> "Future[SparkSession]":

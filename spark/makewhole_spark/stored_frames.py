@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from makewhole.compute.frames import Schema
-from makewhole.file_system import arrow_file_system
+from makewhole.file_system import arrow_file_system, is_object_store
+from makewhole.gate import NamedFiles
+from makewhole.gate.frame import Frame
 
 _ROWS_OF_A_BATCH = 65_536
 _TYPES: Mapping[Any, tuple[pa.DataType, str]] = {
@@ -20,6 +22,14 @@ _TYPES: Mapping[Any, tuple[pa.DataType, str]] = {
     pl.Boolean: (pa.bool_(), "boolean"),
     pl.Int64: (pa.int64(), "bigint"),
 }
+
+
+def frame_or_names(session: SparkSession, uris: Sequence[str], schema: Schema) -> Frame | NamedFiles:
+    """Return a frame by which the gate finds stored files, or their names where Spark's reader has no way to them."""
+    if not is_object_store(uris[0]):
+        frame: Frame = session.read.parquet(*uris)
+        return frame
+    return NamedFiles(paths=uris, read=lambda paths: stored_frame(session, paths, schema))
 
 
 def stored_frame(session: SparkSession, uris: Sequence[str], schema: Schema) -> DataFrame:

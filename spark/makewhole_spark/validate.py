@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from makewhole.compute.frames import BUCKETS, VERDICTS, Schema
-from makewhole.file_system import is_object_store
 from makewhole.gate import (
     HopSummary,
     KeyedFrames,
@@ -26,10 +24,7 @@ from makewhole.sql import PgConnection
 from makewhole.window.configuration import judging_sha256
 from makewhole.window.context import WindowContext
 from makewhole.window.spark_steps.committed import ASKED_BY
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+from makewhole_spark.carrier import Carrier
 
 FEW_ROWS = 200_000
 """Verdicts up to this number are checked in this process, which Spark's jobs would take seconds for."""
@@ -44,30 +39,23 @@ class StoredVerdicts:
     verdicts: Sequence[str]
     buckets: Sequence[str] = ()
 
-    def read(self, session: "SparkSession") -> KeyedRows | KeyedFrames:
-        """Read the files: into memory where they have few rows, or as frames of Spark."""
+    def read(self, carrier: Carrier) -> KeyedRows | KeyedFrames:
+        """Read the files: into memory where they have few rows, or as frames of the carrier."""
         if self.storage.count_rows(self.verdicts) <= FEW_ROWS:
             rows = self.storage.read_parquet(self.verdicts)
             assert rows is not None
             return KeyedRows(verdicts=rows, buckets=self.storage.read_parquet(self.buckets))
         return KeyedFrames(
-            verdicts=self._stored(session, self.verdicts, VERDICTS),
-            buckets=self._stored(session, self.buckets, BUCKETS) if self.buckets else None,
+            verdicts=self._stored(carrier, self.verdicts, VERDICTS),
+            buckets=self._stored(carrier, self.buckets, BUCKETS) if self.buckets else None,
         )
 
-    def _stored(self, session: "SparkSession", paths: Sequence[str], schema: Schema) -> Frame | NamedFiles:
-        """Return a frame by which the gate finds stored files, or their names where Spark's reader has no way to
-        them."""
-        uris = [self.storage.uri(path) for path in paths]
-        if not is_object_store(self.storage.root):
-            return session.read.parquet(*uris)
-        from makewhole_spark.stored_frames import stored_frame
-
-        return NamedFiles(paths=uris, read=lambda paths: stored_frame(session, paths, schema))
+    def _stored(self, carrier: Carrier, paths: Sequence[str], schema: Schema) -> Frame | NamedFiles:
+        return carrier.frame([self.storage.uri(path) for path in paths], schema)
 
 
 def validate(
-    session: "SparkSession",
+    carrier: Carrier,
     pipeline: Pipeline,
     summaries: Sequence[HopSummary],
     stored: StoredVerdicts,
@@ -80,20 +68,20 @@ def validate(
     if not stored.verdicts:
         return error_report("No file of verdicts was named, so there is nothing to check. Run the comparison again.")
     try:
-        rows = stored.read(session)
+        rows = stored.read(carrier)
     except Exception as error:
         return error_report(f"The verdicts could not be read ({type(error).__name__}). Run the comparison again.")
     return check_verdicts(pipeline, summaries, rows, happened)
 
 
-def validate_window(session: "SparkSession", journal: PgConnection, context: WindowContext) -> GateReport:
+def validate_window(carrier: Carrier, journal: PgConnection, context: WindowContext) -> GateReport:
     """Ask the gate about the committed results of a window and keep its answer in the journal."""
-    report = ask_gate(session, journal, context)
+    report = ask_gate(carrier, journal, context)
     keep_answer(journal, context, report)
     return report
 
 
-def ask_gate(session: "SparkSession", journal: PgConnection, context: WindowContext) -> GateReport:
+def ask_gate(carrier: Carrier, journal: PgConnection, context: WindowContext) -> GateReport:
     """Ask the gate about the committed results of a window. The transaction at the journal is ended before."""
     results, happened = hop_results.results(journal, context.window), incidents.of(journal, context.window)
     journal.commit()  # nothing is held open there while the gate works
@@ -111,7 +99,7 @@ def ask_gate(session: "SparkSession", journal: PgConnection, context: WindowCont
     return (
         check_summaries(context.pipeline, summaries, happened)
         if is_empty
-        else validate(session, context.pipeline, summaries, stored, happened)
+        else validate(carrier, context.pipeline, summaries, stored, happened)
     )
 
 

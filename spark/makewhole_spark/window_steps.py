@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
-
 from makewhole.model.errors import TransientError
 from makewhole.model.gate import GateAnswer
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole.window.spark_steps import accounts
+from makewhole_spark.carrier import Carrier
 from makewhole_spark.reconcile.judge_window import reconcile
 from makewhole_spark.snapshot.take import take_snapshots
 from makewhole_spark.step_names import RECONCILE, SNAPSHOT, VALIDATE
@@ -21,7 +20,7 @@ class Job:
     """A step of one revision of a window in a running application. `asked_by` is the run of Airflow that submitted it,
     "" by hand; `is_own` unless the application was submitted for an earlier step."""
 
-    spark: SparkSession
+    carrier: Carrier
     journal: PgConnection
     context: WindowContext
     asked_by: str = ""
@@ -34,17 +33,17 @@ def run_step(step: str, job: Job) -> str:
 
 
 def _snapshot(job: Job) -> str:
-    points = take_snapshots(job.spark, job.journal, job.context, job.spark.sparkContext.defaultParallelism)
+    points = take_snapshots(job.carrier, job.journal, job.context, job.carrier.parallelism)
     return accounts.snapshots_taken(job.journal, job.context.window, points)
 
 
 def _reconcile(job: Job) -> str:
-    return accounts.hops_judged(job.journal, job.context.window, reconcile(job.spark, job.journal, job.context))
+    return accounts.hops_judged(job.journal, job.context.window, reconcile(job.carrier, job.journal, job.context))
 
 
 def _validate(job: Job) -> str:
     """Ask the gate. An ERROR that another step's application meets is not kept: the task `validate` asks again."""
-    report = ask_gate(job.spark, job.journal, job.context)
+    report = ask_gate(job.carrier, job.journal, job.context)
     told = accounts.gate_answered(report)
     if report.answer is GateAnswer.ERROR and not job.is_own:
         raise TransientError(told)

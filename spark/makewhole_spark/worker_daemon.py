@@ -25,7 +25,7 @@ _MODULES = (
     "makewhole.journal.results.snapshot_manifests",
     "makewhole.kafka.log.reader",
     "makewhole.postgres.read.copy_binary.render",
-    "makewhole_spark.carrier",
+    "makewhole_spark.spark_carrier",
 )
 
 

@@ -1,4 +1,4 @@
-"""Start what histories are played on: one Kafka, one PostgreSQL, one Spark session; for each history its own tables."""
+"""Start what histories are played on: one Kafka, one PostgreSQL; for each history its own tables."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -6,10 +6,10 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import create_database, drop_database
+from makewhole_spark.carrier import Carrier
 from makewhole_spark.reconcile.tails import log_tail
 from tests.conftest import AnyPostgres
 from tests.histories.events import History
@@ -17,7 +17,6 @@ from tests.histories.play import Player
 from tests.histories.truth import Truth
 from tests.world.environment import enter, service_environment
 from tests.world.pipeline_file import store as store_point
-from tests.world.spark_session import spark_session
 from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
 
@@ -48,15 +47,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", range(first, first + count))
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    with spark_session("local[1]") as session:
-        yield session
-
-
 @pytest.fixture
 def stage(
-    spark: SparkSession, kafka: KafkaServer, postgres: AnyPostgres, journal_template: str, tmp_path: Path
+    carrier: Carrier, kafka: KafkaServer, postgres: AnyPostgres, journal_template: str, tmp_path: Path
 ) -> Callable[[History], AbstractContextManager[Player]]:
     """Set the stage for a history, and clear it away again; a shrunk history needs many."""
 
@@ -66,7 +59,7 @@ def stage(
         folder = tmp_path / name
         folder.mkdir()
         shop = ReconciledShop(
-            spark=spark,
+            carrier=carrier,
             bootstrap=kafka.bootstrap,
             dsn=create_database(postgres.dsn, f"test_{name}"),
             journal=create_database(postgres.dsn, f"journal_{name}", template=journal_template),

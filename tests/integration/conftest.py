@@ -1,4 +1,4 @@
-"""Make topics of a test's own, start the Spark session, and begin with the files that take longest."""
+"""Make topics of a test's own, and begin with the files that take longest."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from pyspark.sql import SparkSession
 
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.connection import KafkaConnection
 from makewhole.stack.kafka_server import KafkaServer
 from tests.world import topics
-from tests.world.spark_session import spark_session
 
 MakeTopic = Callable[..., str]
 
@@ -33,12 +31,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files that take longest first: with a long one at the end, all processes but one have nothing to do."""
     order = {_HERE / f"{name}.py": place for place, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: order.get(item.path, len(order)))
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    with spark_session() as session:
-        yield session
 
 
 @pytest.fixture(scope="session")

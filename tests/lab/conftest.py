@@ -1,4 +1,4 @@
-"""Start the lab: one cluster, one Spark session, one PostgreSQL; for each scenario a shop of its own."""
+"""Start the lab: one cluster, one PostgreSQL; for each scenario a shop of its own."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -7,14 +7,13 @@ from random import Random
 
 import psutil
 import pytest
-from pyspark.sql import SparkSession
 
+from makewhole_spark.carrier import Carrier
 from tests.lab.scenario import Lab, Scenario, selected
 from tests.lab.servers.cluster import LabCluster
 from tests.lab.shop import LabShop
 from tests.world.environment import enter, service_environment
 from tests.world.java_clients import JavaClients
-from tests.world.spark_session import spark_session
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,12 +38,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    with spark_session() as session:
-        yield session
-
-
-@pytest.fixture(scope="session")
 def cluster(server_folder: Path) -> Iterator[LabCluster]:
     with LabCluster(server_folder / "lab") as made:
         yield made
@@ -63,7 +56,7 @@ def jvms() -> Iterator[list[JavaClients]]:
 def lab(
     scenario: Scenario,
     seed: int,
-    spark: SparkSession,
+    carrier: Carrier,
     cluster: LabCluster,
     jvms: list[JavaClients],
     database: str,
@@ -73,7 +66,7 @@ def lab(
 ) -> Iterator[Lab]:
     """A cluster that is whole again, and a shop of the scenario's own."""
     shop = LabShop(
-        spark=spark, bootstrap=cluster.bootstrap, dsn=database, journal=journal, folder=tmp_path, cluster=cluster
+        carrier=carrier, bootstrap=cluster.bootstrap, dsn=database, journal=journal, folder=tmp_path, cluster=cluster
     )
     enter(monkeypatch, service_environment(shop, tmp_path))
 

@@ -10,7 +10,7 @@ import pytest
 from tests.lab.report import record
 from tests.lab.scenario import Lab, Scenario, check
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.lab, pytest.mark.on_spark, pytest.mark.timeout(600)]
 
 
 def test_makewhole_says_what_is_true(scenario: Scenario, seed: int, lab: Lab, request: pytest.FixtureRequest) -> None:

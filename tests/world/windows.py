@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
-from pyspark.sql import SparkSession
-
 from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
 from makewhole.journal.results import hop_results, snapshot_manifests
@@ -18,6 +16,7 @@ from makewhole.signing.key_files import signing_key_from_environment
 from makewhole.window.certify import ClosedWindow, certify_window
 from makewhole.window.context import WindowContext, connections_of, window_context
 from makewhole.window.open import OpenedWindow, Request, open_interval
+from makewhole_spark.carrier import Carrier
 from makewhole_spark.reconcile.judge_window import reconcile
 from makewhole_spark.snapshot.take import take_snapshots
 from makewhole_spark.validate import validate_window
@@ -35,7 +34,7 @@ class ReconciledShop(Shop):
     `buckets`: in so many the next windows are read, and not in as many as their size asks for.
     """
 
-    spark: SparkSession
+    carrier: Carrier
     buckets: int | None = None
 
     # The steps
@@ -55,12 +54,12 @@ class ReconciledShop(Shop):
     def snapshot(self, context: WindowContext, parallelism: int = 2) -> list[str]:
         """Take the snapshots; return the points."""
         with connect(self.journal) as journal:
-            return take_snapshots(self.spark, journal, context, parallelism, self.buckets)
+            return take_snapshots(self.carrier, journal, context, parallelism, self.buckets)
 
     def reconcile(self, context: WindowContext) -> None:
         """Compare the snapshots."""
         with connect(self.journal) as journal:
-            reconcile(self.spark, journal, context)
+            reconcile(self.carrier, journal, context)
 
     def judge(self, context: WindowContext) -> Self:
         """Take the snapshots and compare them."""
@@ -71,7 +70,7 @@ class ReconciledShop(Shop):
     def validate(self, context: WindowContext) -> GateReport:
         """Ask the gate."""
         with connect(self.journal) as journal:
-            return validate_window(self.spark, journal, context)
+            return validate_window(self.carrier, journal, context)
 
     def certify(self, context: WindowContext) -> ClosedWindow:
         """Close the window."""

@@ -14,7 +14,7 @@ from makewhole.gate.expectations import (
     SuiteRun,
     first_line,
     library_version,
-    run_on_row,
+    run_on_rows,
 )
 from makewhole.gate.frame import FrameCounts, Keyed
 from makewhole.gate.planned_expectation import IS_KNOWN, Number, Planned, Role
@@ -95,7 +95,7 @@ def _suites(
 
 
 def _run_suites(suites: tuple[HopSuite, ...]) -> tuple[tuple[HopSuite, ...], tuple[SuiteRun, ...]]:
-    return suites, tuple(run_on_row(suite.hop, suite.row, suite.planned) for suite in suites)
+    return suites, run_on_rows(suites)
 
 
 def _report(suites: Sequence[HopSuite], runs: Sequence[SuiteRun], of_frame: Sequence[Planned] = ()) -> GateReport:

@@ -16,7 +16,7 @@ from typing import Any
 
 from makewhole.gate.lazy_import import loaded_at_first_use
 from makewhole.gate.planned_expectation import Planned
-from makewhole.gate.transposed import ID_COLUMN, TransposedGroup, transpose
+from makewhole.gate.transposed import ID_COLUMN, NumberSuite, TransposedGroup, transpose
 
 _ONE_AT_A_TIME = threading.Lock()  # the library keeps its current context in a global
 _LONGEST_MESSAGE = 300
@@ -43,24 +43,34 @@ class SuiteRun:
     outcomes: tuple[ExpectationOutcome, ...]
 
 
-def run_on_row(name: str, row: Mapping[str, int | None], planned: Sequence[Planned]) -> SuiteRun:
-    """Run layer B: the expectations on one row of numbers, transposed, in pandas.
+def run_on_rows(suites: Sequence[NumberSuite]) -> tuple[SuiteRun, ...]:
+    """Run layer B: the expectations on rows of numbers, transposed together, in pandas. Returns a run for each suite.
 
     Where the library's result does not cover every row of a transposed group, its expectations have no outcome.
     """
     gx = _library()
     with _ONE_AT_A_TIME:
         source = _context(gx).data_sources.add_pandas("summary")
-        runs = [
-            _run_on_group(gx, f"{name} {number}", source.add_dataframe_asset(f"part {number}"), group)
-            for number, group in enumerate(transpose(row, planned))
+        groups = [
+            _run_on_group(gx, f"numbers {number}", source.add_dataframe_asset(f"part {number}"), group)
+            for number, group in enumerate(transpose(suites))
         ]
-    worst = [run.worst for run in runs if run.worst is not None]
+    return tuple(_run_of(suite, groups) for suite in suites)
+
+
+def _run_of(suite: NumberSuite, groups: Sequence[SuiteRun]) -> SuiteRun:
+    """Take what is a suite's own out of the runs of groups. The worst of its failures is as bad as the library says
+    that the groups with them are; a group that failed and names no failure makes no suite a success."""
+    ids = {one.id for one in suite.planned}
+    own = [(group.worst, [outcome for outcome in group.outcomes if outcome.id in ids]) for group in groups]
+    outcomes = tuple(outcome for _, part in own for outcome in part)
+    worst = [worst for worst, part in own if worst is not None and not all(outcome.success for outcome in part)]
+    is_explained = all(group.success or not all(one.success for one in group.outcomes) for group in groups)
     return SuiteRun(
-        name=name,
-        success=all(run.success for run in runs),
+        name=suite.name,
+        success=is_explained and all(outcome.success for outcome in outcomes),
         worst="critical" if "critical" in worst else next(iter(worst), None),
-        outcomes=tuple(outcome for run in runs for outcome in run.outcomes),
+        outcomes=outcomes,
     )
 
 

@@ -36,6 +36,11 @@ class HopSuite:
     numbers: tuple[Number, ...]
 
     @property
+    def name(self) -> str:
+        """The hop's name."""
+        return self.hop
+
+    @property
     def row(self) -> dict[str, int | None]:
         """The row: column to number."""
         return {number.name: number.value for number in self.numbers}

@@ -1,12 +1,13 @@
-"""Transpose a row of numbers into one table row per number, so that few expectations cover many numbers at once.
+"""Transpose rows of numbers into one table row per number, so that few expectations cover many numbers at once.
 
-The library takes 9 ms for an expectation and nothing for a row. It checks whether the numbers are known, not too low
-and not too high, and names the rows that are not; from the names every planned expectation gets an outcome of its own.
+The library takes 9 ms for an expectation, 30 ms for a table and nothing for a row of one. It checks whether the numbers
+are known, not too low and not too high, and names the rows that are not; from the names every planned expectation gets
+an outcome of its own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from makewhole.gate.planned_expectation import Planned, Role
 
@@ -39,29 +40,40 @@ class TransposedGroup:
         return frozenset(failed) if len(results) == len(self.expectations) and failed <= {*self.ids} else None
 
 
-def transpose(row: Mapping[str, int | None], planned: Sequence[Planned]) -> Iterator[TransposedGroup]:
-    """Group the planned expectations on a row by kind and severity, in the order of the first of each."""
-    kinds = dict.fromkeys((one.type, one.severity) for one in planned)
-    for kind, severity in kinds:
-        of_kind = [one for one in planned if (one.type, one.severity) == (kind, severity)]
+class NumberSuite(Protocol):
+    """A named row of numbers, column to number, and the expectations on it. Their ids are unique among all suites."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def row(self) -> Mapping[str, int | None]: ...
+    @property
+    def planned(self) -> Sequence[Planned]: ...
+
+
+def transpose(suites: Sequence[NumberSuite]) -> Iterator[TransposedGroup]:
+    """Group the planned expectations of all suites by kind and severity, in the order of the first of each."""
+    numbers = [(one, suite.row[one.kwargs["column"]]) for suite in suites for one in suite.planned]
+    for kind, severity in dict.fromkeys((one.type, one.severity) for one, _ in numbers):
+        of_kind = [(one, value) for one, value in numbers if (one.type, one.severity) == (kind, severity)]
         make = {_KNOWN: _known_group, _BETWEEN: _between_group}[kind]
-        yield make(row, of_kind, Role.NOTE if severity == "warning" else Role.EVIDENCE)
+        yield make(of_kind, Role.NOTE if severity == "warning" else Role.EVIDENCE)
 
 
-def _known_group(row: Mapping[str, int | None], planned: Sequence[Planned], role: Role) -> TransposedGroup:
-    ids = tuple(one.id for one in planned)
-    columns = {ID_COLUMN: ids, "value": _numbers(row[one.kwargs["column"]] for one in planned)}
+def _known_group(numbers: Sequence[tuple[Planned, int | None]], role: Role) -> TransposedGroup:
+    ids = tuple(one.id for one, _ in numbers)
+    columns = {ID_COLUMN: ids, "value": _numbers(value for _, value in numbers)}
     return TransposedGroup(ids=ids, columns=columns, expectations=(_expectation(_KNOWN, {"column": "value"}, role),))
 
 
-def _between_group(row: Mapping[str, int | None], planned: Sequence[Planned], role: Role) -> TransposedGroup:
+def _between_group(numbers: Sequence[tuple[Planned, int | None]], role: Role) -> TransposedGroup:
     """Group by the margins between a number and its limits, which must not be below zero.
 
     Unknown numbers pass: the not-null expectations cover them.
     """
-    ids = tuple(one.id for one in planned)
-    values = [row[one.kwargs["column"]] for one in planned]
-    limits = [(one.kwargs["min_value"], one.kwargs["max_value"]) for one in planned]
+    ids = tuple(one.id for one, _ in numbers)
+    values = [value for _, value in numbers]
+    limits = [(one.kwargs["min_value"], one.kwargs["max_value"]) for one, _ in numbers]
     above = (None if value is None else value - least for value, (least, _) in zip(values, limits, strict=True))
     below = (None if value is None else most - value for value, (_, most) in zip(values, limits, strict=True))
     margins = {"margin_above_least": _numbers(above), "margin_below_most": _numbers(below)}

@@ -254,6 +254,8 @@ def _environment() -> dict[str, str]:
 def _initdb(data: Path, password_file: Path, user: str | None) -> None:
     command = [str(_binaries() / "initdb"), "-D", str(data), "-U", _SUPERUSER, f"--pwfile={password_file}"]
     command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--no-instructions"]
+    # Many rounds make a password that a person chose hard to guess. This one is drawn, and each connection would wait.
+    command += ["-c", "scram_iterations=1"]
     done = subprocess.run(
         command,
         cwd=data,

@@ -12,7 +12,6 @@ from datetime import UTC
 from typing import Any
 
 import polars as pl
-from pyspark.sql import SparkSession
 
 from makewhole.compute import rollup
 from makewhole.compute.frames import BUCKETS
@@ -34,7 +33,7 @@ from makewhole.window.configuration import judging_sha256
 from makewhole.window.consumer_groups import GroupStanding
 from makewhole.window.context import WindowContext
 from makewhole.window.reach.limits import HISTORY_BEGINS
-from makewhole_spark.carrier import carry_released
+from makewhole_spark.carrier import Carrier, carry_released
 from makewhole_spark.reconcile.bucket_tasks import bucket_tasks
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, has_slices
 from makewhole_spark.reconcile.hop_facts.baseline import baseline_incidents
@@ -99,7 +98,7 @@ class HopOutcome:
         )
 
 
-def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext) -> dict[str, HopResult]:
+def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -> dict[str, HopResult]:
     """Judge every hop of the window and commit what was found, in one transaction of the journal.
 
     Called again after it committed, it returns the committed results.
@@ -117,9 +116,9 @@ def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext
     tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
     of_index = index_tasks(neighbours)
     both: list[IndexTask | BucketTask] = [*of_index, *tasks]
-    done = carry_released(spark, journal, both, _index_or_judge)
+    done = carry_released(carrier, journal, both, _index_or_judge)
     runs = key_runs(neighbours, of_index, [one for one in done if isinstance(one, WrittenRun)])
-    answers = _judge_until_told(spark, neighbours, tasks, [one for one in done if isinstance(one, BucketAnswer)])
+    answers = _judge_until_told(carrier, neighbours, tasks, [one for one in done if isinstance(one, BucketAnswer)])
     groups = hop_groups(neighbours, answers)
     outcomes = [
         _add_up(
@@ -131,7 +130,7 @@ def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext
         )
         for hop in context.pipeline.hops
     ]
-    count_truncated_keys(spark, neighbours)
+    count_truncated_keys(carrier, neighbours)
     found = [one for group in groups.values() for one in group.incidents]
     found += baseline_incidents(neighbours, _older_than_log(answers))
     incidents.put(journal, context.window, found)
@@ -161,13 +160,13 @@ def _require_snapshots(context: WindowContext, manifests: Mapping[str, Any]) -> 
 
 
 def _judge_until_told(
-    spark: SparkSession, neighbours: NeighbouringWindows, tasks: Sequence[BucketTask], answers: list[BucketAnswer]
+    carrier: Carrier, neighbours: NeighbouringWindows, tasks: Sequence[BucketTask], answers: list[BucketAnswer]
 ) -> list[BucketAnswer]:
     """Judge buckets again with what is found out for the keys that are left: from the rest of a topic's log, then from
     the certified windows in which missing keys have records."""
     for tasks_again in (_tasks_with_tails, to_judge_again):
-        again = {(task.hop.name, task.bucket): task for task in tasks_again(spark, neighbours, tasks, answers)}
-        judged = carry_released(spark, neighbours.journal, list(again.values()), judge_bucket) if again else []
+        again = {(task.hop.name, task.bucket): task for task in tasks_again(carrier, neighbours, tasks, answers)}
+        judged = carry_released(carrier, neighbours.journal, list(again.values()), judge_bucket) if again else []
         second = {(answer.hop, answer.bucket): answer for answer in judged}
         answers = [second.get((answer.hop, answer.bucket), answer) for answer in answers]
         tasks = [again.get((task.hop.name, task.bucket), task) for task in tasks]
@@ -175,7 +174,7 @@ def _judge_until_told(
 
 
 def _tasks_with_tails(
-    spark: SparkSession, neighbours: NeighbouringWindows, tasks: Sequence[BucketTask], answers: Sequence[BucketAnswer]
+    carrier: Carrier, neighbours: NeighbouringWindows, tasks: Sequence[BucketTask], answers: Sequence[BucketAnswer]
 ) -> list[BucketTask]:
     """Read the rest of a topic's log for the keys that only it can decide, and return the tasks of the buckets of which
     it says anything: where it has none of their keys, they are as they were judged."""
@@ -196,7 +195,7 @@ def _tasks_with_tails(
         if isinstance(point, TopicPoint)
         for piece in _tasks_outside(neighbours, point, keys[point.name])
     ]
-    reads = carry_released(spark, neighbours.journal, pieces, read_tail)
+    reads = carry_released(carrier, neighbours.journal, pieces, read_tail)
     found: dict[str, list[str]] = {name: [] for name in keys}
     ordered: dict[str, list[str]] = {name: [] for name in keys}
     unread, told = set(), set[str]()

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import SparkSession
-
 from makewhole.compute.buckets import files_of_bucket
 from makewhole.compute.frames import HASH
 from makewhole.compute.judge.judge_copies import committed_copies
@@ -12,7 +10,7 @@ from makewhole.compute.judge.log_history import truncated_copies
 from makewhole.journal import incidents
 from makewhole.lake.storage import Storage
 from makewhole.model.incident import Incident
-from makewhole_spark.carrier import carry_released
+from makewhole_spark.carrier import Carrier, carry_released
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
 
 _COLUMNS = [*HASH, "partition", "offset", "is_aborted"]
@@ -28,7 +26,7 @@ class TruncatedKeysTask:
     files_now: tuple[str, ...]
 
 
-def count_truncated_keys(spark: SparkSession, neighbours: NeighbouringWindows) -> None:
+def count_truncated_keys(carrier: Carrier, neighbours: NeighbouringWindows) -> None:
     """Add `keys` and `seen_again` to the incidents of the truncations that this window noticed."""
     counted: list[Incident] = []
     for point in (one.name for one in neighbours.context.pipeline.ordered_points()):
@@ -36,7 +34,7 @@ def count_truncated_keys(spark: SparkSession, neighbours: NeighbouringWindows) -
             continue
         reached = [one for one in truncated_windows(neighbours, point) if one.limits_now]
         tasks = [task for window in reached for task in _tasks(neighbours, window)]
-        counts = _added_up(carry_released(spark, neighbours.journal, tasks, count_in_bucket))
+        counts = _added_up(carry_released(carrier, neighbours.journal, tasks, count_in_bucket))
         counted += [
             replace(one, detail={**one.detail, **dict(zip(("keys", "seen_again"), counts[one.partition], strict=True))})
             for one in neighbours.log(point).truncated

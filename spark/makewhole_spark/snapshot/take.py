@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from makewhole.journal import incidents, windows
 from makewhole.journal.results import slice_counts, snapshot_manifests
 from makewhole.kafka.offsets import describe_topic
@@ -27,7 +25,7 @@ from makewhole.postgres.read.slices import count_rows
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import judging_sha256, reading_sha256
 from makewhole.window.context import WindowContext
-from makewhole_spark.carrier import carry_released
+from makewhole_spark.carrier import Carrier, carry_released
 from makewhole_spark.snapshot.accounts import PartitionAccount, log_incidents, log_manifest, partition_accounts
 from makewhole_spark.snapshot.bucket_count import bucket_count
 from makewhole_spark.snapshot.census import own_slice
@@ -41,7 +39,7 @@ _RECORDS_PER_TASK = 2_000_000
 
 
 def take_snapshots(
-    spark: SparkSession, journal: PgConnection, context: WindowContext, parallelism: int, buckets: int | None = None
+    carrier: Carrier, journal: PgConnection, context: WindowContext, parallelism: int, buckets: int | None = None
 ) -> list[str]:
     """Take and commit every snapshot of the window that is not committed yet; return their points' names. `buckets`
     None: as many as the size of the window asks for.
@@ -54,7 +52,7 @@ def take_snapshots(
     if not wanted:
         return []
     buckets = buckets or bucket_count(journal, context, manifests)
-    reading = _Reading(spark=spark, journal=journal, context=context, parallelism=parallelism, buckets=buckets)
+    reading = _Reading(carrier=carrier, journal=journal, context=context, parallelism=parallelism, buckets=buckets)
     # Topics by themselves: while their log is read, no view of a table is held open, which would keep vacuum from it.
     topics = [point for point in wanted if isinstance(point, TopicPoint)]
     tables = [point for point in wanted if isinstance(point, TablePoint)]
@@ -97,7 +95,7 @@ class _Reading:
     Before Spark works the transaction at the journal is ended: nobody holds one open for as long as that takes.
     """
 
-    spark: SparkSession
+    carrier: Carrier
     journal: PgConnection
     context: WindowContext
     parallelism: int
@@ -138,7 +136,7 @@ class _Reading:
                 for piece in _table_pieces(self, point, plans[point.name], bounds[point.name].bounds, manifests)
             ]
             taken_at = datetime.now(UTC)
-            answers = carry_released(self.spark, self.journal, pieces, read_piece)
+            answers = carry_released(self.carrier, self.journal, pieces, read_piece)
             own = {point.name: self._own_slice(point, views[point.name], pieces, answers) for point in points}
         taken: dict[str, TakenSnapshot] = {}
         for point in points:
@@ -175,7 +173,7 @@ class _Reading:
 
     def _read_topics(self, pieces: list[TopicPiece], ids: Mapping[str, str]) -> list[PieceRead]:
         try:
-            return carry_released(self.spark, self.journal, pieces, read_piece)
+            return carry_released(self.carrier, self.journal, pieces, read_piece)
         except RefusedError as error:
             for point in {piece.point.name: piece.point for piece in pieces}.values():
                 if _topic_id(self.context, point) != ids[point.name]:
@@ -292,8 +290,9 @@ def _manifest(
 
 
 def _by_bucket(written: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Return the paths of each bucket, sorted."""
+    """Return the paths by bucket, each in the order in which they were written, which is that of the pieces: the names
+    of files are drawn, and would put rows into an order of chance."""
     files: dict[str, list[str]] = {}
-    for bucket, path in sorted(written):
+    for bucket, path in written:
         files.setdefault(bucket, []).append(path)
-    return files
+    return dict(sorted(files.items()))

@@ -17,7 +17,7 @@ from bench.windows.history import EARLY, HISTORY
 from bench.windows.latency import COLUMNS, LATENCY
 from makewhole.stack.kafka_server import KafkaServer
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout(600)]
 
 _MIB = 2**20
 _MOST_MIB = {

@@ -10,7 +10,7 @@ from bench.windows.duel import DATACOMPY, Duel
 from bench.windows.orders import Orders
 from makewhole.stack.kafka_server import KafkaServer
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tests.integration.cluster.conftest import ClusterShop
 from tests.integration.cluster.object_store import BUCKET, REGION, ObjectStore
 from tests.world.environment import set_connection
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout(600)]
 
 FRAME = pl.DataFrame({"key_hi": [1, 2, 3], "key": ["a", None, "ü"]}, schema={"key_hi": pl.UInt64, "key": pl.String})
 RANGE = PartitionRange(topic="flights", topic_id="A", partition=3, lo=5, hi=9)

@@ -11,7 +11,7 @@ from bench.cluster.spark_cluster import SparkCluster
 from tests.integration.cluster.application import Submitter
 from tests.integration.cluster.conftest import ClusterShop
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout(600)]
 
 
 def changed(archive: Path, folder: Path, module: str, addition: str | None) -> Path:

@@ -8,7 +8,7 @@ import pytest
 from tests.integration.cluster.application import Submitter
 from tests.integration.cluster.conftest import ClusterShop
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout(600)]
 
 PARTITIONS = 64
 TASKS_OF_THE_SNAPSHOT = {1: 4, 2: 8, 7: 28, 64: 57}

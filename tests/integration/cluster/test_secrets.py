@@ -13,7 +13,7 @@ from tests.integration.cluster.exposure import CommandLines, files_holding
 from tests.world.environment import set_connection
 from tests.world.reports import report
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout(600)]
 
 _PLANTED = "Pl4nted-p4ssword"
 

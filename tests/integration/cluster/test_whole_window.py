@@ -11,7 +11,7 @@ from tests.integration.cluster.application import Application, Submitter
 from tests.integration.cluster.conftest import ClusterShop
 from tests.world.reports import report
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout(600)]
 
 ON_EXECUTORS = Path(__file__).with_name("validate_on_executors.py")
 """Few verdicts are checked on the driver, which waits for no executor."""

@@ -16,7 +16,7 @@ from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting
-from makewhole_spark import validate
+from makewhole_spark import stored_frames, validate
 from makewhole_spark.validate import StoredVerdicts
 
 KEYS = 100
@@ -32,14 +32,16 @@ StoreClean = Callable[[Sequence[BucketedRow], Sequence[BucketRow]], tuple[list[s
 SCHEMA = pa.schema([("hop", pa.string()), ("key_hash", pa.string()), ("verdict", pa.string()), ("cause", pa.string())])
 
 
-@pytest.fixture(params=["in memory", "on Spark", "on Spark by names"], autouse=True)
+@pytest.fixture(
+    params=["in memory", "on Spark", pytest.param("on Spark by names", marks=pytest.mark.extended)], autouse=True
+)
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Where the verdicts are checked: each test runs in all places. Files are named where Spark has no way to them."""
     chosen: str = request.param
     if chosen != "in memory":
         monkeypatch.setattr(validate, "FEW_ROWS", -1)
     if chosen == "on Spark by names":
-        monkeypatch.setattr(validate, "is_object_store", lambda _: True)
+        monkeypatch.setattr(stored_frames, "is_object_store", lambda _: True)
     return chosen
 
 

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from makewhole.gate import HopSummary
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.pipeline import Pipeline
+from makewhole_spark.spark_carrier import SparkCarrier
 from makewhole_spark.validate import validate
 from tests.integration.gate.conftest import HOPS, KEYS, BucketedRow, BucketRow, StoreClean, stored
 
@@ -37,11 +38,13 @@ class Check:
         ]
 
     def __call__(self) -> GateReport:
-        return validate(self._spark, self._pipeline, self.summaries, stored(*self._store(self.rows, self.buckets)))
+        return validate(
+            SparkCarrier(self._spark), self._pipeline, self.summaries, stored(*self._store(self.rows, self.buckets))
+        )
 
     def without_buckets(self) -> GateReport:
         verdicts, _ = self._store(self.rows, self.buckets)
-        return validate(self._spark, self._pipeline, self.summaries, stored(verdicts))
+        return validate(SparkCarrier(self._spark), self._pipeline, self.summaries, stored(verdicts))
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import json
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,27 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit, rand
 
 from makewhole.gate import HopSummary, KeyedFrames, check, check_summaries, check_verdicts, expectations, transposed
-from makewhole.gate.expectations import run_on_row, run_on_spark
+from makewhole.gate.expectations import run_on_rows, run_on_spark
 from makewhole.gate.planned_expectation import Number, Planned, Role
 from makewhole.gate.suite import HopSuite
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.pipeline import Pipeline
+from makewhole_spark.spark_carrier import SparkCarrier
 from makewhole_spark.validate import validate
 from tests.integration.gate.conftest import Store, stored
 
 pytestmark = pytest.mark.integration
 
 Row = tuple[str | None, str | None, str | None, str | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A row of numbers, and expectations that need not be those of its numbers."""
+
+    name: str
+    row: Mapping[str, int | None]
+    planned: Sequence[Planned]
 
 
 class Check:
@@ -35,7 +45,7 @@ class Check:
         self.spark, self.pipeline, self.summaries, self.store = spark, pipeline, summaries, store
 
     def __call__(self, rows: Sequence[Row]) -> GateReport:
-        return validate(self.spark, self.pipeline, self.summaries, stored(self.store(rows)))
+        return validate(SparkCarrier(self.spark), self.pipeline, self.summaries, stored(self.store(rows)))
 
 
 @pytest.fixture
@@ -62,7 +72,8 @@ def test_a_loss_fails_with_hop_found_and_allowed(checked: Check, rows: list[Row]
 def test_an_empty_suite_is_success_to_the_library_and_an_error_to_the_gate(
     checked: Check, rows: list[Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run_on_row("empty", {"missing": 5}, ()).success
+    [empty] = run_on_rows([HopSuite(hop="empty", numbers=())])
+    assert empty.success
     monkeypatch.setattr(check, "frame_suite", lambda _summaries: ())
     monkeypatch.setattr(check, "hop_suite", lambda _pipeline, summary, _frame: HopSuite(hop=summary.hop, numbers=()))
     report = checked(rows)
@@ -147,7 +158,7 @@ def test_a_missing_column_is_an_error_and_not_bad_data(
     files = store(rows)
     for file in files:
         pq.write_table(pq.read_table(file).drop_columns([column]), file)
-    report = validate(spark, pipeline, summaries, stored(files))
+    report = validate(SparkCarrier(spark), pipeline, summaries, stored(files))
     assert report.answer is GateAnswer.ERROR
     assert f"`{column}`" in report.failures[0]
 
@@ -160,12 +171,12 @@ def test_a_column_missing_inside_the_library_is_seen_as_raised(spark: SparkSessi
     assert not run.success
     assert "gone" in str(run.outcomes[0].raised)
     with pytest.raises(KeyError, match="gone"):
-        run_on_row("x", {"here": 1}, [planned])
+        run_on_rows([Asked(name="x", row={"here": 1}, planned=[planned])])
 
 
 def test_what_breaks_inside_the_library_breaks_every_row_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = [Number(name=name, value=1, at_most=2, sentence="") for name in ("one", "other")]
-    planned = [one for number in numbers for one in number.planned("x")]
+    suite = HopSuite(hop="x", numbers=tuple(numbers))
     really = transposed.transpose
 
     def gone(*given: Any) -> Iterator[transposed.TransposedGroup]:
@@ -175,15 +186,18 @@ def test_what_breaks_inside_the_library_breaks_every_row_that_it_was_given(monke
             )
 
     monkeypatch.setattr(expectations, "transpose", gone)
-    run = run_on_row("x", {"one": 1, "other": 1}, planned)
+    [run] = run_on_rows([suite])
     assert not run.success
     assert [outcome.id for outcome in run.outcomes if outcome.raised] == ["x one", "x other"]
-    assert {outcome.id for outcome in run.outcomes} == {one.id for one in planned}
+    assert {outcome.id for outcome in run.outcomes} == {one.id for one in suite.planned}
 
 
 def test_a_missing_file_is_an_error(spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary]) -> None:
-    assert validate(spark, pipeline, summaries, stored(["/nowhere/verdicts.parquet"])).answer is GateAnswer.ERROR
-    assert validate(spark, pipeline, summaries, stored([])).answer is GateAnswer.ERROR
+    assert (
+        validate(SparkCarrier(spark), pipeline, summaries, stored(["/nowhere/verdicts.parquet"])).answer
+        is GateAnswer.ERROR
+    )
+    assert validate(SparkCarrier(spark), pipeline, summaries, stored([])).answer is GateAnswer.ERROR
 
 
 def test_a_number_that_is_not_known_is_an_error(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
@@ -224,7 +238,7 @@ def test_two_threads_on_one_session_each_get_their_own_answer(
 
     def work(name: str, file: Path) -> None:
         for _ in range(3):
-            answers[name].append(validate(spark, pipeline, summaries, stored([str(file)])).answer)
+            answers[name].append(validate(SparkCarrier(spark), pipeline, summaries, stored([str(file)])).answer)
 
     threads = [threading.Thread(target=work, args=each) for each in (("good", good), ("bad", bad))]
     for thread in threads:
@@ -242,7 +256,7 @@ def test_a_frame_of_another_session_is_not_answered_from_a_stale_view(
     )
     try:
         bad = store([(hop, key, None, None) for hop, key, _, _ in rows])
-        assert validate(spark.newSession(), pipeline, summaries, stored(bad)).answer is GateAnswer.ERROR
+        assert validate(SparkCarrier(spark.newSession()), pipeline, summaries, stored(bad)).answer is GateAnswer.ERROR
     finally:
         spark.catalog.dropTempView("tmp_view")
 

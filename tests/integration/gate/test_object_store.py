@@ -12,6 +12,7 @@ from makewhole.gate import HopSummary
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateAnswer
 from makewhole.model.pipeline import Pipeline
+from makewhole_spark.spark_carrier import SparkCarrier
 from makewhole_spark.validate import StoredVerdicts, validate
 from tests.integration.cluster.object_store import BUCKET, ObjectStore
 from tests.integration.gate.conftest import HOPS, KEYS
@@ -46,12 +47,12 @@ def test_verdicts_of_an_object_store_are_checked_as_those_of_a_folder_are(
         buckets=[storage.write_parquet("buckets", pl.DataFrame(buckets, schema=BUCKETS, orient="row"))],
     )
 
-    report = validate(spark, pipeline, summaries, stored)
+    report = validate(SparkCarrier(spark), pipeline, summaries, stored)
 
     assert (report.answer, report.failures) == (GateAnswer.FAIL, ("flights→warehouse: 1 key missing, 0 allowed",))
     assert report.planned == report.evaluated
 
     for path in stored.verdicts:
         storage.remove(path)
-    gone = validate(spark, pipeline, summaries, stored)
+    gone = validate(SparkCarrier(spark), pipeline, summaries, stored)
     assert gone.answer is GateAnswer.ERROR

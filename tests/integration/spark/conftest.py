@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from makewhole.stack.kafka_server import KafkaServer
+from makewhole_spark.carrier import Carrier
 from tests.world.environment import enter, service_environment
 from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
@@ -14,7 +14,7 @@ from tests.world.windows import ReconciledShop
 
 @pytest.fixture
 def shop(
-    spark: SparkSession,
+    carrier: Carrier,
     kafka: KafkaServer,
     database: str,
     journal: str,
@@ -22,7 +22,7 @@ def shop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[ReconciledShop]:
     """Empty tables and an empty topic; the pipeline is described with its defaults."""
-    made = ReconciledShop(spark=spark, bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path)
+    made = ReconciledShop(carrier=carrier, bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path)
     enter(monkeypatch, service_environment(made, tmp_path))
     made.describe()
     made.make_tables()

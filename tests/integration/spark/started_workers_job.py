@@ -3,8 +3,8 @@
 import threading
 import time
 
-from makewhole_spark.carrier import carry
 from makewhole_spark.session_start import session_in_thread
+from makewhole_spark.spark_carrier import SparkCarrier
 from tests.integration.spark.test_python_workers import started_at
 
 if __name__ == "__main__":
@@ -13,5 +13,5 @@ if __name__ == "__main__":
         if thread.name == "start session":
             thread.join()
     ready = time.clock_gettime(time.CLOCK_BOOTTIME)
-    print("ready:", [moment < ready for moment in carry(spark, range(2), started_at)])
+    print("ready:", [moment < ready for moment in SparkCarrier(spark).carry(range(2), started_at)])
     spark.stop()

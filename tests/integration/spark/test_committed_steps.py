@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 def run(shop: ReconciledShop, context: WindowContext, step: str, *, is_own: bool = True) -> str:
     """Run a step as the application of the run `first` does; return what it says."""
     with connect(shop.journal) as journal:
-        job = Job(spark=shop.spark, journal=journal, context=context, asked_by="first", is_own=is_own)
+        job = Job(carrier=shop.carrier, journal=journal, context=context, asked_by="first", is_own=is_own)
         return run_step(step, job)
 
 

@@ -9,7 +9,7 @@ import pytest
 from makewhole.model.gate import GateAnswer
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
-from makewhole_spark import carrier
+from makewhole_spark import spark_carrier
 from makewhole_spark.snapshot import take
 from tests.world.orders import orders
 from tests.world.reports import report
@@ -168,6 +168,7 @@ def plant(shop: ReconciledShop) -> None:
     shop.write("warehouse", [made[40], {**made[41], "amount": "0.01"}, *orders([900])])
 
 
+@pytest.mark.on_spark
 def test_the_same_snapshots_give_the_same_report_whatever_the_number_of_spark_partitions(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,7 +177,7 @@ def test_the_same_snapshots_give_the_same_report_whatever_the_number_of_spark_pa
     shop.snapshot(context)
     reports = []
     for waves in (4, 1, 1000):
-        monkeypatch.setattr(carrier, "_WAVES", waves)
+        monkeypatch.setattr(spark_carrier, "_WAVES", waves)
         shop.reconcile(context)
         reports.append(report(shop.journal, context))
         for table in ("hop_result", "finding", "handover"):

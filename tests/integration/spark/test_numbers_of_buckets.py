@@ -80,6 +80,7 @@ def test_windows_with_faults_of_every_kind_tell_the_same_in_any_number_of_bucket
         assert reports[0]["findings"].count("\n") > 5
 
 
+@pytest.mark.on_spark
 def test_truncated_keys_and_merged_runs_tell_the_same_in_any_number_of_buckets(shop: ReconciledShop) -> None:
     """Five days of other numbers, of which four runs are merged; a truncation takes ten records of the first day."""
     made = orders(range(40))
@@ -237,7 +238,7 @@ def test_snapshots_with_other_numbers_are_judged_in_the_least(shop: ReconciledSh
     context = shop.open()
     with connect(shop.journal) as journal, pytest.MonkeyPatch.context() as patch:
         patch.setattr(take._Reading, "tables", lambda *_: {})
-        take.take_snapshots(shop.spark, journal, context, 2, 4)
+        take.take_snapshots(shop.carrier, journal, context, 2, 4)
     shop.buckets = 16
     shop.judge(context)
 

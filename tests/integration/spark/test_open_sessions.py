@@ -11,9 +11,7 @@ import psycopg2
 import pytest
 
 from makewhole.journal.database import connect
-from makewhole_spark import carrier
-from makewhole_spark.reconcile import judge_window
-from makewhole_spark.snapshot import take
+from makewhole_spark.carrier import Carrier
 from makewhole_spark.snapshot.read_piece import TablePiece, TopicPiece
 from tests.world.orders import orders
 from tests.world.windows import ReconciledShop
@@ -38,11 +36,11 @@ class Watched:
 
 
 @contextmanager
-def watched(monkeypatch: pytest.MonkeyPatch, count: Callable[[], int]) -> Iterator[Watched]:
-    """Count open sessions in the middle of every piece of Spark's work, on the driver's side."""
-    found, really = Watched(), carrier.carry
+def watched(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch, count: Callable[[], int]) -> Iterator[Watched]:
+    """Count open sessions in the middle of all work that is carried, on the driver's side."""
+    found, really = Watched(), type(shop.carrier).carry
 
-    def carry(spark: Any, tasks: Any, run: Any) -> Any:
+    def carry(carrier: Carrier, tasks: Any, run: Any) -> Any:
         kinds = sorted({type(task).__name__ for task in tasks})
         stop = threading.Event()
         most = [0]
@@ -55,15 +53,13 @@ def watched(monkeypatch: pytest.MonkeyPatch, count: Callable[[], int]) -> Iterat
         looking.start()
         time.sleep(0.1)  # so that something is counted, however short the work
         try:
-            return really(spark, tasks, run)
+            return really(carrier, tasks, run)
         finally:
             stop.set()
             looking.join()
             found.seen.extend((kind, most[0]) for kind in kinds)
 
-    for module in (carrier, take, judge_window):
-        if hasattr(module, "carry"):
-            monkeypatch.setattr(module, "carry", carry)
+    monkeypatch.setattr(type(shop.carrier), "carry", carry)
     yield found
 
 
@@ -86,7 +82,7 @@ def test_the_journal_is_not_in_a_transaction_while_spark_works(
 ) -> None:
     shop.trade(orders(range(200)), unloaded=orders(range(3)), unsent=orders(range(5, 7)))
     context = shop.open()
-    with watched(monkeypatch, counter(shop.journal, _OPEN)) as journal:
+    with watched(shop, monkeypatch, counter(shop.journal, _OPEN)) as journal:
         shop.judge(context)
 
     assert {kind for kind, _ in journal.seen} >= {"TopicPiece", "TablePiece", "BucketTask"}
@@ -98,7 +94,7 @@ def test_no_view_of_a_table_is_held_open_while_topics_are_read(
 ) -> None:
     shop.trade(orders(range(200)))
     context = shop.open()
-    with watched(monkeypatch, counter(shop.dsn, _HELD)) as people:
+    with watched(shop, monkeypatch, counter(shop.dsn, _HELD)) as people:
         shop.snapshot(context)
 
     held = dict(people.seen)
@@ -120,5 +116,5 @@ def test_the_gate_is_asked_with_no_transaction_open(shop: ReconciledShop, monkey
 
     monkeypatch.setattr(validate, "validate", looked)
     with connect(shop.journal) as journal:
-        report = validate.validate_window(shop.spark, journal, context)
+        report = validate.validate_window(shop.carrier, journal, context)
     assert (report.answer.value, seen) == ("PASS", [0])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from makewhole_spark.carrier import carry
+from makewhole_spark.spark_carrier import SparkCarrier
 
 pytestmark = pytest.mark.integration
 
@@ -31,7 +31,7 @@ def started_at(_: int) -> float:
 def test_workers_are_forked_from_a_process_that_has_loaded_what_all_tasks_need_and_no_polars(
     spark: SparkSession,
 ) -> None:
-    assert set(carry(spark, range(4), daemon)) == {("makewhole_spark.worker_daemon", True, False)}
+    assert set(SparkCarrier(spark).carry(range(4), daemon)) == {("makewhole_spark.worker_daemon", True, False)}
 
 
 def test_the_workers_of_a_job_are_started_before_its_first_tasks_are_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.topics import add_partitions
 from tests.world.windows import ReconciledShop
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.on_spark, pytest.mark.timeout(600)]
 
 COPIES = int(os.environ.get("MAKEWHOLE_COPIES", "100000"))
 MOST_MIB = 700 + 1_600 * COPIES // 1_000_000

@@ -21,7 +21,7 @@ def test_what_is_committed_first_stands_and_is_what_both_are_told(shop: Reconcil
 
     def compare(_: int) -> dict[str, HopResult]:
         with connect(shop.journal) as journal:
-            return reconcile(shop.spark, journal, context)
+            return reconcile(shop.carrier, journal, context)
 
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(compare, range(2))

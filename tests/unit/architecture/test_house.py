@@ -12,7 +12,7 @@ pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[3]
 SOURCES = (ROOT / "plugins", ROOT / "spark")
-MODULES_OF_A_FOLDER = 14
+MODULES_OF_A_FOLDER = 20
 CHAIN_OF_COMPENSATION = 5
 EXEMPLARY = {"makewhole.kafka.lineage", "makewhole.model.plan"}  # begin otherwise, and stay as they are
 NOT_A_VERB = {"What", "Of", "It", "How", "Which", "Where", "Whether", "Why", "Those", "That"}

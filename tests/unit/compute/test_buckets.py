@@ -19,6 +19,7 @@ from makewhole.compute.buckets import (
     shares_keys,
     split_by_bucket,
 )
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -42,7 +43,7 @@ ROWS = st.tuples(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(ROWS, max_size=30), st.sampled_from([1, 16, 300]), st.integers(0, 3))
 def test_each_bucket_has_its_rows_in_their_order(rows: list[Row], buckets: int, start: int) -> None:
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")[start:]

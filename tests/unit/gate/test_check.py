@@ -1,6 +1,6 @@
 """Turning runs into an answer. The library is played by functions that lie on purpose."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from makewhole.gate import HopSummary, KeyedFrames, check, check_summaries, chec
 from makewhole.gate.expectations import ExpectationOutcome, SuiteRun
 from makewhole.gate.planned_expectation import Planned
 from makewhole.gate.suite import HopSuite
+from makewhole.gate.transposed import NumberSuite
 from makewhole.model.gate import GateAnswer
 from makewhole.model.pipeline import Pipeline
 from tests.unit.gate.conftest import accounting_of
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.unit
 
 
 def honest(name: str, row: Mapping[str, int | None], planned: Sequence[Planned]) -> SuiteRun:
+    """Run a suite as the library should."""
     outcomes = []
     for one in planned:
         value = row[one.kwargs["column"]]
@@ -33,9 +35,17 @@ def honest(name: str, row: Mapping[str, int | None], planned: Sequence[Planned])
     return SuiteRun(name=name, success=not failed, worst=worst, outcomes=tuple(outcomes))
 
 
+Run = Callable[[str, Mapping[str, int | None], Sequence[Planned]], SuiteRun]
+
+
+def each(run: Run) -> Callable[[Sequence[NumberSuite]], tuple[SuiteRun, ...]]:
+    """Run suites one by one."""
+    return lambda suites: tuple(run(suite.name, suite.row, suite.planned) for suite in suites)
+
+
 @pytest.fixture(autouse=True)
 def library(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.setattr(check, "run_on_row", honest)
+    monkeypatch.setattr(check, "run_on_rows", each(honest))
     monkeypatch.setattr(check, "library_version", lambda: "0")
     return monkeypatch
 
@@ -77,7 +87,7 @@ def test_an_empty_suite_is_an_error(
 def test_an_expectation_that_was_not_evaluated_is_an_error(
     library: pytest.MonkeyPatch, pipeline: Pipeline, summaries: list[HopSummary]
 ) -> None:
-    library.setattr(check, "run_on_row", lambda name, row, planned: honest(name, row, planned[1:]))
+    library.setattr(check, "run_on_rows", each(lambda name, row, planned: honest(name, row, planned[1:])))
     report = check_summaries(pipeline, summaries)
     assert report.answer is GateAnswer.ERROR
     assert report.failures == (
@@ -88,7 +98,8 @@ def test_an_expectation_that_was_not_evaluated_is_an_error(
 def test_one_expectation_evaluated_twice_does_not_stand_for_another(
     library: pytest.MonkeyPatch, pipeline: Pipeline, summaries: list[HopSummary]
 ) -> None:
-    library.setattr(check, "run_on_row", lambda name, row, planned: honest(name, row, [planned[1], *planned[1:]]))
+    twice = each(lambda name, row, planned: honest(name, row, [planned[1], *planned[1:]]))
+    library.setattr(check, "run_on_rows", twice)
     report = check_summaries(pipeline, summaries)
     assert report.planned == report.evaluated
     assert report.answer is GateAnswer.ERROR
@@ -102,7 +113,7 @@ def test_a_check_that_raises_inside_the_library_is_an_error_and_never_a_finding(
         first = replace(run.outcomes[0], success=False, raised="column gone")
         return replace(run, success=False, worst="critical", outcomes=(first, *run.outcomes[1:]))
 
-    library.setattr(check, "run_on_row", breaks)
+    library.setattr(check, "run_on_rows", each(breaks))
     report = check_summaries(pipeline, summaries)
     assert report.answer is GateAnswer.ERROR
     assert report.failures[0] == "The check `outbox→flights source_snapshots is known` itself broke: column gone"
@@ -111,10 +122,10 @@ def test_a_check_that_raises_inside_the_library_is_an_error_and_never_a_finding(
 def test_an_exception_is_an_error_with_a_sentence(
     library: pytest.MonkeyPatch, pipeline: Pipeline, summaries: list[HopSummary]
 ) -> None:
-    def explodes(*_: Any) -> SuiteRun:
+    def explodes(_: Any) -> tuple[SuiteRun, ...]:
         raise RuntimeError("out of memory\nrow 1: secret")
 
-    library.setattr(check, "run_on_row", explodes)
+    library.setattr(check, "run_on_rows", explodes)
     report = check_summaries(pipeline, summaries)
     assert (report.answer, report.failures) == (
         GateAnswer.ERROR,
@@ -125,7 +136,7 @@ def test_an_exception_is_an_error_with_a_sentence(
 def test_a_run_that_fails_without_a_failure_is_an_error(
     library: pytest.MonkeyPatch, pipeline: Pipeline, summaries: list[HopSummary]
 ) -> None:
-    library.setattr(check, "run_on_row", lambda *given: replace(honest(*given), success=False))
+    library.setattr(check, "run_on_rows", each(lambda *given: replace(honest(*given), success=False)))
     assert check_summaries(pipeline, summaries).answer is GateAnswer.ERROR
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from makewhole.gate.planned_expectation import HIGHEST, Number, Role
+from makewhole.gate.suite import HopSuite
 from makewhole.gate.transposed import ID_COLUMN, TransposedGroup, transpose
 
 pytestmark = pytest.mark.unit
@@ -17,12 +18,11 @@ NUMBERS = [
     Number(name="missing", value=2, at_most=0, sentence="", role=Role.FINDING),
     Number(name="late", value=None, at_most=0, sentence="", role=Role.NOTE),
 ]
-PLANNED = [one for number in NUMBERS for one in number.planned("hop")]
-ROW = {number.name: number.value for number in NUMBERS}
+SUITE = HopSuite(hop="hop", numbers=tuple(NUMBERS))
 
 
 def test_every_planned_expectation_is_in_one_group_of_its_severity() -> None:
-    groups = list(transpose(ROW, PLANNED))
+    groups = list(transpose([SUITE]))
     assert [(group.ids, {one.severity for one in group.expectations}) for group in groups] == [
         (("hop rows is known", "hop missing is known", "hop late is known"), {"critical"}),
         (("hop rows", "hop missing"), {"critical"}),
@@ -31,7 +31,7 @@ def test_every_planned_expectation_is_in_one_group_of_its_severity() -> None:
 
 
 def test_a_row_has_the_margins_to_both_limits_and_none_where_nothing_is_known() -> None:
-    known, critical, note = transpose(ROW, PLANNED)
+    known, critical, note = transpose([SUITE])
     assert known.columns["value"][:2] == [3, 2]
     assert math.isnan(known.columns["value"][2])
     assert dict(critical.columns) == {
@@ -72,7 +72,7 @@ def test_a_failure_that_names_nothing_is_none() -> None:
 
 
 def critical() -> TransposedGroup:
-    return list(transpose(ROW, PLANNED))[1]
+    return list(transpose([SUITE]))[1]
 
 
 def library_result(failed: Sequence[str], *, success: bool | None = None, **result: Any) -> Any:

@@ -18,6 +18,7 @@ from makewhole.kafka.log.page import LogPage
 from makewhole.kafka.log.reader import LeaderEpoch, RangeReader, TransactionCounts, Undecodable, read_range
 from makewhole.model.errors import CorruptionError, MakewholeError, RefusedError, TransientError
 from makewhole.model.window import Accounting, PartitionRange
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -353,7 +354,7 @@ def test_an_archive_of_before_digests_were_kept_is_still_read(handmade: ModuleTy
     assert_same(reader, read_range(ArchiveLog(str(tmp_path)), handmade.wanted(0, 17)), rows)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(position=st.integers(0, 10**6), byte=st.integers(0, 255))
 def test_a_damaged_archive_accounts_for_every_offset_or_fails(
     handmade: ModuleType, tmp_path_factory: pytest.TempPathFactory, position: int, byte: int

@@ -18,6 +18,7 @@ from makewhole.kafka.log.salvage import Salvage, salvage
 from makewhole.native import byte_strings
 from makewhole.native.byte_strings import Blobs, Content
 from tests.unit.native.bounds_checks import bounds_checked
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -107,7 +108,7 @@ def batches(draw: st.DrawFn, handmade: ModuleType) -> BatchToDecode:
     return item(data, count, times=times, attributes=draw(st.sampled_from([0, 8])))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(data=st.data())
 def test_a_batch_in_a_group_is_read_as_if_it_were_alone(handmade: ModuleType, data: st.DataObject) -> None:
     same_as_alone(data.draw(st.lists(batches(handmade), min_size=1, max_size=5)))
@@ -172,7 +173,7 @@ def test_a_time_that_no_number_holds_is_damage(handmade: ModuleType, time: int, 
     assert not RecordTable([item(data, 1, times=(time, 9), attributes=8)]).damaged
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(data=st.data(), guard=st.binary(min_size=16, max_size=16))
 def test_nothing_outside_the_text_is_read(handmade: ModuleType, data: st.DataObject, guard: bytes) -> None:
     """Whatever the bytes are, and wherever batches are said to stand: every index is right, and what is around them

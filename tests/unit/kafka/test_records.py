@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from makewhole.kafka.log.batches import HEADER_BYTES, split_batches
 from makewhole.kafka.log.records import SCHEMA, BatchToDecode, Decoded, decode
 from makewhole.kafka.log.salvage import Undecodable
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -30,7 +31,7 @@ def columns(parts: list[Decoded]) -> pa.Table:
     return pa.Table.from_batches([part.columns for part in parts], schema=SCHEMA)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(rows=_rows)
 def test_gives_what_aiokafka_wrote(handmade: ModuleType, rows: list[Row]) -> None:
     [part] = decoded(handmade.aiokafka_batch(rows))
@@ -58,7 +59,7 @@ def test_values_as_views_are_the_values(handmade: ModuleType, rows: list[Row], l
     assert part.columns.schema.field("value").type == (pa.binary() if lo else pa.binary_view())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(rows=_rows, damage=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=4))
 def test_damaged_bytes_never_crash_and_every_offset_is_a_row_or_a_place(
     handmade: ModuleType,

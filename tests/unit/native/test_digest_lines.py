@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from makewhole.native import digest_lines
 from makewhole.native.digest_lines import sum_of_matched_lines
 from tests.unit.native.bounds_checks import bounds_checked
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -19,6 +20,7 @@ NUMBERS = (
     | st.integers(0, 19).map(lambda power: 10**power)
     | st.integers(0, 64).map(lambda bits: 2**bits - 1)
 )
+
 KEYS = st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), max_size=30)
 
 
@@ -34,7 +36,7 @@ def by_numbers(keys: list[tuple[int, int, int]]) -> int:
     return sum_of_matched_lines(columns[:, 0], columns[:, 1], columns[:, 2])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(KEYS)
 def test_the_sum_is_that_of_the_lines_as_texts(keys: list[tuple[int, int, int]]) -> None:
     assert by_numbers(keys) == by_texts(keys)

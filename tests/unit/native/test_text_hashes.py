@@ -15,6 +15,7 @@ from makewhole.native import text_hashes
 from makewhole.native.arrays import ArrowArray
 from makewhole.native.text_hashes import MOST_KEY_BYTES, MOST_ROW_BYTES, TextViews, hash_keys, hash_rows
 from tests.unit.native.bounds_checks import bounds_checked
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -60,13 +61,13 @@ def row_numbers(rows: Sequence[Sequence[str | None]], buffers: int = 1) -> list[
     return numbers
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(TEXTS.filter(lambda text: len(text.encode()) <= MOST_KEY_BYTES), min_size=1), st.integers(1, 4))
 def test_keys_have_the_hash_of_their_text(texts: list[str], buffers: int) -> None:
     assert key_numbers(texts, buffers) == of_keys(texts)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(ROWS.map(lambda rows: [row for row in rows if len(framed(row).encode()) <= MOST_ROW_BYTES]), st.integers(1, 4))
 def test_rows_have_the_hash_of_their_texts_behind_their_lengths(
     rows: list[tuple[str | None, ...]], buffers: int

@@ -9,7 +9,8 @@ from pyspark.errors import PySparkException
 
 import makewhole
 from makewhole.model.errors import PermanentError
-from makewhole_spark.same_code import absence_told, code_digest, require_same_code
+from makewhole_spark.same_code import code_digest, require_same_code
+from makewhole_spark.spark_carrier import absence_told
 
 pytestmark = pytest.mark.unit
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from makewhole.journal.windows import WindowBounds
 from makewhole.model.errors import RefusedError
 from makewhole.window.interval import Request, find_covering_window
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -73,7 +74,7 @@ def test_the_first_window_is_always_new() -> None:
     assert find_covering_window([], interval_request(0, 24)) is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.tuples(st.none() | st.integers(-50, 50), st.integers(-50, 50)), max_size=12))
 def test_windows_tile_whatever_is_asked_for(requests: list[tuple[int | None, int]]) -> None:
     """A new window starts where the last one ended: no hole and no overlap, in any order of requests."""

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
-from pyspark.sql import SparkSession
 
 from makewhole.compute.buckets import bucket_name, files_of_bucket
 from makewhole.compute.frames import HASH, HASHES, Schema, empty
@@ -21,6 +20,7 @@ from makewhole.key_index.files import IndexFile, known_keys, maybe_known, rows_o
 from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.pipeline import Hop, TablePoint
 from makewhole.model.verdict import Verdict
+from makewhole_spark.carrier import Carrier
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, CertifiedResult
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 
@@ -62,7 +62,7 @@ def certified_results(neighbours: NeighbouringWindows, hop: Hop, numbers: Collec
 
 
 def to_judge_again(
-    _: SparkSession, neighbours: NeighbouringWindows, tasks: Iterable[BucketTask], answers: Iterable[BucketAnswer]
+    _: Carrier, neighbours: NeighbouringWindows, tasks: Iterable[BucketTask], answers: Iterable[BucketAnswer]
 ) -> list[BucketTask]:
     """Return the tasks of buckets of which certified windows know missing keys, with what these found."""
     judged = list(zip(tasks, answers, strict=True))

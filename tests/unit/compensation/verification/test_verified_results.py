@@ -14,6 +14,7 @@ from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.verdict import REPAIRABLE, Cause, Finding, Verdict
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -89,7 +90,7 @@ def judged_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
     return rows
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(judged_rows(), st.data())
 def test_what_was_repaired_counts_and_digests_as_if_it_had_been_whole(
     rows: list[dict[str, Any]], data: st.DataObject

@@ -15,6 +15,7 @@ from makewhole.compute.decode import record_values
 from makewhole.compute.decode.json_lines import UnusualBatch
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.row_filter import typed_term
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -165,7 +166,7 @@ VALUES = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(VALUES, st.sampled_from([1, 2, 128]))
 @example([b'{"id":"x"}{"id":"y"}', b'{"id":"z"}\x00}', b'{"id":"w"}'], 1)
 @example([b'{"id":"x"}{"id":"y"}', b'{"id":"z"}\x00}', b'{"id":"w"}'], 128)
@@ -182,7 +183,7 @@ def test_a_record_is_decoded_the_same_alone_and_among_others(values: list[bytes 
     assert together.rows() == [frame.row(0) for frame in alone]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(DOCUMENTS.map(dumped), min_size=1, max_size=6))
 def test_decoding_with_arrow_agrees_with_decoding_one_by_one_on_all_that_it_accepts(values: list[bytes]) -> None:
     try:

@@ -19,6 +19,7 @@ from makewhole.native import json_scan
 from makewhole.native.byte_strings import Blobs, Content
 from makewhole.native.json_scan import NULL, NUMBER, TEXT
 from tests.unit.native.bounds_checks import bounds_checked
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -27,6 +28,7 @@ SHAPE = ValueShape(
     compare={"a.text": "string", "n": "int", "price": "decimal(12,2)", "flag": "boolean", "at": "timestamp"},
     version="$.v",
 )
+
 LAYOUT = '{"id":%s,"a":{"text":%s,"skipped":[%s,1]},"n":%s, "price" : %s,"flag":%s,"at":%s,"v":%s}'
 GOOD = ['"k"', '"x"', '"y"', "1", "1.50", "true", '"2013-01-01T05:00:00Z"', "7"]
 TEXTS = [
@@ -154,7 +156,7 @@ def views(values: list[bytes | None], padding: bytes) -> pa.Array:  # type: igno
     return found
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(rows(), st.sampled_from([None, b"", b'0"}\xe2']))
 @example([(LAYOUT % tuple(GOOD)).encode(), (LAYOUT % (*GOOD[:7], "7}")).encode()], b"")
 def test_values_of_shared_layouts_are_decoded_as_each_alone(values: list[bytes | None], padding: bytes | None) -> None:
@@ -279,7 +281,7 @@ def test_a_value_is_matched_to_its_own_end_and_no_further(place: int) -> None:
         assert (rows.tolist(), left.tolist()) == ([0, 3], [1, 2])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     values=st.lists(st.binary(max_size=40) | st.sampled_from(WIDE) | ROW, max_size=6),
     guard=st.binary(min_size=16, max_size=16),

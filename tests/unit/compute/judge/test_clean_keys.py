@@ -15,6 +15,7 @@ from makewhole.compute.judge.judge_copies import BucketInput, judge
 from tests.unit.compute.judge.bucket_input import HOP, NEW, OLD, PLANS, bucket, hashed, one
 from tests.unit.compute.judge.event_oracle import bucket_of, situations
 from tests.unit.native.bounds_checks import bounds_checked
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -33,7 +34,7 @@ def names(clean: CleanKeys, known: BucketInput) -> list[str]:
     return sorted(known.source.join(clean.keys, on=HASH, how="semi")["key"].unique())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(situations())
 def test_two_passes_judge_as_the_careful_kernel_alone(situation: dict[str, Any]) -> None:
     known = bucket_of(situation)
@@ -142,13 +143,13 @@ def hashes(keys: list[tuple[int, int]]) -> pl.DataFrame:
     return pl.DataFrame(keys, schema=HASHES, orient="row")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(KEYS_OF_HALVES, KEYS_OF_HALVES)
 def test_keys_are_counted_by_both_halves(keys: list[tuple[int, int]], named: list[tuple[int, int]]) -> None:
     assert count_keys(plain(keys), HOP, hashes(named)) == len({*keys, *named})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(KEYS_OF_HALVES, KEYS_OF_HALVES, KEYS_OF_HALVES)
 def test_a_key_is_clean_that_shares_half_of_its_hash_with_no_other_row(
     source: list[tuple[int, int]], target: list[tuple[int, int]], known: list[tuple[int, int]]

@@ -24,6 +24,7 @@ from makewhole.compute.judge.judge_versions import judge_versions
 from makewhole.model.verdict import HopCounts
 from tests.unit.compute.judge.bucket_input import HOP, NEW, OLD, PLANS, Row, bucket, hashed, one
 from tests.unit.native.bounds_checks import bounds_checked
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -134,7 +135,7 @@ def counts(known: BucketInput, judged: pl.DataFrame) -> HopCounts:
     return rollup.counts(judged, len(committed_copies(known.source)), len(committed_copies(target)))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(buckets())
 def test_two_passes_judge_as_the_careful_kernel_alone(known: BucketInput) -> None:
     clean = first_pass(known)
@@ -159,7 +160,7 @@ def test_two_passes_judge_as_the_careful_kernel_alone(known: BucketInput) -> Non
     assert count_keys(known.source, HOP, known.handed_over) == len(careful.filter("in_source"))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(buckets(), st.sets(st.sampled_from("ab")))
 def test_none_of_the_keys_that_are_known_besides_is_clean(known: BucketInput, named: set[str]) -> None:
     clean = first_pass(known)
@@ -278,7 +279,7 @@ def versions(keys: Sequence[tuple[int, int]]) -> pl.DataFrame:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(KEYS_OF_HALVES, KEYS_OF_HALVES, KEYS_OF_HALVES, KEYS_OF_HALVES)
 def test_a_key_is_clean_that_shares_half_of_its_hash_with_no_other_key(
     source: list[tuple[int, int]],

@@ -15,6 +15,7 @@ from makewhole.compute.judge.judge_versions import judge_versions
 from makewhole.model.errors import CorruptionError
 from tests.unit.compute.judge import event_oracle, version_oracle
 from tests.unit.compute.judge.bucket_input import HOP, Kernel, copies, one, verdict_by_key
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -36,7 +37,7 @@ BOTH = pytest.mark.parametrize(
 
 
 @BOTH
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.data())
 def test_every_verdict_is_the_one_of_the_oracle(judging: Judging, data: st.DataObject) -> None:
     oracle = judging.oracle

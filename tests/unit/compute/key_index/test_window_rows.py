@@ -12,6 +12,7 @@ from makewhole.compute.judge.judge_copies import mark_replays
 from makewhole.compute.key_index.stored_runs import stored_run
 from makewhole.compute.key_index.window_rows import COPIES, window_rows
 from makewhole.compute.key_runs import build_key_run
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -62,7 +63,7 @@ def carefully(log: pl.DataFrame, replays: pl.DataFrame, *, has_versions: bool) -
     return stored_run(run, 0).drop("window", "compared")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data(), logs(), st.booleans())
 def test_one_pass_and_the_careful_way_give_the_same_rows(
     data: st.DataObject, log: pl.DataFrame, has_versions: bool

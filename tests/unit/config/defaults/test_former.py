@@ -15,6 +15,7 @@ from makewhole.config.hops.remedies import VERDICTS
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Pipeline, Remedy, TopicPoint
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -251,7 +252,7 @@ def _read(pipeline: Pipeline) -> dict[str, Any]:
     }
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200), deadline=None)
 @given(
     ends=st.sampled_from(sorted(WRITES)),
     semantics=st.sampled_from(["event", "upsert"]),

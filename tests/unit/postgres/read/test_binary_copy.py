@@ -18,6 +18,7 @@ from makewhole.postgres.read.copy_binary import render, walk
 from makewhole.postgres.read.copy_binary.render import Fields, Rule
 from makewhole.postgres.read.copy_binary.walk import RowWalk
 from tests.unit.native.bounds_checks import bounds_checked
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -30,6 +31,7 @@ NUMBERS = st.decimals(allow_nan=False, allow_infinity=False, places=3) | st.buil
     st.integers(-(10**12), 10**12),
     st.integers(-30, 30),
 )
+
 KINDS = [
     render.INTEGER,
     render.NUMERIC,
@@ -101,7 +103,7 @@ def test_integers_of_every_size_are_written_in_digits(numbers: list[int]) -> Non
     assert texts(render.INTEGER, values, 2) == [f"{number}.00" for number, _ in sized]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(numbers=st.lists(NUMBERS), scale=st.integers(0, 12))
 def test_numerics_are_written_as_they_are_rounded_and_trimmed(numbers: list[Decimal], scale: int) -> None:
     values = [numeric(number) for number in numbers]
@@ -217,7 +219,7 @@ def fields_of(chunks: Sequence[bytes], fields: int) -> list[tuple[bytes | None, 
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     rows=st.lists(st.tuples(st.none() | st.binary(max_size=9), st.none() | st.binary(max_size=3))),
     size=st.integers(1, 40),

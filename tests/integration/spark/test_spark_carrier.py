@@ -1,4 +1,4 @@
-"""Test tasks carried to Spark's workers: in order, errors as raised, and nothing of one left for the next."""
+"""Test tasks carried to Spark's workers: without a query, and nothing of one left for the next."""
 
 import gc
 import resource
@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from makewhole.model.errors import RefusedError
-from makewhole_spark.carrier import carry
+from makewhole_spark.spark_carrier import SparkCarrier
 
 pytestmark = pytest.mark.integration
 
@@ -33,32 +32,19 @@ def pages_got(_: int) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
-def halved(number: int) -> int:
-    if number % 2:
-        raise RefusedError(f"{number} is odd")
-    return number // 2
-
-
-def test_answers_come_in_the_order_of_the_tasks_and_errors_as_they_were_raised(spark: SparkSession) -> None:
-    assert carry(spark, range(0, 40, 2), halved) == list(range(20))
-    assert carry(spark, [], halved) == []
-    with pytest.raises(RefusedError, match=r"^3 is odd$"):
-        carry(spark, [0, 3, 5], halved)
-
-
 def test_a_worker_that_was_used_before_holds_no_zip_whose_directory_would_be_read_again(spark: SparkSession) -> None:
-    carry(spark, range(32), zips)
-    assert carry(spark, range(32), zips).count(0) > 16  # Spark may start another worker meanwhile
+    SparkCarrier(spark).carry(range(32), zips)
+    assert SparkCarrier(spark).carry(range(32), zips).count(0) > 16  # Spark may start another worker meanwhile
 
 
 def test_collecting_garbage_after_a_task_does_not_walk_over_the_loaded_modules(spark: SparkSession) -> None:
-    carry(spark, range(32), walked)
-    frozen, left = max(carry(spark, range(32), walked))
+    SparkCarrier(spark).carry(range(32), walked)
+    frozen, left = max(SparkCarrier(spark).carry(range(32), walked))
     assert frozen > 10 * left
 
 
 def test_memory_that_a_task_frees_is_kept_for_its_next_chunk(spark: SparkSession) -> None:
-    assert max(carry(spark, range(8), pages_got)) < 1_000  # of 20,480
+    assert max(SparkCarrier(spark).carry(range(8), pages_got)) < 1_000  # of 20,480
 
 
 def test_a_list_of_tasks_is_carried_without_a_query_that_spark_would_have_to_plan(spark: SparkSession) -> None:
@@ -68,7 +54,7 @@ def test_a_list_of_tasks_is_carried_without_a_query_that_spark_would_have_to_pla
 
     before = queries()
 
-    assert carry(spark, [2, 4], halved) == [1, 2]
+    assert SparkCarrier(spark).carry([-1, 2], abs) == [1, 2]
     assert queries() == before
     spark.range(1).collect()
     assert queries() == before + 1

@@ -1,0 +1,97 @@
+"""Spark as the carrier: tasks run in the Python workers of its executors."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from makewhole.model.errors import PermanentError
+from makewhole_spark import worker_daemon
+from makewhole_spark.carrier import PackedTasks, Result, Task
+from makewhole_spark.python_worker import keep_freed_memory, shorten_next_start
+from makewhole_spark.same_code import REMEDY
+
+if TYPE_CHECKING:
+    from makewhole.compute.frames import Schema
+    from makewhole.gate.frame import Frame, NamedFiles
+
+
+def session(name: str) -> SparkSession:
+    """The session of a job. Master, deploy mode and memory come from spark-submit, so from the Airflow connection."""
+    builder = SparkSession.builder.appName(name)
+    settings = {
+        "spark.python.daemon.module": worker_daemon.MODULE,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.adaptive.enabled": "true",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+@dataclass(frozen=True)
+class SparkCarrier:
+    """Carries tasks to the Python workers of a session.
+
+    One Spark task runs several of ours, one after the other: starting each costs a tenth of a second, which is more
+    than a small bucket takes. Spark runs a task again that fails by anything but makewhole's own errors, as often as
+    the session's settings say.
+    """
+
+    session: SparkSession
+
+    @property
+    def parallelism(self) -> int:
+        """The number of cores that the session counts on."""
+        return self.session.sparkContext.defaultParallelism
+
+    def carry(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> list[Result]:
+        """Run every task on an executor; return the answers in the order of the tasks."""
+        if not tasks:
+            return []
+        packed = PackedTasks.of(tasks, run)
+
+        def work(numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+            keep_freed_memory()
+            for number in numbers:
+                yield number, packed.answer(number)
+            shorten_next_start()
+
+        # Not a data frame: nothing is to be planned, and Spark takes longer to plan it than a small task takes.
+        context = self.session.sparkContext
+        slots = min(len(tasks), _WAVES * context.defaultParallelism)
+        with absence_told():
+            answers = context.parallelize(range(len(tasks)), slots).mapPartitions(work).collect()
+        return packed.unpack(answers)
+
+    def frame(self, uris: Sequence[str], schema: "Schema") -> "Frame | NamedFiles":
+        """Return a frame by which stored files are found, or their names where Spark's reader has no way to them."""
+        from makewhole_spark.stored_frames import frame_or_names
+
+        return frame_or_names(self.session, uris, schema)
+
+
+_WAVES = 4  # Spark tasks per core: enough to even out buckets of different size
+
+
+@contextmanager
+def absence_told() -> Iterator[None]:
+    """Say what to do when a query, or a job without one, fails because the workers' Python has no makewhole at all.
+
+    Raises:
+        PermanentError: in the place of Spark's own error.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:  # of a job that has no query, Spark's error comes as Java's
+        if "No module named 'makewhole" not in str(error):
+            raise
+        raise PermanentError(f"the Python workers have no makewhole, or an older one. {REMEDY}") from None

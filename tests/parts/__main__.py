@@ -1,0 +1,114 @@
+"""Run parts of the tests side by side, and print at the end how long each took and which tests took longest.
+
+python -m tests.parts test                       what every change runs
+python -m tests.parts test-fast                  an answer in three minutes
+python -m tests.parts test-all                   everything
+python -m tests.parts unit integration -- -x     some parts, each by itself, with arguments for pytest
+
+Exit code 0 when every part ran tests and all of them passed.
+"""
+
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+from tests.parts.parts import LANES, PARTS, Part
+from tests.parts.timings import Timings
+
+_SLOWEST, _LONG_SECONDS = 10, 10.0
+_OUTCOMES = ("passed", "failed", "skipped")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """A part that was run, with pytest's exit code and the seconds from start to end."""
+
+    part: Part
+    code: int
+    seconds: float
+    timings: Timings
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it ran tests, and all of them passed."""
+        return self.code == 0 and self.timings.outcomes.get("passed", 0) > 0
+
+    @property
+    def counts(self) -> str:
+        """The outcomes as one line, which programs read, too."""
+        numbers = {name: self.timings.outcomes.get(name, 0) for name in _OUTCOMES}
+        line = f"{self.part.name}: {numbers['passed']} passed, {numbers['failed']} failed"
+        return line + (f", {numbers['skipped']} skipped" if numbers["skipped"] else "")
+
+
+class Runner:
+    """Runs parts, and prints what pytest prints, each line behind the name of its part."""
+
+    def __init__(self, folder: Path, arguments: Sequence[str]) -> None:
+        self._folder, self._arguments = folder, arguments
+        self._printing = threading.Lock()
+
+    def run(self, lanes: Sequence[Sequence[Part]]) -> list[Ended]:
+        """Run the lanes side by side, and the parts of a lane one after the other."""
+        with ThreadPoolExecutor(max(len(lanes), 1)) as pool:
+            return [ended for lane in pool.map(self._run_lane, lanes) for ended in lane]
+
+    def _run_lane(self, lane: Sequence[Part]) -> list[Ended]:
+        return [self._run(part) for part in lane]
+
+    def _run(self, part: Part) -> Ended:
+        noted = self._folder / f"{part.name}.json"
+        command = [
+            *(sys.executable, "-m", "pytest", "-p", "tests.parts.timings", "--timings", str(noted)),
+            *(*part.arguments, *self._arguments),
+        ]
+        self._print(part, " ".join(command[2:]))
+        began = time.monotonic()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                self._print(part, line.rstrip("\n"))
+        return Ended(part=part, code=process.returncode, seconds=time.monotonic() - began, timings=Timings.read(noted))
+
+    def _print(self, part: Part, line: str) -> None:
+        with self._printing:
+            print(f"{part.name:<12}{line}", flush=True)
+
+
+def summary(ended: Sequence[Ended]) -> Iterator[str]:
+    """Yield how long each part took, the slowest tests, and the outcomes."""
+    yield "\nhow long each part took"
+    for one in ended:
+        yield f"{one.seconds:7.0f} s  {one.part.name}"
+    tests = sorted((test for one in ended for test in one.timings.tests), key=lambda test: -test.seconds)
+    yield "\nthe slowest tests, with what they set up"
+    for test in tests[:_SLOWEST]:
+        yield f"{test.seconds:7.1f} s  {test.name}"
+    for test in tests:
+        if test.seconds > _LONG_SECONDS and not test.is_explained:
+            yield f"over {_LONG_SECONDS:.0f} s, and no docstring that says why: {test.name}"
+    yield ""
+    for one in ended:
+        yield one.counts if one.timings.outcomes else f"{one.part.name} ran no test (exit code {one.code})"
+
+
+def main(wanted: Sequence[str]) -> int:
+    """Run what is wanted; return the exit code."""
+    names = list(takewhile("--".__ne__, wanted))
+    arguments = wanted[len(names) + 1 :]
+    lanes = LANES[names[0]] if names[0] in LANES else [[PARTS[name] for name in names]]
+    with tempfile.TemporaryDirectory() as folder:
+        ended = Runner(Path(folder), arguments).run(lanes)
+    print("\n".join(summary(ended)), flush=True)
+    return 0 if all(one.is_good for one in ended) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,43 @@
+"""Say which parts the tests have, and which of them run side by side."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Tests that pytest runs at once. `arguments`: for pytest, the folder among them."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+
+def _part(name: str, *arguments: str, marker: str = "", processes: int = 1) -> Part:
+    """Return the part of a marker, by default its name. Several processes have servers of their own each."""
+    divided = ("-n", f"{processes}", "--dist", "worksteal") if processes > 1 else ()
+    return Part(name=name, arguments=("-m", marker or name, *divided, *arguments))
+
+
+_UNIT = _part("unit", "tests/unit", processes=2)
+_INTEGRATION = _part("integration", "tests/integration", marker="integration and not extended", processes=2)
+_E2E = _part("e2e", "tests/e2e")
+_LAB = _part("lab", "tests/lab", "--lab-rows", "short")
+_CRASH = _part("crash", "tests/crash", "--crash-points", "short")
+_HISTORIES = _part("histories", "tests/histories")
+_WINDOWS = _part(
+    "windows", "tests/integration/spark", marker="integration and not extended and not on_spark", processes=2
+)
+_EXTENDED = _part("extended", "tests/integration", marker="extended")
+_ON_SPARK = _part("on-spark", "tests/integration/spark", "--on-spark", marker="integration and not extended")
+
+PARTS: Mapping[str, Part] = {
+    part.name: part for part in (_UNIT, _INTEGRATION, _E2E, _LAB, _CRASH, _HISTORIES, _WINDOWS, _EXTENDED, _ON_SPARK)
+}
+
+LANES: Mapping[str, Sequence[Sequence[Part]]] = {
+    # What waits for servers most of the time runs beside what computes most of the time.
+    "test": [[_UNIT, _INTEGRATION], [_E2E, _CRASH, _LAB, _HISTORIES]],
+    "test-fast": [[_UNIT], [_WINDOWS]],
+    "test-all": [[_UNIT, _INTEGRATION, _ON_SPARK], [_E2E, _CRASH, _LAB, _HISTORIES, _EXTENDED]],
+}
+"""The parts of each set, lane by lane: lanes run side by side."""

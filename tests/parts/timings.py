@@ -1,0 +1,84 @@
+"""Note how many tests of a run passed and how long each took, for the summary over all parts
+(`-p tests.parts.timings`).
+
+Of a run in several processes the first one notes, to which the others report.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+_EXPLAINED = "docstring"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedTest:
+    """A test with its seconds, fixtures included. `is_explained`: its docstring can say why it takes so long."""
+
+    name: str
+    seconds: float
+    is_explained: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timings:
+    """The outcomes of a run (`passed`, `failed`, `skipped` → number of tests), and its tests."""
+
+    outcomes: Mapping[str, int]
+    tests: tuple[TimedTest, ...]
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        """Read what a run noted; of one that broke off there is nothing."""
+        if not file.exists():
+            return cls(outcomes={}, tests=())
+        noted = json.loads(file.read_text())
+        return cls(outcomes=noted["outcomes"], tests=tuple(TimedTest(**test) for test in noted["tests"]))
+
+
+@dataclass(kw_only=True)
+class _Noted:
+    file: Path
+    outcomes: Counter[str] = field(default_factory=Counter)
+    seconds: Counter[str] = field(default_factory=Counter)
+    explained: set[str] = field(default_factory=set)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add a phase of a test: what fails before or after the test itself is an error, and counts as failed."""
+        self.seconds[report.nodeid] += report.duration  # type: ignore[assignment]
+        if dict(report.user_properties).get(_EXPLAINED):
+            self.explained.add(report.nodeid)
+        if report.when == "call" or not report.passed:
+            self.outcomes[report.outcome] += 1
+
+    def pytest_sessionfinish(self) -> None:
+        """Write everything down."""
+        tests = [
+            TimedTest(name=name, seconds=seconds, is_explained=name in self.explained)
+            for name, seconds in self.seconds.items()
+        ]
+        noted = Timings(outcomes=dict(self.outcomes), tests=tuple(tests))
+        self.file.write_text(json.dumps(asdict(noted)))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--timings", type=Path, help="write outcomes and seconds of the tests into this JSON file")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    file = config.getoption("timings")
+    if file is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Noted(file=file))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Let the report of a test say whether it has a docstring: the process that notes does not load the tests."""
+    if getattr(getattr(item, "function", None), "__doc__", None) and (_EXPLAINED, True) not in item.user_properties:
+        item.user_properties.append((_EXPLAINED, True))
+    return (yield)
