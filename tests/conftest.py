@@ -16,8 +16,9 @@ from hypothesis import settings
 from makewhole.journal.database import migrate
 from makewhole.stack.class_archive import short_job_jvm
 from makewhole.stack.kafka_server import KafkaServer
-from makewhole.stack.postgres_server import ExistingPostgres, PostgresServer, create_database, drop_database
+from makewhole.stack.postgres_server import ExistingPostgres, PostgresServer, create_database
 from makewhole_spark.carrier import Carrier
+from tests.world.databases import Databases
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,12 +107,19 @@ def postgres(server_folder: Path) -> AnyPostgres:
     return server
 
 
+@pytest.fixture(scope="session")
+def databases(postgres: AnyPostgres) -> Iterator[Databases]:
+    """What makes and drops databases, on one connection."""
+    made = Databases(postgres.dsn)
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def database(postgres: AnyPostgres) -> Iterator[str]:
+def database(databases: Databases) -> Iterator[str]:
     """The URI of an empty database of the test's own."""
-    name = f"test_{uuid.uuid4().hex}"
-    yield create_database(postgres.dsn, name)
-    drop_database(postgres.dsn, name)
+    with databases.of_a_test("test") as uri:
+        yield uri
 
 
 @pytest.fixture(scope="session")
@@ -123,8 +131,7 @@ def journal_template(postgres: AnyPostgres) -> str:
 
 
 @pytest.fixture
-def journal(postgres: AnyPostgres, journal_template: str) -> Iterator[str]:
+def journal(databases: Databases, journal_template: str) -> Iterator[str]:
     """The URI of a migrated, empty journal of the test's own."""
-    name = f"journal_{uuid.uuid4().hex}"
-    yield create_database(postgres.dsn, name, template=journal_template)
-    drop_database(postgres.dsn, name)
+    with databases.of_a_test("journal", template=journal_template) as uri:
+        yield uri

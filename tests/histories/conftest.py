@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from makewhole.stack.kafka_server import KafkaServer
-from makewhole.stack.postgres_server import create_database, drop_database
 from makewhole_spark.carrier import Carrier
 from makewhole_spark.reconcile.tails import log_tail
-from tests.conftest import AnyPostgres
 from tests.histories.events import History
 from tests.histories.play import Player
 from tests.histories.truth import Truth
+from tests.world.databases import Databases
 from tests.world.environment import enter, service_environment
 from tests.world.pipeline_file import store as store_point
 from tests.world.topics import delete_topics, make_topic
@@ -49,24 +48,27 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def stage(
-    carrier: Carrier, kafka: KafkaServer, postgres: AnyPostgres, journal_template: str, tmp_path: Path
+    carrier: Carrier, kafka: KafkaServer, databases: Databases, journal_template: str, tmp_path: Path
 ) -> Callable[[History], AbstractContextManager[Player]]:
     """Set the stage for a history, and clear it away again; a shrunk history needs many."""
 
     @contextmanager
     def set_up(history: History) -> Iterator[Player]:
-        name = uuid.uuid4().hex
-        folder = tmp_path / name
+        folder = tmp_path / uuid.uuid4().hex
         folder.mkdir()
-        shop = ReconciledShop(
-            carrier=carrier,
-            bootstrap=kafka.bootstrap,
-            dsn=create_database(postgres.dsn, f"test_{name}"),
-            journal=create_database(postgres.dsn, f"journal_{name}", template=journal_template),
-            folder=folder,
-            partitions=history.partitions,
-        )
-        with pytest.MonkeyPatch.context() as patch:
+        with (
+            databases.of_a_test("test") as dsn,
+            databases.of_a_test("journal", template=journal_template) as journal,
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            shop = ReconciledShop(
+                carrier=carrier,
+                bootstrap=kafka.bootstrap,
+                dsn=dsn,
+                journal=journal,
+                folder=folder,
+                partitions=history.partitions,
+            )
             enter(patch, service_environment(shop, folder))
             patch.setattr(log_tail, "_RECORDS_PER_TASK", _OFFSETS_OF_A_PIECE)
             _describe(shop, history)
@@ -74,9 +76,7 @@ def stage(
             shop.sql("create table erasures (id text)")
             make_topic(shop.admin, shop.topic, history.partitions)
             yield Player(history=history, shop=shop, truth=Truth(history.partitions, history.has_filter))
-        delete_topics(shop.admin, [shop.topic])
-        drop_database(postgres.dsn, f"test_{name}")
-        drop_database(postgres.dsn, f"journal_{name}")
+            delete_topics(shop.admin, [shop.topic])
 
     return set_up
 

@@ -25,6 +25,7 @@ Stage = Callable[[History], AbstractContextManager[Player]]
 
 
 def test_every_answer_of_a_random_history_is_right(seed: int, stage: Stage, request: pytest.FixtureRequest) -> None:
+    """Takes long: a history has some ten windows, most of them with a repair."""
     option = request.config.getoption
     history = draw(seed, _kinds(option("kinds", default="")))
     began = time.monotonic()

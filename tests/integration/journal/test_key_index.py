@@ -270,6 +270,7 @@ print(calls)
 
 
 def test_a_merge_that_is_killed_anywhere_leaves_the_old_runs_or_the_new_one(journal: str, storage: Storage) -> None:
+    """Takes long: a process of its own for each call that it is killed at."""
     draw = random.Random(5)
     killed = merged = 0
     with connect(journal) as session:

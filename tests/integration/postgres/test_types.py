@@ -176,6 +176,7 @@ def store(database: str) -> Iterator[Store]:
 def test_what_is_written_compares_equal_or_is_refused(
     store: Store, declared: str, zone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Takes long: every value meets every type of column, in many writes and one by one."""
     store.sql(f"do $$ begin execute format('alter database %I set timezone to ''{zone}''', current_database()); end $$")
     assert store.sql("show timezone") == [(zone,)]
     with connect(store.connection) as session, read_only_session(store.connection) as reading:

@@ -1,10 +1,10 @@
 """Test on drawn histories of versions that the first pass takes out what the careful kernel calls matched, and nothing
 else: the window that two passes judged is judged again by the careful kernel alone.
 
-`MAKEWHOLE_HISTORIES=100` plays so many of them instead of a few.
+The first of them is played with every change; `MAKEWHOLE_HISTORIES=100` with `-m extended` plays so many instead of a
+few.
 """
 
-import os
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +16,7 @@ from makewhole.journal.database import connect
 from makewhole.journal.results import hop_results
 from makewhole.window.context import WindowContext
 from tests.integration.spark.judged_otherwise import as_committed, otherwise
+from tests.integration.spark.test_two_passes import HISTORIES
 from tests.world.orders import BORN, DAY, Order
 from tests.world.shop import STORE_HOP
 from tests.world.topics import add_partitions
@@ -23,7 +24,6 @@ from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
-HISTORIES = int(os.environ.get("MAKEWHOLE_HISTORIES", "3"))
 DAYS = 4
 PARTITIONS = 3
 _PLAN = {"makewhole-plan": "shop-1-0123456789ab"}
@@ -193,7 +193,7 @@ def versions(shop: ReconciledShop, request: pytest.FixtureRequest) -> Versions:
     return Versions(shop=shop, draw=draw)
 
 
-@pytest.mark.parametrize("versions", range(HISTORIES), indirect=True)
+@pytest.mark.parametrize("versions", HISTORIES, indirect=True)
 def test_two_passes_find_what_the_careful_kernel_finds_alone(versions: Versions) -> None:
     shop, clean = versions.shop, 0
     for day in range(DAYS):

@@ -77,6 +77,7 @@ def runners(world: PlanWorld) -> Iterator[Runners]:
 
 
 def test_twenty_kills_leave_every_record_and_row_exactly_once(world: PlanWorld, runners: Runners) -> None:
+    """Takes long: twenty runners start one after the other, and each has to write before it is killed."""
     plan = _big_plan(world)
     chance = random.Random(20)
     done_after = []
