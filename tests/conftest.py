@@ -1,6 +1,7 @@
 """Start servers for the tests: each when the first test asks for it, once a session; ended by pid. Carry the tasks of
 windows in this process, or on Spark."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -37,6 +38,7 @@ def _keep_files_in_memory() -> None:
 
 
 _keep_files_in_memory()
+gc.set_threshold(50_000, 20, 50)  # else a tenth of the time goes into walking over the objects of loaded libraries
 os.environ.setdefault("JDK_JAVA_OPTIONS", short_job_jvm())
 os.environ.pop("COLUMNS", None)  # pytest-xdist hands the terminal's width on; the tests say theirs themselves
 settings.register_profile("unhurried", deadline=None)  # a machine that does other work, too, is no failure

@@ -1,8 +1,7 @@
-"""Make topics of a test's own, and begin with the files that take longest."""
+"""Make topics of a test's own."""
 
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -13,24 +12,6 @@ from makewhole.stack.kafka_server import KafkaServer
 from tests.world import topics
 
 MakeTopic = Callable[..., str]
-
-_LONGEST = (
-    "spark/test_late_strangers",
-    "compensation/execution/test_kills",
-    "spark/test_windows",
-    "spark/test_erased",
-    "spark/test_silence",
-    "stack/test_stack_with_airflow",
-    "spark/test_faults_of_logs",
-    "spark/test_baseline",
-)
-_HERE = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that take longest first: with a long one at the end, all processes but one have nothing to do."""
-    order = {_HERE / f"{name}.py": place for place, name in enumerate(_LONGEST)}
-    items.sort(key=lambda item: order.get(item.path, len(order)))
 
 
 @pytest.fixture(scope="session")

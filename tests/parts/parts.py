@@ -20,14 +20,14 @@ def _part(name: str, *arguments: str, marker: str = "", processes: int = 1) -> P
 
 _UNIT = _part("unit", "tests/unit", processes=2)
 _INTEGRATION = _part("integration", "tests/integration", marker="integration and not extended", processes=2)
-_E2E = _part("e2e", "tests/e2e")
+_E2E = _part("e2e", "tests/e2e", marker="e2e and not extended")
 _LAB = _part("lab", "tests/lab", "--lab-rows", "short")
 _CRASH = _part("crash", "tests/crash", "--crash-points", "short")
 _HISTORIES = _part("histories", "tests/histories")
 _WINDOWS = _part(
     "windows", "tests/integration/spark", marker="integration and not extended and not on_spark", processes=2
 )
-_EXTENDED = _part("extended", "tests/integration", marker="extended")
+_EXTENDED = _part("extended", "tests/integration", "tests/e2e", marker="extended")
 _ON_SPARK = _part("on-spark", "tests/integration/spark", "--on-spark", marker="integration and not extended")
 
 PARTS: Mapping[str, Part] = {

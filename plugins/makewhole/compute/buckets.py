@@ -20,16 +20,17 @@ _VIEW = np.dtype("V16")
 
 FINEST = 65_536
 """A number of buckets at least as great as any other: the bucket of a single key."""
-_MOST, _LEAST = 256, 2  # a task writes to a file of each bucket at once
+_MOST = 256  # a task writes to a file of each bucket at once
 _ROWS_OF_A_BUCKET = 1_000_000
+_FEW_ROWS = 5_000  # a bucket takes as long as some thousand rows in it
 UNNAMED = 16  # an older makewhole did not say the number, as there was no other
 
 
 def number_of_buckets(rows: int) -> int:
     """Return the number of buckets for so many rows: the power of two with which a bucket holds a million or less, but
-    not more than `_MOST`."""
-    wanted = max(1, -(-rows // _ROWS_OF_A_BUCKET))
-    return min(_MOST, max(_LEAST, 1 << (wanted - 1).bit_length()))
+    not more than `_MOST`; one for few rows, and for others two at least, which keep two cores busy."""
+    wanted = max(1 if rows <= _FEW_ROWS else 2, -(-rows // _ROWS_OF_A_BUCKET))
+    return min(_MOST, 1 << (wanted - 1).bit_length())
 
 
 def bucket_of(buckets: int) -> pl.Expr:

@@ -64,6 +64,7 @@ def test_a_window_asks_the_same_after_three_windows_and_after_three_hundred(
 def test_the_server_reads_a_bounded_number_of_rows_for_each_question_of_a_window(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Takes long: a journal of many windows is made first."""
     asked = a_window_after(shop, A_LIFE, monkeypatch, "second", "third", step=DAY / 20).asked
 
     read = dict[str, int]()

@@ -51,6 +51,7 @@ def test_only_the_buckets_of_records_that_came_later_are_judged_again(
 ) -> None:
     made = orders(range(40))
     shop.trade(made, unsent=made[5:8], unloaded=made[5:8])
+    shop.buckets = 2
     context = shop.open()
     shop.send(made[6:7])
 

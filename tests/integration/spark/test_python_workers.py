@@ -35,6 +35,7 @@ def test_workers_are_forked_from_a_process_that_has_loaded_what_all_tasks_need_a
 
 
 def test_the_workers_of_a_job_are_started_before_its_first_tasks_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes long: an application of Spark starts."""
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]), prepend=os.pathsep)

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.integration
 def test_an_application_that_hangs_ends_with_the_exit_code_of_its_limit(
     code: int, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Takes long: an application of Spark starts, and hangs for some seconds."""
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     submit = Path(sys.executable).with_name("spark-submit")

@@ -164,6 +164,7 @@ def history(shop: ReconciledShop, request: pytest.FixtureRequest) -> History:
 
 @pytest.mark.parametrize("history", HISTORIES, indirect=True)
 def test_two_passes_find_what_the_careful_kernel_finds_alone(history: History) -> None:
+    """Takes long: each of four days is judged three times."""
     shop, judged, clean = history.shop, list[WindowContext](), 0
     for day in range(DAYS):
         history.play(day)

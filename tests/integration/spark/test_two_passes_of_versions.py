@@ -195,6 +195,7 @@ def versions(shop: ReconciledShop, request: pytest.FixtureRequest) -> Versions:
 
 @pytest.mark.parametrize("versions", HISTORIES, indirect=True)
 def test_two_passes_find_what_the_careful_kernel_finds_alone(versions: Versions) -> None:
+    """Takes long: each of four days is judged three times."""
     shop, clean = versions.shop, 0
     for day in range(DAYS):
         versions.play(day)

@@ -16,7 +16,7 @@ import pytest
 
 from makewhole.stack.environment import environment
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout(300)]
 
 _PARTS = [
     "kafka-1",

@@ -74,9 +74,19 @@ NUMBERS = st.sampled_from([1, 2, 4, 16, 64, 256, FINEST])
 
 @pytest.mark.parametrize(
     ("rows", "buckets"),
-    [(0, 2), (900, 2), (1_000_000, 2), (2_000_000, 2), (2_000_001, 4), (10_000_000, 16), (10**9, 256), (10**12, 256)],
+    [
+        (0, 1),
+        (5_000, 1),
+        (5_001, 2),
+        (1_000_000, 2),
+        (2_000_000, 2),
+        (2_000_001, 4),
+        (10_000_000, 16),
+        (10**9, 256),
+        (10**12, 256),
+    ],
 )
-def test_the_number_is_a_power_of_two_with_a_million_rows_or_less_in_each(rows: int, buckets: int) -> None:
+def test_a_bucket_has_a_million_rows_or_less_and_few_rows_have_one(rows: int, buckets: int) -> None:
     assert number_of_buckets(rows) == buckets
 
 

@@ -112,7 +112,7 @@ def test_runs_of_an_older_makewhole_are_merged_with_newer_ones(tmp_path: Path) -
     others = [single(storage, at, run(range(100 * at, 100 * at + 10), 10), buckets) for at, buckets in ((2, 1), (3, 2))]
     merged = write_merged(storage, TOPIC, "m", [before, *others])
 
-    assert sorted(merged.files) == ["00of2", "01of2"]
+    assert sorted(merged.files) == ["00of1"]
     stored = rows_in(storage, merged)
     assert (len(files) > 8, dict(stored.schema)) == (True, STORED)
     of_old = stored.filter(pl.col("window") == 1).sort(*HASH, maintain_order=True)
