@@ -21,11 +21,11 @@ demo: install ## days of real flights with planted faults: found, repaired, prov
 test: install ## all tests that every change runs; how long each part took, and the slowest tests
 	@$(PARTS) test $(PARTS_ARGS)
 
-test-fast: install ## an answer in three minutes: unit tests, and windows within one process
+test-fast: install ## an answer in three minutes: unit tests, and some windows within one process
 	@$(PARTS) test-fast $(PARTS_ARGS)
 
 test-all: install ## every test, with what takes long: benchmarks, clusters, large skews
-	@$(PARTS) test-all $(PARTS_ARGS)
+	@MAKEWHOLE_EXAMPLES=all $(PARTS) test-all $(PARTS_ARGS)
 
 test-unit: install ## no I/O
 	@$(PARTS) unit $(PARTS_ARGS)

@@ -25,7 +25,9 @@ _LAB = _part("lab", "tests/lab", "--lab-rows", "short")
 _CRASH = _part("crash", "tests/crash", "--crash-points", "short")
 _HISTORIES = _part("histories", "tests/histories")
 _WINDOWS = _part(
-    "windows", "tests/integration/spark", marker="integration and not extended and not on_spark", processes=2
+    "windows",
+    *(f"tests/integration/spark/test_{name}.py" for name in ("windows", "versions", "replays", "faults_of_logs")),
+    marker="integration and not extended and not on_spark",
 )
 _EXTENDED = _part("extended", "tests/integration", "tests/e2e", marker="extended")
 _ON_SPARK = _part("on-spark", "tests/integration/spark", "--on-spark", marker="integration and not extended")

@@ -1,0 +1,42 @@
+"""Test that parts are run by pytest, side by side, and that what they did is noted."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.parts.__main__ import Ended, Runner
+from tests.parts.parts import Part
+
+pytestmark = pytest.mark.integration
+
+PASSES = 'def test_one():\n    """Takes long, because."""\n\ndef test_other():\n    pass\n'
+FAILS = "import pytest\n\n@pytest.fixture\ndef broken():\n    raise OSError\n\ndef test_it(broken):\n    pass\n"
+
+
+def run(folder: Path, *lanes: dict[str, str], more: tuple[str, ...] = ()) -> list[Ended]:
+    """Run parts, each a file with a text, lane by lane."""
+    for lane in lanes:
+        for name, text in lane.items():
+            (folder / f"test_{name}.py").write_text(text)
+    parts = [
+        [Part(name=name, arguments=(str(folder / f"test_{name}.py"), "-q", *more)) for name in lane] for lane in lanes
+    ]
+    return Runner(folder, ["-p", "no:cacheprovider"]).run(parts)
+
+
+def test_each_part_has_its_outcomes_and_seconds(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    good, bad, none = run(tmp_path, {"good": PASSES, "bad": FAILS}, {"none": ""})
+
+    assert (good.timings.outcomes, good.code, good.is_good) == ({"passed": 2}, 0, True)
+    assert [test.is_explained for test in good.timings.tests] == [True, False]
+    assert (bad.timings.outcomes, bad.code, bad.is_good) == ({"failed": 1}, 1, False)
+    assert (none.timings.outcomes, none.code, none.is_good) == ({}, 5, False)
+    told = capfd.readouterr().out.splitlines()
+    assert all(line.startswith(("good ", "bad ", "none ")) for line in told)
+
+
+def test_tests_in_several_processes_are_counted_once(tmp_path: Path) -> None:
+    [part] = run(tmp_path, {"good": PASSES}, more=("-n", "2"))
+
+    assert part.timings.outcomes == {"passed": 2}
+    assert sorted(test.is_explained for test in part.timings.tests) == [False, True]

@@ -1,0 +1,60 @@
+"""Test what is said at the end of parts that were run, and which of them pass."""
+
+import pytest
+
+from tests.parts.__main__ import Ended, summary
+from tests.parts.parts import LANES, PARTS, Part
+from tests.parts.timings import TimedTest, Timings
+
+pytestmark = pytest.mark.unit
+
+
+def ended(
+    name: str, *, code: int = 0, seconds: float = 1.0, tests: tuple[TimedTest, ...] = (), **outcomes: int
+) -> Ended:
+    return Ended(
+        part=Part(name=name, arguments=()),
+        code=code,
+        seconds=seconds,
+        timings=Timings(outcomes=outcomes, tests=tests),
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "is_good"),
+    [
+        (ended("a", passed=3), True),
+        (ended("a", passed=3, skipped=1), True),
+        (ended("a", code=1, passed=3, failed=1), False),
+        (ended("a", code=1, passed=3), False),  # an error that belongs to no test
+        (ended("a", skipped=3), False),
+        (ended("a", code=5), False),
+        (ended("a"), False),  # it ended well, and ran nothing
+    ],
+)
+def test_a_part_is_good_when_it_ran_tests_and_all_of_them_passed(part: Ended, is_good: bool) -> None:
+    assert part.is_good is is_good
+
+
+def test_the_end_says_how_long_parts_took_what_was_slow_and_what_became_of_them() -> None:
+    tests = tuple(TimedTest(name=f"t{number}", seconds=number, is_explained=number == 12) for number in range(1, 13))
+
+    told = list(summary([ended("one", seconds=61.4, tests=tests, passed=12), ended("two", code=5)]))
+
+    assert told == [
+        "\nhow long each part took",
+        "     61 s  one",
+        "      1 s  two",
+        "\nthe slowest tests, with what they set up",
+        *(f"{number:7.1f} s  t{number}" for number in range(12, 2, -1)),
+        "over 10 s, and no docstring that says why: t11",
+        "",
+        "one: 12 passed, 0 failed",
+        "two ran no test (exit code 5)",
+    ]
+
+
+def test_what_every_change_runs_is_in_what_is_run_before_work_is_called_done() -> None:
+    every, all_ = ({part.name for lane in LANES[name] for part in lane} for name in ("test", "test-all"))
+    assert every == {"unit", "integration", "e2e", "lab", "crash", "histories"}
+    assert every < all_ <= set(PARTS)
