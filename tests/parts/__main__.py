@@ -1,4 +1,4 @@
-"""Run parts of the tests side by side, and print at the end how long each took and which tests took longest.
+"""Run parts of the tests, and print at the end how long each took and which tests took longest.
 
 python -m tests.parts test                       what every change runs
 python -m tests.parts test-fast                  an answer in three minutes

@@ -22,7 +22,7 @@ from tests.integration.compensation.world import PlanWorld
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 KILLS = 20
-MISSING, MISMATCHED = 150, 550
+MISSING, MISMATCHED = 75, 625  # of the first, twenty kills get beyond the end however slow the machine is
 
 
 class Runners:
