@@ -111,7 +111,7 @@ def postgres(server_folder: Path) -> AnyPostgres:
 
 @pytest.fixture(scope="session")
 def databases(postgres: AnyPostgres) -> Iterator[Databases]:
-    """What makes and drops databases, on one connection."""
+    """Make and drop databases, on one connection."""
     made = Databases(postgres.dsn)
     yield made
     made.close()

@@ -84,7 +84,7 @@ _WAVES = 4  # Spark tasks per core: enough to even out buckets of different size
 
 @contextmanager
 def absence_told() -> Iterator[None]:
-    """Say what to do when a query, or a job without one, fails because the workers' Python has no makewhole at all.
+    """Name the remedy when a query, or a job without one, fails because the workers' Python has no makewhole at all.
 
     Raises:
         PermanentError: in the place of Spark's own error.

@@ -1,4 +1,4 @@
-"""Say which parts the tests have, and in which order or side by side they run."""
+"""List the parts that the tests have, and in which order or side by side they run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

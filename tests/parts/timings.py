@@ -78,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Let the report of a test say whether it has a docstring: the process that notes does not load the tests."""
+    """Report of a test whether it has a docstring: the process that notes does not load the tests."""
     if getattr(getattr(item, "function", None), "__doc__", None) and (_EXPLAINED, True) not in item.user_properties:
         item.user_properties.append((_EXPLAINED, True))
     return (yield)
