@@ -62,10 +62,15 @@ def spark() -> Iterator["SparkSession"]:
         yield session
 
 
+def is_on_spark(request: pytest.FixtureRequest) -> bool:
+    """Tell whether the test of a fixture carries its windows on Spark."""
+    return bool(request.config.getoption("on_spark") or request.node.get_closest_marker("on_spark"))
+
+
 @pytest.fixture
 def carrier(request: pytest.FixtureRequest) -> Carrier:
     """Where a window's tasks run: in this process, or on Spark for a test that is marked so."""
-    if request.config.getoption("on_spark") or request.node.get_closest_marker("on_spark"):
+    if is_on_spark(request):
         from makewhole_spark.spark_carrier import SparkCarrier
 
         return SparkCarrier(request.getfixturevalue("spark"))

@@ -9,9 +9,18 @@ from confluent_kafka.admin import AdminClient
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.connection import KafkaConnection
 from makewhole.stack.kafka_server import KafkaServer
+from tests.conftest import is_on_spark
 from tests.world import topics
+from tests.world.plain_gate import evaluate_plainly
 
 MakeTopic = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def gate_library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluate what the gate asks of few rows in plain Python, but for tests that carry their windows on Spark."""
+    if not is_on_spark(request):
+        evaluate_plainly(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,28 @@
-"""Say on how many examples a property is tried: they are drawn anew in each run."""
+"""Say on how much that is drawn a property is tried: on a part for every change, on all of it by `make test-all`."""
 
 import os
+from collections.abc import Sequence
+from typing import TypeVar
 
 _ALL = os.environ.get("MAKEWHOLE_EXAMPLES") == "all"
 _SHARE, _LEAST = 3, 40
 
+Case = TypeVar("Case")
+
 
 def examples(number: int) -> int:
     """Return the number with `MAKEWHOLE_EXAMPLES=all`, as `make test-all` runs it, and else a third of it, but no fewer
-    than forty."""
+    than forty: for what costs no more than a moment."""
     return number if _ALL else min(number, max(number // _SHARE, _LEAST))
+
+
+def seeds(number: int) -> range:
+    """Return the seeds of histories or worlds that take seconds each: all with `MAKEWHOLE_EXAMPLES=all`, and else a
+    third."""
+    return range(number if _ALL else -(-number // _SHARE))
+
+
+def in_turn(number: int, cases: Sequence[Case]) -> Sequence[Case]:
+    """Return all of the cases with `MAKEWHOLE_EXAMPLES=all`, and else the one whose turn it is: for what is tried for
+    many numbers beside it."""
+    return cases if _ALL else [cases[number % len(cases)]]

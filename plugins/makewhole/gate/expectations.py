@@ -1,8 +1,9 @@
 """Run planned expectations in Great Expectations. No other module calls the library.
 
-An ephemeral context is built for each run and nothing is persisted. No expectation on Spark SQL is used: those share a
-view of one fixed name and answer from each other's data. The library loads inside the functions: importing it takes
-seconds and hundreds of megabytes, which no DAG file may cost.
+Contexts are ephemeral and nothing is persisted: Spark has one for each run, pandas one for each process, where every
+table is a batch of its own. No expectation on Spark SQL is used: those share a view of one fixed name and answer from
+each other's data. The library loads inside the functions: importing it takes seconds and hundreds of megabytes, which
+no DAG file may cost.
 """
 
 import gc
@@ -11,12 +12,14 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 from makewhole.gate.lazy_import import loaded_at_first_use
 from makewhole.gate.planned_expectation import Planned
-from makewhole.gate.transposed import ID_COLUMN, NumberSuite, TransposedGroup, transpose
+from makewhole.gate.transposed import ID_COLUMN, NumberSuite, transpose
 
 _ONE_AT_A_TIME = threading.Lock()  # the library keeps its current context in a global
 _LONGEST_MESSAGE = 300
@@ -44,71 +47,50 @@ class SuiteRun:
 
 
 def run_on_rows(suites: Sequence[NumberSuite]) -> tuple[SuiteRun, ...]:
-    """Run layer B: the expectations on rows of numbers, transposed together, in pandas. Returns a run for each suite.
+    """Run layer B: the expectations on rows of numbers, transposed into one table, in pandas. Returns a run for each
+    suite.
 
-    Where the library's result does not cover every row of a transposed group, its expectations have no outcome.
+    Where the library's result does not cover every row of the table, its expectations have no outcome.
     """
-    gx = _library()
-    with _ONE_AT_A_TIME:
-        source = _context(gx).data_sources.add_pandas("summary")
-        groups = [
-            _run_on_group(gx, f"numbers {number}", source.add_dataframe_asset(f"part {number}"), group)
-            for number, group in enumerate(transpose(suites))
-        ]
-    return tuple(_run_of(suite, groups) for suite in suites)
-
-
-def _run_of(suite: NumberSuite, groups: Sequence[SuiteRun]) -> SuiteRun:
-    """Take what is a suite's own out of the runs of groups. The worst of its failures is as bad as the library says
-    that the groups with them are; a group that failed and names no failure makes no suite a success."""
-    ids = {one.id for one in suite.planned}
-    own = [(group.worst, [outcome for outcome in group.outcomes if outcome.id in ids]) for group in groups]
-    outcomes = tuple(outcome for _, part in own for outcome in part)
-    worst = [worst for worst, part in own if worst is not None and not all(outcome.success for outcome in part)]
-    is_explained = all(group.success or not all(one.success for one in group.outcomes) for group in groups)
-    return SuiteRun(
-        name=suite.name,
-        success=is_explained and all(outcome.success for outcome in outcomes),
-        worst="critical" if "critical" in worst else next(iter(worst), None),
-        outcomes=outcomes,
-    )
-
-
-def _run_on_group(gx: Any, name: str, asset: Any, group: TransposedGroup) -> SuiteRun:
     import pandas as pd
 
+    table = transpose(suites)
     by_id = {"result_format": "COMPLETE", "unexpected_index_column_names": [ID_COLUMN]}
-    run, results = _run(gx, name, asset, pd.DataFrame(group.columns), group.expectations, by_id)
+    run, results = _run_in_pandas("numbers", pd.DataFrame(table.columns), table.expectations, by_id)
     raised = next((outcome.raised for outcome in run.outcomes if outcome.raised), None)
+    failures = table.failures(results) if raised is None else None
+    return tuple(_run_of(suite, failures, raised) for suite in suites)
+
+
+def _run_of(suite: NumberSuite, failures: Mapping[str, str] | None, raised: str | None) -> SuiteRun:
+    """Take what is a suite's own out of the failures, which are None where the library does not say all of them."""
+    ids = [one.id for one in suite.planned]
     if raised is not None:
-        return replace(
-            run, outcomes=tuple(ExpectationOutcome(id=one, success=False, raised=raised) for one in group.ids)
-        )
-    failed = group.failed_ids(results)
-    if failed is None:
-        return replace(run, success=False, outcomes=())
-    return replace(
-        run,
+        outcomes = tuple(ExpectationOutcome(id=one, success=False, raised=raised) for one in ids)
+        return SuiteRun(name=suite.name, success=False, worst=None, outcomes=outcomes)
+    if failures is None:
+        return SuiteRun(name=suite.name, success=False, worst=None, outcomes=())
+    own = [failures[one] for one in ids if one in failures]
+    return SuiteRun(
+        name=suite.name,
+        success=not own,
+        worst="critical" if "critical" in own else next(iter(own), None),
         outcomes=tuple(
-            ExpectationOutcome(id=one, success=one not in failed, found=int(one in failed)) for one in group.ids
+            ExpectationOutcome(id=one, success=one not in failures, found=int(one in failures)) for one in ids
         ),
     )
 
 
 def run_on_spark(name: str, frame: Any, planned: Sequence[Planned]) -> SuiteRun:
     """Run layer A: the expectations on a Spark DataFrame that reads Parquet. The running SparkContext is left alone."""
-    gx = _library()
     with _ONE_AT_A_TIME:
-        source = _context(gx).data_sources.add_spark("verdicts", persist=False)
-        return _run(gx, name, source.add_dataframe_asset("verdicts"), frame, planned, _COUNTS)[0]
+        source = _context().data_sources.add_spark("verdicts", persist=False)
+        return _run(_whole(source), name, frame, planned, _COUNTS)[0]
 
 
 def run_on_pandas(name: str, frame: Any, planned: Sequence[Planned]) -> SuiteRun:
     """Run layer A: the expectations on a pandas DataFrame."""
-    gx = _library()
-    with _ONE_AT_A_TIME:
-        source = _context(gx).data_sources.add_pandas("verdicts")
-        return _run(gx, name, source.add_dataframe_asset("verdicts"), frame, planned, _COUNTS)[0]
+    return _run_in_pandas(name, frame, planned, _COUNTS)[0]
 
 
 def load_beside() -> None:
@@ -135,7 +117,7 @@ def _load() -> None:
 
 def library_version() -> str:
     """Return the version of the library, for the report."""
-    return str(_library().__version__)
+    return version("great_expectations")
 
 
 def _library() -> Any:
@@ -147,8 +129,9 @@ def _library() -> Any:
     return great_expectations
 
 
-def _context(gx: Any) -> Any:
+def _context() -> Any:
     """Build a context in memory, without the Data Docs site that an ephemeral context otherwise has."""
+    gx = _library()
     from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
 
     config = DataContextConfig(store_backend_defaults=InMemoryStoreBackendDefaults(), analytics_enabled=False)
@@ -157,12 +140,30 @@ def _context(gx: Any) -> Any:
     return context
 
 
+def _run_in_pandas(
+    name: str, frame: Any, planned: Sequence[Planned], result_format: Mapping[str, Any]
+) -> tuple[SuiteRun, Sequence[Any]]:
+    with _ONE_AT_A_TIME:
+        return _run(_pandas_batches(), name, frame, planned, result_format)
+
+
+@cache
+def _pandas_batches() -> Any:
+    """Return what makes a batch of a pandas DataFrame. It is kept: the library takes as long to define it as for two
+    expectations."""
+    return _whole(_context().data_sources.add_pandas("frames"))
+
+
+def _whole(source: Any) -> Any:
+    return source.add_dataframe_asset("frame").add_batch_definition_whole_dataframe("whole")
+
+
 def _run(
-    gx: Any, name: str, asset: Any, frame: Any, planned: Sequence[Planned], result_format: Any
+    batches: Any, name: str, frame: Any, planned: Sequence[Planned], result_format: Mapping[str, Any]
 ) -> tuple[SuiteRun, Sequence[Any]]:
     """Run a suite on a frame. Returns our run and the library's own results."""
-    batch = asset.add_batch_definition_whole_dataframe("whole").get_batch(batch_parameters={"dataframe": frame})
-    result = batch.validate(_suite(gx, name, planned), result_format=result_format)
+    batch = batches.get_batch(batch_parameters={"dataframe": frame})
+    result = batch.validate(_suite(name, planned), result_format=dict(result_format))
     worst = result.get_max_severity_failure()
     run = SuiteRun(
         name=name,
@@ -173,7 +174,7 @@ def _run(
     return run, result.results
 
 
-def _suite(gx: Any, name: str, planned: Sequence[Planned]) -> Any:
+def _suite(name: str, planned: Sequence[Planned]) -> Any:
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
     from great_expectations.expectations.metadata_types import FailureSeverity
 
@@ -183,7 +184,7 @@ def _suite(gx: Any, name: str, planned: Sequence[Planned]) -> Any:
         ).to_domain_obj()
         for one in planned
     ]
-    return gx.ExpectationSuite(name=name, expectations=expectations)  # adding one by one compares each with all
+    return _library().ExpectationSuite(name=name, expectations=expectations)  # adding one by one compares each with all
 
 
 def _outcome(one: Any) -> ExpectationOutcome:

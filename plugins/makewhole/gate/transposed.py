@@ -1,12 +1,13 @@
-"""Transpose rows of numbers into one table row per number, so that few expectations cover many numbers at once.
+"""Transpose rows of numbers into one table with a row per planned expectation, so that few expectations cover them all.
 
 The library takes 9 ms for an expectation, 30 ms for a table and nothing for a row of one. It checks whether the numbers
-are known, not too low and not too high, and names the rows that are not; from the names every planned expectation gets
-an outcome of its own.
+are known and within their limits, and names the rows that are not; from the names every planned expectation gets an
+outcome of its own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from typing import Any, Protocol
 
 from makewhole.gate.planned_expectation import Planned, Role
@@ -15,11 +16,12 @@ ID_COLUMN = "expectation"
 """The column by which the library names rows."""
 
 _KNOWN, _BETWEEN = "expect_column_values_to_not_be_null", "expect_column_values_to_be_between"
+_FITS = 0.0  # what stands where an expectation has nothing to say of a row
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransposedGroup:
-    """Planned expectations of one kind and severity, as rows of one table.
+class TransposedNumbers:
+    """Planned expectations as rows of one table.
 
     `ids` are those of the planned expectations, `columns` the table, `expectations` those that are run on all of it.
     """
@@ -28,16 +30,17 @@ class TransposedGroup:
     columns: Mapping[str, Sequence[Any]]
     expectations: tuple[Planned, ...]
 
-    def failed_ids(self, results: Sequence[Any]) -> frozenset[str] | None:
-        """Return the planned expectations that failed; None when a result does not cover every row of the table."""
-        failed: set[str] = set()
+    def failures(self, results: Sequence[Any]) -> dict[str, str] | None:
+        """Return the severity of each planned expectation that failed, as the library has it; None when a result does
+        not cover every row of the table."""
+        failed: dict[str, str] = {}
         for result in results:
             found = [str(row[ID_COLUMN]) for row in result.result.get("unexpected_index_list") or ()]
             counted = (result.result.get("element_count"), result.result.get("unexpected_count"))
             if counted != (len(self.ids), len(found)) or bool(result.success) is bool(found):
                 return None
-            failed.update(found)
-        return frozenset(failed) if len(results) == len(self.expectations) and failed <= {*self.ids} else None
+            failed |= dict.fromkeys(found, str(result.expectation_config.severity.value))
+        return failed if len(results) == len(self.expectations) and failed.keys() <= {*self.ids} else None
 
 
 class NumberSuite(Protocol):
@@ -51,43 +54,45 @@ class NumberSuite(Protocol):
     def planned(self) -> Sequence[Planned]: ...
 
 
-def transpose(suites: Sequence[NumberSuite]) -> Iterator[TransposedGroup]:
-    """Group the planned expectations of all suites by kind and severity, in the order of the first of each."""
+def transpose(suites: Sequence[NumberSuite]) -> TransposedNumbers:
+    """Make a row of every planned expectation: of the number itself where it must be known, and where it has limits of
+    its margin, the distance to the nearer one, which must not be below zero. Unknown numbers have no margin: what must
+    be known covers them."""
     numbers = [(one, suite.row[one.kwargs["column"]]) for suite in suites for one in suite.planned]
-    for kind, severity in dict.fromkeys((one.type, one.severity) for one, _ in numbers):
-        of_kind = [(one, value) for one, value in numbers if (one.type, one.severity) == (kind, severity)]
-        make = {_KNOWN: _known_group, _BETWEEN: _between_group}[kind]
-        yield make(of_kind, Role.NOTE if severity == "warning" else Role.EVIDENCE)
-
-
-def _known_group(numbers: Sequence[tuple[Planned, int | None]], role: Role) -> TransposedGroup:
+    kinds = {
+        "number": (_KNOWN, Role.EVIDENCE, {}),
+        "margin": (_BETWEEN, Role.EVIDENCE, {"min_value": 0}),
+        "margin_of_note": (_BETWEEN, Role.NOTE, {"min_value": 0}),
+    }
+    columns: dict[str, list[float]] = {name: [] for name in kinds}
+    for one, value in numbers:
+        own = _column_of(one)
+        measured = _number(value) if own == "number" else _margin(one, value)
+        for name, column in columns.items():
+            column.append(measured if name == own else _FITS)
+    asked = {_column_of(one) for one, _ in numbers}
     ids = tuple(one.id for one, _ in numbers)
-    columns = {ID_COLUMN: ids, "value": _numbers(value for _, value in numbers)}
-    return TransposedGroup(ids=ids, columns=columns, expectations=(_expectation(_KNOWN, {"column": "value"}, role),))
-
-
-def _between_group(numbers: Sequence[tuple[Planned, int | None]], role: Role) -> TransposedGroup:
-    """Group by the margins between a number and its limits, which must not be below zero.
-
-    Unknown numbers pass: the not-null expectations cover them.
-    """
-    ids = tuple(one.id for one, _ in numbers)
-    values = [value for _, value in numbers]
-    limits = [(one.kwargs["min_value"], one.kwargs["max_value"]) for one, _ in numbers]
-    above = (None if value is None else value - least for value, (least, _) in zip(values, limits, strict=True))
-    below = (None if value is None else most - value for value, (_, most) in zip(values, limits, strict=True))
-    margins = {"margin_above_least": _numbers(above), "margin_below_most": _numbers(below)}
-    return TransposedGroup(
+    return TransposedNumbers(
         ids=ids,
-        columns={ID_COLUMN: ids, **margins},
-        expectations=tuple(_expectation(_BETWEEN, {"column": name, "min_value": 0}, role) for name in margins),
+        columns={ID_COLUMN: ids, **{name: column for name, column in columns.items() if name in asked}},
+        expectations=tuple(
+            Planned(id=f"{type_} {name}", type=type_, kwargs={"column": name, **limits}, role=role, sentence="")
+            for name, (type_, role, limits) in kinds.items()
+            if name in asked
+        ),
     )
 
 
-def _numbers(values: Iterator[int | None]) -> list[float]:
-    """Convert numbers as the library takes them: NaN for what is not known. Integers up to 2^53 stay exact."""
-    return [float("nan") if value is None else float(value) for value in values]
+def _column_of(one: Planned) -> str:
+    of_type = {_KNOWN: "number", _BETWEEN: "margin_of_note" if one.severity == "warning" else "margin"}
+    return of_type[one.type]
 
 
-def _expectation(kind: str, kwargs: Mapping[str, Any], role: Role) -> Planned:
-    return Planned(id=f"{kind} {kwargs['column']}", type=kind, kwargs=kwargs, role=role, sentence="")
+def _number(value: int | None) -> float:
+    """Convert a number as the library takes it: NaN for what is not known. Integers up to 2^53 stay exact."""
+    return nan if value is None else float(value)
+
+
+def _margin(one: Planned, value: int | None) -> float:
+    limits = one.kwargs
+    return nan if value is None else float(min(value - limits["min_value"], limits["max_value"] - value))

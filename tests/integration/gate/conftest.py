@@ -32,11 +32,14 @@ StoreClean = Callable[[Sequence[BucketedRow], Sequence[BucketRow]], tuple[list[s
 SCHEMA = pa.schema([("hop", pa.string()), ("key_hash", pa.string()), ("verdict", pa.string()), ("cause", pa.string())])
 
 
-@pytest.fixture(
-    params=["in memory", "on Spark", pytest.param("on Spark by names", marks=pytest.mark.extended)], autouse=True
-)
+@pytest.fixture(autouse=True)
+def gate_library() -> None:
+    """Ask the library itself."""
+
+
+@pytest.fixture(params=["in memory", "on Spark", pytest.param("on Spark by names", marks=pytest.mark.extended)])
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where the verdicts are checked: each test runs in all places. Files are named where Spark has no way to them."""
+    """Where the verdicts are checked: a test that asks runs in all places. Files are named where Spark cannot go."""
     chosen: str = request.param
     if chosen != "in memory":
         monkeypatch.setattr(validate, "FEW_ROWS", -1)

@@ -12,7 +12,7 @@ from makewhole_spark.spark_carrier import SparkCarrier
 from makewhole_spark.validate import validate
 from tests.integration.gate.conftest import HOPS, KEYS, BucketedRow, BucketRow, StoreClean, stored
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("place")]
 
 LOST = 3
 """Keys of the second hop that the store lacks: one in bucket 00, two in bucket 01."""
@@ -59,7 +59,8 @@ def test_clean_keys_and_exceptions_are_judged_together(check: Check) -> None:
 
     check.rows, check.buckets = [], [*check.buckets[:2], (HOPS[1], "00", 50, 50), (HOPS[1], "01", 50, 50)]
     check.summaries = [check.summaries[0], _as_clean(check.summaries[0], check.summaries[1])]
-    assert (check().answer, check().failures) == (GateAnswer.PASS, ())
+    report = check()
+    assert (report.answer, report.failures) == (GateAnswer.PASS, ())
 
 
 def _as_clean(clean: HopSummary, other: HopSummary) -> HopSummary:

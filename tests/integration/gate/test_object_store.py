@@ -28,6 +28,7 @@ def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSto
     made.stop()
 
 
+@pytest.mark.usefixtures("place")
 def test_verdicts_of_an_object_store_are_checked_as_those_of_a_folder_are(
     spark: SparkSession,
     pipeline: Pipeline,

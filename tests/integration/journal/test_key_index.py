@@ -5,7 +5,8 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,6 +32,7 @@ from makewhole.lake.storage import Storage
 from makewhole.model.errors import CorruptionError
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
+from tests.world.examples import seeds
 from tests.world.sql import run_sql
 
 pytestmark = pytest.mark.integration
@@ -139,7 +141,7 @@ def storage(tmp_path: Path) -> Storage:
     return Storage(root=str(tmp_path))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_an_index_in_levels_says_what_all_runs_say_that_are_loaded_whole(
     journal: str, storage: Storage, seed: int
 ) -> None:
@@ -236,14 +238,14 @@ def test_a_window_whose_run_was_retired_and_is_in_no_merged_run_is_said(journal:
 
 
 _MERGER = """
-import os, signal, sys
+import os, signal, sys, traceback
 from makewhole.journal.database import connect
 from makewhole.journal.key_index import runs
 from makewhole.key_index import files, merge
 from makewhole.lake.storage import Storage
 from tests.integration.journal.test_key_index import TOPIC
 
-calls, last = 0, int(sys.argv[3])
+calls = last = 0
 
 
 def dying(function):
@@ -263,17 +265,54 @@ Storage.write_bytes = dying(Storage.write_bytes)
 runs.IndexedTopic.run = dying(runs.IndexedTopic.run)
 merge.IndexFileWriter.close = dying(merge.IndexFileWriter.close)
 merge.commit_merge = dying(merge.commit_merge)
-with connect(sys.argv[1]) as session:
-    merge.merge_runs(session, Storage(root=sys.argv[2]), TOPIC)
-print(calls)
+
+
+
+def attempt():
+    try:
+        with connect(sys.argv[1]) as session:
+            merge.merge_runs(session, Storage(root=sys.argv[2]), TOPIC)
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+
+
+for line in sys.stdin:
+    last = int(line)
+    child = os.fork()  # nothing of this process has a thread yet
+    if child == 0:
+        attempt()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
+@contextmanager
+def merger(journal: str, storage: Storage) -> Iterator[Callable[[int], int]]:
+    """Merge in a process of its own that is killed at a call, the first, second …; return its exit code."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _MERGER, journal, storage.root],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(["", *sys.path])},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        orders, answers = process.stdin, process.stdout
+
+        def attempt(last: int) -> int:
+            orders.write(f"{last}\n")
+            orders.flush()
+            return int(answers.readline())
+
+        yield attempt
+
+
 def test_a_merge_that_is_killed_anywhere_leaves_the_old_runs_or_the_new_one(journal: str, storage: Storage) -> None:
-    """Takes long: a process of its own for each call that it is killed at."""
     draw = random.Random(5)
     killed = merged = 0
-    with connect(journal) as session:
+    with connect(journal) as session, merger(journal, storage) as attempt:
         index = Index(session, storage)
         last = number = 0
         while True:
@@ -283,18 +322,12 @@ def test_a_merge_that_is_killed_anywhere_leaves_the_old_runs_or_the_new_one(jour
             before = {run.merge for run in standing_runs(session, TOPIC)}
             session.commit()
             last += 1
-            done = subprocess.run(
-                [sys.executable, "-c", _MERGER, journal, storage.root, str(last)],
-                capture_output=True,
-                text=True,
-                check=False,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(["", *sys.path])},
-            )
-            assert done.returncode in (0, -signal.SIGKILL), done.stderr
+            code = attempt(last)
+            assert code in (0, -signal.SIGKILL)
             keys = hashes(*KEYS)
             assert same(index.says(keys), index.must_say(keys))
             merged += {run.merge for run in standing_runs(session, TOPIC)} != before
-            if done.returncode == 0:
+            if code == 0:
                 break
             killed += 1
         assert killed > 10

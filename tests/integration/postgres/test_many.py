@@ -1,7 +1,6 @@
 """Test that a chunk gives the same rows, refusals and effects, done together or one by one."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -25,10 +24,11 @@ from makewhole.postgres.write.restore import RestoreRow
 from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.sql import PgConnection
 from tests.integration.postgres.store import PLAN, Store
+from tests.world.examples import seeds
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(280)]
 
-EXAMPLES = int(os.environ.get("MAKEWHOLE_TEST_EXAMPLES", "25"))
+EXAMPLES = len(seeds(25))
 PLAIN = "id text primary key, amount int, version int, note text default 'none'"
 STAMP = (
     "create function stamp() returns trigger language plpgsql as $$ begin "

@@ -1,31 +1,54 @@
 """A small pipeline of each test's own on real servers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole_spark.carrier import Carrier
+from tests.world.databases import Databases
 from tests.world.environment import enter, service_environment
 from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
 
+NewShop = Callable[[], ReconciledShop]
+
 
 @pytest.fixture
-def shop(
+def new_shop(
     carrier: Carrier,
     kafka: KafkaServer,
-    database: str,
-    journal: str,
+    databases: Databases,
+    journal_template: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[ReconciledShop]:
-    """Empty tables and an empty topic; the pipeline is described with its defaults."""
-    made = ReconciledShop(carrier=carrier, bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path)
-    enter(monkeypatch, service_environment(made, tmp_path))
-    made.describe()
-    made.make_tables()
-    make_topic(made.admin, made.topic)
-    yield made
-    delete_topics(made.admin, [made.topic, *made.more_topics])
+) -> Iterator[NewShop]:
+    """Make a shop with empty tables and an empty topic, the environment is that of the newest; the pipeline is
+    described with its defaults."""
+    made: list[ReconciledShop] = []
+
+    def make() -> ReconciledShop:
+        dsn = stack.enter_context(databases.of_a_test("test"))
+        journal = stack.enter_context(databases.of_a_test("journal", template=journal_template))
+        folder = tmp_path / str(len(made)) if made else tmp_path
+        folder.mkdir(exist_ok=True)
+        shop = ReconciledShop(carrier=carrier, bootstrap=kafka.bootstrap, dsn=dsn, journal=journal, folder=folder)
+        made.append(shop)
+        enter(monkeypatch, service_environment(shop, folder))
+        shop.describe()
+        shop.make_tables()
+        make_topic(shop.admin, shop.topic)
+        return shop
+
+    with ExitStack() as stack:
+        yield make
+        for shop in made:
+            delete_topics(shop.admin, [shop.topic, *shop.more_topics])
+
+
+@pytest.fixture
+def shop(new_shop: NewShop) -> ReconciledShop:
+    """A shop of the test's own."""
+    return new_shop()

@@ -7,6 +7,7 @@ import pytest
 
 from makewhole.journal.database import connect
 from makewhole.model.window import WindowState
+from tests.integration.spark.conftest import NewShop
 from tests.world.long_history import Questions, questions, rows_read, simulate_windows
 from tests.world.orders import DAY, orders
 from tests.world.shop import STORE_HOP
@@ -43,22 +44,15 @@ def a_window_after(
     return asked
 
 
-COSTS: dict[int, dict[str, tuple[int, int]]] = {}
-
-
-@pytest.mark.parametrize("windows", [FEW, SOME, MANY])
 def test_a_window_asks_the_same_after_three_windows_and_after_three_hundred(
-    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch, windows: int
+    new_shop: NewShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cost = COSTS[windows] = a_window_after(shop, windows, monkeypatch).counts
+    few, some, many = (a_window_after(new_shop(), windows, monkeypatch).counts for windows in (FEW, SOME, MANY))
 
     # The same statements as often, and never more rows than a window of the first months reads.
-    assert {name: times for name, (times, _) in cost.items()} == {
-        name: times for name, (times, _) in COSTS[FEW].items()
-    }
-    if windows == MANY:
-        grown = {name: (COSTS[SOME][name], cost[name]) for name in cost if cost[name][1] > COSTS[SOME][name][1]}
-        assert grown == {}
+    for cost in (some, many):
+        assert {name: times for name, (times, _) in cost.items()} == {name: times for name, (times, _) in few.items()}
+    assert {name: (some[name], cost) for name, cost in many.items() if cost[1] > some[name][1]} == {}
 
 
 def test_the_server_reads_a_bounded_number_of_rows_for_each_question_of_a_window(

@@ -9,7 +9,7 @@ import pytest
 
 from makewhole.gate.planned_expectation import HIGHEST, Number, Role
 from makewhole.gate.suite import HopSuite
-from makewhole.gate.transposed import ID_COLUMN, TransposedGroup, transpose
+from makewhole.gate.transposed import ID_COLUMN, TransposedNumbers, transpose
 
 pytestmark = pytest.mark.unit
 
@@ -21,30 +21,46 @@ NUMBERS = [
 SUITE = HopSuite(hop="hop", numbers=tuple(NUMBERS))
 
 
-def test_every_planned_expectation_is_in_one_group_of_its_severity() -> None:
-    groups = list(transpose([SUITE]))
-    assert [(group.ids, {one.severity for one in group.expectations}) for group in groups] == [
-        (("hop rows is known", "hop missing is known", "hop late is known"), {"critical"}),
-        (("hop rows", "hop missing"), {"critical"}),
-        (("hop late",), {"warning"}),
+def test_every_planned_expectation_is_a_row_and_every_kind_and_severity_an_expectation_on_all() -> None:
+    table = transpose([SUITE])
+    assert table.ids == tuple(one.id for one in SUITE.planned)
+    assert [(one.kwargs["column"], one.severity) for one in table.expectations] == [
+        ("number", "critical"),
+        ("margin", "critical"),
+        ("margin_of_note", "warning"),
     ]
+    assert [len(column) for column in table.columns.values()] == [6] * 4
 
 
-def test_a_row_has_the_margins_to_both_limits_and_none_where_nothing_is_known() -> None:
-    known, critical, note = transpose([SUITE])
-    assert known.columns["value"][:2] == [3, 2]
-    assert math.isnan(known.columns["value"][2])
-    assert dict(critical.columns) == {
-        ID_COLUMN: ("hop rows", "hop missing"),
-        "margin_above_least": [2, 2],
-        "margin_below_most": [HIGHEST - 3, -2],
+def test_a_kind_that_nothing_is_planned_of_is_not_asked_for() -> None:
+    table = transpose([HopSuite(hop="hop", numbers=tuple(NUMBERS[:2]))])
+    assert list(table.columns) == [ID_COLUMN, "number", "margin"]
+    assert [one.kwargs["column"] for one in table.expectations] == ["number", "margin"]
+    assert transpose([]).expectations == ()
+
+
+def test_a_row_has_the_number_or_the_margin_to_the_nearer_limit_and_none_where_nothing_is_known() -> None:
+    columns = transpose([SUITE]).columns
+    assert [None if math.isnan(one) else one for one in columns["number"]] == [3, 0, 2, 0, None, 0]
+    assert list(columns["margin"]) == [0, 2, 0, -2, 0, 0]
+    assert [None if math.isnan(one) else one for one in columns["margin_of_note"]] == [0, 0, 0, 0, 0, None]
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "most", "margin"),
+    [(5, 5, 9, 0), (9, 5, 9, 0), (4, 5, 9, -1), (10, 5, 9, -1), (HIGHEST, 0, HIGHEST, 0), (-1, 0, HIGHEST, -1)],
+)
+def test_a_margin_is_below_zero_outside_of_the_limits_only(value: int, least: int, most: int, margin: float) -> None:
+    number = Number(name="x", value=value, at_least=least, at_most=most, sentence="")
+    assert transpose([HopSuite(hop="hop", numbers=(number,))]).columns["margin"][1] == margin
+
+
+def test_rows_that_the_library_names_have_failed_as_badly_as_it_says() -> None:
+    assert table().failures([library_result([]), library_result(["hop missing"])]) == {"hop missing": "critical"}
+    assert table().failures([library_result([]), library_result(["hop rows"], severity="warning")]) == {
+        "hop rows": "warning"
     }
-    assert all(math.isnan(note.columns[margin][0]) for margin in ("margin_above_least", "margin_below_most"))
-
-
-def test_rows_that_the_library_names_have_failed() -> None:
-    assert critical().failed_ids([library_result([]), library_result(["hop missing"])]) == frozenset({"hop missing"})
-    assert critical().failed_ids([library_result([]), library_result([])]) == frozenset()
+    assert table().failures([library_result([]), library_result([])]) == {}
 
 
 @pytest.mark.parametrize(
@@ -59,26 +75,32 @@ def test_rows_that_the_library_names_have_failed() -> None:
     ],
 )
 def test_a_result_that_does_not_cover_every_row_is_none(lying: dict[str, Any]) -> None:
-    assert critical().failed_ids([library_result([]), library_result(["hop missing"], **lying)]) is None
+    assert table().failures([library_result([]), library_result(["hop missing"], **lying)]) is None
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_a_result_too_few_or_too_many_is_none(count: int) -> None:
-    assert critical().failed_ids([library_result([])] * count) is None
+    assert table().failures([library_result([])] * count) is None
 
 
 def test_a_failure_that_names_nothing_is_none() -> None:
-    assert critical().failed_ids([library_result([]), library_result([], success=False)]) is None
+    assert table().failures([library_result([]), library_result([], success=False)]) is None
 
 
-def critical() -> TransposedGroup:
-    return list(transpose([SUITE]))[1]
+def table() -> TransposedNumbers:
+    return transpose([HopSuite(hop="hop", numbers=tuple(NUMBERS[:2]))])
 
 
-def library_result(failed: Sequence[str], *, success: bool | None = None, **result: Any) -> Any:
+def library_result(
+    failed: Sequence[str], *, success: bool | None = None, severity: str = "critical", **result: Any
+) -> Any:
     given = {
-        "element_count": 2,
+        "element_count": 4,
         "unexpected_count": len(failed),
         "unexpected_index_list": [{ID_COLUMN: one} for one in failed],
     }
-    return SimpleNamespace(success=not failed if success is None else success, result=given | result)
+    return SimpleNamespace(
+        success=not failed if success is None else success,
+        result=given | result,
+        expectation_config=SimpleNamespace(severity=SimpleNamespace(value=severity)),
+    )
