@@ -15,6 +15,7 @@ from tests.histories.play import Player
 from tests.histories.truth import Truth
 from tests.world.databases import Databases
 from tests.world.environment import enter, service_environment
+from tests.world.kept_sessions import kept_sessions
 from tests.world.pipeline_file import store as store_point
 from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
@@ -60,6 +61,7 @@ def stage(
             databases.of_a_test("test") as dsn,
             databases.of_a_test("journal", template=journal_template) as journal,
             pytest.MonkeyPatch.context() as patch,
+            kept_sessions(),
         ):
             shop = ReconciledShop(
                 carrier=carrier,

@@ -44,6 +44,7 @@ class Shop(World):
     topic: str = field(default_factory=lambda: f"orders-{uuid.uuid4().hex[:12]}")
     partitions: int = 1
     more_topics: list[str] = field(default_factory=list)
+    _read: tuple[str, Pipeline] | None = field(default=None, init=False)
 
     # The pipeline
 
@@ -114,7 +115,10 @@ class Shop(World):
     @property
     def pipeline(self) -> Pipeline:
         """The pipeline as the file has it now."""
-        return find_pipeline("shop")
+        text = self.file.read_text()
+        if self._read is None or self._read[0] != text:
+            self._read = text, find_pipeline("shop")
+        return self._read[1]
 
     def make_tables(self, more_columns: str = "") -> None:
         """Make `outbox` and `warehouse`, empty."""

@@ -69,10 +69,12 @@ def connect(dsn: str | None = None) -> Iterator[PgConnection]:
 
 
 def _limit_statements(journal: PgConnection) -> None:
-    """Let the server end statements of this session that hang. Committed, so that it lasts."""
-    with journal, journal.cursor() as cursor:
+    """Let the server end statements of this session that hang. Outside of a transaction, so that it lasts."""
+    journal.autocommit = True
+    with journal.cursor() as cursor:
         milliseconds = int(_STATEMENT_SECONDS * 1000)
         cursor.execute(load_queries("lease")["limit_statements"], {"milliseconds": milliseconds})
+    journal.autocommit = False
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 import psycopg2
 from psycopg2 import errors as pg_errors
@@ -90,10 +91,14 @@ def _transient_message(target: PostgresConnection, error: psycopg2.Error) -> str
 
 
 def _settle(connection: PgConnection, target: PostgresConnection) -> None:
-    """Session settings, committed: a rollback later would take them back."""
+    """Session settings, in one round trip, outside of a transaction: a rollback would take them back."""
     settings = dict(_SESSION)
     if "statement_timeout" not in parse_dsn(target.dsn).get("options", ""):
         settings["statement_timeout"] = f"{target.statement_seconds * 1000:.0f}"
-    with connection, connection.cursor() as cursor:
-        for name, value in settings.items():
-            cursor.execute("select set_config(%s, %s, false)", (name, value))
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"select {', '.join(['set_config(%s, %s, false)'] * len(settings))}",
+            [*chain.from_iterable(settings.items())],
+        )
+    connection.autocommit = False

@@ -9,6 +9,7 @@ import pytest
 from makewhole.model.pipeline import TopicPoint
 from makewhole.stack.kafka_server import KafkaServer
 from tests.integration.compensation.world import PARTITIONS, TABLES, PlanWorld, flights_pipeline
+from tests.world.kept_sessions import kept_sessions
 from tests.world.topics import delete_topics, make_topic
 
 
@@ -24,8 +25,9 @@ def world(kafka: KafkaServer, database: str, journal: str, tmp_path: Path) -> It
         topic=topic,
         pipeline=flights_pipeline(topic),
     )
-    made.sql(TABLES)
-    make_topic(made.admin, topic, PARTITIONS)
-    yield made
+    with kept_sessions():
+        made.sql(TABLES)
+        make_topic(made.admin, topic, PARTITIONS)
+        yield made
     points = made.pipeline.points.values()
     delete_topics(made.admin, {topic, *(point.topic for point in points if isinstance(point, TopicPoint))})

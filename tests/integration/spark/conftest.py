@@ -10,6 +10,7 @@ from makewhole.stack.kafka_server import KafkaServer
 from makewhole_spark.carrier import Carrier
 from tests.world.databases import Databases
 from tests.world.environment import enter, service_environment
+from tests.world.kept_sessions import kept_sessions
 from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
 
@@ -43,6 +44,7 @@ def new_shop(
         return shop
 
     with ExitStack() as stack:
+        stack.enter_context(kept_sessions())
         yield make
         for shop in made:
             delete_topics(shop.admin, [shop.topic, *shop.more_topics])

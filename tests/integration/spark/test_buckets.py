@@ -353,7 +353,7 @@ def test_buckets_take_their_own_keys_from_files_of_fewer_buckets(bench: Bench, i
     one = judged(1)
 
     told = {row[1]: row[3] for row in one[0]}
-    numbers = in_turn(is_upsert, ((2, 8), (16,), (64,)))
+    numbers = in_turn(is_upsert, (4, 16, 2, 64))
     cut_off = dict.fromkeys("abc", "missing")
     repeated = {} if is_upsert else {"g": "duplicate", "j": "mismatched", "k": "duplicate"}
     assert told == {**cut_off, **repeated, "l": "mismatched"}
