@@ -13,7 +13,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import takewhile
@@ -37,15 +38,27 @@ class Ended:
 
     @property
     def is_good(self) -> bool:
-        """Whether it ran tests, and all of them passed."""
-        return self.code == 0 and self.timings.outcomes.get("passed", 0) > 0
+        """Whether it ran tests of each of its folders, and all of them passed."""
+        return self.code == 0 and all(outcomes.get("passed", 0) > 0 for outcomes in self._outcomes.values())
 
     @property
-    def counts(self) -> str:
-        """The outcomes as one line, which programs read, too."""
-        numbers = {name: self.timings.outcomes.get(name, 0) for name in _OUTCOMES}
-        line = f"{self.part.name}: {numbers['passed']} passed, {numbers['failed']} failed"
-        return line + (f", {numbers['skipped']} skipped" if numbers["skipped"] else "")
+    def counts(self) -> Sequence[str]:
+        """The outcomes as a line for the part, or for each of its folders, which programs read, too."""
+        return [_counts(name, outcomes, self.code) for name, outcomes in self._outcomes.items()]
+
+    @property
+    def _outcomes(self) -> Mapping[str, Mapping[str, int]]:
+        by_folder = self.timings.outcomes
+        if self.part.folders:
+            return {folder: by_folder.get(folder, {}) for folder in self.part.folders}
+        return {self.part.name: sum((Counter(outcomes) for outcomes in by_folder.values()), Counter())}
+
+
+def _counts(name: str, outcomes: Mapping[str, int], code: int) -> str:
+    if not outcomes:
+        return f"{name} ran no test (exit code {code})"
+    passed, failed, skipped = (outcomes.get(one, 0) for one in _OUTCOMES)
+    return f"{name}: {passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
 
 
 class Runner:
@@ -96,7 +109,7 @@ def summary(ended: Sequence[Ended]) -> Iterator[str]:
             yield f"over {_LONG_SECONDS:.0f} s, and no docstring that says why: {test.name}"
     yield ""
     for one in ended:
-        yield one.counts if one.timings.outcomes else f"{one.part.name} ran no test (exit code {one.code})"
+        yield from one.counts
 
 
 def main(wanted: Sequence[str]) -> int:

@@ -1,15 +1,17 @@
 """List the parts that the tests have, and in which order or side by side they run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Tests that pytest runs at once. `arguments`: for pytest, the folder among them."""
+    """Tests that pytest runs at once. `arguments`: for pytest, the folders among them; `folders`: those below `tests`
+    whose tests are counted apart, of a part that has several."""
 
     name: str
     arguments: tuple[str, ...]
+    folders: tuple[str, ...] = ()
 
 
 def _part(name: str, *arguments: str, marker: str = "", processes: int = 1) -> Part:
@@ -18,8 +20,21 @@ def _part(name: str, *arguments: str, marker: str = "", processes: int = 1) -> P
     return Part(name=name, arguments=("-m", marker or name, *divided, *arguments))
 
 
+def _on_servers(*arguments: str) -> Part:
+    """Return the tests that share servers: to start them and to load what asks them takes a minute for each part."""
+    folders = ("integration", "histories", "lab")
+    part = _part(
+        "on-servers",
+        *(f"tests/{folder}" for folder in folders),
+        *("--lab-rows", "short", *arguments),
+        marker="(integration or histories or lab) and not extended",
+        processes=3,  # of three one waits, for a server that starts or a time that has to pass
+    )
+    return replace(part, folders=folders)
+
+
 _UNIT = _part("unit", "tests/unit", processes=2)
-_INTEGRATION = _part("integration", "tests/integration", marker="integration and not extended", processes=2)
+_INTEGRATION = _part("integration", "tests/integration", marker="integration and not extended", processes=3)
 _E2E = _part("e2e", "tests/e2e", marker="e2e and not extended")
 _LAB = _part("lab", "tests/lab", "--lab-rows", "short", processes=2)
 _CRASH = _part("crash", "tests/crash", "--crash-points", "short")
@@ -38,8 +53,8 @@ PARTS: Mapping[str, Part] = {
 
 LANES: Mapping[str, Sequence[Sequence[Part]]] = {
     # One after the other: each keeps two cores busy, and an Airflow that shares them runs into its time limits.
-    "test": [[_UNIT, _INTEGRATION, _E2E, _CRASH, _LAB, _HISTORIES]],
+    "test": [[_UNIT, _on_servers("--histories", "6"), _E2E, _CRASH]],
     "test-fast": [[_UNIT], [_WINDOWS]],
-    "test-all": [[_UNIT, _INTEGRATION, _E2E, _CRASH, _LAB, _HISTORIES, _EXTENDED, _ON_SPARK]],
+    "test-all": [[_UNIT, _on_servers(), _E2E, _CRASH, _EXTENDED, _ON_SPARK]],
 }
 """The parts of each set, lane by lane: lanes run side by side."""

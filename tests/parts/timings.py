@@ -5,7 +5,7 @@ Of a run in several processes the first one notes, to which the others report.
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,9 +27,9 @@ class TimedTest:
 
 @dataclass(frozen=True, kw_only=True)
 class Timings:
-    """The outcomes of a run (`passed`, `failed`, `skipped` → number of tests), and its tests."""
+    """The outcomes of a run (folder below `tests` → `passed`, `failed`, `skipped` → number of tests), and its tests."""
 
-    outcomes: Mapping[str, int]
+    outcomes: Mapping[str, Mapping[str, int]]
     tests: tuple[TimedTest, ...]
 
     @classmethod
@@ -44,7 +44,7 @@ class Timings:
 @dataclass(kw_only=True)
 class _Noted:
     file: Path
-    outcomes: Counter[str] = field(default_factory=Counter)
+    outcomes: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     seconds: Counter[str] = field(default_factory=Counter)
     explained: set[str] = field(default_factory=set)
 
@@ -54,7 +54,7 @@ class _Noted:
         if dict(report.user_properties).get(_EXPLAINED):
             self.explained.add(report.nodeid)
         if report.when == "call" or not report.passed:
-            self.outcomes[report.outcome] += 1
+            self.outcomes[_folder(report.nodeid)][report.outcome] += 1
 
     def pytest_sessionfinish(self) -> None:
         """Write everything down."""
@@ -62,8 +62,14 @@ class _Noted:
             TimedTest(name=name, seconds=seconds, is_explained=name in self.explained)
             for name, seconds in self.seconds.items()
         ]
-        noted = Timings(outcomes=dict(self.outcomes), tests=tuple(tests))
+        outcomes = {folder: dict(numbers) for folder, numbers in self.outcomes.items()}
+        noted = Timings(outcomes=outcomes, tests=tuple(tests))
         self.file.write_text(json.dumps(asdict(noted)))
+
+
+def _folder(test: str) -> str:
+    """Return the folder of a test below the first one of its path."""
+    return test.partition("::")[0].removeprefix("tests/").partition("/")[0]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

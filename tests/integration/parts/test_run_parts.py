@@ -27,10 +27,10 @@ def run(folder: Path, *lanes: dict[str, str], more: tuple[str, ...] = ()) -> lis
 def test_each_part_has_its_outcomes_and_seconds(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     good, bad, none = run(tmp_path, {"good": PASSES, "bad": FAILS}, {"none": ""})
 
-    assert (good.timings.outcomes, good.code, good.is_good) == ({"passed": 2}, 0, True)
+    assert (good.counts, good.code, good.is_good) == (["good: 2 passed, 0 failed"], 0, True)
     assert [test.is_explained for test in good.timings.tests] == [True, False]
-    assert (bad.timings.outcomes, bad.code, bad.is_good) == ({"failed": 1}, 1, False)
-    assert (none.timings.outcomes, none.code, none.is_good) == ({}, 5, False)
+    assert (bad.counts, bad.code, bad.is_good) == (["bad: 0 passed, 1 failed"], 1, False)
+    assert (none.counts, none.code, none.is_good) == (["none ran no test (exit code 5)"], 5, False)
     told = capfd.readouterr().out.splitlines()
     assert all(line.startswith(("good ", "bad ", "none ")) for line in told)
 
@@ -38,5 +38,5 @@ def test_each_part_has_its_outcomes_and_seconds(tmp_path: Path, capfd: pytest.Ca
 def test_tests_in_several_processes_are_counted_once(tmp_path: Path) -> None:
     [part] = run(tmp_path, {"good": PASSES}, more=("-n", "2"))
 
-    assert part.timings.outcomes == {"passed": 2}
+    assert part.counts == ["good: 2 passed, 0 failed"]
     assert sorted(test.is_explained for test in part.timings.tests) == [False, True]

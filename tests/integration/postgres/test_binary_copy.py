@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -24,11 +25,14 @@ from makewhole.postgres.read.export import ExportReader
 from makewhole.postgres.read.export_parts import ExportPart
 from makewhole.postgres.read.expressions import TableShape, column_types
 from tests.integration.postgres.people import People
+from tests.world.examples import seeds
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(280)]
 
 FEW = settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=len(seeds(12)),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 INTEGERS = {"smallint": 15, "integer": 31, "bigint": 63}
 DECIMALS = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**9), max_value=10**9).map(str)
@@ -93,8 +97,9 @@ def fill(people: People, columns: dict[str, str], rows: Sequence[Sequence[str | 
         "create domain amount as numeric(20,4) check (value is not null or true); create domain word as text"
     )
     people.sql(f"create table rows ({', '.join(f'{name} {kind}' for name, kind in columns.items())})")
-    for row in rows:
-        people.sql(f"insert into rows values ({', '.join(['%s'] * len(row))})", *row)
+    if rows:
+        values = ", ".join(f"({', '.join(['%s'] * len(row))})" for row in rows)
+        people.sql(f"insert into rows values {values}", *chain.from_iterable(rows))
 
 
 def read_both_ways(people: People, shape: TableShape, chunk_bytes: int = 100) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -113,6 +118,7 @@ def require_same(people: People, shape: TableShape) -> None:
     assert binary.rows() == text.rows()
 
 
+@pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("column_type", list(VALUES))
 def test_compared_columns_are_the_same_in_both_formats(people: People, column_type: str) -> None:
     declared = ("string", *DECLARED.get(column_type, ()))
@@ -128,6 +134,7 @@ def test_compared_columns_are_the_same_in_both_formats(people: People, column_ty
     check()
 
 
+@pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize(
     ("column_type", "kind"),
     [*((name, KeyType.STRING) for name in VALUES), *((name, kind) for kind, names in KINDS.items() for name in names)],
@@ -143,6 +150,7 @@ def test_keys_are_the_same_in_both_formats(people: People, column_type: str, kin
     check()
 
 
+@pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("time", ["timestamptz", "timestamp", "timestamptz(3)", "date"])
 @pytest.mark.parametrize("version", ["smallint", "integer", "bigint", "numeric(12,3)"])
 def test_times_versions_and_filters_are_the_same_in_both_formats(people: People, time: str, version: str) -> None:

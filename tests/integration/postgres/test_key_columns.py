@@ -21,9 +21,10 @@ from makewhole.postgres.read.ledger import ledger_record
 from makewhole.postgres.read.many_keys import ledger_records, rows_of_many_keys
 from makewhole.postgres.tables import describe_table, rows_of_key
 from tests.integration.postgres.people import People
+from tests.world.examples import seeds
 from tests.world.key_spellings import MOMENTS, SPELLINGS
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(280), pytest.mark.usefixtures("kept")]
 
 NATIVE = [
     ("smallint", KeyType.BIGINT),
@@ -44,7 +45,9 @@ NATIVE = [
     ("char(12)", KeyType.CHAR),
 ]
 MANY = settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=len(seeds(9)),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

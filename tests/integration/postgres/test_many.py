@@ -26,7 +26,7 @@ from makewhole.sql import PgConnection
 from tests.integration.postgres.store import PLAN, Store
 from tests.world.examples import seeds
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(280), pytest.mark.usefixtures("kept")]
 
 EXAMPLES = len(seeds(25))
 PLAIN = "id text primary key, amount int, version int, note text default 'none'"

@@ -143,7 +143,6 @@ def _empty_batches(shop: LabShop) -> int:
         "undecidable, and the window is partial and never certified."
     ),
     covered_by=("tests/integration/spark/test_silence.py",),
-    is_short=True,
 )
 def expired_before(lab: Lab) -> Outcome:
     by_retention = lab.random.random() < 0.5

@@ -167,7 +167,6 @@ def _wait_for_markers(lab: Lab, shop: LabShop, partition: int, end: int) -> None
     happens="The answer to a produce request is lost; a producer without idempotence sends the batch again.",
     made="`enable.idempotence=false`; a proxy loses one answer to a produce request and cuts the connection.",
     why="The two copies have no producer id (-1): no sequence can repeat. The business key does.",
-    is_short=True,
 )
 def retry_without_idempotence(lab: Lab) -> Outcome:
     shop = lab.shop.open_shop()

@@ -279,7 +279,6 @@ def _overwritten(shop: LabShop, planned: Sequence[Order], *, newer: Sequence[Ord
     happens="What was redelivered lies in the offsets of the next window, as second copies of known keys.",
     made="A loss is repaired; then the same window is judged again, and the next one, whose offsets hold the replays.",
     why="A replay carries the name of its plan, and the journal confirms that this plan replayed that key.",
-    is_short=True,
 )
 def replayed_copies(lab: Lab) -> Outcome:
     made, lost = _lost(lab)

@@ -1,5 +1,7 @@
 """Test what is said at the end of parts that were run, and which of them pass."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from tests.parts.__main__ import Ended, summary
@@ -16,8 +18,13 @@ def ended(
         part=Part(name=name, arguments=()),
         code=code,
         seconds=seconds,
-        timings=Timings(outcomes=outcomes, tests=tests),
+        timings=Timings(outcomes={name: outcomes} if outcomes else {}, tests=tests),
     )
+
+
+def ended_with(code: int = 0, **folders: Mapping[str, int]) -> Ended:
+    part = Part(name="all", arguments=(), folders=("lab", "unit"))
+    return Ended(part=part, code=code, seconds=1.0, timings=Timings(outcomes=folders, tests=()))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +61,18 @@ def test_the_end_says_how_long_parts_took_what_was_slow_and_what_became_of_them(
     ]
 
 
+def test_a_part_of_several_folders_says_the_outcomes_of_each_and_is_good_when_all_of_them_are() -> None:
+    both = ended_with(lab={"passed": 1, "skipped": 2}, unit={"passed": 3})
+    assert (both.counts, both.is_good) == (["lab: 1 passed, 0 failed, 2 skipped", "unit: 3 passed, 0 failed"], True)
+    one = ended_with(lab={"passed": 1})
+    assert (one.counts, one.is_good) == (["lab: 1 passed, 0 failed", "unit ran no test (exit code 0)"], False)
+    assert not ended_with(1, lab={"passed": 1}, unit={"passed": 1}).is_good
+
+
 def test_what_every_change_runs_is_in_what_is_run_before_work_is_called_done() -> None:
-    every, all_ = ({part.name for lane in LANES[name] for part in lane} for name in ("test", "test-all"))
+    every, all_ = (
+        {name for lane in LANES[name] for part in lane for name in (part.folders or (part.name,))}
+        for name in ("test", "test-all")
+    )
     assert every == {"unit", "integration", "e2e", "lab", "crash", "histories"}
     assert every < all_ <= set(PARTS)
