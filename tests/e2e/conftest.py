@@ -37,6 +37,16 @@ _SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
     "ignored": approvals.ignored,
 }
 """The longest first."""
+_FOR_TEST_ALL = frozenset({"healed", "broken", "ignored", "observed", "joined", "killed"})
+"""What every change need not play: each takes a minute or more of two cores."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of those scenarios, before tests are chosen by their marks."""
+    for item in items:
+        if _FOR_TEST_ALL.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.extended)
 
 
 @pytest.fixture(scope="session")

@@ -66,7 +66,6 @@ def test_the_failed_step_can_be_cleared_and_its_application_goes_on(joined: Join
     assert (mended.window["state"], mended.window["revision"], mended.window["gate"]) == ("certified", 1, "PASS")
 
 
-@pytest.mark.extended
 def test_an_application_killed_in_any_step_is_continued_by_the_task_of_that_step(killed: Killed) -> None:
     assert killed.jobs == ("snapshot", "snapshot", "reconcile")
     ended = killed.ended
