@@ -9,7 +9,7 @@ import pytest
 
 from bench.measuring.meter import Meter
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout(120)]
 
 _BURN = """
 import os, sys, time

@@ -15,7 +15,7 @@ from makewhole.stack.kafka_server import KafkaServer
 from tests.integration.kafka.records import produce, range_of
 from tests.world.java_clients import JavaClients
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.extended]
 
 TOPIC = "moving"
 

@@ -70,7 +70,7 @@ def forget(shop: ReconciledShop, context: WindowContext) -> None:
 
 
 @pytest.mark.on_spark
-@pytest.mark.parametrize("history", [0, 1], indirect=True)
+@pytest.mark.parametrize("history", [0, pytest.param(1, marks=pytest.mark.extended)], indirect=True)
 def test_windows_with_faults_of_every_kind_have_the_same_files(history: History) -> None:
     shop, on_spark = history.shop, history.shop.carrier
     for day in range(DAYS):

@@ -69,7 +69,11 @@ def test_without_a_history_every_repeat_is_found_and_no_limit_is_told(shop: Reco
     assert limits(shop, DAYS - 1) == []
 
 
-@pytest.mark.parametrize("is_kept", [False, True], ids=["before housekeeping", "after housekeeping"])
+@pytest.mark.parametrize(
+    "is_kept",
+    [pytest.param(False, marks=pytest.mark.extended), True],
+    ids=["before housekeeping", "after housekeeping"],
+)
 def test_a_repeat_of_what_is_older_than_the_history_is_not_found_and_the_certificate_says_so(
     shop: ReconciledShop, is_kept: bool
 ) -> None:

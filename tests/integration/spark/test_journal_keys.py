@@ -53,7 +53,7 @@ def tasks_of(shop: ReconciledShop, context: WindowContext) -> list[BucketTask]:
         return [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
 
 
-@pytest.mark.parametrize("is_upsert", [False, True], ids=["event", "upsert"])
+@pytest.mark.parametrize("is_upsert", [pytest.param(False, marks=pytest.mark.extended), True], ids=["event", "upsert"])
 def test_keys_that_are_handed_over_again_and_again(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch, is_upsert: bool
 ) -> None:

@@ -44,7 +44,7 @@ def renamed(order: Order, name: str) -> Order:
     return {**order, "id": name}
 
 
-@pytest.mark.parametrize("is_upsert", [False, True], ids=["event", "upsert"])
+@pytest.mark.parametrize("is_upsert", [pytest.param(False, marks=pytest.mark.extended), True], ids=["event", "upsert"])
 def test_rows_of_a_store_that_come_late_are_judged_in_the_window_that_sees_them(
     shop: ReconciledShop, is_upsert: bool
 ) -> None:
@@ -133,7 +133,7 @@ def test_a_changed_row_is_no_stranger_when_the_ledger_has_been_purged(shop: Reco
     }
 
 
-@pytest.mark.parametrize("late", ["1d", "0s"])
+@pytest.mark.parametrize("late", [pytest.param("1d", marks=pytest.mark.extended), "0s"])
 def test_rows_that_come_later_than_late_are_found_by_counting(shop: ReconciledShop, late: str) -> None:
     shop.file.write_text(shop.file.read_text().replace("settle:", f"late: {late}\nsettle:"))
     days(shop, 0, 1, 2)
@@ -236,7 +236,7 @@ def test_a_late_ledger_row_whose_record_was_sent_long_before_is_not_missing(shop
     assert shop.counts(context, LEDGER_HOP).matched == 25
 
 
-@pytest.mark.parametrize("ids", ["higher", "lower"])
+@pytest.mark.parametrize("ids", [pytest.param("higher", marks=pytest.mark.extended), "lower"])
 def test_a_restored_table_whose_transaction_ids_say_nothing_is_known_by_its_rows(
     shop: ReconciledShop, ids: str
 ) -> None:

@@ -34,6 +34,7 @@ def test_workers_are_forked_from_a_process_that_has_loaded_what_all_tasks_need_a
     assert set(SparkCarrier(spark).carry(range(4), daemon)) == {("makewhole_spark.worker_daemon", True, False)}
 
 
+@pytest.mark.extended
 def test_the_workers_of_a_job_are_started_before_its_first_tasks_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes long: an application of Spark starts."""
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)

@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.parametrize(("code", "level"), [(64, "ERROR"), (0, "WARNING")])
+@pytest.mark.parametrize(("code", "level"), [(64, "ERROR"), pytest.param(0, "WARNING", marks=pytest.mark.extended)])
 def test_an_application_that_hangs_ends_with_the_exit_code_of_its_limit(
     code: int, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,6 +193,7 @@ def versions(shop: ReconciledShop, request: pytest.FixtureRequest) -> Versions:
     return Versions(shop=shop, draw=draw)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("versions", HISTORIES, indirect=True)
 def test_two_passes_find_what_the_careful_kernel_finds_alone(versions: Versions) -> None:
     """Takes long: each of four days is judged three times."""

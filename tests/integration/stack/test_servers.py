@@ -125,6 +125,7 @@ def test_an_interrupted_creation_of_the_data_is_done_again(own_postgres: Postgre
     assert not half.exists()
 
 
+@pytest.mark.extended
 def test_three_nodes_form_one_cluster_and_survive_the_loss_of_one(tmp_path: Path) -> None:
     server = KafkaServer(tmp_path / "kafka", nodes=3)
     try:
@@ -152,6 +153,7 @@ def test_the_journal_is_migrated(journal: str) -> None:
     connection.close()
 
 
+@pytest.mark.extended
 def test_brokers_with_a_controller_apart_survive_a_kill_and_a_pause_and_keep_their_own_settings(tmp_path: Path) -> None:
     def named(node: int) -> dict[str, object]:
         return {"broker.rack": f"rack-{node}"}
