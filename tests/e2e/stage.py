@@ -31,8 +31,10 @@ RUN_SECONDS = 400.0
 _POLL_SECONDS = 1.0
 _LOG_LINES = 25
 
-# Two runs share two cores here, and their jobs are over before a second worker pays.
-_SMALL_JOBS = {
+# Two runs share two cores here, and their jobs are over before a second worker pays. Every DAG file is there from the
+# beginning: to read all of them again and again takes a third of a core.
+_SMALL = {
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "900",
     "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
         {"conn_type": "spark", "host": "local[1]", "extra": {"deploy-mode": "client"}}
     ),
@@ -82,7 +84,7 @@ class Stage:
             for name, value in os.environ.items()
             if not name.startswith(("MAKEWHOLE_", "AIRFLOW_", "PYTEST_"))
         }
-        self.variables |= {"MAKEWHOLE_HOME": str(home), "MAKEWHOLE_PIPELINES": str(pipelines)} | _SMALL_JOBS
+        self.variables |= {"MAKEWHOLE_HOME": str(home), "MAKEWHOLE_PIPELINES": str(pipelines)} | _SMALL
 
     def command(self, *arguments: str, user: str | None = None) -> subprocess.CompletedProcess[str]:
         """`makewhole …`; `user` is who Airflow is told it is."""

@@ -18,6 +18,7 @@ from makewhole.stack.settings import USERS, AirflowSettings, load, project_root
 AIRFLOW_DATABASE, JOURNAL_DATABASE, PEOPLES_DATABASE = "airflow", "makewhole", "local"
 DATABASES = (AIRFLOW_DATABASE, JOURNAL_DATABASE, PEOPLES_DATABASE)
 
+# Short for who waits before the screen; a longer one in the shell's environment holds.
 _SHORT_INTERVALS = {
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "20",
@@ -127,7 +128,7 @@ def _airflow(home: Path, settings: AirflowSettings) -> dict[str, str]:
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(settings.worker_log_port),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(settings.trigger_log_port),
         **_SMALL,
-        **_SHORT_INTERVALS,
+        **{name: os.environ.get(name, seconds) for name, seconds in _SHORT_INTERVALS.items()},
     }
 
 
