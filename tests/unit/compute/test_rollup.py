@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from makewhole.compute import rollup
 from makewhole.model.verdict import HopCounts, Verdict
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -29,7 +30,7 @@ def frame(rows: list[tuple[str, str, int | None]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(ROWS, st.integers(0, 30), st.randoms(use_true_random=False))
 def test_the_digest_depends_on_the_set_and_not_on_order_or_buckets(
     rows: list[tuple[str, str, int | None]], cut: int, chance: random.Random
@@ -42,7 +43,7 @@ def test_the_digest_depends_on_the_set_and_not_on_order_or_buckets(
     assert 0 <= whole < 2**128
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(ROWS.filter(bool), st.data())
 def test_any_change_of_a_key_changes_the_digest(rows: list[tuple[str, str, int | None]], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(rows) - 1))
@@ -85,7 +86,7 @@ JUDGED = st.lists(
 SCHEMA = {"verdict": pl.String, "in_source": pl.Boolean, "target_copies": pl.Int64}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(JUDGED, st.integers(0, 40))
 def test_counts_add_up_over_buckets_and_account_for_every_key_of_the_source(
     judged: list[dict[str, object]], cut: int

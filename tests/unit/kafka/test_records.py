@@ -46,7 +46,7 @@ def test_gives_what_aiokafka_wrote(handmade: ModuleType, rows: list[Row]) -> Non
     assert table.column("sequence").to_pylist() == [7 + index for index in range(len(rows))]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(rows=_rows, lo=st.integers(0, 3))
 def test_values_as_views_are_the_values(handmade: ModuleType, rows: list[Row], lo: int) -> None:
     raw = handmade.aiokafka_batch(rows)

@@ -23,6 +23,7 @@ from tests.unit.compute.judge.bucket_input import (
     verdict_by_key,
 )
 from tests.unit.compute.judge.event_oracle import NAMES, bucket_of, situations
+from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
 
@@ -35,7 +36,7 @@ def hints(known: BucketInput) -> dict[str, str | None]:
     return dict(judge(known).select("key", "hint").rows())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(situations(), st.sampled_from(NAMES))
 def test_a_key_is_judged_the_same_alone_and_among_others(known: dict[str, Any], key: str) -> None:
     alone = {
@@ -48,7 +49,7 @@ def test_a_key_is_judged_the_same_alone_and_among_others(known: dict[str, Any], 
     assert judge(bucket_of(alone)).equals(judge(bucket_of(known)).filter(pl.col("key") == key))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(situations())
 def test_counts_of_copies_and_places_agree(known: dict[str, Any]) -> None:
     judged = judge(bucket_of(known))

@@ -48,7 +48,7 @@ def test_every_verdict_is_the_one_of_the_oracle(judging: Judging, data: st.DataO
 
 
 @BOTH
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data(), st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_changes_nothing(judging: Judging, data: st.DataObject, chance: random.Random) -> None:
     known: dict[str, Any] = data.draw(judging.oracle.situations())

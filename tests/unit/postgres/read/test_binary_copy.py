@@ -177,7 +177,7 @@ def test_numbers_are_read_with_their_sign(numbers: list[int]) -> None:
     assert is_valid.tolist() == [*[True] * len(numbers), True, True, False]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @pytest.mark.parametrize("kind", KINDS)
 @given(values=st.lists(st.none() | st.binary(max_size=18), max_size=4))
 def test_random_bytes_are_read_within_their_field_or_refused(kind: int, values: list[bytes | None]) -> None:
