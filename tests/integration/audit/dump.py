@@ -3,7 +3,7 @@
 import re
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,20 +31,23 @@ class DumpedBatch:
         return self.records[0]["endTxnMarker"] == "COMMIT"
 
 
-def dump(segments: Iterable[Path]) -> list[DumpedBatch]:
-    """All batches of a partition's segment files, in offset order."""
+def dump(segments: Iterable[Path]) -> Mapping[Path, list[DumpedBatch]]:
+    """All batches of segment files, by the folder of their partition, in offset order."""
     names = ",".join(str(path) for path in segments)
     command = [java(), "-Xmx128m", "-XX:+UseSerialGC", "-cp", f"{kafka_libs()}/*", "kafka.tools.DumpLogSegments"]
     done = subprocess.run(
         [*command, "--print-data-log", "--files", names], capture_output=True, text=True, check=True, timeout=120
     )
+    found: defaultdict[Path, list[DumpedBatch]] = defaultdict(list)
     batches: list[DumpedBatch] = []
     for line in done.stdout.splitlines():
-        if line.startswith("baseOffset: "):
+        if line.startswith("Dumping "):
+            batches = found[Path(line.removeprefix("Dumping ")).parent]
+        elif line.startswith("baseOffset: "):
             batches.append(DumpedBatch(fields=dict(_FIELD.findall(line))))
         elif line.startswith("| offset: "):
             batches[-1].records.append(dict(_FIELD.findall(line.split(" payload: ")[0])))
-    return sorted(batches, key=lambda batch: batch.number("baseOffset"))
+    return {folder: sorted(of_it, key=lambda batch: batch.number("baseOffset")) for folder, of_it in found.items()}
 
 
 class Counted:

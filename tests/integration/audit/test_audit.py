@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +43,16 @@ def audits(mess: Mess) -> dict[str, Document]:
 
 @pytest.fixture(scope="module")
 def counts(mess: Mess, audits: dict[str, Document]) -> dict[str, list[Counted]]:
+    segments = {
+        (topic, part["partition"]): mess.segments(topic, part["partition"])
+        for topic, audit in audits.items()
+        for part in audit["partitions"]
+    }
+    dumped = dump(chain.from_iterable(segments.values()))
     return {
         topic: [
             Counted(
-                dump(mess.segments(topic, part["partition"])),
+                dumped[segments[topic, part["partition"]][0].parent],
                 log_start=part["log_start"],
                 stable=part["stable"],
                 end=part["end"],

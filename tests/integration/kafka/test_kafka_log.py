@@ -27,6 +27,7 @@ def read(spark: SparkSession, kafka: KafkaServer, topic: str, **options: str) ->
     return reading.options(**options).load()
 
 
+@pytest.mark.extended
 def test_spark_reads_what_a_consumer_reads(
     spark: SparkSession, kafka: KafkaServer, connection: KafkaConnection, make_topic: MakeTopic
 ) -> None:
