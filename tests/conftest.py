@@ -53,20 +53,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--on-spark", action="store_true", help="carry the tasks of every window on Spark")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Name what shares a start that takes seconds: of several processes one runs all of it (`--dist loadgroup`)."""
-    for item in items:
-        if isinstance(item, pytest.Function) and (name := _shared_start(item)) is not None:
-            item.add_marker(pytest.mark.xdist_group(name))
-
-
-def _shared_start(item: pytest.Function) -> str | None:
-    if item.get_closest_marker("on_spark") or "spark" in item.fixturenames:
-        return "spark"
-    fixtures = item._fixtureinfo.name2fixturedefs.values()
-    return item.path.stem if any(one.scope == "module" for defined in fixtures for one in defined) else None
-
-
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
     """A small session on this machine."""

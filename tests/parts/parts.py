@@ -14,11 +14,10 @@ class Part:
     folders: tuple[str, ...] = ()
 
 
-def _part(name: str, *arguments: str, marker: str = "", processes: int = 1, divided: str = "worksteal") -> Part:
-    """Return the part of a marker, by default its name. Several processes have servers of their own each; `divided`:
-    how pytest-xdist gives them the tests."""
-    several = ("-n", f"{processes}", "--dist", divided) if processes > 1 else ()
-    return Part(name=name, arguments=("-m", marker or name, *several, *arguments))
+def _part(name: str, *arguments: str, marker: str = "", processes: int = 1) -> Part:
+    """Return the part of a marker, by default its name. Several processes have servers of their own each."""
+    divided = ("-n", f"{processes}", "--dist", "worksteal") if processes > 1 else ()
+    return Part(name=name, arguments=("-m", marker or name, *divided, *arguments))
 
 
 def _on_servers(*arguments: str) -> Part:
@@ -30,15 +29,12 @@ def _on_servers(*arguments: str) -> Part:
         *("--lab-rows", "short", *arguments),
         marker="(integration or histories or lab) and not extended",
         processes=3,  # of three one waits, for a server that starts or a time that has to pass
-        divided="loadgroup",
     )
     return replace(part, folders=folders)
 
 
 _UNIT = _part("unit", "tests/unit", processes=2)
-_INTEGRATION = _part(
-    "integration", "tests/integration", marker="integration and not extended", processes=3, divided="loadgroup"
-)
+_INTEGRATION = _part("integration", "tests/integration", marker="integration and not extended", processes=3)
 _E2E = _part("e2e", "tests/e2e", marker="e2e and not extended")
 _LAB = _part("lab", "tests/lab", "--lab-rows", "short", processes=2)
 _CRASH = _part("crash", "tests/crash", "--crash-points", "short")

@@ -50,12 +50,11 @@ class _Noted:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add a phase of a test: what fails before or after the test itself is an error, and counts as failed."""
-        name = _name(report.nodeid)
-        self.seconds[name] += report.duration  # type: ignore[assignment]
+        self.seconds[report.nodeid] += report.duration  # type: ignore[assignment]
         if dict(report.user_properties).get(_EXPLAINED):
-            self.explained.add(name)
+            self.explained.add(report.nodeid)
         if report.when == "call" or not report.passed:
-            self.outcomes[_folder(name)][report.outcome] += 1
+            self.outcomes[_folder(report.nodeid)][report.outcome] += 1
 
     def pytest_sessionfinish(self) -> None:
         """Write everything down."""
@@ -66,11 +65,6 @@ class _Noted:
         outcomes = {folder: dict(numbers) for folder, numbers in self.outcomes.items()}
         noted = Timings(outcomes=outcomes, tests=tuple(tests))
         self.file.write_text(json.dumps(asdict(noted)))
-
-
-def _name(test: str) -> str:
-    """Return the name of a test without the group in which pytest-xdist runs it."""
-    return test.rpartition("@")[0] if test.rfind("@") > test.rfind("]") else test
 
 
 def _folder(test: str) -> str:

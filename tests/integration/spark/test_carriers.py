@@ -16,6 +16,7 @@ from makewhole_spark.carrier import Carrier, PackedTasks
 from makewhole_spark.spark_carrier import SparkCarrier
 from tests.integration.spark.test_two_passes import DAYS, History, history
 from tests.world.in_process import InProcessCarrier, TaskFailedError
+from tests.world.plain_gate import evaluate_plainly
 from tests.world.reports import report
 from tests.world.windows import ReconciledShop
 
@@ -72,6 +73,7 @@ def forget(shop: ReconciledShop, context: WindowContext) -> None:
 @pytest.mark.on_spark
 @pytest.mark.parametrize("history", [0, pytest.param(1, marks=pytest.mark.extended)], indirect=True)
 def test_windows_with_faults_of_every_kind_have_the_same_files(history: History) -> None:
+    """And the same answer of the gate: beside Spark Great Expectations is asked, in process plain Python."""
     shop, on_spark = history.shop, history.shop.carrier
     for day in range(DAYS):
         history.play(day)
@@ -82,7 +84,10 @@ def test_windows_with_faults_of_every_kind_have_the_same_files(history: History)
             if written:
                 forget(shop, context)
             shop.carrier = carrier
-            shop.judge(context).validate(context)
+            with pytest.MonkeyPatch.context() as patch:
+                if carrier is not on_spark:
+                    evaluate_plainly(patch)
+                shop.judge(context).validate(context)
             written.append(files(context))
             indexed.append(index_files(shop, context))
             reports.append(report(shop.journal, context))

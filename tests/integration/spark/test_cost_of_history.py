@@ -8,7 +8,6 @@ import pytest
 from makewhole.journal.database import connect
 from makewhole.model.window import WindowState
 from tests.integration.spark.conftest import NewShop
-from tests.world.examples import examples
 from tests.world.long_history import Questions, questions, rows_read, simulate_windows
 from tests.world.orders import DAY, orders
 from tests.world.shop import STORE_HOP
@@ -17,7 +16,7 @@ from tests.world.windows import ReconciledShop
 pytestmark = pytest.mark.integration
 
 FEW, SOME, MANY = 3, 60, 300
-A_LIFE = examples(10_000)
+A_LIFE = 10_000
 READ_MOST = 500
 """Rows that the server reads for one statement of a window: of a small pipeline, some tens."""
 COUNTED = "key_index.count_windows"
