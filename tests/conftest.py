@@ -63,7 +63,7 @@ def spark() -> Iterator["SparkSession"]:
 
 
 def is_on_spark(request: pytest.FixtureRequest) -> bool:
-    """Tell whether the test of a fixture carries its windows on Spark."""
+    """Return whether the test of a fixture carries its windows on Spark."""
     return bool(request.config.getoption("on_spark") or request.node.get_closest_marker("on_spark"))
 
 

@@ -38,7 +38,7 @@ _SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
 }
 """The longest first."""
 _FOR_TEST_ALL = frozenset({"healed", "broken", "ignored", "observed", "joined", "killed"})
-"""What every change need not play: each takes a minute or more of two cores."""
+"""Scenarios left to `make test-all`: each takes a minute or more of two cores."""
 
 
 @pytest.hookimpl(tryfirst=True)

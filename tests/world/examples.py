@@ -1,4 +1,4 @@
-"""Say on how much that is drawn a property is tried: on a part for every change, on all of it by `make test-all`."""
+"""Choose how many drawn cases a property is tried on: a part in every change, all of them in `make test-all`."""
 
 import os
 from collections.abc import Sequence

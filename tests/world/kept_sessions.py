@@ -14,7 +14,7 @@ import pytest
 from psycopg2.extensions import connection
 
 Asked = tuple[Any, ...]
-"""What makes two sessions alike: the connection string, and all that was asked for besides."""
+"""The connection string and the other parameters of a session; sessions with the same ones are alike."""
 
 
 class KeptSession(connection):
@@ -38,7 +38,7 @@ class KeptSession(connection):
 
 
 class SessionPool:
-    """Sessions that nobody uses at the moment, by what was asked for."""
+    """Hold idle sessions by their parameters."""
 
     def __init__(self) -> None:
         self._connect = psycopg2.connect
@@ -59,7 +59,7 @@ class SessionPool:
         return made
 
     def give_back(self, session: KeptSession) -> None:
-        """Keep a session for the next one who asks for such a one; end it where nobody will."""
+        """Keep a session for its next use; end it when the pool has ended."""
         if self._is_open:
             self._idle[session.asked].append(session)
         else:

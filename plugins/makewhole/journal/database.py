@@ -69,7 +69,7 @@ def connect(dsn: str | None = None) -> Iterator[PgConnection]:
 
 
 def _limit_statements(journal: PgConnection) -> None:
-    """Let the server end statements of this session that hang. Outside of a transaction, so that it lasts."""
+    """Limit the time of statements of this session, outside of a transaction, so that the limit lasts."""
     journal.autocommit = True
     with journal.cursor() as cursor:
         milliseconds = int(_STATEMENT_SECONDS * 1000)

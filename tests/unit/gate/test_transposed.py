@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from makewhole.gate import expectations
+from makewhole.gate.expectations import SuiteRun, run_on_rows
 from makewhole.gate.planned_expectation import HIGHEST, Number, Role
 from makewhole.gate.suite import HopSuite
 from makewhole.gate.transposed import ID_COLUMN, TransposedNumbers, transpose
@@ -85,6 +87,19 @@ def test_a_result_too_few_or_too_many_is_none(count: int) -> None:
 
 def test_a_failure_that_names_nothing_is_none() -> None:
     assert table().failures([library_result([]), library_result([], success=False)]) is None
+
+
+@pytest.mark.parametrize(("success", "failed"), [(False, []), (True, ["hop missing"])])
+def test_a_run_that_contradicts_its_results_has_no_outcome(
+    monkeypatch: pytest.MonkeyPatch, success: bool, failed: list[str]
+) -> None:
+    run = SuiteRun(name="numbers", success=success, worst=None, outcomes=())
+    results = [library_result([]), library_result(failed)]
+    monkeypatch.setattr(expectations, "_run_in_pandas", lambda *_: (run, results))
+
+    [told] = run_on_rows([HopSuite(hop="hop", numbers=tuple(NUMBERS[:2]))])
+
+    assert (told.success, told.outcomes) == (False, ())
 
 
 def table() -> TransposedNumbers:
