@@ -1,5 +1,6 @@
 """Make and drop the databases of tests, all on one connection: to make one for each of them takes as long."""
 
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +9,8 @@ import psycopg2
 from psycopg2 import sql
 
 from makewhole.stack.postgres_server import DsnOf
+
+_PATIENCE_SECONDS, _POLL_SECONDS = 1.0, 0.002
 
 
 class Databases:
@@ -24,11 +27,22 @@ class Databases:
         name = f"{kind}_{uuid.uuid4().hex}"
         self._do("create database {} template {} strategy file_copy", name, template)
         yield self._dsn_of(name)
+        self._end_sessions(name)
         self._do("drop database if exists {} with (force)", name)
 
     def close(self) -> None:
         """End the session."""
         self._session.close()
+
+    def _end_sessions(self, name: str) -> None:
+        """End what is connected to it: `force` does so, too, and looks again after a tenth of a second only."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        with self._session.cursor() as cursor:
+            while time.monotonic() < deadline:
+                cursor.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
+                if not cursor.rowcount:
+                    return
+                time.sleep(_POLL_SECONDS)
 
     def _do(self, statement: str, *names: str) -> None:
         with self._session.cursor() as cursor:
