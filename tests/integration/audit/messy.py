@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
@@ -202,10 +203,10 @@ class Mess:
         """The cleaner works on closed segments; a segment closes with the first write after its time."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         producer = self._producer()
-        number = 0
-        while sum(path.stat().st_size for path in self.segments(COMPACTED, 0)) > 12_000:
-            assert time.monotonic() < deadline, "the log was not cleaned in time"
+        for number in count():
             producer.produce(COMPACTED, b"push %d" % number, key=b"push%d" % (number % 3), partition=0)
             assert producer.flush(30) == 0
-            number += 1
+            if sum(path.stat().st_size for path in self.segments(COMPACTED, 0)) <= 12_000:
+                return
+            assert time.monotonic() < deadline, "the log was not cleaned in time"
             time.sleep(0.5)
