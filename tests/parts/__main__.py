@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from tests.parts.parts import LANES, PARTS, Part
+from tests.parts.parts import PARTS, STAGES, Part
 from tests.parts.timings import Timings
 
 _SLOWEST, _LONG_SECONDS = 10, 10.0
@@ -68,13 +68,13 @@ class Runner:
         self._folder, self._arguments = folder, arguments
         self._printing = threading.Lock()
 
-    def run(self, lanes: Sequence[Sequence[Part]]) -> list[Ended]:
-        """Run the lanes side by side, and the parts of a lane one after the other."""
-        with ThreadPoolExecutor(max(len(lanes), 1)) as pool:
-            return [ended for lane in pool.map(self._run_lane, lanes) for ended in lane]
+    def run(self, stages: Sequence[Sequence[Part]]) -> list[Ended]:
+        """Run the stages one after the other, and the parts of a stage side by side."""
+        return [ended for stage in stages for ended in self._run_stage(stage)]
 
-    def _run_lane(self, lane: Sequence[Part]) -> list[Ended]:
-        return [self._run(part) for part in lane]
+    def _run_stage(self, stage: Sequence[Part]) -> list[Ended]:
+        with ThreadPoolExecutor(len(stage)) as pool:
+            return list(pool.map(self._run, stage))
 
     def _run(self, part: Part) -> Ended:
         noted = self._folder / f"{part.name}.json"
@@ -116,9 +116,9 @@ def main(wanted: Sequence[str]) -> int:
     """Run what is wanted; return the exit code."""
     names = list(takewhile("--".__ne__, wanted))
     arguments = wanted[len(names) + 1 :]
-    lanes = LANES[names[0]] if names[0] in LANES else [[PARTS[name] for name in names]]
+    stages = STAGES[names[0]] if names[0] in STAGES else [[PARTS[name]] for name in names]
     with tempfile.TemporaryDirectory() as folder:
-        ended = Runner(Path(folder), arguments).run(lanes)
+        ended = Runner(Path(folder), arguments).run(stages)
     print("\n".join(summary(ended)), flush=True)
     return 0 if all(one.is_good for one in ended) else 1
 

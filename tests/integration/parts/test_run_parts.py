@@ -13,13 +13,14 @@ PASSES = 'def test_one():\n    """Takes long, because."""\n\ndef test_other():\n
 FAILS = "import pytest\n\n@pytest.fixture\ndef broken():\n    raise OSError\n\ndef test_it(broken):\n    pass\n"
 
 
-def run(folder: Path, *lanes: dict[str, str], more: tuple[str, ...] = ()) -> list[Ended]:
-    """Run parts, each a file with a text, lane by lane."""
-    for lane in lanes:
-        for name, text in lane.items():
+def run(folder: Path, *stages: dict[str, str], more: tuple[str, ...] = ()) -> list[Ended]:
+    """Run parts, each a file with a text, stage by stage."""
+    for stage in stages:
+        for name, text in stage.items():
             (folder / f"test_{name}.py").write_text(text)
     parts = [
-        [Part(name=name, arguments=(str(folder / f"test_{name}.py"), "-q", *more)) for name in lane] for lane in lanes
+        [Part(name=name, arguments=(str(folder / f"test_{name}.py"), "-q", *more)) for name in stage]
+        for stage in stages
     ]
     return Runner(folder, ["-p", "no:cacheprovider"]).run(parts)
 
@@ -35,6 +36,7 @@ def test_each_part_has_its_outcomes_and_seconds(tmp_path: Path, capfd: pytest.Ca
     assert all(line.startswith(("good ", "bad ", "none ")) for line in told)
 
 
+@pytest.mark.extended
 def test_tests_in_several_processes_are_counted_once(tmp_path: Path) -> None:
     [part] = run(tmp_path, {"good": PASSES}, more=("-n", "2"))
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.parts.__main__ import Ended, summary
-from tests.parts.parts import LANES, PARTS, Part
+from tests.parts.parts import PARTS, STAGES, Part
 from tests.parts.timings import TimedTest, Timings
 
 pytestmark = pytest.mark.unit
@@ -71,7 +71,7 @@ def test_a_part_of_several_folders_says_the_outcomes_of_each_and_is_good_when_al
 
 def test_what_every_change_runs_is_in_what_is_run_before_work_is_called_done() -> None:
     every, all_ = (
-        {name for lane in LANES[name] for part in lane for name in (part.folders or (part.name,))}
+        {name for stage in STAGES[name] for part in stage for name in (part.folders or (part.name,))}
         for name in ("test", "test-all")
     )
     assert every == {"unit", "integration", "e2e", "lab", "crash", "histories"}
