@@ -37,7 +37,7 @@ _SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
     "ignored": approvals.ignored,
 }
 """The longest first."""
-_FOR_TEST_ALL = frozenset({"healed", "broken", "ignored", "observed", "joined", "killed"})
+_FOR_TEST_ALL = frozenset(_SCENARIOS) - {"answered", "scheduled"}
 """Scenarios left to `make test-all`: each takes a minute or more of two cores."""
 
 
@@ -65,12 +65,19 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def stage(folder: Path) -> Iterator[Stage]:
-    """A stack of its own, with a folder of pipelines of its own, by `makewhole up` and `makewhole down`."""
+def wanted(request: pytest.FixtureRequest) -> frozenset[str]:
+    """The scenarios that a test of this session looks at."""
+    asked = (name for item in request.session.items for name in getattr(item, "fixturenames", ()))
+    return frozenset(_SCENARIOS).intersection(asked)
+
+
+@pytest.fixture(scope="session")
+def stage(folder: Path, wanted: frozenset[str]) -> Iterator[Stage]:
+    """A stack of its own, with a folder of their pipelines, by `makewhole up` and `makewhole down`."""
     pipelines = folder / "pipelines"
     pipelines.mkdir()
-    for name, text in FILES.items():
-        (pipelines / f"{name}.yaml").write_text(text)
+    for name in wanted:
+        (pipelines / f"{name}.yaml").write_text(FILES[name])
     stage = Stage(folder / "home", pipelines, _AT_ONCE)
     (folder / "groups.yaml").write_text(GROUPS)
     stage.variables["MAKEWHOLE_GROUPS"] = str(folder / "groups.yaml")
@@ -94,11 +101,8 @@ def shops(stage: Stage) -> Iterator[Mapping[str, ScenarioShop]]:
 
 
 @pytest.fixture(scope="session")
-def begun(
-    stage: Stage, shops: Mapping[str, ScenarioShop], request: pytest.FixtureRequest
-) -> Iterator[dict[str, Future[Any]]]:
-    """Every scenario that a test of this session looks at, on its way."""
-    wanted = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
+def begun(stage: Stage, shops: Mapping[str, ScenarioShop], wanted: frozenset[str]) -> Iterator[dict[str, Future[Any]]]:
+    """Every scenario that is wanted, on its way."""
 
     def played(name: str) -> Any:
         with stage.places:
@@ -106,6 +110,13 @@ def begun(
 
     with ThreadPoolExecutor(len(_SCENARIOS)) as pool:
         yield {name: pool.submit(played, name) for name in _SCENARIOS if name in wanted}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def begin_at_once(wanted: frozenset[str], request: pytest.FixtureRequest) -> None:
+    """Have the scenarios on their way while tests that look at none of them are run."""
+    if wanted:
+        request.getfixturevalue("begun")
 
 
 def _seen(name: str) -> Callable[[dict[str, Future[Any]]], Any]:

@@ -82,7 +82,7 @@ class Stage:
         self.variables = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("MAKEWHOLE_", "AIRFLOW_", "PYTEST_"))
+            if not name.startswith(("MAKEWHOLE_", "AIRFLOW_", "PYTEST_", "POLARS_"))
         }
         self.variables |= {"MAKEWHOLE_HOME": str(home), "MAKEWHOLE_PIPELINES": str(pipelines)} | _SMALL
 

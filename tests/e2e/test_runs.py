@@ -146,7 +146,7 @@ def test_after_the_backfill_plain_clients_find_every_order_everywhere(
     ("form", "told"),
     [
         ({"pipeline": "nowhere"}, "'nowhere' is not one of"),
-        ({"pipeline": "ignored", "plan_only": "perhaps"}, "'perhaps' is not of type 'boolean'"),
+        ({"pipeline": "flights", "plan_only": "perhaps"}, "'perhaps' is not of type 'boolean'"),
     ],
 )
 def test_a_form_that_is_filled_in_wrongly_is_refused_with_the_reason(
@@ -177,10 +177,10 @@ def test_a_form_without_a_pipeline_is_refused(stage: Stage) -> None:
     ],
 )
 def test_an_interval_that_cannot_be_judged_is_red_at_once_and_says_why(
-    stage: Stage, shops: Mapping[str, ScenarioShop], interval: dict[str, str], told: str
+    stage: Stage, interval: dict[str, str], told: str
 ) -> None:
     stage.wait_for_dag("makewhole_oncall")
-    run = stage.begin("ignored", **interval)
+    run = stage.begin("flights", **interval)
 
     tasks = stage.ended(run, "failed")
 
