@@ -20,6 +20,8 @@ from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import ExistingPostgres, PostgresServer, create_database
 from makewhole_spark.carrier import Carrier
 from tests.world.databases import Databases
+from tests.world.examples import ALL_EXAMPLES
+from tests.world.shared_starts import with_shared_starts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,6 +42,10 @@ def _keep_files_in_memory() -> None:
 _keep_files_in_memory()
 gc.set_threshold(50_000, 20, 50)  # else a tenth of the time goes into walking over the objects of loaded libraries
 os.environ.setdefault("JDK_JAVA_OPTIONS", short_job_jvm())
+if not ALL_EXAMPLES:
+    os.environ.setdefault(
+        "POLARS_MAX_THREADS", "1"
+    )  # handing twenty rows from thread to thread takes longer than they do
 os.environ.pop("COLUMNS", None)  # pytest-xdist hands the terminal's width on; the tests say theirs themselves
 settings.register_profile("unhurried", deadline=None)  # a machine that does other work, too, is no failure
 settings.load_profile("unhurried")
@@ -51,6 +57,17 @@ AnyPostgres = PostgresServer | ExistingPostgres
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--on-spark", action="store_true", help="carry the tasks of every window on Spark")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have one process of several start Spark, and the lab's cluster; begin early with histories, which are long."""
+    items[:] = with_shared_starts(items, (_starts_spark, lambda item: bool(item.get_closest_marker("histories"))))
+
+
+def _starts_spark(item: pytest.Item) -> bool:
+    asks = "spark" in getattr(item, "fixturenames", ()) or item.config.getoption("on_spark")
+    return bool(asks or item.get_closest_marker("on_spark"))
 
 
 @pytest.fixture(scope="session")

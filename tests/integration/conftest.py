@@ -11,9 +11,17 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.stack.kafka_server import KafkaServer
 from tests.conftest import is_on_spark
 from tests.world import topics
+from tests.world.combinations import left_to_test_all
 from tests.world.plain_gate import evaluate_plainly
 
 MakeTopic = Callable[..., str]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave combinations of parameters to `make test-all`, before tests are chosen by their marks."""
+    for item in left_to_test_all(item for item in items if item.get_closest_marker("integration")):
+        item.add_marker(pytest.mark.extended)
 
 
 @pytest.fixture(autouse=True)

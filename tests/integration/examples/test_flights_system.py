@@ -42,6 +42,7 @@ def test_what_went_wrong_is_exactly_what_was_written_down(systems: Systems, syst
     )
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(180)
 def test_without_mistakes_every_flight_is_everywhere_once(systems: Systems, system: System) -> None:
     system.prepare(date(2013, 7, 1), 2)
@@ -51,6 +52,7 @@ def test_without_mistakes_every_flight_is_everywhere_once(systems: Systems, syst
     assert (proof.topic_records, proof.warehouse_rows, confessed(systems)) == (proof.ledger, proof.ledger, [])
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(180)
 def test_the_correct_loader_takes_over_where_the_group_stands(systems: Systems, system: System) -> None:
     system.prepare(FIRST_DAY, 1)

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 import polars as pl
 import pyarrow as pa
@@ -29,6 +30,9 @@ BucketRow = tuple[str, str | None, int | None, int | None]
 """Hop, bucket, clean keys, all keys."""
 StoreClean = Callable[[Sequence[BucketedRow], Sequence[BucketRow]], tuple[list[str], list[str]]]
 
+PLACES = ("in memory", "on Spark", "on Spark by names")
+"""Where verdicts are checked."""
+
 SCHEMA = pa.schema([("hop", pa.string()), ("key_hash", pa.string()), ("verdict", pa.string()), ("cause", pa.string())])
 
 
@@ -37,9 +41,29 @@ def gate_library() -> None:
     """Ask the library itself."""
 
 
-@pytest.fixture(params=["in memory", "on Spark", pytest.param("on Spark by names", marks=pytest.mark.extended)])
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have about every second test check its verdicts in memory, the others on Spark; `make test-all` has all in all
+    places.
+
+    A test is known by its name, so that those before and behind it change nothing. `asks_spark` is for Spark alone.
+    """
+    for item in items:
+        if isinstance(item, pytest.Function) and "place" in item.fixturenames:
+            turn = crc32(item.originalname.encode()) % 2
+            chosen = "on Spark" if "asks_spark" in item.fixturenames else PLACES[turn]
+            if item.callspec.params["place"] != chosen:
+                item.add_marker(pytest.mark.extended)
+
+
+@pytest.fixture
+def asks_spark() -> None:
+    """Ask for it where a test looks at what is left in Spark's session."""
+
+
+@pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where the verdicts are checked: a test that asks runs in all places. Files are named where Spark cannot go."""
+    """Where the verdicts are checked. Files are named where Spark cannot go."""
     chosen: str = request.param
     if chosen != "in memory":
         monkeypatch.setattr(validate, "FEW_ROWS", -1)

@@ -232,7 +232,7 @@ def test_only_a_warning_failing_is_failure_to_the_library_and_a_note_to_the_gate
     assert [run["success"] for run in report.document["runs"]] == [True, True, False, True]
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("place", "asks_spark")
 def test_two_threads_on_one_session_each_get_their_own_answer(
     spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], rows: list[Row], tmp_path: Path
 ) -> None:
@@ -253,7 +253,7 @@ def test_two_threads_on_one_session_each_get_their_own_answer(
     assert answers == {"good": [GateAnswer.PASS] * 2, "bad": [GateAnswer.ERROR] * 2}
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("place", "asks_spark")
 def test_a_frame_of_another_session_is_not_answered_from_a_stale_view(
     spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], store: Store, rows: list[Row]
 ) -> None:
@@ -267,6 +267,7 @@ def test_a_frame_of_another_session_is_not_answered_from_a_stale_view(
         spark.catalog.dropTempView("tmp_view")
 
 
+@pytest.mark.usefixtures("asks_spark")
 def test_no_view_is_left_in_the_session(checked: Check, rows: list[Row]) -> None:
     checked(rows)
     assert checked.spark.catalog.listTables() == []
@@ -304,6 +305,7 @@ def test_no_key_reaches_the_report(checked: Check, rows: list[Row]) -> None:
     assert len(told) < 13_000
 
 
+@pytest.mark.usefixtures("asks_spark")
 def test_the_running_spark_context_is_left_alone_and_nothing_is_written_or_sent(
     checked: Check,
     rows: list[Row],

@@ -141,7 +141,7 @@ def storage(tmp_path: Path) -> Storage:
     return Storage(root=str(tmp_path))
 
 
-@pytest.mark.parametrize("seed", seeds(12))
+@pytest.mark.parametrize("seed", seeds(12, share=6))
 def test_an_index_in_levels_says_what_all_runs_say_that_are_loaded_whole(
     journal: str, storage: Storage, seed: int
 ) -> None:

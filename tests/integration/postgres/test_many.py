@@ -28,7 +28,7 @@ from tests.world.examples import seeds
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(280), pytest.mark.usefixtures("kept")]
 
-EXAMPLES = len(seeds(25))
+EXAMPLES = len(seeds(25, share=5))
 PLAIN = "id text primary key, amount int, version int, note text default 'none'"
 STAMP = (
     "create function stamp() returns trigger language plpgsql as $$ begin "

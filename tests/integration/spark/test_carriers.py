@@ -25,7 +25,7 @@ __all__ = ["history"]  # a fixture
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(params=["Spark", "in process"])
+@pytest.fixture(params=[pytest.param("Spark", marks=pytest.mark.on_spark), "in process"])
 def either(request: pytest.FixtureRequest) -> Carrier:
     """Each of the two carriers."""
     return InProcessCarrier() if request.param == "in process" else SparkCarrier(request.getfixturevalue("spark"))

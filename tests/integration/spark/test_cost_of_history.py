@@ -55,6 +55,7 @@ def test_a_window_asks_the_same_after_three_windows_and_after_three_hundred(
     assert {name: (some[name], cost) for name, cost in many.items() if cost[1] > some[name][1]} == {}
 
 
+@pytest.mark.extended
 def test_the_server_reads_a_bounded_number_of_rows_for_each_question_of_a_window(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

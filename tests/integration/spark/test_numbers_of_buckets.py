@@ -88,6 +88,7 @@ def test_windows_with_faults_of_every_kind_tell_the_same_in_any_number_of_bucket
         assert reports[0]["findings"].count("\n") > 5
 
 
+@pytest.mark.extended
 @pytest.mark.on_spark
 def test_truncated_keys_and_merged_runs_tell_the_same_in_any_number_of_buckets(shop: ReconciledShop) -> None:
     """Five days of other numbers, of which four runs are merged; a truncation takes ten records of the first day."""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.extended]
 
 
-@pytest.mark.parametrize(("code", "level"), [(64, "ERROR"), pytest.param(0, "WARNING", marks=pytest.mark.extended)])
+@pytest.mark.parametrize(("code", "level"), [(64, "ERROR"), (0, "WARNING")])
 def test_an_application_that_hangs_ends_with_the_exit_code_of_its_limit(
     code: int, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

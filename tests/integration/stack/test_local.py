@@ -35,6 +35,7 @@ def health(state: StackState, part: str) -> Health:
     return next(each.health for each in state.parts if each.name == part)
 
 
+@pytest.mark.extended
 def test_data_and_addresses_survive_down_and_up(home: Path) -> None:
     local.up(home)
     before = stack_state(home)
@@ -62,6 +63,7 @@ def test_data_and_addresses_survive_down_and_up(home: Path) -> None:
     connection.close()
 
 
+@pytest.mark.extended
 def test_a_part_that_hesitates_is_asked_again_before_it_is_called_silent(home: Path) -> None:
     kafka = KafkaServer(home / "kafka")
     kafka.start()
@@ -75,6 +77,7 @@ def test_a_part_that_hesitates_is_asked_again_before_it_is_called_silent(home: P
     assert not resume.is_alive()
 
 
+@pytest.mark.extended
 def test_a_port_taken_meanwhile_is_said_and_new_ports_are_a_way_out(home: Path) -> None:
     kafka = KafkaServer(home / "kafka")
     kafka.launch()

@@ -98,6 +98,7 @@ def test_kills_leave_every_record_and_row_exactly_once(world: PlanWorld, runners
     _assert_exactly_once(world, plan)
 
 
+@pytest.mark.extended
 def test_a_runner_that_wakes_after_a_take_over_writes_nothing_more(world: PlanWorld, runners: Runners) -> None:
     plan = _big_plan(world)
     chance = random.Random(28)

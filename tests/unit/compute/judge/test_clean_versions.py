@@ -135,7 +135,7 @@ def counts(known: BucketInput, judged: pl.DataFrame) -> HopCounts:
     return rollup.counts(judged, len(committed_copies(known.source)), len(committed_copies(target)))
 
 
-@settings(max_examples=examples(500), deadline=None)
+@settings(max_examples=examples(500, share=15), deadline=None)
 @given(buckets())
 def test_two_passes_judge_as_the_careful_kernel_alone(known: BucketInput) -> None:
     clean = first_pass(known)

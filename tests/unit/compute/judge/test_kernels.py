@@ -37,7 +37,7 @@ BOTH = pytest.mark.parametrize(
 
 
 @BOTH
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=examples(400, share=10), deadline=None)
 @given(st.data())
 def test_every_verdict_is_the_one_of_the_oracle(judging: Judging, data: st.DataObject) -> None:
     oracle = judging.oracle
