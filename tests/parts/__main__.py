@@ -24,6 +24,7 @@ from tests.parts.parts import PARTS, STAGES, Part
 from tests.parts.timings import Timings
 
 _SLOWEST, _LONG_SECONDS = 10, 10.0
+_YIELDING = ("nice", "-n", "10")
 _OUTCOMES = ("passed", "failed", "skipped")
 
 
@@ -79,10 +80,11 @@ class Runner:
     def _run(self, part: Part) -> Ended:
         noted = self._folder / f"{part.name}.json"
         command = [
+            *(_YIELDING if part.gives_way else ()),
             *(sys.executable, "-m", "pytest", "-p", "tests.parts.timings", "--timings", str(noted)),
             *(*part.arguments, *self._arguments),
         ]
-        self._print(part, " ".join(command[2:]))
+        self._print(part, " ".join(command[command.index("pytest") :]))
         began = time.monotonic()
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
             assert process.stdout is not None

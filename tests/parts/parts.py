@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """Tests that pytest runs at once. `arguments`: for pytest, the folders among them; `folders`: those below `tests`
-    whose tests are counted apart, of a part that has several."""
+    whose tests are counted apart, of a part that has several. `gives_way`: to parts beside it, which wait less."""
 
     name: str
     arguments: tuple[str, ...]
     folders: tuple[str, ...] = ()
+    gives_way: bool = False
 
 
 def _part(name: str, *arguments: str, marker: str = "", processes: int = 1) -> Part:
@@ -33,6 +34,10 @@ def _on_servers(*arguments: str) -> Part:
     return replace(part, folders=folders)
 
 
+def _yielding(part: Part) -> Part:
+    return replace(part, gives_way=True)
+
+
 _UNIT = _part("unit", "tests/unit", processes=2)
 _INTEGRATION = _part("integration", "tests/integration", marker="integration and not extended", processes=3)
 _E2E = _part("e2e", "tests/e2e", marker="e2e and not extended")
@@ -52,8 +57,8 @@ PARTS: Mapping[str, Part] = {
 }
 
 STAGES: Mapping[str, Sequence[Sequence[Part]]] = {
-    # The first two keep two cores busy, each by itself; an Airflow waits for a third of its time.
-    "test": [[_UNIT], [_on_servers("--histories", "3")], [_E2E, _CRASH]],
+    # An Airflow waits for a third of its time, and is what the first stage waits for.
+    "test": [[_E2E, _yielding(_UNIT), _yielding(_CRASH)], [_on_servers("--histories", "3")]],
     "test-fast": [[_UNIT, _WINDOWS]],
     "test-all": [[_UNIT], [_on_servers()], [_E2E], [_CRASH], [_EXTENDED], [_ON_SPARK]],
 }
