@@ -17,7 +17,7 @@ from tests.e2e.scenarios.approvals import Answered, Asked, Undone
 from tests.e2e.scenarios.failures import Broken, Healed
 from tests.e2e.scenarios.one_application import Joined, Killed
 from tests.e2e.scenarios.pipeline_files import FILES, GROUPS
-from tests.e2e.scenarios.unattended import Backfilled, Observed, Scheduled
+from tests.e2e.scenarios.unattended import Backfilled, Observed, Outlasted, Scheduled
 from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import Stage
 
@@ -27,6 +27,7 @@ _SECONDS = 800.0
 _SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
     "healed": failures.healed,
     "answered": approvals.answered,
+    "outlasted": unattended.outlasted,
     "scheduled": unattended.scheduled,
     "killed": one_application.killed,
     "joined": one_application.joined,
@@ -128,6 +129,7 @@ def _seen(name: str) -> Callable[[dict[str, Future[Any]]], Any]:
 
 
 scheduled: Callable[..., Scheduled] = _seen("scheduled")
+outlasted: Callable[..., Outlasted] = _seen("outlasted")
 backfilled: Callable[..., Backfilled] = _seen("backfilled")
 answered: Callable[..., Answered] = _seen("answered")
 ignored: Callable[..., Asked] = _seen("ignored")

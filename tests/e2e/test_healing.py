@@ -6,21 +6,21 @@ import pytest
 
 from tests.e2e.scenarios.failures import Healed
 from tests.e2e.scenarios.pipeline_files import ORDERS
-from tests.e2e.scenarios.unattended import Scheduled
+from tests.e2e.scenarios.unattended import Outlasted
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 
-def test_an_outage_of_a_database_is_outlasted_by_tries_with_growing_delays(scheduled: Scheduled) -> None:
-    outage = scheduled.outage
+def test_an_outage_of_a_database_is_outlasted_by_tries_with_growing_delays(outlasted: Outlasted) -> None:
+    outage = outlasted.outage
     assert outage.seconds > 45
-    assert "ERROR makewhole: the PostgreSQL of connection far_scheduled does not answer" in outage.log
+    assert "ERROR makewhole: the PostgreSQL of connection far_outlasted does not answer" in outage.log
     assert outage.states == ("up_for_retry", "up_for_retry")
     assert outage.tries == {"snapshot": 3, "reconcile": 1, "validate": 1}
     (first_end, second_begin), (second_end, third_begin) = outage.pauses
     assert timedelta(seconds=15) <= second_begin - first_end < timedelta(seconds=60)
     assert timedelta(seconds=30) <= third_begin - second_end < timedelta(seconds=120)
-    assert (scheduled.window["revision"], scheduled.window["state"]) == (1, "certified")
+    assert (outlasted.window["revision"], outlasted.window["state"]) == (1, "certified")
 
 
 def test_a_step_that_hangs_is_ended_at_its_time_limit_and_not_tried_again(healed: Healed) -> None:
