@@ -39,6 +39,7 @@ UNSTEADY = (*AT_WILL, Api.OFFSET_FETCH)
 
 @every_phase
 def test_no_point_is_left_out(enumeration: Enumeration, phase: str) -> None:
+    """Takes long: the servers start, and the phase runs undisturbed."""
     counts = points.counted(enumeration.graph(phase))
     if enumeration.is_recording:
         points.record(phase, counts)
@@ -52,6 +53,7 @@ def test_a_fingerprint_holds_all_that_a_recovery_reads(enumeration: Enumeration,
 
 @every_phase
 def test_killed_at_every_point_it_is_done_once(enumeration: Enumeration, phase: str) -> None:
+    """Takes long: for each point a runner is killed, and another one goes on."""
     graph = enumeration.graph(phase)
     cases = [(_name(graph.start, point), (graph, graph.start, point)) for point in enumeration.points(phase)]
     enumeration.do(phase, "killed", jobs(killed_and_stopped.killed, cases))
@@ -79,6 +81,7 @@ def test_killed_again_at_every_point_of_every_recovery_it_is_done_once(enumerati
 
 @every_phase
 def test_a_zombie_that_wakes_afterwards_adds_nothing(enumeration: Enumeration, phase: str) -> None:
+    """Takes long: for each point a runner is stopped, and another one does its work."""
     if enumeration.is_short and phase != "compensate":
         pytest.skip("of zombies, those that write what a plan says are enough for every change")
     graph = enumeration.graph(phase)

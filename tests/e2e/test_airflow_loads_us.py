@@ -51,6 +51,7 @@ def pipelines(tmp_path: Path) -> Path:
 
 
 def test_there_are_dag_files() -> None:
+    """Takes long where it is the first one: a whole stack starts."""
     assert [file.name for file in DAG_FILES] == [
         "makewhole_continue.py",
         "makewhole_housekeeping.py",
@@ -62,6 +63,7 @@ def test_there_are_dag_files() -> None:
 
 @pytest.mark.parametrize("file", DAG_FILES, ids=lambda file: file.stem)
 def test_importing_a_dag_file_imports_neither_spark_nor_the_gate(file: Path, tmp_path: Path, pipelines: Path) -> None:
+    """Takes long: Airflow is imported, beside scenarios."""
     program = """
         import json, runpy, sys
         found = runpy.run_path(sys.argv[1])
@@ -98,6 +100,7 @@ def test_all_dag_files_parse_in_under_two_seconds_without_errors(tmp_path: Path,
 def test_a_pipeline_file_with_mistakes_is_an_import_error_and_the_good_pipelines_stay(
     tmp_path: Path, pipelines: Path
 ) -> None:
+    """Takes long: Airflow is imported, beside scenarios."""
     (pipelines / "bad.yaml").write_text("version: 2\npipeline: bad\npoints: {}\n")
     program = """
         import json, sys

@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 def test_plan_only_shows_the_plan_changes_nothing_and_exits_with_1(answered: Answered) -> None:
+    """Takes long: three windows are waited for."""
     window = answered.planned
     assert answered.planned_exit_code == 1
     assert (window["revision"], window["state"], window["certificate"]) == (1, "gaps", None)

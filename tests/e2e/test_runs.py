@@ -179,6 +179,7 @@ def test_a_form_without_a_pipeline_is_refused(stage: Stage) -> None:
 def test_an_interval_that_cannot_be_judged_is_red_at_once_and_says_why(
     stage: Stage, interval: dict[str, str], told: str
 ) -> None:
+    """Takes long: a run of Airflow, beside the crash points."""
     stage.wait_for_dag("makewhole_oncall")
     run = stage.begin("flights", **interval)
 

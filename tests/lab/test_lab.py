@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.on_spark, pytest.mark.timeout(600)]
 
 
 def test_makewhole_says_what_is_true(scenario: Scenario, seed: int, lab: Lab, request: pytest.FixtureRequest) -> None:
+    """Takes long: a cluster, a pipeline with its fault, and a window on Spark."""
     repeat = f'{scenario.id}, seed {seed}; again: make lab LAB_ARGS="--lab-rows {scenario.row} --lab-seed {seed}"'
     try:
         outcome = scenario.run(lab)

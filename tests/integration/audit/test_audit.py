@@ -74,6 +74,7 @@ Both = tuple[Document, list[Counted]]
 
 
 def test_every_offset_is_what_the_dump_says(both: Both) -> None:
+    """Takes long: the topics are filled, and the broker's own tool reads them."""
     audit, counted = both
     assert [part["offsets"] for part in audit["partitions"]] == [one.offsets() for one in counted]
     totals = {name: sum(one.offsets()[name] for one in counted) for name in audit["offsets"]}

@@ -53,6 +53,7 @@ def check(spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], 
 
 
 def test_clean_keys_and_exceptions_are_judged_together(check: Check) -> None:
+    """Takes long where it is the first one on Spark, which starts."""
     report = check()
     assert (report.answer, report.failures) == (GateAnswer.FAIL, ("flights→warehouse: 3 keys missing, 0 allowed",))
     assert report.planned == report.evaluated

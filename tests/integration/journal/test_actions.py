@@ -19,6 +19,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState
 from makewhole.sql import PgConnection, load_queries
+from tests.world.examples import examples
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -87,7 +88,7 @@ def test_whatever_an_action_holds_its_line_is_what_copy_gives_back(journal: str)
     session = psycopg2.connect(journal)
     number = 0
 
-    @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(ACTIONS, min_size=1, max_size=5))
     def check(drawn: list[Action]) -> None:
         nonlocal number

@@ -135,6 +135,7 @@ def test_a_length_that_lies_ends_no_read(
 def test_a_last_batch_that_is_cut_off_is_waited_for_until_something_stands_behind_it(
     kafka: KafkaServer, connection: KafkaConnection, damaged: MakeDamaged
 ) -> None:
+    """Takes long: the reader's patience has to end."""
     topic = damaged({29: put(">i", 8, 2**30)})
     wanted = range_of(connection, topic, 0, 300)
     with BrokerLog(connection, patience_seconds=3) as log:

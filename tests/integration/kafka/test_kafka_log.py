@@ -50,6 +50,7 @@ def test_spark_reads_what_a_consumer_reads(
 def test_a_connection_that_is_named_is_looked_up_by_planner_and_tasks(
     spark: SparkSession, kafka: KafkaServer, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Takes long where it is the first one on Spark, which starts."""
     topic = make_topic()
     produce(kafka.bootstrap, topic, 10)
     set_connection(monkeypatch, "raw_log", connection_kafka(kafka.bootstrap))

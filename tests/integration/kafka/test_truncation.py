@@ -75,6 +75,7 @@ def offsets(reader) -> list[int]:  # type: ignore[no-untyped-def]
 
 
 def test_offsets_truncated_after_the_freezing_are_expired_and_named(losing: Losing, tmp_path: Path) -> None:
+    """Takes long: a broker starts, loses the end of its log, and starts again."""
     losing.produce(100)
     frozen = losing.frozen()
     assert len(frozen.leader_epochs) == 1

@@ -41,6 +41,7 @@ def wait_until_ended(server: PostgresServer) -> None:
 
 
 def test_a_transaction_committed_before_a_stop_is_read_after_the_next_start(own_kafka: KafkaServer) -> None:
+    """Takes long: a broker starts twice."""
     own_kafka.start()
     admin = AdminClient({"bootstrap.servers": own_kafka.bootstrap, "log_level": 0})
     for created in admin.create_topics([NewTopic("kept", 1, 1)]).values():

@@ -59,6 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_merged_run_says_what_its_inputs_say_without_any_windows(
     folder: Path, sizes: list[tuple[int, int, int]], at_once: int, without: set[int], of_a_bucket: int
 ) -> None:
+    """Takes long: up to eight runs are written and merged, for each drawn case."""
     storage = Storage(root=str(folder))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merge, "_ROWS_AT_ONCE", at_once)

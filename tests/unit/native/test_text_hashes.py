@@ -77,6 +77,7 @@ def test_rows_have_the_hash_of_their_texts_behind_their_lengths(
 
 
 def test_texts_of_every_length_have_their_hash_and_no_byte_outside_them_is_read() -> None:
+    """Takes long: the loops are compiled once more, with every index checked."""
     texts = [text for text in EVERY_LENGTH if len(text.encode()) <= MOST_KEY_BYTES]
     rows: list[tuple[str | None, ...]] = [(text, "") for text in texts]
     rows += [(None, "x" * number) for number in range(MOST_ROW_BYTES - 5)]  # behind `~,234:`

@@ -29,6 +29,7 @@ RECORDS = 100
 def test_an_unknown_commit_is_resolved_from_the_marker(
     world: PlanWorld, server_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Takes long: the broker stands still for longer than a writer waits, again and again."""
     broker = _broker_pid(server_folder)
     monkeypatch.setattr(replay, "_TIMEOUT_SECONDS", 1.0)
     world.send(range(RECORDS))
