@@ -1,6 +1,6 @@
 """Test the reader against a read_committed consumer, record by record, on random transactional histories.
 
-`MAKEWHOLE_HISTORIES=200` plays so many of them instead of six, or a dozen in `make test-all`.
+`MAKEWHOLE_HISTORIES=200` plays so many of them instead of a dozen.
 """
 
 import os
@@ -24,12 +24,11 @@ from makewhole.stack.kafka_server import KafkaServer
 from tests.integration.conftest import MakeTopic
 from tests.integration.kafka.histories import Actor, cast, end_all, play
 from tests.world.consumer import Record
-from tests.world.examples import seeds
 from tests.world.java_clients import JavaClients
 
 pytestmark = pytest.mark.integration
 
-HISTORIES = int(os.environ.get("MAKEWHOLE_HISTORIES", len(seeds(12, share=2))))
+HISTORIES = int(os.environ.get("MAKEWHOLE_HISTORIES", "12"))
 Row = tuple[int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
 
@@ -98,13 +97,9 @@ def _row(record: dict[str, Any]) -> Row:
 
 
 def test_the_filter_equals_a_read_committed_consumer(
-    kafka: KafkaServer,
-    connection: KafkaConnection,
-    make_topic: MakeTopic,
-    actors: list[Actor],
-    tmp_path: Path,
-    subtests: pytest.Subtests,
+    kafka: KafkaServer, connection: KafkaConnection, make_topic: MakeTopic, actors: list[Actor], tmp_path: Path
 ) -> None:
+    """Takes long: a dozen histories are played. In one test, which knows what all of them held."""
     seen = Seen()
     for seed in range(HISTORIES):
         chance = random.Random(seed)
@@ -112,6 +107,7 @@ def test_the_filter_equals_a_read_committed_consumer(
         topic = make_topic(partitions, retention_ms="-1")  # some records say that they are old
         topic_id = offsets.describe_topic(connection, topic).topic_id
         for act in ("with transactions open", "with all ended"):
+            print(f"history of seed {seed}, {act}")  # shown when it fails
             play(actors, topic, partitions, chance)
             if act == "with all ended":
                 end_all(actors, chance)
@@ -128,14 +124,13 @@ def test_the_filter_equals_a_read_committed_consumer(
             expected = consumed(kafka.bootstrap, ranges)
             seen.held_by_open += stable != offsets.high_watermarks(connection, topic)
             for wanted in ranges:
-                with subtests.test(seed=seed, act=act, partition=wanted.partition):
-                    archive = str(tmp_path / f"{seed} {act}")
-                    reader = compare(connection, wanted, expected[wanted.partition], page_bytes, archive, chance)
-                    seen.total += reader.accounting
-                    seen.epochs |= {state.producer_epoch for state in reader.sequences.states}
+                archive = str(tmp_path / f"{seed} {act}")
+                reader = compare(connection, wanted, expected[wanted.partition], page_bytes, archive, chance)
+                seen.total += reader.accounting
+                seen.epochs |= {state.producer_epoch for state in reader.sequences.states}
 
     assert min(seen.total.data, seen.total.control, seen.total.aborted, seen.held_by_open) > 0
-    assert max(seen.epochs) > 2, "Java's producers number each transaction anew"
+    assert max(seen.epochs) > 5, "Java's producers give each transaction an epoch of its own"
 
 
 def compare(
