@@ -43,9 +43,8 @@ _keep_files_in_memory()
 gc.set_threshold(50_000, 20, 50)  # else a tenth of the time goes into walking over the objects of loaded libraries
 os.environ.setdefault("JDK_JAVA_OPTIONS", short_job_jvm())
 if not ALL_EXAMPLES:
-    os.environ.setdefault(
-        "POLARS_MAX_THREADS", "1"
-    )  # handing twenty rows from thread to thread takes longer than they do
+    # To hand twenty rows from thread to thread takes longer than the work on them.
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
 os.environ.pop("COLUMNS", None)  # pytest-xdist hands the terminal's width on; the tests say theirs themselves
 settings.register_profile("unhurried", deadline=None)  # a machine that does other work, too, is no failure
 settings.load_profile("unhurried")

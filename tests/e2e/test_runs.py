@@ -166,7 +166,7 @@ def test_a_form_without_a_pipeline_is_refused(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("interval", "told"),
+    ("interval", "reason"),
     [
         ({"to": "soon"}, "'soon' is not a time; write it like 2026-01-31T02:00:00+00:00"),
         ({"to": utc(STARTED + DAY)}, "which is in the future; a window can only be judged after its end"),
@@ -177,7 +177,7 @@ def test_a_form_without_a_pipeline_is_refused(stage: Stage) -> None:
     ],
 )
 def test_an_interval_that_cannot_be_judged_is_red_at_once_and_says_why(
-    stage: Stage, interval: dict[str, str], told: str
+    stage: Stage, interval: dict[str, str], reason: str
 ) -> None:
     """Takes long: a run of Airflow, beside the crash points."""
     stage.wait_for_dag("makewhole_oncall")
@@ -187,7 +187,7 @@ def test_an_interval_that_cannot_be_judged_is_red_at_once_and_says_why(
 
     assert tasks["open_window"] == "failed"
     assert {tasks[name] for name in WAY[1:-1]} == {"upstream_failed"}
-    assert told in stage.log(run, "open_window")
+    assert reason in stage.log(run, "open_window")
     assert "no window was opened in this run" in stage.log(run, "certify")
     assert stage.journal("select count(*) from makewhole.window where request = %s", run.id) == [(0,)]
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """Tests that pytest runs at once. `arguments`: for pytest, the folders among them; `folders`: those below `tests`
-    whose tests are counted apart, of a part that has several. `gives_way`: to parts beside it, which wait less."""
+    whose tests are counted apart, of a part that has several. `gives_way`: it runs at a lower priority than the parts
+    beside it."""
 
     name: str
     arguments: tuple[str, ...]

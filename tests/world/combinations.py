@@ -8,7 +8,7 @@ import pytest
 
 Item = TypeVar("Item")
 Value = tuple[tuple[str, ...], tuple[int, ...]]
-"""What is parametrized together, and which of its values it is."""
+"""Names of parameters that vary together, and identities of their values."""
 
 
 def left_to_test_all(items: Iterable[pytest.Item]) -> Iterator[pytest.Function]:

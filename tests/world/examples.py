@@ -11,14 +11,14 @@ Case = TypeVar("Case")
 
 
 def examples(number: int, *, share: int = 6) -> int:
-    """Return the number with `MAKEWHOLE_EXAMPLES=all`, and else one of so many, but no fewer
-    than twenty-five: for what costs no more than a moment."""
+    """Return the number with `MAKEWHOLE_EXAMPLES=all`, and else a share of it, one in six by default, but no fewer than
+    twenty-five: for what costs no more than a moment."""
     return number if ALL_EXAMPLES else min(number, max(number // share, _LEAST))
 
 
 def seeds(number: int, *, share: int = 3) -> range:
-    """Return the seeds of histories or worlds that take seconds each: all with `MAKEWHOLE_EXAMPLES=all`, and else one
-    of so many."""
+    """Return the seeds of histories or worlds that take seconds each: all with `MAKEWHOLE_EXAMPLES=all`, and else a
+    share of them, one in three by default."""
     return range(number if ALL_EXAMPLES else -(-number // share))
 
 

@@ -31,7 +31,7 @@ def confessed(systems: Systems) -> list[dict[str, str]]:
 
 @pytest.mark.timeout(180)
 def test_what_went_wrong_is_exactly_what_was_written_down(systems: Systems, system: System) -> None:
-    """Takes long: a day of the example is played, with its loader killed."""
+    """Takes long: a day of the example is played."""
     rows = system.prepare(FIRST_DAY, 1)
     system.run(FIRST_DAY, 1, seed=7)
     proof, record = prove(systems), confessed(systems)

@@ -19,6 +19,7 @@ from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting
 from makewhole_spark import stored_frames, validate
 from makewhole_spark.validate import StoredVerdicts
+from tests.world.examples import in_turn
 
 KEYS = 100
 HOPS = ("outbox→flights", "flights→warehouse")
@@ -50,15 +51,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         if isinstance(item, pytest.Function) and "place" in item.fixturenames:
-            turn = crc32(item.originalname.encode()) % 2
-            chosen = "on Spark" if "asks_spark" in item.fixturenames else PLACES[turn]
-            if item.callspec.params["place"] != chosen:
+            of_turn = in_turn(crc32(item.originalname.encode()), PLACES[:2])
+            chosen = ("on Spark",) if "asks_spark" in item.fixturenames else of_turn
+            if item.callspec.params["place"] not in chosen:
                 item.add_marker(pytest.mark.extended)
 
 
 @pytest.fixture
 def asks_spark() -> None:
-    """Ask for it where a test looks at what is left in Spark's session."""
+    """Choose Spark as the place, for a test that looks at Spark's session."""
 
 
 @pytest.fixture(params=PLACES)

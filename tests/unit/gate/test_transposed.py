@@ -97,9 +97,9 @@ def test_a_run_that_contradicts_its_results_has_no_outcome(
     results = [library_result([]), library_result(failed)]
     monkeypatch.setattr(expectations, "_run_in_pandas", lambda *_: (run, results))
 
-    [told] = run_on_rows([HopSuite(hop="hop", numbers=tuple(NUMBERS[:2]))])
+    [answer] = run_on_rows([HopSuite(hop="hop", numbers=tuple(NUMBERS[:2]))])
 
-    assert (told.success, told.outcomes) == (False, ())
+    assert (answer.success, answer.outcomes) == (False, ())
 
 
 def table() -> TransposedNumbers:
