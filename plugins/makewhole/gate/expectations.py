@@ -117,6 +117,7 @@ def _load() -> None:
         gc.enable()
 
 
+@cache
 def library_version() -> str:
     """Return the version of the library, for the report."""
     return version("great_expectations")

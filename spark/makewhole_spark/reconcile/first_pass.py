@@ -117,14 +117,13 @@ def _find_clean(task: BucketTask, source: pl.DataFrame, target: pl.DataFrame, kn
 
 def _known_besides(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     """Return hashes of keys of which more is known than the two slices say, as far as the slices have them (`keys`):
-    copies elsewhere, what was handed over or waits, what compensation wrote, what earlier windows told or met without
-    its record, or windows before these may have met. Versions that other windows have are not meant: keys have them day
-    after day."""
+    copies elsewhere, what waits (whatever was handed over does), what compensation wrote, what earlier windows told or
+    met without its record, or windows before these may have met. Versions that other windows have are left out: keys
+    have them day after day."""
     frames = [_in_tails(task), met_before(task, keys), _out_of_time(task)]
     frames += [] if task.is_upsert else [known_elsewhere(task, keys)]
     of_plans = (task.replays, task.source_replays, task.written, task.followed)
-    of_journal = (*of_plans, task.handed_over, task.waiting_since, task.told)
-    frames += [frame.select(HASH) for frame in of_journal]
+    frames += [frame.select(HASH) for frame in (*of_plans, task.waiting_since, task.told)]
     named = () if task.met_alone is None else task.met_alone.told
     frames.append(pl.DataFrame(list(named), schema=HASHES, orient="row"))
     return pl.concat(frames)

@@ -59,15 +59,15 @@ class _Gathered:
 
 
 def judge_bucket(task: BucketTask) -> BucketAnswer:
-    """Judge what is not clean, confirm every missing and every unexpected key by look-ups, judge again, explain,
-    write."""
+    """Judge what is not clean, confirm every missing and every unexpected key by look-ups, judge again what they
+    changed, explain, write."""
     first = first_pass(task)
     gathered = _gather(task, first)
     kernel = judge_versions if task.is_upsert else judge
     at_first = kernel(gathered.known)
     alone = _met_alone(task, first.target, at_first)
     known, rows = confirm(task, gathered.known, at_first, first.known_besides)
-    judged = without_keys_of_others(task, kernel(known))
+    judged = without_keys_of_others(task, at_first if known.is_same_as(gathered.known) else kernel(known))
     wanted, late = ({}, {}) if task.tails is not None else _write_wanted(task, judged)
     to_order = {} if task.tails is not None else _write_to_order(task, judged)
     marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))

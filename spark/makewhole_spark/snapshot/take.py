@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from makewhole.journal import incidents, windows
@@ -100,6 +101,12 @@ class _Reading:
     context: WindowContext
     parallelism: int
     buckets: int
+
+    @cached_property
+    def digests(self) -> Mapping[str, str]:
+        """The digests of the pipeline's file that each manifest keeps."""
+        pipeline = self.context.pipeline
+        return {"judging_sha256": judging_sha256(pipeline), "reading_sha256": reading_sha256(pipeline)}
 
     def topics(self, points: Sequence[TopicPoint]) -> dict[str, TakenSnapshot]:
         """Read topics; none of an incarnation that is gone."""
@@ -266,7 +273,6 @@ def _hops_read_by_keys(context: WindowContext, point: TablePoint) -> list[Hop]:
 def _manifest(
     reading: _Reading, point: Point, taken_at: datetime, reads: list[PieceRead], plan: ExportPlan | None
 ) -> dict[str, Any]:
-    pipeline = reading.context.pipeline
     tombstones = _by_bucket(file for read in reads for file in read.tombstone_files)
     manifest: dict[str, Any] = {
         "point": point.name,
@@ -274,13 +280,12 @@ def _manifest(
         "taken_at": taken_at.isoformat(),
         "buckets": reading.buckets,
         "files": _by_bucket(file for read in reads for file in read.files),
-        **({"tombstones": tombstones} if pipeline.has_erasures(point.name) else {}),
+        **({"tombstones": tombstones} if reading.context.pipeline.has_erasures(point.name) else {}),
         "rows": sum(read.rows for read in reads),
         "undecodable": sum(read.undecodable for read in reads),
         "undecodable_files": sorted(path for read in reads for path in read.undecodable_files),
         "sha256": {path: digest for read in reads for path, digest in read.sha256},
-        "judging_sha256": judging_sha256(pipeline),
-        "reading_sha256": reading_sha256(pipeline),
+        **reading.digests,
         "key_layout": [kind.value for kind in point.key_layout],
     }
     if plan is not None:

@@ -11,7 +11,8 @@ comes all the same is the second copy.
 Under upsert the copies of a key are versions: see `makewhole.compute.judge.judge_versions`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Self
 
 import polars as pl
 
@@ -42,6 +43,14 @@ class BucketInput:
     overdue: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
     has_gone: bool = False
+
+    def is_same_as(self, other: Self) -> bool:
+        """Whether every verdict must be the same: the same copies and keys, in the same order."""
+        pairs = ((getattr(self, item.name), getattr(other, item.name)) for item in fields(self))
+        return all(
+            mine is theirs or (mine.equals(theirs) if isinstance(mine, pl.DataFrame) else mine == theirs)
+            for mine, theirs in pairs
+        )
 
 
 def judge(bucket: BucketInput) -> pl.DataFrame:

@@ -1,6 +1,6 @@
 """Check what each verdict of an event hop means, one by one."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import polars as pl
@@ -59,6 +59,29 @@ def test_counts_of_copies_and_places_agree(known: dict[str, Any]) -> None:
     assert (with_copies["source_copies"] == with_copies["source_places"].list.len()).all()
     assert (judged["elsewhere_copies"] == judged["elsewhere_places"].list.len()).all()
     assert not judged.filter(~pl.col("in_source"), pl.col("verdict").is_in(["matched", "missing", "pending"])).height
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(situations(), situations())
+def test_what_is_the_same_has_the_same_verdicts(known: dict[str, Any], other: dict[str, Any]) -> None:
+    for name in known:
+        mixed = known | {name: other[name]}
+        if bucket_of(known).is_same_as(bucket_of(mixed)):
+            assert judge(bucket_of(known)).equals(judge(bucket_of(mixed)))
+        else:
+            assert known[name] != other[name]
+
+
+@pytest.mark.parametrize("name", [item.name for item in fields(BucketInput)])
+def test_no_part_of_what_is_known_may_differ(name: str) -> None:
+    known = bucket([one("a", 0)], [one("a", 0)])
+    value = getattr(known, name)
+    changed: Any = {str: "another", bool: True}.get(type(value))
+    if isinstance(value, pl.DataFrame):
+        changed = pl.concat([value, value]) if len(value) else pl.DataFrame([[None]] * value.width, schema=value.schema)
+
+    assert known.is_same_as(replace(known, **{name: value}))
+    assert not known.is_same_as(replace(known, **{name: changed}))
 
 
 # What each word means, one by one
