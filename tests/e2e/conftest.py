@@ -13,7 +13,7 @@ import pytest
 
 from makewhole.stack import local
 from tests.e2e.scenarios import approvals, failures, one_application, unattended
-from tests.e2e.scenarios.approvals import Answered, Asked, Undone
+from tests.e2e.scenarios.approvals import Answered, Asked, Planned, Undone
 from tests.e2e.scenarios.failures import Broken, Healed
 from tests.e2e.scenarios.one_application import Joined, Killed
 from tests.e2e.scenarios.pipeline_files import FILES, GROUPS
@@ -33,6 +33,7 @@ _SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
     "joined": one_application.joined,
     "backfilled": unattended.backfilled,
     "undone": approvals.undone,
+    "planned": approvals.planned,
     "observed": unattended.observed,
     "broken": failures.broken,
     "ignored": approvals.ignored,
@@ -132,6 +133,7 @@ scheduled: Callable[..., Scheduled] = _seen("scheduled")
 outlasted: Callable[..., Outlasted] = _seen("outlasted")
 backfilled: Callable[..., Backfilled] = _seen("backfilled")
 answered: Callable[..., Answered] = _seen("answered")
+planned: Callable[..., Planned] = _seen("planned")
 ignored: Callable[..., Asked] = _seen("ignored")
 broken: Callable[..., Broken] = _seen("broken")
 healed: Callable[..., Healed] = _seen("healed")

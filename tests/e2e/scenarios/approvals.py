@@ -1,4 +1,4 @@
-"""Run windows whose plans wait for a person: answered, ignored, and undone afterwards."""
+"""Run windows whose plans are only looked at, or wait for a person: answered, ignored, and undone afterwards."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -27,32 +27,41 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """The same window three times: only planned, rejected, approved."""
+    """The same window twice: rejected, approved."""
 
-    planned: Mapping[str, Any]
-    planned_exit_code: int
-    planned_before: Contents
-    planned_after: Contents
     rejected: Asked
     approved: Asked
 
 
 def answered(stage: Stage, shop: ScenarioShop) -> Answered:
     """Every plan of this shop needs `oncall`."""
+    _trade_with_mistakes(stage, shop)
+    return Answered(rejected=_asked(stage, shop, _reject, "failed"), approved=_asked(stage, shop, _approve, "success"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A window of which only a plan was asked for, and the contents before and after."""
+
+    window: Mapping[str, Any]
+    exit_code: int
+    before: Contents
+    after: Contents
+
+
+def planned(stage: Stage, shop: ScenarioShop) -> Planned:
+    """What is wrong is looked at, and left as it is."""
+    _trade_with_mistakes(stage, shop)
+    before = shop.contents()
+    told = stage.run_command("run", shop.name, "--to", utc(STARTED), "--plan-only", "--json")
+    return Planned(window=told.document, exit_code=told.code, before=before, after=shop.contents())
+
+
+def _trade_with_mistakes(stage: Stage, shop: ScenarioShop) -> None:
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=3), MISTAKES)
     shop.start_loader()
     stage.wait_for_dag(shop.pipeline_dag)
-    before = shop.contents()
-    planned = stage.run_command("run", shop.name, "--to", utc(STARTED), "--plan-only", "--json")
-    return Answered(
-        planned=planned.document,
-        planned_exit_code=planned.code,
-        planned_before=before,
-        planned_after=shop.contents(),
-        rejected=_asked(stage, shop, _reject, "failed"),
-        approved=_asked(stage, shop, _approve, "success"),
-    )
 
 
 def ignored(stage: Stage, shop: ScenarioShop) -> Asked:

@@ -25,6 +25,7 @@ FILES = {
     "outlasted": shop_file("outlasted", database=far_database("outlasted")),
     "backfilled": shop_file("backfilled", schedule="0 0 * * *", until=utc(FIRST_DAY + 2 * DAY)),
     "answered": shop_file("answered", approval="above_actions: 0, by: [group:watch]"),
+    "planned": shop_file("planned", approval="above_actions: 0, by: [group:watch]"),
     "ignored": shop_file("ignored", approval="above_actions: 0, expires: 2s"),
     "broken": shop_file("broken"),
     "undone": shop_file("undone", approval="by: [oncall]"),
