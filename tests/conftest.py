@@ -20,7 +20,7 @@ from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import ExistingPostgres, PostgresServer, create_database
 from makewhole_spark.carrier import Carrier
 from tests.world.databases import Databases
-from tests.world.examples import ALL_EXAMPLES
+from tests.world.examples import ALL_EXAMPLES, examples
 from tests.world.shared_starts import with_shared_starts
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ if not ALL_EXAMPLES:
     # To hand twenty rows from thread to thread takes longer than the work on them.
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
 os.environ.pop("COLUMNS", None)  # pytest-xdist hands the terminal's width on; the tests say theirs themselves
-settings.register_profile("unhurried", deadline=None)  # a machine that does other work, too, is no failure
+# Without a deadline: a machine that does other work, too, is no failure.
+settings.register_profile("unhurried", deadline=None, max_examples=examples(100))
 settings.load_profile("unhurried")
 _FOLDER_PREFIX = "makewhole-tests-"
 _JOURNAL_TEMPLATE = "journal_template"

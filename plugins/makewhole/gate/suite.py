@@ -7,6 +7,7 @@ null.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from makewhole.gate.counts import agreement_numbers, identity_numbers, verdict_numbers
@@ -40,12 +41,12 @@ class HopSuite:
         """The hop's name."""
         return self.hop
 
-    @property
+    @cached_property
     def row(self) -> dict[str, int | None]:
         """The row: column to number."""
         return {number.name: number.value for number in self.numbers}
 
-    @property
+    @cached_property
     def planned(self) -> tuple[Planned, ...]:
         """Two expectations per number, in the numbers' order."""
         return tuple(planned for number in self.numbers for planned in number.planned(self.hop))

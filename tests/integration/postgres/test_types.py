@@ -190,10 +190,10 @@ def _require_all_columns(case: Case, patch: pytest.MonkeyPatch) -> None:
     first = list(VALUES).index(case.declared)
     taken = {
         column: min(
-            _taken(case, column, is_missing=is_missing, patch=patch) for is_missing in in_turn(number // 2, KINDS)
+            _taken(case, column, is_missing=is_missing, patch=patch) for is_missing in in_turn(number // 4, KINDS)
         )
         for number, column in enumerate(COLUMNS, first)
-        if (case.declared, column) in TAKEN or number % 2 in in_turn(0, (0, 1))
+        if (case.declared, column) in TAKEN or number % 4 in in_turn(0, (0, 1, 2, 3))
     }
     wanted = {column: number for (declared, column), number in TAKEN.items() if declared == case.declared}
     assert {column: taken[column] for column, number in wanted.items() if taken[column] < number} == {}

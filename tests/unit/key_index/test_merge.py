@@ -17,7 +17,7 @@ from makewhole.key_index.files import IndexFile, rows_of_keys, write_index_file
 from makewhole.key_index.merge import write_merged
 from makewhole.lake.storage import Storage
 from tests.unit.key_index.test_files import hashes, run
-from tests.world.examples import examples
+from tests.world.examples import seeds
 
 pytestmark = pytest.mark.unit
 
@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("index")
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=len(seeds(40)))
 @given(
     st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40), st.sampled_from([1, 2, 16])), min_size=1, max_size=8),
     st.integers(1, 30),
