@@ -119,6 +119,26 @@ def test_a_store_that_is_ahead_of_the_window_is_fine(changes: ReconciledShop) ->
     assert (changes.found(again, LEDGER_HOP), changes.found(again, STORE_HOP)) == ({}, {})
 
 
+@pytest.mark.parametrize("later", [timedelta(0), timedelta(hours=1)])
+def test_a_version_that_the_ledger_shows_after_it_was_read_is_the_latest(
+    changes: ReconciledShop, later: timedelta
+) -> None:
+    """Its row is committed after its record was sent, and its time need not have moved."""
+    first = version(range(3), 1)
+    at = (BORN + timedelta(hours=1) + later).isoformat()
+    second = [order | {"at": at} for order in version(range(2), 2)]
+    changes.write("outbox", first)
+    changes.send([*first, *second])
+    changes.write("warehouse", [*second, first[2]])
+    context = changes.open()
+    changes.snapshot(context)
+    changes.write("outbox", second)
+
+    changes.reconcile(context)
+
+    assert (changes.found(context, LEDGER_HOP), changes.found(context, STORE_HOP)) == ({}, {})
+
+
 def test_what_is_not_consumed_yet_is_pending_and_judged_with_its_versions_next_time(changes: ReconciledShop) -> None:
     changes.describe(topic_key="kafka.key", is_upsert=True, hop={"consumer_group": "loader"})
     first, second = version(range(3), 1), version(range(3), 2)
