@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,12 +28,13 @@ from tests.world.sql import Rows, run_sql
 ONCALL, UNDO, CONTINUE = "makewhole_oncall", "makewhole_undo", "makewhole_continue"
 ENDED = ("success", "failed")
 RUN_SECONDS = 400.0
-_POLL_SECONDS = 1.0
+_POLL_SECONDS, _RARELY_SECONDS = 1.0, 3.0
 _LOG_LINES = 25
 
 # Two runs share two cores here, and their jobs are over before a second worker pays. Every DAG file is there from the
-# beginning: to read all of them again and again takes a third of a core.
+# beginning: to read all of them again and again takes a third of a core, a scheduler that never rests a sixth.
 _SMALL = {
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "1.5",
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "900",
     "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
         {"conn_type": "spark", "host": "local[1]", "extra": {"deploy-mode": "client"}}
@@ -43,13 +44,15 @@ _SMALL = {
 Found = TypeVar("Found")
 
 
-def until(look: Callable[[], Found | None], seconds: float, what: Callable[[], object]) -> Found:
+def until(
+    look: Callable[[], Found | None], seconds: float, what: Callable[[], object], every: float = _POLL_SECONDS
+) -> Found:
     """Look again and again until something is there; return it. `what` names it for the message when it does not
-    come."""
+    come. `every`: seconds between two looks."""
     deadline = time.monotonic() + seconds
     while (found := look()) is None:
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what()}"
-        time.sleep(_POLL_SECONDS)
+        time.sleep(every)
     return found
 
 
@@ -181,9 +184,12 @@ class Stage:
 
     def ended(self, run: Run, expected: str) -> dict[str, str]:
         """Wait for the end, which is as expected, or tell the logs; the states of its tasks."""
-        until(lambda: True if self.state(run) in ENDED else None, RUN_SECONDS, lambda: self.story(run))
+        until(partial(self._has_ended, run), RUN_SECONDS, lambda: self.story(run), every=_RARELY_SECONDS)
         assert self.state(run) == expected, self.story(run)
         return self.tasks(run)
+
+    def _has_ended(self, run: Run) -> bool | None:
+        return True if self.state(run) in ENDED else None
 
     def tasks(self, run: Run) -> dict[str, str]:
         """The state of every task."""
