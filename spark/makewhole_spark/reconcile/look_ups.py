@@ -151,9 +151,12 @@ def slice_frame(task: BucketTask, point: str, files: tuple[str, ...]) -> pl.Data
 
 
 def _unsettled(task: BucketTask, point: TablePoint, to_confirm: pl.DataFrame) -> pl.DataFrame:
-    """Return the hashes of the keys whose ledger row was not yet visible a settle time ago."""
+    """Return the hashes of the keys whose ledger row was not yet visible a settle time ago; under upsert any row of
+    theirs: it may be the latest version."""
     if to_confirm.is_empty() or task.settled_snapshot is None:
         return empty(HASHES)
     shape, connection = task.context.table_shape(point), task.context.postgres(point)
-    unsettled = keys_not_visible(connection, shape, to_confirm["key"].to_list(), task.settled_snapshot)
+    every_before = task.context.window.end if task.is_upsert else None
+    keys = to_confirm["key"].to_list()
+    unsettled = keys_not_visible(connection, shape, keys, task.settled_snapshot, every_before)
     return to_confirm.filter(pl.col("key").is_in(unsettled)).select(HASH)

@@ -199,6 +199,29 @@ def test_a_ledger_row_is_young_until_it_was_certainly_there(timed: People) -> No
     assert keys_not_visible(timed.connection, shape, asked, "1:1:") == asked
 
 
+def test_a_ledger_key_is_young_while_a_version_before_the_end_is(timed: People) -> None:
+    shape = timed.shape(time="at")
+    timed.sql(
+        "insert into rows select name, '2013-01-01' from unnest(array['own', 'late', 'none', 'ever', 'old']) name"
+    )
+    seen = current_snapshot(timed.connection)
+    timed.sql(
+        "insert into rows values ('own', '2013-01-01 12:00'), ('late', '2013-01-02'), ('none', null), "
+        "('ever', 'infinity'), ('new', '2013-01-02')"
+    )
+    asked = ["own", "late", "none", "ever", "old", "new"]
+
+    assert keys_not_visible(timed.connection, shape, asked, seen) == ["new"]
+    assert keys_not_visible(timed.connection, shape, asked, seen, day(2)) == ["own", "none", "ever", "new"]
+    assert keys_not_visible(timed.connection, timed.shape(), asked, seen, day(2)) == [
+        "own",
+        "late",
+        "none",
+        "ever",
+        "new",
+    ]
+
+
 # Look-ups by key
 
 HOSTILE = [

@@ -139,6 +139,18 @@ def test_a_version_that_the_ledger_shows_after_it_was_read_is_the_latest(
     assert (changes.found(context, LEDGER_HOP), changes.found(context, STORE_HOP)) == ({}, {})
 
 
+def test_a_version_of_the_ledger_counts_a_settle_time_after_it_could_be_seen(changes: ReconciledShop) -> None:
+    changes.describe(topic_key="kafka.key", is_upsert=True, settle="1h")
+    changes.trade(version(range(3), 1))
+    changes.judged()
+    changes.let_pass(timedelta(hours=1.1))
+    changes.write("outbox", version([1], 2))
+    assert changes.found(changes.judged(), LEDGER_HOP) == {"O1": ("pending", "in_flight")}
+
+    changes.let_pass(timedelta(hours=1.1))
+    assert changes.found(changes.judged(), LEDGER_HOP) == {"O1": STALE}
+
+
 def test_what_is_not_consumed_yet_is_pending_and_judged_with_its_versions_next_time(changes: ReconciledShop) -> None:
     changes.describe(topic_key="kafka.key", is_upsert=True, hop={"consumer_group": "loader"})
     first, second = version(range(3), 1), version(range(3), 2)

@@ -168,6 +168,24 @@ def test_a_transaction_that_stays_open_ends_in_a_loss_that_is_not_sent_again(sho
     shop.end_transaction(transaction, is_committed=True)
 
 
+def test_a_row_of_the_ledger_counts_a_settle_time_after_it_could_be_seen_whatever_its_time_says(
+    shop: ReconciledShop,
+) -> None:
+    """It can be committed long after its own time, and its record is sent after that."""
+    shop.describe(settle="1h", max_age="1d")
+    made = orders(range(10))
+    shop.trade(made[:9], unsent=made[8:])
+    young, lost = ("pending", "in_flight"), ("missing", "never_produced")
+    assert shop.found(shop.judged(), LEDGER_HOP) == {"O8": young}
+
+    shop.let_pass(timedelta(hours=1.1))
+    shop.write("outbox", made[9:])
+    assert shop.found(shop.judged(), LEDGER_HOP) == {"O8": lost, "O9": young}
+
+    shop.let_pass(timedelta(hours=1.1))
+    assert shop.found(shop.judged(), LEDGER_HOP) == {"O8": lost, "O9": lost}
+
+
 def test_a_settle_time_longer_than_max_age_is_waited_for(shop: ReconciledShop) -> None:
     shop.describe(hop={"consumer_group": "loader"}, settle="2d", max_age="1h", allow_empty=True)
     made = orders(range(10))

@@ -1,10 +1,12 @@
 """Find the keys whose rows were visible at an earlier moment, whatever their timestamps say."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
+from makewhole.model.pipeline import TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import (
     TableShape,
@@ -24,20 +26,36 @@ def current_snapshot(connection: PostgresConnection) -> str:
 
 
 def keys_not_visible(
-    connection: PostgresConnection, shape: TableShape, keys: Sequence[str], snapshot: str
+    connection: PostgresConnection,
+    shape: TableShape,
+    keys: Sequence[str],
+    snapshot: str,
+    every_before: datetime | None = None,
 ) -> list[str]:
-    """Return those of the keys of which no row (as it is now) was certainly visible in `snapshot`."""
-    old: set[str] = set()
+    """Return those of the keys of which no row (as it is now) was certainly visible in `snapshot`. With `every_before`
+    also those with a row that was not and whose time is before that moment, or not known: their latest version may be
+    that row."""
+    settled: set[str] = set()
+    young = sql.SQL("false") if every_before is None else _is_before(shape.point, every_before)
     with connect(connection) as session, session.cursor() as cursor:
         types = column_types(session, shape)
         for condition in key_conditions(shape, types, keys):
             cursor.execute(
-                sql.SQL("select distinct {} from {} t where {} and {}").format(
+                sql.SQL("select {} from {} t where {} group by 1 having bool_or({}) and not bool_or({})").format(
                     key_expression(shape.point, types),
                     table_identifier(shape.point),
                     condition,
                     surely_visible(snapshot),
+                    sql.SQL("not {} and {}").format(surely_visible(snapshot), young),
                 )
             )
-            old.update(key for (key,) in cursor.fetchall())
-    return [key for key in keys if key not in old]
+            settled.update(key for (key,) in cursor.fetchall())
+    return [key for key in keys if key not in settled]
+
+
+def _is_before(point: TablePoint, moment: datetime) -> sql.Composable:
+    """Return the condition for a time before this moment; a row without one, or of infinite time, may be of any."""
+    if point.time is None:
+        return sql.SQL("true")
+    column = sql.SQL("t.{}").format(sql.Identifier(point.time))
+    return sql.SQL("coalesce({0} < {1} or {0} = 'infinity', true)").format(column, sql.Literal(moment))
