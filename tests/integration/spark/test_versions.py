@@ -139,6 +139,21 @@ def test_a_version_that_the_ledger_shows_after_it_was_read_is_the_latest(
     assert (changes.found(context, LEDGER_HOP), changes.found(context, STORE_HOP)) == ({}, {})
 
 
+def test_a_row_that_is_brought_up_to_date_after_it_was_read_is_up_to_date(changes: ReconciledShop) -> None:
+    """It is another row of the table then, with another place, and still one."""
+    first, second = version(range(3), 1), version(range(3), 2)
+    changes.write("outbox", [*first, *second])
+    changes.send([*first, *second])
+    changes.write("warehouse", first)
+    context = changes.open()
+    changes.snapshot(context)
+    changes.sql("update warehouse set amount = 2.25, version = 2 where id <> 'O2'")
+
+    changes.reconcile(context)
+
+    assert changes.found(context, STORE_HOP) == {"O2": STALE}
+
+
 def test_a_version_of_the_ledger_counts_a_settle_time_after_it_could_be_seen(changes: ReconciledShop) -> None:
     changes.describe(topic_key="kafka.key", is_upsert=True, settle="1h")
     changes.trade(version(range(3), 1))
