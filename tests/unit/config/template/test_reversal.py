@@ -131,6 +131,7 @@ def test_data_stay_inside_the_text_that_they_are_put_into() -> None:
     )
 )
 def test_json_keeps_every_digit_and_every_character(value: Any) -> None:
+    """Takes long where the machine has other work: what is drawn nests."""
     text = exact_json.dumps(value)
 
     assert exact_json.loads(text) == value
