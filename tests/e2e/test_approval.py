@@ -29,7 +29,7 @@ def test_plan_only_shows_the_plan_changes_nothing_and_exits_with_1(planned: Plan
 
 def test_findings_are_what_was_planted(answered: Answered, stage: Stage) -> None:
     """Takes long: two windows are waited for."""
-    told = stage.journal(
+    found = stage.journal(
         "select revision, hop, verdict, count(*) from makewhole.finding where pipeline = 'answered' "
         "and revision < 3 group by 1, 2, 3 order by 1, 2, 3"
     )
@@ -39,7 +39,7 @@ def test_findings_are_what_was_planted(answered: Answered, stage: Stage) -> None
         ("outbox→orders", "duplicate", len(MISTAKES.sent_twice)),
         ("outbox→orders", "missing", len(MISTAKES.never_sent)),
     ]
-    assert told == [(revision, *row) for revision in (1, 2) for row in expected]
+    assert found == [(revision, *row) for revision in (1, 2) for row in expected]
 
 
 def test_who_may_not_answer_is_refused_and_the_plan_goes_on_waiting(answered: Answered) -> None:

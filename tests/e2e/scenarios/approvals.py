@@ -50,11 +50,11 @@ class Planned:
 
 
 def planned(stage: Stage, shop: ScenarioShop) -> Planned:
-    """What is wrong is looked at, and left as it is."""
+    """Ask for nothing but a plan of what is wrong."""
     _trade_with_mistakes(stage, shop)
     before = shop.contents()
-    told = stage.run_command("run", shop.name, "--to", utc(STARTED), "--plan-only", "--json")
-    return Planned(window=told.document, exit_code=told.code, before=before, after=shop.contents())
+    result = stage.run_command("run", shop.name, "--to", utc(STARTED), "--plan-only", "--json")
+    return Planned(window=result.document, exit_code=result.code, before=before, after=shop.contents())
 
 
 def _trade_with_mistakes(stage: Stage, shop: ScenarioShop) -> None:

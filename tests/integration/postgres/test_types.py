@@ -179,7 +179,7 @@ def test_what_is_written_compares_equal_or_is_refused(
     store: Store, declared: str, zone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Takes long: every value meets every type of column, in many writes and one by one. A column type takes its turn
-    with rows that are missing or there, and every second one takes it at all; `make test-all` has both of each."""
+    with rows that are missing or there, and every fourth one takes it at all; `make test-all` has both of each."""
     store.sql(f"do $$ begin execute format('alter database %I set timezone to ''{zone}''', current_database()); end $$")
     assert store.sql("show timezone") == [(zone,)]
     with connect(store.connection) as session, read_only_session(store.connection) as reading:

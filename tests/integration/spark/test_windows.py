@@ -396,21 +396,3 @@ def test_a_transaction_that_spans_the_end_of_the_interval_loses_nothing(shop: Re
         context, closed = shop.whole_way(day)
         assert closed.state is WindowState.CERTIFIED
         assert [shop.counts(context, hop).matched for hop in (LEDGER_HOP, STORE_HOP)] == [number, number]
-
-
-def test_a_row_that_changes_after_it_was_read_is_still_one_row(shop: ReconciledShop) -> None:
-    """Its record is of the window before, so that it is looked up: it has another place by then, and another time."""
-    shop.trade(orders(range(6)))
-    shop.whole_way()
-    shop.trade(orders(range(100, 103), 1))
-    shop.sql("update warehouse set at = at + interval '1 day' where id in ('O1', 'O2', 'O3')")
-    context = shop.open(1)
-    shop.snapshot(context)
-    shop.sql(
-        "update warehouse set at = at where id = 'O1'; update warehouse set at = at + interval '1 h' where id = 'O2'"
-    )
-    shop.sql("insert into warehouse select * from warehouse where id = 'O3'")
-
-    shop.reconcile(context)
-
-    assert shop.found(context, STORE_HOP) == {"O3": ("duplicate", "written_before_committed")}

@@ -206,13 +206,11 @@ def time_condition(point: TablePoint, bounds: TimeBounds | None) -> sql.Composab
     """
     if bounds is None or point.time is None:
         return sql.SQL("true")
-    column = sql.SQL("t.{}").format(sql.Identifier(point.time))
     parts = [time_between(point.time, bounds.start, bounds.end)]
-    without_time = sql.SQL("({0} is null or {0} = 'infinity')").format(column)
     if bounds.start is None or bounds.seen_before is None:
-        parts.append(without_time)
+        parts.append(without_time(point.time))
     else:
-        parts.append(sql.SQL("({} and not {})").format(without_time, surely_visible(bounds.seen_before)))
+        parts.append(sql.SQL("({} and not {})").format(without_time(point.time), surely_visible(bounds.seen_before)))
     for rows in bounds.earlier:
         within = time_between(point.time, rows.start, rows.end)
         if rows.seen_before is not None:
@@ -228,6 +226,11 @@ def time_between(column: str, start: datetime | None, end: datetime) -> sql.Comp
     if start is None:
         return within
     return sql.SQL("({} >= {} and {})").format(name, sql.Literal(start), within)
+
+
+def without_time(column: str) -> sql.Composable:
+    """Return the condition for a row without a time, or with one that no window could reach."""
+    return sql.SQL("({0} is null or {0} = 'infinity')").format(sql.SQL("t.{}").format(sql.Identifier(column)))
 
 
 def live_condition(point: TablePoint) -> sql.Composable:

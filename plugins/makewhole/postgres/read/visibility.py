@@ -14,6 +14,8 @@ from makewhole.postgres.read.expressions import (
     key_expression,
     surely_visible,
     table_identifier,
+    time_between,
+    without_time,
 )
 from makewhole.postgres.read.key_conditions import key_conditions
 
@@ -36,6 +38,7 @@ def keys_not_visible(
     also those with a row that was not and whose time is before that moment, or not known: their latest version may be
     that row."""
     settled: set[str] = set()
+    visible = surely_visible(snapshot)
     young = sql.SQL("false") if every_before is None else _is_before(shape.point, every_before)
     with connect(connection) as session, session.cursor() as cursor:
         types = column_types(session, shape)
@@ -45,8 +48,8 @@ def keys_not_visible(
                     key_expression(shape.point, types),
                     table_identifier(shape.point),
                     condition,
-                    surely_visible(snapshot),
-                    sql.SQL("not {} and {}").format(surely_visible(snapshot), young),
+                    visible,
+                    sql.SQL("not {} and {}").format(visible, young),
                 )
             )
             settled.update(key for (key,) in cursor.fetchall())
@@ -57,5 +60,4 @@ def _is_before(point: TablePoint, moment: datetime) -> sql.Composable:
     """Return the condition for a time before this moment; a row without one, or of infinite time, may be of any."""
     if point.time is None:
         return sql.SQL("true")
-    column = sql.SQL("t.{}").format(sql.Identifier(point.time))
-    return sql.SQL("coalesce({0} < {1} or {0} = 'infinity', true)").format(column, sql.Literal(moment))
+    return sql.SQL("({} or {})").format(time_between(point.time, None, moment), without_time(point.time))
