@@ -41,7 +41,7 @@ class Timings:
         return cls(outcomes=noted["outcomes"], tests=tuple(TimedTest(**test) for test in noted["tests"]))
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)  # pytest keeps its plugins in sets
 class _Noted:
     file: Path
     outcomes: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))

@@ -42,3 +42,14 @@ def test_tests_in_several_processes_are_counted_once(tmp_path: Path) -> None:
 
     assert part.counts == ["good: 2 passed, 0 failed"]
     assert sorted(test.is_explained for test in part.timings.tests) == [False, True]
+
+
+def test_folders_with_a_conftest_each_are_noted_together(tmp_path: Path) -> None:
+    """Pytest looks for the plugins that it was given among those of the other folder."""
+    for name in ("ours", "theirs"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "conftest.py").write_text("")
+        (tmp_path / name / f"test_{name}.py").write_text(PASSES)
+    part = Part(name="both", arguments=(str(tmp_path / "ours"), str(tmp_path / "theirs"), "-q"))
+    (both,) = Runner(tmp_path, ["-p", "no:cacheprovider"]).run([[part]])
+    assert (both.code, len(both.timings.tests)) == (0, 4)
