@@ -149,12 +149,17 @@ def _items(stage: Stage, data: DataSet, step: int) -> Iterator[PlannedPayload]:
             Payload(
                 key=key.encode(),
                 value=json.dumps(row, separators=(",", ":")).encode(),
-                extra={"origin": "ledger", "columns": list(_COLUMNS), "meant": _meant(row), "rows": rows},
+                extra={
+                    "origin": "ledger",
+                    "columns": list(_COLUMNS) if step == 0 else ["seats"],
+                    "expected": _expected(row),
+                    "rows": rows,
+                },
             ),
         )
 
 
-def _meant(row: Mapping[str, Any]) -> list[tuple[str, str, str | None]]:
+def _expected(row: Mapping[str, Any]) -> list[tuple[str, str, str | None]]:
     return [(name, declared, canonical_text(row[name], declared)) for name, declared in _COMPARED.items()]
 
 

@@ -169,18 +169,18 @@ select exists (
 -- Read every row of one key, the survivor first.
 select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text from {table} as t where {match} order by {order}
 
--- rows_of_many_keys --
--- Read every row of many keys with the number of its key among those that were given, the survivor of each key first.
--- First every key is read as the columns' types: the join with an empty table would not tell that they cannot hold one.
-select {values} from unnest({arrays}) as wanted ({fields});
-select wanted.number, t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text
-from unnest({arrays}) with ordinality as wanted ({fields}, number) join {table} as t on {match}
-order by wanted.number, {order}
-
 -- rows_with_values --
 -- Read every row of one key, the survivor first by time or version, with its place and its compared columns as text.
-select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, {place} {values}
+select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, {place}, {compared}
 from {table} as t where {match} order by {order}
+
+-- rows_of_many_keys --
+-- Read the same of many keys, with the number of its key among those that were given.
+-- First every key is read as the columns' types: the join with an empty table would not tell that they cannot hold one.
+select {values} from unnest({arrays}) as wanted ({fields});
+select wanted.number, t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, {place}, {compared}
+from unnest({arrays}) with ordinality as wanted ({fields}, number) join {table} as t on {match}
+order by wanted.number, {order}
 
 -- lock_rows_of_key --
 -- The same rows with their exact text, locked until the end of the transaction where {hold} says so.
@@ -226,9 +226,9 @@ with back as (
 insert into {table} ({columns}) overriding system value select {values} from back
 
 -- insert_row --
--- Insert a row from a JSON object laid over its key; columns it does not name take their defaults.
+-- Insert a row from a JSON object laid over its key; columns that are not named take their defaults.
 insert into {table} as t ({columns}) overriding system value
-select {columns} from jsonb_populate_record(null::{table}, %(key)s::jsonb || %(value)s::jsonb)
+select {values} from jsonb_populate_record(null::{table}, %(key)s::jsonb || %(value)s::jsonb) as wanted
 returning {written}
 
 -- update_row --
@@ -334,10 +334,6 @@ order by wanted.number, {order}
 select attname::text, format('%%s.%%s', attrelid::bigint, attnum)
 from pg_attribute
 where attrelid = to_regclass(%(table)s) and attname = any(%(columns)s::text[]) and not attisdropped;
-
--- moment_in_utc --
--- Read a text as a moment, in UTC and without an offset.
-select (%(text)s::timestamptz at time zone 'UTC')::text
 
 -- has_receipts --
 -- Tell whether a plan was ever done in this database.

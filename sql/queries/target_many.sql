@@ -1,6 +1,6 @@
 -- insert_rows --
 -- Insert many rows from JSON objects, those whose key is free. Returns how many were written, of how many keys, and
--- which items under their own key and as they are meant. What `returning` gives is matched to what was given by order,
+-- which items under their own key and as they are expected. What `returning` gives is matched to what was given by order,
 -- and by key, too: in a full join, which the planner cannot turn into a nested loop, however few rows it expects of a
 -- JSON text.
 with item as materialized (
@@ -17,7 +17,7 @@ with item as materialized (
     insert into makewhole.effect (plan, target, chunk, seq, kind, place, after)
     select %(plan)s, %(target)s, %(chunk)s, i.seq, 'inserted', n.place, n.image
     from numbered as n full join item as i on i.number = n.number
-    where coalesce({key} = n.key, false) and {as_meant}
+    where coalesce({key} = n.key, false) and {as_expected}
     returning seq
 )
 select
@@ -28,7 +28,7 @@ select
 -- update_rows --
 -- The named columns of many rows are set from JSON objects, where {{guard}} holds of the row `old` that is to be
 -- replaced and is the only one of its key. Returns how many were written, and which items under their own key and as
--- they are meant. Keys with several rows are found by a query of their own, so that a table without an index is read
+-- they are expected. Keys with several rows are found by a query of their own, so that a table without an index is read
 -- once, and not once for each key; and only where {{is_only}} asks for them.
 with item as materialized (
     select * from {items}
@@ -43,7 +43,7 @@ with item as materialized (
     and {is_only}
     returning
         i.seq, {place} as place, (old.*)::text as before, (t.*)::text as after,
-        {key_texts} = {key} and {as_meant} as is_right
+        {key_texts} = {key} and {as_expected} as is_right
 ), kept as (
     insert into makewhole.effect (plan, target, chunk, seq, kind, place, before, after)
     select %(plan)s, %(target)s, %(chunk)s, seq, 'updated', place, before, after from written where is_right
@@ -57,9 +57,9 @@ select count(*) from (select from {items} join {table} as t on {match} for updat
 
 -- keys_as_they_are --
 -- Read of each key: its rows, whether one was written by this very transaction, whether it is the one that the plan
--- saw, how its version compares to the record's, and where it is. What is not older than our own transaction counts as
--- ours: where another one wrote it, the items are done one by one, and judged anew. The rows are locked where {{hold}}
--- says so, and read as they are then.
+-- saw, and whether its version is above the record's. What is not older than our own transaction counts as ours: where
+-- another one wrote it, the items are done one by one, and judged again. The rows are locked where {{hold}} says so, and
+-- read as they are then.
 with held as materialized (
     select
         i.seq, t.tableoid::bigint as table_oid, t.ctid as place, t.xmin as since, row_to_json(t.*)::text as content,
@@ -69,7 +69,7 @@ with held as materialized (
 select
     i.seq, count(h.place), coalesce(bool_or(age(h.since) <= 0), false),
     coalesce(bool_and(h.place = i.ctid::tid and h.table_oid = i.table_oid and h.content = i.row), false),
-    {is_older}, {is_newer}, min(h.table_oid), min(h.place::text)
+    {is_newer}
 from {items}
 left join held as h on h.seq = i.seq {version}
 group by i.seq

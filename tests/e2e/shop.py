@@ -47,7 +47,9 @@ def shop_file(
         "warehouse": store(database, f"{name}.warehouse"),
     }
     hops = [{"from": "outbox", "to": "orders"}, {"from": "orders", "to": "warehouse"}]
-    return pipeline_file(name, points=points, hops=hops, settings=settings, is_observing=is_observing)
+    return pipeline_file(
+        name, points=points, hops=hops, settings=settings, columns={"at": "timestamp"}, is_observing=is_observing
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,6 +50,7 @@ class LabShop(ReconciledShop):
         self.make_tables(", version int" if self.is_upsert else "")
         if self.is_upsert:
             self.sql("alter table warehouse add primary key (id)")
+            self.more_columns["version"] = "int"
         self.make_topic(topic)
         self.describe(**self._with_loader_named(pipeline))
         return self

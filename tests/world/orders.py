@@ -7,6 +7,9 @@ from typing import Any
 BORN = datetime(2025, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
+COLUMNS = {"id": "string", "number": "int", "region": "string", "amount": "decimal(8,2)", "at": "timestamp"}
+"""The columns of a table of orders, with the types that a pipeline file gives them."""
+
 Order = dict[str, Any]
 """An order as its record and its rows have it: id, number, region, amount, at (ISO)."""
 

@@ -18,18 +18,36 @@ def pipeline_file(
     points: Mapping[str, Settings],
     hops: Iterable[Settings],
     settings: Settings,
+    columns: Mapping[str, str],
     is_observing: bool = False,
 ) -> str:
     """Return the YAML of a pipeline with these points (by name) and hops; `settings` are its other keys.
 
-    What is missing and what is there twice is repaired, unless remedies are named, or the pipeline only observes.
+    What is missing and what is there twice is repaired, unless remedies are named, or the pipeline only observes. Rows
+    are written whole: `columns` are those of every store, with their types.
     """
+    hops = [_writing(hop, points, settings, columns) for hop in hops]
     if not is_observing:
         hops = [_repairing(hop, points, settings) for hop in hops]
     lines = ["version: 2", f"pipeline: {name}", *(f"{key}: {value}" for key, value in settings.items())]
     lines += ["points:", *(f"  {point}: {flow(of_point)}" for point, of_point in points.items())]
     lines += ["hops:", *(f"  - {flow(hop)}" for hop in hops)]
     return "\n".join(lines) + "\n"
+
+
+def _writing(hop: Settings, points: Mapping[str, Settings], settings: Settings, columns: Mapping[str, str]) -> Settings:
+    """Return a hop that names the columns of its store which are not compared."""
+    target = points[hop["to"]]
+    if target["kind"] != "store" or "write" in hop:
+        return hop
+    known = [*yaml.safe_load(settings.get("compare", "{}")), *_names(target["key"]), target.get("version")]
+    write = {name: f'"{kind}"' for name, kind in columns.items() if name not in known}
+    return {**hop, "write": flow(write)} if write else hop
+
+
+def _names(key: str) -> list[str]:
+    found = yaml.safe_load(key)
+    return [found] if isinstance(found, str) else list(found)
 
 
 def _repairing(hop: Settings, points: Mapping[str, Settings], settings: Settings) -> Settings:

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from makewhole.model.pipeline import Pipeline
 from makewhole.window.context import find_pipeline
 from tests.world.consumer import Record
-from tests.world.orders import BORN, DAY, Order, milliseconds
+from tests.world.orders import BORN, COLUMNS, DAY, Order, milliseconds
 from tests.world.pipeline_file import Settings, flow, ledger, pipeline_file, store, topic
 from tests.world.sql import insert_rows
 from tests.world.topics import (
@@ -37,13 +37,15 @@ _SHARE: Settings = {"limits": "{share: 1.0}"}
 class Shop(World):
     """Tables `outbox` and `warehouse` and a topic, all of the test's own; the pipeline file is in `folder`.
 
-    With several partitions a record goes to the one that its number says.
+    With several partitions a record goes to the one that its number says. `more_columns` are those of its tables beside
+    the orders' own, with their types in the pipeline file.
     """
 
     folder: Path
     topic: str = field(default_factory=lambda: f"orders-{uuid.uuid4().hex[:12]}")
     partitions: int = 1
     more_topics: list[str] = field(default_factory=list)
+    more_columns: dict[str, str] = field(default_factory=dict)
     _read: tuple[str, Pipeline] | None = field(default=None, init=False)
 
     # The pipeline
@@ -104,7 +106,14 @@ class Shop(World):
             **({} if history is None else {"history": history}),
             "compensation": flow(compensation),
         }
-        text = pipeline_file("shop", points=points, hops=hops, settings=settings, is_observing=is_observing)
+        text = pipeline_file(
+            "shop",
+            points=points,
+            hops=hops,
+            settings=settings,
+            columns=COLUMNS | self.more_columns,
+            is_observing=is_observing,
+        )
         self.file.write_text(text)
 
     @property

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from makewhole.config import values
 from makewhole.config.tree import Section
-from makewhole.model.pipeline import Approval, Gate, Limits, Pipeline, Remedy, TimeLimits
+from makewhole.model.pipeline import Approval, Gate, Limits, Pipeline, Remedy
+from makewhole.model.time_limits import TimeLimits
 from makewhole.model.verdict import GAPS
 
 _TAKING_AWAY = (Remedy.QUARANTINE, Remedy.REVERSE)

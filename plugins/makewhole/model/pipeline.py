@@ -1,12 +1,13 @@
 """Describe what is reconciled: points joined by hops, as one pipeline file has them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from makewhole.model.errors import RefusedError
+from makewhole.model.time_limits import DEFAULT_LIMITS, TimeLimits
 from makewhole.model.verdict import Verdict
 
 IN_DOCUMENT = "in_document"
@@ -197,7 +198,9 @@ class Hop:
     """One hop. `where` narrows the upstream: `column = literal` terms joined by `and`.
 
     `redeliver_to` is the topic point that redelivered records go to; None: back to the source. `redeliver_despite`:
-    consumer groups that may read a record a second time. `reverse` is there when a remedy is `reverse`.
+    consumer groups that may read a record a second time. `reverse` is there when a remedy is `reverse`. `write` maps
+    the columns that `upsert` writes into new rows besides the compared ones to their declared types; `leave` names
+    those that it leaves to the table.
     """
 
     source: str
@@ -209,6 +212,8 @@ class Hop:
     redeliver_to: str | None = None
     redeliver_despite: tuple[str, ...] = ()
     reverse: Reverse | None = None
+    write: Mapping[str, str] = field(default_factory=dict, metadata=WRITTEN_IF_ANY)
+    leave: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
 
     @property
     def name(self) -> str:
@@ -264,29 +269,6 @@ class Approval:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimeLimits:
-    """The longest time that one try of each step may take. A wait for a person, or for the settle time, is not in it.
-
-    The defaults are far above what a healthy step takes: they end what hangs, not what is long.
-    """
-
-    open_window: timedelta = timedelta(hours=1)
-    snapshot: timedelta = timedelta(hours=12)
-    reconcile: timedelta = timedelta(hours=12)
-    validate: timedelta = timedelta(hours=4)
-    plan: timedelta = timedelta(hours=4)
-    compensate: timedelta = timedelta(days=1)
-    verify: timedelta = timedelta(hours=12)
-    certify: timedelta = timedelta(hours=1)
-
-    @property
-    def longest(self) -> timedelta:
-        """The limit of the step that may take longest: of every single statement, too."""
-        limits: list[timedelta] = [getattr(self, item.name) for item in fields(self)]
-        return max(limits)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Pipeline:
     """One pipeline file. `compare` maps a column to its declared type; `start` is `earliest`, `latest` or a time;
     None: the beginning of the logs, and nobody said what older keys mean.
@@ -315,7 +297,7 @@ class Pipeline:
     limits: Limits = Limits()
     approval: Approval = Approval()
     retry_for: timedelta = timedelta(hours=6)
-    time_limits: TimeLimits = TimeLimits()
+    time_limits: TimeLimits = DEFAULT_LIMITS
     history: timedelta | None = field(default=None, metadata=WRITTEN_IF_ANY)
 
     def hop(self, name: str) -> Hop:

@@ -7,7 +7,8 @@ from typing import Any
 
 from airflow.sdk import DAG, Asset, AssetAlias, CronDataIntervalTimetable, Param, TriggerRule, task
 
-from makewhole.model.pipeline import Pipeline, TimeLimits
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration import task_ids
 from makewhole.orchestration.operators import PlanApproval, SparkStep
 from makewhole.orchestration.persistence import longest_limits, task_defaults

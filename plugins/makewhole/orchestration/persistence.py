@@ -9,7 +9,8 @@ from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
 from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from makewhole.model.errors import DEFECTS, PermanentError
-from makewhole.model.pipeline import Pipeline, TimeLimits
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.time_limits import TimeLimits
 
 _FIRST_DELAY = timedelta(seconds=15)
 _LONGEST_DELAY = timedelta(minutes=10)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from airflow.sdk import DAG, Param, TriggerRule, task
 
-from makewhole.model.pipeline import Pipeline, TimeLimits
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration import task_ids
 from makewhole.orchestration.dags import START
 from makewhole.orchestration.operators import PlanApproval

@@ -38,11 +38,6 @@ class Column:
     is_required: bool
     has_default: bool
 
-    @property
-    def is_zoneless(self) -> bool:
-        """Whether it holds moments and drops the offset of a text."""
-        return self.type == "timestamp without time zone"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
@@ -265,17 +260,6 @@ def key_lookup(session: PgConnection) -> Iterator[PgCursor]:
     except (psycopg2.DataError, psycopg2.IntegrityError) as error:  # the latter: a domain does not take it
         # Not chained: the message quotes the key.
         raise RefusedError(f"unfit: the table's key columns cannot hold this key: {describe(error)}") from None
-
-
-def moment_in_utc(session: PgConnection, text: str) -> str | None:
-    """Return a text as the moment that the server reads, in UTC and without an offset; None where it reads none."""
-    try:
-        with session, session.cursor() as cursor:
-            cursor.execute(statement("moment_in_utc"), {"text": text})
-            ((moment,),) = cursor.fetchall()
-            return str(moment)
-    except (psycopg2.DataError, ValueError):  # a text with NUL is a ValueError
-        return None
 
 
 def rows_of_key(

@@ -27,6 +27,7 @@ from makewhole.window.configuration import configuration_document, judging_sha25
 from makewhole.window.freeze_ranges import CoveredRanges, Interval, Ranges, freeze_ranges
 from makewhole.window.incidents import transactions_at_window_end
 from makewhole.window.interval import Request, find_covering_window, interval_text, moment_text, require_past
+from makewhole.window.new_rows import require_columns_accounted_for
 from makewhole.window.observe import (
     ObservedTopic,
     observe,
@@ -81,7 +82,8 @@ def open_interval(
     Raises:
         RefusedError: the interval lies in the future, or cuts through windows, or keys would be spelled in another way
             than in the windows before.
-        ConfigurationError: a table does not exist, or the columns of keys have types that cannot meet.
+        ConfigurationError: a table does not exist, the columns of keys have types that cannot meet, or nothing says
+            what a column of rows holds that would be written.
         TransientError: a server does not answer, or a leader changed meanwhile.
     """
     windows.lock_pipeline(journal, pipeline.name)
@@ -98,6 +100,7 @@ def open_interval(
         _require_hops_of_waiting(journal, pipeline)
     else:
         _supersede_plans(journal, pipeline, covering)
+    require_columns_accounted_for(pipeline, connections)
     columns = read_key_columns(pipeline, connections)
     layout = key_layout(pipeline, columns.types)
     _require_same_spelling(journal, pipeline, columns, layout)

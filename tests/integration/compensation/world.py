@@ -367,6 +367,7 @@ def flights_pipeline(topic: str) -> Pipeline:
                 source="flights",
                 target="warehouse",
                 remedies=Remedies(missing=Remedy.REDELIVER, duplicate=Remedy.QUARANTINE, mismatched=Remedy.UPSERT),
+                leave=("note",),
             ),
         ),
         compare={"delay": "int"},

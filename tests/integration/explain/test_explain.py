@@ -107,6 +107,7 @@ def _file(topic: str) -> str:
         },
         hops=[{"from": "outbox", "to": "flights"}, {"from": "flights", "to": "warehouse"}],
         settings={"compare": "{delay: int}"},
+        columns={},
     )
 
 

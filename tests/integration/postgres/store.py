@@ -14,7 +14,7 @@ from makewhole.postgres.write.apply import apply_chunk
 from makewhole.postgres.write.effects import Effect, effects
 from makewhole.postgres.write.halving import RowItem
 from makewhole.postgres.write.receipts import ChunkId, ReceiptRow, ensure_schema
-from makewhole.postgres.write.upsert_row import MeantValue, UpsertRow
+from makewhole.postgres.write.upsert_row import ExpectedValue, UpsertRow
 from tests.world.sql import Rows, run_sql
 
 PLAN = "shop-1-0123456789ab"
@@ -47,10 +47,16 @@ class Store:
             return tuple(rows_of_key(session, table, self.point, key, is_exact=is_exact))
 
     def missing(
-        self, seq: int, key: str, value: str, columns: Sequence[str], meant: tuple[MeantValue, ...] = ()
+        self, seq: int, key: str, value: str, columns: Sequence[str], expected: tuple[ExpectedValue, ...] = ()
     ) -> UpsertRow:
         return UpsertRow(
-            seq=seq, key=key, key_columns=self.point.key, value=value, columns=tuple(columns), before=(), meant=meant
+            seq=seq,
+            key=key,
+            key_columns=self.point.key,
+            value=value,
+            columns=tuple(columns),
+            before=(),
+            expected=expected,
         )
 
     def mismatched(self, seq: int, key: str, value: str, columns: Sequence[str]) -> UpsertRow:

@@ -19,7 +19,9 @@ from makewhole.postgres.read.expressions import TableShape, column_types
 from makewhole.postgres.read.key_conditions import key_condition
 from makewhole.postgres.read.ledger import ledger_record
 from makewhole.postgres.read.many_keys import ledger_records, rows_of_many_keys
+from makewhole.postgres.read.valued_rows import ValuedTable
 from makewhole.postgres.tables import describe_table, rows_of_key
+from makewhole.sql import PgConnection
 from tests.integration.postgres.people import People
 from tests.world.examples import seeds
 from tests.world.key_spellings import MOMENTS, SPELLINGS
@@ -71,6 +73,12 @@ def keys_of(people: People, shape: TableShape) -> dict[int, str | None]:
     return found | {int(numbers[place]): key for place, key in good.select("place", "key").rows()}
 
 
+def store_of(session: PgConnection, shape: TableShape) -> ValuedTable:
+    """Return the table of a shape, whose values are asked for with its rows."""
+    table = describe_table(session, shape.point)
+    return ValuedTable(session=session, table=table, point=shape.point, compare=shape.compare)
+
+
 def fill(people: People, column_type: str, values: list[str]) -> dict[int, Any]:
     """Write the values that a column of this type takes; return each row's value as PostgreSQL makes JSON of it."""
     people.sql("drop table if exists rows; drop domain if exists amount; create domain amount as numeric check (true)")
@@ -96,8 +104,9 @@ def found_again(people: People, shape: TableShape, keys: dict[int, str | None]) 
         }
         for is_exact in (True, False):
             one_by_one = {key: rows_of_key(session, table, shape.point, key, is_exact=is_exact) for key in wanted}
-            together = rows_of_many_keys(session, table, shape.point, wanted, is_exact=is_exact) if wanted else {}
-            assert together == {key: rows for key, rows in one_by_one.items() if rows}
+            together = rows_of_many_keys(store_of(session, shape), wanted, is_exact=is_exact) if wanted else {}
+            rows_together = {key: [one.row for one in rows] for key, rows in together.items()}
+            assert rows_together == {key: rows for key, rows in one_by_one.items() if rows}
     return {number: key in in_bulk and number in alone[key] for number, key in keys.items() if key is not None}
 
 
@@ -172,13 +181,12 @@ def test_a_key_that_the_column_cannot_hold_is_told_whatever_keys_are_asked_for_w
     people.sql("insert into rows values (1, 10), (2, 20), (2, 21)")
     shape = people.shape(compare={"number": "int"}, key_layout=(KeyType.STRING,))
     with connect(people.connection) as session:
-        table = describe_table(session, shape.point)
-        found = rows_of_many_keys(session, table, shape.point, ["2", "3", "1"], is_exact=False)
+        found = rows_of_many_keys(store_of(session, shape), ["2", "3", "1"], is_exact=False)
         with pytest.raises(RefusedError, match="unfit: the table's key columns cannot hold this key: "):
-            rows_of_many_keys(session, table, shape.point, ["1", "none"], is_exact=False)
-        again = rows_of_many_keys(session, table, shape.point, ["1"], is_exact=False)
+            rows_of_many_keys(store_of(session, shape), ["1", "none"], is_exact=False)
+        again = rows_of_many_keys(store_of(session, shape), ["1"], is_exact=False)
 
-    numbers = {key: [json.loads(row.text)["number"] for row in rows] for key, rows in found.items()}
+    numbers = {key: [json.loads(one.row.text)["number"] for one in rows] for key, rows in found.items()}
     assert numbers == {"2": [20, 21], "1": [10]}
     assert again == {"1": found["1"]}
 
@@ -232,11 +240,11 @@ def test_a_key_that_the_column_cannot_hold_is_told_whatever_the_table_holds(
                 with pytest.raises(RefusedError, match=unfit):
                     rows_of_key(session, table, shape.point, bad, is_exact=is_exact)
                 with pytest.raises(RefusedError, match=unfit):
-                    rows_of_many_keys(session, table, shape.point, [good, bad], is_exact=is_exact)
+                    rows_of_many_keys(store_of(session, shape), [good, bad], is_exact=is_exact)
             with pytest.raises(RefusedError, match=unfit):
                 ledger_records(session, table, shape.point, [good, bad], Semantics.EVENT, {})
-            found = rows_of_many_keys(session, table, shape.point, [good], is_exact=True)
-        assert [json.loads(row.text)["number"] for row in found.get(good, [])] == ([70] if rows else [])
+            found = rows_of_many_keys(store_of(session, shape), [good], is_exact=True)
+        assert [json.loads(one.row.text)["number"] for one in found.get(good, [])] == ([70] if rows else [])
 
 
 @pytest.mark.parametrize("is_empty", [True, False])
@@ -248,9 +256,8 @@ def test_a_key_that_a_domain_does_not_take_is_told_as_one_that_the_column_cannot
         people.sql("insert into rows values (7, 70)")
     shape = people.shape(compare={"number": "int"}, key_layout=(KeyType.STRING,))
     with connect(people.connection) as session:
-        table = describe_table(session, shape.point)
         with pytest.raises(RefusedError, match="unfit: the table's key columns cannot hold this key: "):
-            rows_of_many_keys(session, table, shape.point, ["500", "7"], is_exact=False)
-        found = rows_of_many_keys(session, table, shape.point, ["7", "8"], is_exact=False)
+            rows_of_many_keys(store_of(session, shape), ["500", "7"], is_exact=False)
+        found = rows_of_many_keys(store_of(session, shape), ["7", "8"], is_exact=False)
 
-    assert [json.loads(row.text)["number"] for row in found.get("7", [])] == ([] if is_empty else [70])
+    assert [json.loads(one.row.text)["number"] for one in found.get("7", [])] == ([] if is_empty else [70])

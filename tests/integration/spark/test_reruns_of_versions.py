@@ -15,6 +15,7 @@ def changes(shop: ReconciledShop) -> ReconciledShop:
     """The tables hold versions, and the record key is the business key."""
     for table in ("outbox", "warehouse"):
         shop.sql(f"alter table {table} add column version bigint")
+    shop.more_columns["version"] = "bigint"
     shop.describe(topic_key="kafka.key", is_upsert=True)
     return shop
 

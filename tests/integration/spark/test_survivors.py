@@ -340,4 +340,5 @@ def _overwriting(shop: ReconciledShop, made: list[Order]) -> list[Order]:
     shop.describe(compensation=QUARANTINE, has_version=True)
     for table in ("outbox", "warehouse"):
         shop.sql(f"alter table {table} add version int")
+    shop.more_columns["version"] = "bigint"
     return [order | {"version": 1} for order in made]

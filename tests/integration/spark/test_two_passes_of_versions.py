@@ -179,6 +179,7 @@ def versions(shop: ReconciledShop, request: pytest.FixtureRequest) -> Versions:
     shop.partitions = PARTITIONS
     for table in ("outbox", "warehouse"):
         shop.sql(f"alter table {table} add column version bigint")
+    shop.more_columns["version"] = "bigint"
     shop.describe(
         topic_key="kafka.key",
         is_upsert=True,

@@ -14,6 +14,7 @@ from tests.lab.shop import LabShop
 from tests.world.orders import BORN, Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 
+_WRITE = '{number: int, region: string, amount: "decimal(8,2)", at: timestamp, seen_at: timestamp}'
 _ZONES = [timezone(timedelta(hours=hours)) for hours in (2, -5, 5.5)]
 
 
@@ -26,21 +27,23 @@ _ZONES = [timezone(timedelta(hours=hours)) for hours in (2, -5, 5.5)]
     ),
     made=(
         "Orders leave, and are seen, at noon of several zones; the database's own zone is New York. The loader writes "
-        "the texts of the records, and some rows are lost. `compare: {left_at: timestamp}` (the other time is not "
-        "compared), `missing: upsert`, `mismatched: upsert`."
+        "the texts of the records, and some rows are lost. `compare: {left_at: timestamp}`; the other time is not "
+        "compared, and new rows get it (`write`). `missing: upsert`, `mismatched: upsert`."
     ),
     why=(
         "What is written is the moment that the record means, in the column's own type, whatever the zone of the "
-        "session. A row that would not compare equal once it stands there is refused before it is written."
+        "session. A row that would not compare equal once it stands there is refused before it is written. Of a row "
+        "that is there only what is compared is mended."
     ),
     covered_by=(
-        "tests/integration/compensation/execution/test_as_meant.py",
+        "tests/integration/compensation/execution/test_written_columns.py",
         "tests/integration/postgres/test_types.py",
     ),
 )
 def offset_without_zone(lab: Lab) -> Outcome:
     shop = lab.shop.open_shop(
-        hop={"compensation": "{missing: upsert, mismatched: upsert}"}, compare="{left_at: timestamp}"
+        hop={"compensation": "{missing: upsert, mismatched: upsert}", "write": _WRITE},
+        compare="{left_at: timestamp}",
     )
     _speak_of_new_york(shop)
     made, meant = _at_noon(lab, orders(range(lab.random.randint(20, 60))))
@@ -50,11 +53,12 @@ def offset_without_zone(lab: Lab) -> Outcome:
     lost = lab.random.sample(made, lab.random.randint(3, 10))
     shop.sql("delete from warehouse where id = any(%s)", [order["id"] for order in lost])
     answer = _written_by_hand(shop, lost, meant)
+    seen: dict[str, str] = dict(shop.sql("select id, seen_at::text from warehouse"))
     context = shop.judge_and_ask_the_gate()
     assert plan_window(context).plan is not None
     compensate_window(context, lambda _: None)
     rows = {key: times for key, *times in shop.sql("select id, left_at::text, seen_at::text from warehouse")}
-    assert rows == {key: [text, text] for key, text in meant.items()}, rows
+    assert rows == {key: [text, seen.get(key, text)] for key, text in meant.items()}, rows
     found = {order["id"]: ("mismatched", "value_differs") for order in made}
     found |= {order["id"]: ("missing", "lost_after_topic") for order in lost}
     window = Window(

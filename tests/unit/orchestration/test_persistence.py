@@ -10,7 +10,8 @@ from airflow.sdk.definitions.retry_policy import RetryAction
 from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
 from makewhole.model.errors import LeaseLostError, RefusedError, TransientError
-from makewhole.model.pipeline import Pipeline, TimeLimits
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration.dags import oncall_dag, reconcile_dag
 from makewhole.orchestration.persistence import retries_for
 from makewhole.orchestration.undo_dag import undo_dag

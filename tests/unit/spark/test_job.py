@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from makewhole.model.errors import RefusedError, TransientError
-from makewhole.model.pipeline import TimeLimits
+from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration.task_ids import SPARK_STEPS
 from makewhole_spark import job, session_start, submitted
 from makewhole_spark.step_names import RECONCILE, SNAPSHOT, STEPS, VALIDATE, steps_through

@@ -19,7 +19,7 @@ from makewhole.compensation.preview.dry_run import SAMPLES, dry_run
 from makewhole.compute.key_layout import with_layout
 from makewhole.journal import plans, windows
 from makewhole.journal.database import connect, journal_dsn
-from makewhole.postgres.write.dry_run import RowChange
+from makewhole.postgres.write.row_change import RowChange, column_lines
 from makewhole.window.context import connections_of, find_pipeline
 
 _console = console()
@@ -131,7 +131,12 @@ def _sample_document(sample: Sample) -> dict[str, Any]:
 
 
 def _change_document(change: RowChange) -> dict[str, Any]:
-    return {"before": list(change.before), "after": list(change.after), "aside": list(change.aside)}
+    return {
+        "before": list(change.before),
+        "after": list(change.after),
+        "aside": list(change.aside),
+        "columns": [asdict(column) for column in change.columns],
+    }
 
 
 def _record_document(record: RecordToSend) -> dict[str, Any]:
@@ -213,6 +218,8 @@ def _sample_lines(sample: Sample) -> Iterator[str]:
     yield from (f"  - {_short(row)}" for row in sample.shown.before if row not in kept and row not in aside)
     yield from (f"  > {_short(row)}  (moved aside)" for row in aside)
     yield from (f"  + {_short(row)}" for row in sample.shown.after if row not in kept)
+    lines = column_lines(sample.shown.columns, is_new=not sample.shown.before)
+    yield from (f"    {_short(line)}" for line in lines)
 
 
 def _record_lines(record: RecordToSend, before: Mapping[str, Any]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from makewhole.postgres.write.halving import RowItem
 from makewhole.postgres.write.quarantine import QuarantineRows
 from makewhole.postgres.write.receipts import ChunkId, fence, receipts
 from makewhole.postgres.write.restore import RestoreRow
-from makewhole.postgres.write.upsert_row import MeantValue, UpsertRow
+from makewhole.postgres.write.upsert_row import ExpectedValue, UpsertRow
 from makewhole.sql import PgConnection
 
 
@@ -123,7 +123,8 @@ class _PayloadExtra:
     """The extra fields of a payload for a table; which of them are set depends on the remedy."""
 
     columns: tuple[str, ...] | None = None
-    meant: tuple[MeantValue, ...] | None = None
+    expected: tuple[ExpectedValue, ...] = ()
+    moment: str | None = None
     rows: tuple[TableRow, ...] | None = None
     keeps: int | None = None
     effect: Effect | None = None
@@ -157,7 +158,8 @@ def _item(
             value=text,
             columns=extra.columns,
             before=extra.rows,
-            meant=extra.meant,
+            expected=extra.expected,
+            moment=extra.moment,
         )
     assert extra.keeps is not None
     keeps = extra.keeps

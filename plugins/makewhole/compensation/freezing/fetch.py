@@ -1,13 +1,13 @@
 """Fetch what each drafted action writes, and the rows that it overwrites."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from makewhole.compensation.freezing.batches.rows_before import LedgerRows, RowsBefore
 from makewhole.compensation.freezing.choose_partition import PartitionChooser, require_own_key
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
-from makewhole.compensation.freezing.meant_values import RecordValue
+from makewhole.compensation.freezing.fetch_upserts import UpsertFetcher, row_images
 from makewhole.compensation.freezing.source_values import SourceValues
 from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord, Sources
 from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
@@ -21,9 +21,8 @@ from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable
-from makewhole.postgres.tables import TableRow, moment_in_utc
+from makewhole.postgres.tables import TableRow
 from makewhole.postgres.write.quarantine import require_quarantine_possible
-from makewhole.postgres.write.upsert_row import MeantValue
 
 
 class Fetcher:
@@ -42,7 +41,8 @@ class Fetcher:
         self._erased: dict[str, dict[str, str]] = {}
         self._load_erased(drafts)
         self._values.load(draft.finding for draft in drafts if draft.is_beside_survivor)
-        self._before, self._ledger = RowsBefore(self._sources, drafts), LedgerRows(self._sources, drafts)
+        self._ledger = LedgerRows(self._sources, drafts)
+        self._upserts = UpsertFetcher(self._sources, RowsBefore(self._sources, drafts), self._ledger)
 
     def fetch(
         self, drafts: Sequence[ActionDraft], past: PastReversals = NOTHING_REVERSED
@@ -74,7 +74,7 @@ class Fetcher:
             case Remedy.PRODUCE:
                 payload = self._produce(draft)
             case Remedy.UPSERT:
-                payload = self._upsert(draft)
+                payload = self._upserts.fetch(draft)
             case _:
                 moved = self._quarantine(draft)
                 if moved is None:
@@ -127,28 +127,6 @@ class Fetcher:
         require_own_key(self._pipeline, hop, payload, draft.action.key)
         return self._partitions.choose(hop.target, payload)
 
-    def _upsert(self, draft: ActionDraft) -> Payload:
-        hop = self._hops[draft.action.hop]
-        value, meant, origin = self._value(draft, hop)
-        point, session, table = self._sources.table(hop.target)
-        named = {*value.fields, *point.key, *self._pipeline.compare}
-        columns = [name for name in table.writable if name in named]
-        zoneless = [name for name in columns if table.columns[name].is_zoneless and name not in point.key]
-        before = self._before.of(draft)
-        _require_as_judged(draft, before, has_version=point.version is not None)
-        locks_table = not _is_mismatched(draft) and not table.has_one_row_per(point)
-        return Payload(
-            key=draft.action.key.encode(),
-            value=value.spelled(meant, zoneless, lambda text: moment_in_utc(session, text)),
-            extra={
-                "origin": origin,
-                "columns": columns,
-                "meant": meant,
-                **({"locks_table": True} if locks_table else {}),
-                "rows": _row_images(before if _is_mismatched(draft) else []),
-            },
-        )
-
     def _quarantine(self, draft: ActionDraft) -> Payload | None:
         """Return the rows of a key, the survivor first; None: no row agrees with the source."""
         _, session, table = self._sources.table(self._hops[draft.action.hop].target)
@@ -160,7 +138,7 @@ class Fetcher:
         ordered = self._survivor_first(draft, rows)
         if ordered is None:
             return None
-        return Payload(key=draft.action.key.encode(), extra={"keeps": keeps, "rows": _row_images(ordered)})
+        return Payload(key=draft.action.key.encode(), extra={"keeps": keeps, "rows": row_images(ordered)})
 
     def _rows_to_reverse(self, draft: ActionDraft) -> list[TableRow] | None:
         return self._survivor_first(draft, self._rows(draft))
@@ -195,20 +173,6 @@ class Fetcher:
             if other.target == hop.target and is_table and self._values.has_row(other, key):
                 raise RefusedError(f"stale: {other.source} has this key; its row in {hop.target} stays")
 
-    def _value(self, draft: ActionDraft, hop: Hop) -> tuple[RecordValue, tuple[MeantValue, ...], str]:
-        """Return the upstream value, what the row must hold by it, and its origin."""
-        compare = self._pipeline.compare
-        if isinstance(self._pipeline.points[hop.source], TopicPoint):
-            value = self._original(draft).value
-            if value is None:
-                raise RefusedError("unfit: the latest version is a tombstone; upsert writes rows and deletes none")
-            record = RecordValue.parse(value)
-            return record, record.meant(compare), self._origin(draft)
-        found = self._ledger.of(draft)
-        if found is None:
-            raise RefusedError("erased: the source table has no row of this key any more")
-        return RecordValue.parse(found.value or b""), found.compared, "ledger"
-
     def _original(self, draft: ActionDraft) -> SourceRecord:
         return self._sources.record(self._hops[draft.action.hop].source, draft.origin, draft.action.key)
 
@@ -242,22 +206,3 @@ def _with_before(draft: ActionDraft, payload: Payload, before: Mapping[str, Any]
     if "rows" in payload.extra:
         found["rows"] = [row["ctid"] for row in payload.extra["rows"]]
     return replace(draft, action=replace(draft.action, before={**draft.action.before, **before, **found})), payload
-
-
-def _require_as_judged(draft: ActionDraft, before: Sequence[TableRow], *, has_version: bool) -> None:
-    """Refuse an action when the store is not as the finding says any more."""
-    if _is_mismatched(draft):
-        if not before:
-            raise RefusedError("erased: the row of this key is gone")
-        if len(before) > 1:
-            raise RefusedError("stale: the key has several rows now; move the extra ones aside first")
-    elif before and not has_version:
-        raise RefusedError("arrived: a row of this key is there now")
-
-
-def _is_mismatched(draft: ActionDraft) -> bool:
-    return draft.finding.verdict is Verdict.MISMATCHED
-
-
-def _row_images(rows: Sequence[TableRow]) -> list[dict[str, Any]]:
-    return [asdict(row) for row in rows]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from makewhole.model.errors import RefusedError
 from makewhole.model.verdict import Finding
-from makewhole.postgres.read.valued_rows import ValuedRow, Values
+from makewhole.postgres.read.valued_rows import ValuedRow, Values, differing_columns
 
 
 def require_rows_as_judged(rows: Sequence[ValuedRow], finding: Finding) -> None:
@@ -28,8 +28,3 @@ def survivor_first(rows: Sequence[ValuedRow], values: Values) -> list[ValuedRow]
     """
     agreeing = next((row for row in rows if not differing_columns(row.values, values)), None)
     return None if agreeing is None else [agreeing, *(row for row in rows if row is not agreeing)]
-
-
-def differing_columns(row: Values, source: Values) -> list[str]:
-    """Return the compared columns in which a row differs from the source, in order of their names."""
-    return sorted(name for name, text in source.items() if row.get(name) != text)

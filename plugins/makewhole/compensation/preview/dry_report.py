@@ -9,7 +9,7 @@ from makewhole.kafka.replay_records import Header
 from makewhole.kafka.topic_readers import ReadingGroup
 from makewhole.model.plan import Action, Plan
 from makewhole.model.text import counted
-from makewhole.postgres.write.dry_run import RowChange
+from makewhole.postgres.write.row_change import RowChange
 
 
 class Forecast(StrEnum):
@@ -54,8 +54,8 @@ class TableEffects:
         """Yield what people should know before they approve."""
         for column, rows in self.left_empty.items():
             yield (
-                f"{self.target} ({self.place}): {column} stays empty in {counted(rows, 'inserted row')}: the record "
-                "has no such field, compare does not name it, and the table has no default for it"
+                f"{self.target} ({self.place}): {column} stays empty in {counted(rows, 'inserted row')}, as `leave` of "
+                "the hop says"
             )
         if self.locked_chunks:
             yield table_lock_sentence(f"{self.target} ({self.place})", self.locked_chunks, self.chunk_actions)

@@ -39,7 +39,7 @@ from makewhole.journal.plans import StoredPlan
 from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
-from makewhole.postgres.write.dry_run import RowChange
+from makewhole.postgres.write.row_change import RowChange
 from makewhole.sql import PgConnection
 
 SAMPLES = 3

@@ -20,8 +20,9 @@ from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, RefusedError
 from makewhole.model.pipeline import TablePoint, TopicPoint
 from makewhole.model.plan import Plan, PlanState
-from makewhole.postgres.write.dry_run import RowChange, forecast_chunk, read_only_session, read_receipts
+from makewhole.postgres.write.dry_run import forecast_chunk, read_only_session, read_receipts
 from makewhole.postgres.write.receipts import ChunkId
+from makewhole.postgres.write.row_change import RowChange
 from makewhole.sql import PgConnection
 
 ChooseShown = Callable[[Collection[int]], Iterable[int]]

@@ -6,14 +6,13 @@ from typing import Any
 
 from makewhole.compensation.freezing.source_values import SourceValues
 from makewhole.compensation.freezing.sources import Sources
-from makewhole.compensation.freezing.survivors import differing_columns
 from makewhole.compensation.verification.committed_since import CopiesByKey
 from makewhole.compensation.verification.downstream import TopicRecords, copies_pass, expected_at_stores
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
 from makewhole.model.verdict import Finding, Verdict
-from makewhole.postgres.read.valued_rows import Values
+from makewhole.postgres.read.valued_rows import Values, differing_columns
 
 Stores = Mapping[str, CopiesByKey]
 _SHOWN = 10

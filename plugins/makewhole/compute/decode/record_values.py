@@ -250,7 +250,7 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
             keys.append(
                 key_text(
                     [
-                        part_text(_component(part, record_key, document, headers), kind)
+                        part_text(record_part(part, record_key, document, headers), kind)
                         for part, kind in zip(shape.key, shape.key_kinds, strict=True)
                     ]
                 )
@@ -261,7 +261,7 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
             problems.append(str(problem))
         for name, declared in shape.compare.items():
             columns[name].append(canonical_text(_value_at(document, name), declared))
-        versions.append(_version(shape.version, record_key, document, headers))
+        versions.append(version_of(shape.version, record_key, document, headers))
         # A deletion concerns every version of its key: no filter on values excludes it.
         failed = [hop for hop, terms in shape.filters.items() if not is_tombstone and not _passes_all(document, terms)]
         excluded.append(failed)
@@ -273,18 +273,28 @@ def _needs_json(shape: ValueShape) -> bool:
     return bool(shape.key_paths or shape.compare or in_value or any(shape.filters.values()))
 
 
-def _version(place: str | None, record_key: bytes | None, document: Any, headers: Any) -> int | None:
-    """Return the version as a whole number of 64 bits; None for anything else, which then orders nothing."""
+def version_of(place: str | None, record_key: bytes | None, document: Any, headers: Any) -> int | None:
+    """Return the version in a record as a whole number of 64 bits; None for anything else, which then orders nothing.
+
+    `headers` are mappings with `key` and `value`.
+    """
     if place is None:
         return None
     try:
-        number = int(component_text(_component(place, record_key, document, headers)))
+        number = int(component_text(record_part(place, record_key, document, headers)))
     except ValueError:  # a KeyProblem too
         return None
     return number if -(2**63) <= number < 2**63 else None
 
 
-def _component(part: str, record_key: bytes | None, document: Any, headers: Any) -> Any:
+def record_part(part: str, record_key: bytes | None, document: Any, headers: Any) -> Any:
+    """Return what stands at a place of a record: a field of its value, its key or a header, these as texts.
+
+    `headers` are mappings with `key` and `value`.
+
+    Raises:
+        KeyProblem: there is no such header, or several, or a text is no UTF-8.
+    """
     if part.startswith("$."):
         return _value_at(document, part.removeprefix("$."))
     if part == _RECORD_KEY:

@@ -16,13 +16,26 @@ from makewhole.config.hops.hop_graph import (
 from makewhole.config.hops.redelivery import note_shared
 from makewhole.config.hops.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
 from makewhole.config.hops.where import where
+from makewhole.config.hops.written_columns import WrittenColumns, compared_columns, read_written_columns
 from makewhole.config.hops.written_topics import WrittenTopics, check_written, read_written
 from makewhole.config.key_types import note_unlike_types
 from makewhole.config.points import PointDraft
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
 
-_KEYS = ("from", "to", "consumer_group", "where", "semantics", "compensation", "redeliver", "redeliver_to", "reverse")
+_KEYS = (
+    "from",
+    "to",
+    "consumer_group",
+    "where",
+    "semantics",
+    "compensation",
+    "redeliver",
+    "redeliver_to",
+    "reverse",
+    "write",
+    "leave",
+)
 
 
 def read_hops(
@@ -48,7 +61,8 @@ def read_hops(
         if hop_kinds is not None:
             hop_kinds = replace(hop_kinds, has_template=written.reverse_place is not None)
             kinds.append(hop_kinds)
-        hop = _read_hop(section, ends[-1], hop_kinds, of_pipeline, written)
+        columns = _read_columns(section, ends[-1], drafts, top)
+        hop = _read_hop(section, ends[-1], hop_kinds, of_pipeline, written, columns)
         if hop is not None and hop_kinds is not None and version == FORMER_VERSION:
             hop = with_former_defaults(hop, hop_kinds, section, of_pipeline)
         if hop is not None:
@@ -113,12 +127,18 @@ def _kinds_joined(ends: Ends, drafts: Mapping[str, PointDraft], semantics: Seman
     )
 
 
+def _read_columns(section: Section, ends: Ends, drafts: Mapping[str, PointDraft], top: Section) -> WrittenColumns:
+    target = drafts.get(ends.target) if ends.target else None
+    return read_written_columns(section, f"{ends.source}→{ends.target}", target, compared_columns(top))
+
+
 def _read_hop(
     section: Section,
     ends: Ends,
     kinds: HopKinds | None,
     of_pipeline: Mapping[str, tuple[YamlPlace, Remedy]],
     written: WrittenTopics,
+    columns: WrittenColumns,
 ) -> Hop | None:
     group = section.get("consumer_group")
     condition = section.get("where")
@@ -143,6 +163,8 @@ def _read_hop(
         redeliver_to=written.redelivery.to,
         redeliver_despite=written.redelivery.despite,
         reverse=written.reverse,
+        write=columns.write,
+        leave=columns.leave,
     )
 
 

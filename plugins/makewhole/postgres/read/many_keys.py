@@ -1,4 +1,4 @@
-"""Read the rows of many business keys together, as `rows_of_key` and `ledger_record` do of one."""
+"""Read the rows of many business keys together, as `ValuedTable.rows` and `ledger_record` do of one."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,9 +7,9 @@ from psycopg2 import sql
 
 from makewhole.model.pipeline import Semantics, TablePoint
 from makewhole.postgres.read.ledger import LedgerRecord, ledger_columns, ledger_record_of
+from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable
 from makewhole.postgres.tables import (
     Table,
-    TableRow,
     key_components,
     key_fields,
     key_lookup,
@@ -17,26 +17,23 @@ from makewhole.postgres.tables import (
     match_parts,
     quoted,
     statement,
-    survivor_order,
     values_of_parts,
 )
 from makewhole.sql import PgConnection
 
 
-def rows_of_many_keys(
-    session: PgConnection, table: Table, point: TablePoint, keys: Sequence[str], *, is_exact: bool
-) -> dict[str, list[TableRow]]:
+def rows_of_many_keys(store: ValuedTable, keys: Sequence[str], *, is_exact: bool) -> dict[str, list[ValuedRow]]:
     """Return the rows of each key that has any, by (time column, ctid).
 
     Raises:
-        RefusedError: one of the keys is none that the table's columns can hold; ask for them one by one then.
+        RefusedError: the table lacks a compared column, or one of the keys is none that its columns can hold; ask for
+            them one by one then.
     """
-    parts: dict[str, sql.Composable] = {"table": table.identifier, "order": survivor_order(point)}
-    found: dict[str, list[TableRow]] = {}
-    for key, table_oid, ctid, text in _of_many_keys(
-        session, table, point, keys, "rows_of_many_keys", parts, is_exact=is_exact
+    found: dict[str, list[ValuedRow]] = {}
+    for key, *row in _of_many_keys(
+        store.session, store.table, store.point, keys, "rows_of_many_keys", store.parts(), is_exact=is_exact
     ):
-        found.setdefault(key, []).append(TableRow(table_oid=table_oid, ctid=ctid, text=text))
+        found.setdefault(key, []).append(store.row(*row))
     return found
 
 

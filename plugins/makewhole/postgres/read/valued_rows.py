@@ -1,6 +1,6 @@
 """Read the rows of one key together with their compared values, as one statement sees them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from psycopg2 import sql
@@ -8,7 +8,7 @@ from psycopg2 import sql
 from makewhole.compute.canonical import float_text
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
-from makewhole.postgres.read.expressions import compared_columns
+from makewhole.postgres.canonical import canonical_array
 from makewhole.postgres.tables import Table, TableRow, key_lookup, match_key, statement, survivor_order
 from makewhole.sql import PgConnection
 
@@ -34,11 +34,23 @@ class ValuedTable:
     point: TablePoint
     compare: Mapping[str, str]
 
-    def rows(self, key: str, *, is_latest_first: bool) -> list[ValuedRow]:
+    def rows(self, key: str, *, is_exact: bool = True, is_latest_first: bool = False) -> list[ValuedRow]:
         """Return all rows of a key by (time column, ctid), or the latest version first.
 
         Raises:
             RefusedError: the table lacks a compared column, or cannot hold such a key.
+        """
+        match, parameters = match_key(self.table, self.point, key, is_exact=is_exact)
+        query = statement("rows_with_values", match=match, **self.parts(is_latest_first=is_latest_first))
+        with key_lookup(self.session) as cursor:
+            cursor.execute(query, parameters)
+            return [self.row(*row) for row in cursor.fetchall()]
+
+    def parts(self, *, is_latest_first: bool = False) -> dict[str, sql.Composable]:
+        """Return the parts of a statement that reads rows with their values.
+
+        Raises:
+            RefusedError: the table lacks a compared column.
         """
         absent = sorted(name for name in self.compare if name not in self.table.columns)
         if absent:
@@ -46,24 +58,22 @@ class ValuedTable:
                 f"unfit: {self.point.table} has no column {', '.join(absent)} to compare with the source; "
                 "the table changed, or the pipeline file is wrong"
             )
-        match, parameters = match_key(self.table, self.point, key, is_exact=True)
-        query = statement(
-            "rows_with_values",
-            table=self.table.identifier,
-            match=match,
-            place=self.table.place,
-            values=sql.SQL("").join(
-                sql.SQL(", {}").format(column) for column in compared_columns(self.compare, self.table.base_types)
-            ),
-            order=survivor_order(self.point, is_latest_first=is_latest_first),
-        )
-        with key_lookup(self.session) as cursor:
-            cursor.execute(query, parameters)
-            return [self._row(*row) for row in cursor.fetchall()]
+        return {
+            "table": self.table.identifier,
+            "place": self.table.place,
+            "compared": canonical_array("t", list(self.compare.items()), self.table.base_types),
+            "order": survivor_order(self.point, is_latest_first=is_latest_first),
+        }
 
-    def _row(self, table_oid: int, ctid: str, text: str, place: str, *texts: str | None) -> ValuedRow:
+    def row(self, table_oid: int, ctid: str, text: str, place: str, texts: Sequence[str | None]) -> ValuedRow:
+        """Return what such a statement read of a row."""
         values = dict(zip(self.compare, texts, strict=True))
         for name, declared in self.compare.items():
             if declared == "double" and (number := values[name]) is not None:
                 values[name] = float_text(float(number))
         return ValuedRow(row=TableRow(table_oid=table_oid, ctid=ctid, text=text), place=place, values=values)
+
+
+def differing_columns(row: Values, source: Values) -> list[str]:
+    """Return the compared columns in which a row differs from the source, in order of their names."""
+    return sorted(name for name, text in source.items() if row.get(name) != text)

@@ -20,7 +20,7 @@ _TYPES = {
     "ctid": "text",
     "row": "text",
     "value": "text",
-    "meant": "text[]",
+    "expected": "text[]",
     "stays": "text",
     "image": "text",
     "present": "text",

@@ -79,7 +79,7 @@ class TableChunk:
         return key_texts(self.table, self.point)
 
     def compared_texts(self, columns: Sequence[tuple[str, str]], row: str = "t") -> sql.Composable:
-        """Return the texts of a row's compared columns (name, declared type), as `UpsertRow.meant_texts` has them.
+        """Return the texts of a row's compared columns (name, declared type), as `UpsertRow.expected_texts` has them.
 
         Raises:
             RefusedError: the table lost one of them.

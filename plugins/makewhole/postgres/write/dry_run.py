@@ -22,28 +22,16 @@ from makewhole.postgres.write.array_parameter import recordset_of_items
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.effects import EffectKind
 from makewhole.postgres.write.halving import Operation, RowItem, run_with_halving
+from makewhole.postgres.write.new_row import values_to_insert
 from makewhole.postgres.write.quarantine import QuarantineRows
 from makewhole.postgres.write.receipts import ChunkId, ReceiptRow, receipts
 from makewhole.postgres.write.restore import RestoreRow, images_moved_by, row_to_undo
-from makewhole.postgres.write.upsert import NOT_SAID
-from makewhole.postgres.write.upsert_row import UpsertRow, not_as_meant
+from makewhole.postgres.write.row_change import RowChange, upserted
+from makewhole.postgres.write.upsert_row import UpsertRow, not_as_expected
 from makewhole.sql import PgConnection
 
 ChooseChanges = Callable[[Mapping[int, str]], Iterable[int]]
 """Choose, by the refusals, the numbers of the actions to show."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowChange:
-    """The rows of a key before and after an action, as JSON texts, for people to look at before they approve.
-
-    `before` are all of the key, `after` those that would be left, `aside` those moved aside. A row that would be
-    written has only the columns that are written; the table adds its defaults and what it computes.
-    """
-
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    aside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +109,7 @@ def _forecast_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, str
     match items[0]:
         case UpsertRow():
             upserts = cast(Sequence[UpsertRow], items)
-            return {**_not_as_meant(chunk, upserts), **upsert_many.refusals(chunk, upserts)}
+            return {**_not_as_expected(chunk, upserts), **upsert_many.refusals(chunk, upserts)}
         case QuarantineRows():
             return quarantine.refusals(chunk, cast(Sequence[QuarantineRows], items))
         case RestoreRow():
@@ -132,10 +120,10 @@ def _forecast_one(chunk: TableChunk, item: RowItem) -> str | None:
     return _forecast_many(chunk, [item]).get(item.seq)
 
 
-def _not_as_meant(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
-    """Return the refusals of rows that would hold something else than is meant. What the table computes itself is not
-    known; a value that it cannot read raises, as it would when writing."""
-    refused = {item.seq: NOT_SAID for item in items if item.meant is None}
+def _not_as_expected(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
+    """Return the refusals of rows that would hold something else than is expected. What the table computes itself is
+    not known; a value that it cannot read raises, as it would when writing."""
+    refused: dict[int, str] = {}
     compared: dict[tuple[tuple[str, str], ...], dict[int, UpsertRow]] = {}
     for item in items:
         compared.setdefault(item.compared, {})[item.seq] = item
@@ -147,7 +135,7 @@ def _not_as_meant(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, st
         ):
             known = [name for name in group[seq].differing(found) if name in chunk.settable]
             if known:
-                refused[seq] = not_as_meant(known)
+                refused[seq] = not_as_expected(known)
     return refused
 
 
@@ -166,7 +154,7 @@ def _row_change(chunk: TableChunk, item: RowItem, *, is_refused: bool) -> RowCha
             aside = tuple(row.text for row in rows if row in gone)
             return RowChange(before=before, after=_texts(row for row in rows if row not in gone), aside=aside)
         case UpsertRow():
-            return RowChange(before=before, after=(_upserted_row(chunk, item, rows),))
+            return upserted(chunk.table, item, before, _upserted_row(chunk, item, rows))
         case RestoreRow():
             return RowChange(before=before, after=_rows_after_restore(chunk, item, rows))
 
@@ -179,7 +167,8 @@ def _upserted_row(chunk: TableChunk, item: UpsertRow, rows: Sequence[TableRow]) 
     """Return the row that would be written: over the existing one, or a new one."""
     parameters: dict[str, Any] = dict(item.wanted)
     if not rows:
-        values = listed(quoted("wanted", name) for name in item.columns)
+        names = zip(values_to_insert(chunk.table, item.columns, item.moment), item.columns, strict=True)
+        values = listed(sql.SQL("{} as {}").format(value, quoted(name)) for value, name in names)
         return _single_text(chunk.run("row_as_inserted", parameters, values=values))
     changed = set(item.columns) & set(chunk.settable)
     values = listed(quoted("wanted" if name in changed else "t", name) for name in chunk.table.writable)

@@ -6,6 +6,7 @@ from psycopg2 import sql
 
 from makewhole.postgres.tables import TableRow, listed, match_key, quoted
 from makewhole.postgres.write.chunk import TableChunk
+from makewhole.postgres.write.new_row import values_to_insert
 from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.postgres.write.write_row import RowWrite, write_row
 
@@ -13,22 +14,16 @@ APPEARED = "arrived: a row of this key appeared after the plan was made"
 ERASED = "erased: the row of this key is gone since the plan was made"
 CHANGED = "stale: the row of this key changed after the plan was made"
 NEWER = "stale: the row is of a newer version than the record"
-NOT_SAID = "unfit: the plan was frozen by a version that did not keep what the row must hold; run the window again"
 
 
 def upsert(chunk: TableChunk, item: UpsertRow) -> str | None:
     """Write one key in the chunk's transaction, with the table opened by `apply`. Returns the reason of a refusal."""
-    if item.meant is None:
-        return NOT_SAID
     now = chunk.lock_rows(item.key, is_exact=False)
     if item.before:
         return _replace(chunk, item, now)
-    if not now:
-        _insert(chunk, item)
-    elif chunk.point.version and len(now) == 1 and _is_newer(chunk, item):
-        _update(chunk, item, now[0])
-    else:
+    if now:
         return APPEARED
+    _insert(chunk, item)
     return None
 
 
@@ -45,8 +40,14 @@ def _replace(chunk: TableChunk, item: UpsertRow, now: Sequence[TableRow]) -> str
 
 
 def _insert(chunk: TableChunk, item: UpsertRow) -> None:
-    names = listed(quoted(name) for name in item.columns)
-    write_row(chunk, RowWrite(seq=item.seq, key=item.key, item=item), "insert_row", item.wanted, columns=names)
+    write_row(
+        chunk,
+        RowWrite(seq=item.seq, key=item.key, item=item),
+        "insert_row",
+        item.wanted,
+        columns=listed(quoted(name) for name in item.columns),
+        values=listed(values_to_insert(chunk.table, item.columns, item.moment)),
+    )
 
 
 def _update(chunk: TableChunk, item: UpsertRow, row: TableRow) -> None:
@@ -61,19 +62,10 @@ def assignments(chunk: TableChunk, columns: Sequence[str]) -> sql.Composed:
     return listed(sql.SQL("{} = {}").format(quoted(name), quoted("wanted", name)) for name in settable)
 
 
-def _is_newer(chunk: TableChunk, item: UpsertRow) -> bool:
-    """Tell whether the record's version is above every row's. A null on either side is no proof."""
-    return _compare(chunk, item, sql.SQL("coalesce(bool_and({} < {}), false)"))
-
-
 def _is_older(chunk: TableChunk, item: UpsertRow) -> bool:
     """Tell whether some row's version is above the record's."""
-    return _compare(chunk, item, sql.SQL("coalesce(bool_or({} > {}), false)"))
-
-
-def _compare(chunk: TableChunk, item: UpsertRow, test: sql.SQL) -> bool:
     version = chunk.point.version or ""
     match, parameters = match_key(chunk.table, chunk.point, item.key, is_exact=False)
-    verdict = test.format(quoted("t", version), quoted("wanted", version))
+    verdict = sql.SQL("coalesce(bool_or({} > {}), false)").format(quoted("t", version), quoted("wanted", version))
     ((answer,),) = chunk.run("compare_version", {**parameters, **item.wanted}, match=match, verdict=verdict)
     return bool(answer)

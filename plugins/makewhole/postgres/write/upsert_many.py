@@ -6,12 +6,12 @@ fails is not examined: the caller takes everything back and tries fewer, down to
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 from psycopg2 import sql
 
-from makewhole.postgres.tables import TableRow, key_values, listed, quoted
+from makewhole.postgres.tables import key_values, listed, quoted
 from makewhole.postgres.write.array_parameter import (
     CannotRunTogether,
     item_key_array,
@@ -20,29 +20,20 @@ from makewhole.postgres.write.array_parameter import (
     require_rows_as_written,
 )
 from makewhole.postgres.write.chunk import TableChunk
+from makewhole.postgres.write.new_row import values_to_insert
 from makewhole.postgres.write.upsert import APPEARED, CHANGED, ERASED, NEWER, assignments
 from makewhole.postgres.write.upsert_row import UpsertRow
 
 
 @dataclass(frozen=True, kw_only=True)
 class _KeyState:
-    """The rows of a key in the table: their number; of a single one, its place and how it compares to the record.
-
-    `is_ours`: a row was written by this transaction. `is_older` and `is_newer` compare the row's version with the
-    record's.
-    """
+    """The rows of a key in the table: their number, whether the only one is that of the plan, and whether a row's
+    version is above the record's. `is_ours`: a row was written by this transaction."""
 
     rows: int
     is_ours: bool
     is_as_planned: bool
-    is_older: bool
     is_newer: bool
-    table_oid: int
-    ctid: str
-
-    @property
-    def row(self) -> TableRow:
-        return TableRow(table_oid=self.table_oid, ctid=self.ctid, text="")
 
 
 def upsert_many(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
@@ -53,14 +44,14 @@ def upsert_many(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]
     Raises:
         CannotRunTogether: the items have to be done one by one; the caller takes back what was written.
     """
-    if any(len(item.before) > 1 or item.meant is None for item in items):
+    if any(len(item.before) > 1 for item in items):
         raise CannotRunTogether
     written: set[int] = set()
     for columns, group in _by_columns(item for item in items if not item.before).items():
         written |= _insert(chunk, columns, group)
     for columns, group in _by_columns(item for item in items if item.before).items():
         written |= _replace(chunk, columns, group)
-    refused = _refuse_or_update(chunk, [item for item in items if item.seq not in written])
+    refused = _refuse(chunk, [item for item in items if item.seq not in written])
     require_rows_as_written(chunk, (item.seq for item in items))
     return refused
 
@@ -71,13 +62,13 @@ def _insert(chunk: TableChunk, columns: "_Columns", items: Sequence[UpsertRow]) 
     ((count, keys, seqs),) = chunk.run(
         "insert_rows",
         upserts_parameter(items),
-        items=recordset_of_items(chunk, "seq", "value", *columns.meant_field),
+        items=recordset_of_items(chunk, "seq", "value", *columns.expected_field),
         match=match_item_keys(chunk, "t"),
         columns=listed(quoted(name) for name in columns.written),
-        values=listed(quoted("wanted", name) for name in columns.written),
+        values=listed(values_to_insert(chunk.table, columns.written, columns.moment)),
         key_texts=chunk.key_texts,
         texts=chunk.compared_texts(columns.compared),
-        as_meant=columns.is_as_meant(quoted("n", "texts")),
+        as_expected=columns.is_as_expected(quoted("n", "texts")),
         key_columns=listed(
             sql.SQL("{} as {}").format(column, alias)
             for column, alias in zip(key_values(chunk.table, chunk.point), typed, strict=True)
@@ -102,21 +93,17 @@ def _replace(chunk: TableChunk, columns: "_Columns", items: Sequence[UpsertRow])
     if chunk.point.version is not None:
         existing, record = quoted("old", chunk.point.version), quoted("wanted", chunk.point.version)
         guard = guard + sql.SQL(" and not coalesce({} > {}, false)").format(existing, record)
-    return _update(chunk, columns, items, guard)
-
-
-def _update(chunk: TableChunk, columns: "_Columns", items: Iterable[UpsertRow], guard: sql.Composable) -> set[int]:
     is_only = "true" if chunk.has_unique_keys else "i.seq not in (select several.seq from several)"
     ((count, seqs),) = chunk.run(
         "update_rows",
         upserts_parameter(items),
-        items=recordset_of_items(chunk, "seq", "value", "table_oid", "ctid", "row", *columns.meant_field),
+        items=recordset_of_items(chunk, "seq", "value", "table_oid", "ctid", "row", *columns.expected_field),
         match=match_item_keys(chunk, "t"),
         match_old=match_item_keys(chunk, "old"),
         guard=guard,
         is_only=sql.SQL(is_only),
         assignments=assignments(chunk, columns.written),
-        as_meant=columns.is_as_meant(chunk.compared_texts(columns.compared)),
+        as_expected=columns.is_as_expected(chunk.compared_texts(columns.compared)),
         key_texts=chunk.key_texts,
         key=item_key_array(chunk),
     )
@@ -125,21 +112,14 @@ def _update(chunk: TableChunk, columns: "_Columns", items: Iterable[UpsertRow], 
     return set(seqs)
 
 
-def _refuse_or_update(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
-    """Find why these items were not written, and update the rows of an older version. Returns the refusals."""
-    refused: dict[int, str] = {}
-    newer: list[UpsertRow] = []
+def _refuse(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
+    """Return why these items were not written, by action number."""
     now = _key_states(chunk, items) if items else {}
-    for item in items:
-        reason = _reason(item, now[item.seq])
-        if reason is None:
-            newer.append(replace(item, before=(now[item.seq].row,)))
-        else:
-            refused[item.seq] = reason
-    for columns, group in _by_columns(newer).items():
-        if len(_update(chunk, columns, group, sql.SQL("true"))) != len(group):
-            raise CannotRunTogether
-    return refused
+    reasons = {item.seq: _refusal(item, now[item.seq]) for item in items}
+    if any(now[item.seq].is_ours or reasons[item.seq] is None for item in items):
+        # An earlier item wrote this key, or nothing prevented the write and yet it did not happen.
+        raise CannotRunTogether
+    return {seq: reason for seq, reason in reasons.items() if reason is not None}
 
 
 def refusals(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
@@ -147,14 +127,6 @@ def refusals(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
     now = _key_states(chunk, items)
     found = {item.seq: _refusal(item, now[item.seq]) for item in items}
     return {seq: reason for seq, reason in found.items() if reason is not None}
-
-
-def _reason(item: UpsertRow, now: _KeyState) -> str | None:
-    """Return why an item was not written; None where its only row is of an older version."""
-    if now.is_ours or _is_writable(item, now):
-        # An earlier item wrote this key, or nothing prevented the write and yet it did not happen.
-        raise CannotRunTogether
-    return _refusal(item, now)
 
 
 def _is_writable(item: UpsertRow, now: _KeyState) -> bool:
@@ -166,7 +138,7 @@ def _refusal(item: UpsertRow, now: _KeyState) -> str | None:
     if _is_writable(item, now):
         return None
     if not item.before:
-        return None if now.rows == 1 and now.is_older else APPEARED
+        return APPEARED
     if not now.rows:
         return ERASED
     return NEWER if now.rows == 1 and now.is_as_planned else CHANGED
@@ -175,7 +147,6 @@ def _refusal(item: UpsertRow, now: _KeyState) -> str | None:
 def _key_states(chunk: TableChunk, items: Iterable[UpsertRow]) -> dict[int, _KeyState]:
     """Return the states of the items' keys, by action number."""
     parts: dict[str, sql.Composable] = {
-        "is_older": sql.SQL("false"),
         "is_newer": sql.SQL("false"),
         "version": sql.SQL(""),
         "existing": sql.SQL("null::text"),
@@ -183,7 +154,6 @@ def _key_states(chunk: TableChunk, items: Iterable[UpsertRow]) -> dict[int, _Key
     if chunk.point.version is not None:
         parts["existing"] = quoted("t", chunk.point.version)
         existing, record = quoted("h", "version"), quoted("wanted", chunk.point.version)
-        parts["is_older"] = sql.SQL("coalesce(bool_and({} < {}), false)").format(existing, record)
         parts["is_newer"] = sql.SQL("coalesce(bool_or({} > {}), false)").format(existing, record)
         parts["version"] = sql.SQL(
             "left join lateral jsonb_populate_record(null::{}, i.value::jsonb) as wanted on h.place is not null"
@@ -196,7 +166,7 @@ def _key_states(chunk: TableChunk, items: Iterable[UpsertRow]) -> dict[int, _Key
         hold=chunk.lock_clause,
         **parts,
     )
-    fields = ("rows", "is_ours", "is_as_planned", "is_older", "is_newer", "table_oid", "ctid")
+    fields = ("rows", "is_ours", "is_as_planned", "is_newer")
     return {seq: _KeyState(**dict(zip(fields, rest, strict=True))) for seq, *rest in found}
 
 
@@ -207,24 +177,26 @@ def upserts_parameter(items: Iterable[UpsertRow]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns that a statement writes, and those that it is held to, with their declared types."""
+    """The columns that a statement writes, the one of them that gets its moment, and those that it is held to, with
+    their declared types."""
 
     written: tuple[str, ...]
+    moment: str | None
     compared: tuple[tuple[str, str], ...]
 
     @property
-    def meant_field(self) -> tuple[str, ...]:
-        """Name of the field of what is meant, where there is one."""
-        return ("meant",) if self.compared else ()
+    def expected_field(self) -> tuple[str, ...]:
+        """Name of the field of what is expected, where there is one."""
+        return ("expected",) if self.compared else ()
 
-    def is_as_meant(self, texts: sql.Composable) -> sql.Composable:
+    def is_as_expected(self, texts: sql.Composable) -> sql.Composable:
         """Return the condition that a row with these texts holds what item `i` means."""
-        return sql.SQL("coalesce({} = i.meant, false)").format(texts) if self.compared else sql.SQL("true")
+        return sql.SQL("coalesce({} = i.expected, false)").format(texts) if self.compared else sql.SQL("true")
 
 
 def _by_columns(items: Iterable[UpsertRow]) -> dict[_Columns, list[UpsertRow]]:
     """Group the items by the columns that they write and are held to, in order."""
     grouped: dict[_Columns, list[UpsertRow]] = {}
     for item in items:
-        grouped.setdefault(_Columns(item.columns, item.compared), []).append(item)
+        grouped.setdefault(_Columns(item.columns, item.moment, item.compared), []).append(item)
     return grouped

@@ -12,16 +12,17 @@ from makewhole.postgres.tables import TableRow, key_components, key_parameters
 
 _JSON_SPACE = " \t\n\r"
 
-MeantValue = tuple[str, str, str | None]
-"""A compared column, its declared type, and the canonical text that the row must have once it is written."""
+ExpectedValue = tuple[str, str, str | None]
+"""A column, its declared type, and the canonical text that the row must have once it is written."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpsertRow:
-    """One action: `value` is a JSON object, `columns` those of its names that are written.
+    """One action: `value` is a JSON object of what the source has, `columns` those that are written.
 
-    `before` is what the plan saw of the key: nothing for a missing key, one row for a mismatched one. `meant` is what
-    the row is judged by; None where the plan does not say, which is then refused.
+    `before` is what the plan saw of the key: nothing for a missing key, one row for a mismatched one. `expected` is
+    what the row must hold once it is written. `moment` is the one of `columns` that gets the moment of the write; None:
+    there is none.
     """
 
     seq: int
@@ -30,7 +31,8 @@ class UpsertRow:
     value: str
     columns: tuple[str, ...]
     before: tuple[TableRow, ...]
-    meant: tuple[MeantValue, ...] | None = ()
+    expected: tuple[ExpectedValue, ...] = ()
+    moment: str | None = None
 
     @property
     def may_insert(self) -> bool:
@@ -40,17 +42,17 @@ class UpsertRow:
     @property
     def compared(self) -> tuple[tuple[str, str], ...]:
         """Compared columns with their declared types."""
-        return tuple([(name, declared) for name, declared, _ in self.meant or ()])
+        return tuple([(name, declared) for name, declared, _ in self.expected])
 
     @property
-    def meant_texts(self) -> list[str | None]:
+    def expected_texts(self) -> list[str | None]:
         """Return the texts that the row must have, as `chunk.compared_texts` gives them."""
-        return [_comparable(text, declared) for _, declared, text in self.meant or ()]
+        return [_comparable(text, declared) for _, declared, text in self.expected]
 
     def differing(self, texts: Sequence[str | None]) -> list[str]:
-        """Return the names of the compared columns of which a row has another text than is meant."""
-        pairs = zip(self.compared, self.meant_texts, texts, strict=True)
-        return [name for (name, _), meant, text in pairs if meant != text]
+        """Return the names of the compared columns of which a row has another text than is expected."""
+        pairs = zip(self.compared, self.expected_texts, texts, strict=True)
+        return [name for (name, _), expected, text in pairs if expected != text]
 
     @property
     def size_bytes(self) -> int:
@@ -89,8 +91,8 @@ class UpsertRow:
             "value": self.over_key,
             **key_parameters(self.key_columns, self.key),
         }
-        if self.meant:
-            fields["meant"] = self.meant_texts
+        if self.expected:
+            fields["expected"] = self.expected_texts
         if self.before:
             row = self.before[0]
             fields |= {"table_oid": row.table_oid, "ctid": row.ctid, "row": row.text}
@@ -118,8 +120,8 @@ def _comparable(text: str | None, declared: str) -> str | None:
     return "\\x" + struct.pack(">d", float(text)).hex()
 
 
-def not_as_meant(columns: Sequence[str]) -> str:
-    """Return the refusal of a row whose columns would hold something else than is meant."""
+def not_as_expected(columns: Sequence[str]) -> str:
+    """Return the refusal of a row whose columns would hold something else than is expected."""
     return (
         f"unfit: written to this table, {', '.join(columns)} would not hold what the record is compared by (the type "
         "of the column, a trigger or a generated column makes another value of it)"

@@ -10,7 +10,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.postgres.tables import key_components, match_key
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.effects import EffectKind
-from makewhole.postgres.write.upsert_row import UpsertRow, not_as_meant
+from makewhole.postgres.write.upsert_row import UpsertRow, not_as_expected
 
 NOT_TAKEN = "stale: the table did not take the row (a trigger or a policy stopped it)"
 OTHER_KEY = "unfit: written to this table, the record's value has another key than its own"
@@ -63,7 +63,7 @@ def write_row(
     if write.image is not None and image != write.image:
         raise RefusedError(OTHER_ROW)
     if write.item is not None and (differing := write.item.differing(texts)):
-        raise RefusedError(not_as_meant(differing))
+        raise RefusedError(not_as_expected(differing))
     kind = EffectKind.INSERTED if write.before is None else EffectKind.UPDATED
     known = {"seq": write.seq, "kind": kind.value, "before": write.before}
     chunk.run("insert_effect", {**known, "place": place, "after": image})

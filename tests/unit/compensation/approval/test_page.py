@@ -22,7 +22,7 @@ from makewhole.compensation.preview.dry_report import (
 from makewhole.kafka.topic_readers import ReadingGroup
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState
-from makewhole.postgres.write.dry_run import RowChange
+from makewhole.postgres.write.row_change import RowChange
 
 pytestmark = pytest.mark.unit
 
@@ -157,8 +157,8 @@ def test_the_page_says_what_stays_empty_and_who_waits() -> None:
     body = approval_page(replace(asked, dry_run=replace(asked.dry_run, tables=(effects,)))).body
     assert (
         "Beside the rows:\n\n"
-        "- warehouse (pg:dw.departures): loaded\\_at stays empty in 1,200 inserted rows: the record has no such field, "
-        "compare does not name it, and the table has no default for it\n"
+        "- warehouse (pg:dw.departures): loaded\\_at stays empty in 1,200 inserted rows, as \\`leave\\` of the "
+        "hop says\n"
         "- warehouse (pg:dw.departures) has no unique index on its key: other writers of the table wait during 2 "
         "chunks of up to 1,000 actions, each for as long as its transaction takes (about 1 s for 10,000 actions); "
         "readers do not. A unique index on exactly the key makes this needless\n\n"

@@ -25,7 +25,7 @@ REASON = "erased: store: its row has a value in deleted_at"
 
 
 def upsert(seq: int, key: str) -> UpsertRow:
-    return UpsertRow(seq=seq, key=key, key_columns=("id",), value="{}", columns=("id",), before=(), meant=())
+    return UpsertRow(seq=seq, key=key, key_columns=("id",), value="{}", columns=("id",), before=(), expected=())
 
 
 def restore(seq: int, key: str, kind: EffectKind) -> RestoreRow:

@@ -36,6 +36,7 @@ def _file(folder: Path, hops: list[dict[str, str]], version: Settings) -> Path:
             points={name: point for name, point in points.items() if name in joined},
             hops=hops,
             settings={},
+            columns={},
             is_observing=True,
         )
     )

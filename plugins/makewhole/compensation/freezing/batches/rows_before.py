@@ -1,49 +1,57 @@
 """Read the rows of tables that actions need, of many keys together: those that upserts find, and those of ledgers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Remedy
+from makewhole.model.pipeline import Hop, Remedy, TablePoint
 from makewhole.postgres.read.ledger import LedgerRecord, ledger_record
 from makewhole.postgres.read.many_keys import ledger_records, rows_of_many_keys
-from makewhole.postgres.tables import TableRow, rows_of_key
+from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable
+from makewhole.postgres.tables import Table
+from makewhole.postgres.write.new_row import VERSION_TYPE
+from makewhole.sql import PgConnection
 
 
 class RowsBefore:
-    """The rows of the keys of some upserts, by the table that each writes."""
+    """The rows of the keys of some upserts, with the values that may be written, by the hop of each."""
 
     def __init__(self, sources: Sources, drafts: Sequence[ActionDraft]) -> None:
         self._sources = sources
+        self._hops = {hop.name: hop for hop in sources.pipeline.hops}
         self._keys: dict[str, set[str]] = {}
-        self._rows: dict[str, Mapping[str, Sequence[TableRow]] | None] = {}
+        self._rows: dict[str, Mapping[str, Sequence[ValuedRow]] | None] = {}
         for draft in drafts:
             if draft.action.remedy is Remedy.UPSERT:
-                self._keys.setdefault(draft.action.target, set()).add(draft.action.key)
+                self._keys.setdefault(draft.action.hop, set()).add(draft.action.key)
 
-    def of(self, draft: ActionDraft) -> Sequence[TableRow]:
-        """Return the rows of a draft's key, an equal one in another spelling included.
+    def of(self, draft: ActionDraft) -> Sequence[ValuedRow]:
+        """Return the rows of a draft's key, an equal one in another encoding included.
 
         Raises:
             RefusedError: the table cannot hold the key.
         """
-        name, key = draft.action.target, draft.action.key
-        if name not in self._rows:
-            self._rows[name] = self._together(name)
-        rows = self._rows[name]
-        if rows is not None:
-            return rows.get(key, ())
-        point, session, table = self._sources.table(name)
-        return rows_of_key(session, table, point, key, is_exact=False)
+        hop, key = draft.action.hop, draft.action.key
+        if hop not in self._rows:
+            self._rows[hop] = self._together(hop)
+        rows = self._rows[hop]
+        return self._store(hop).rows(key, is_exact=False) if rows is None else rows.get(key, ())
 
-    def _together(self, name: str) -> Mapping[str, Sequence[TableRow]] | None:
+    def _together(self, hop: str) -> Mapping[str, Sequence[ValuedRow]] | None:
         """Return the rows of all keys; None: one of them is unfit, and each is asked for alone."""
-        point, session, table = self._sources.table(name)
         try:
-            return rows_of_many_keys(session, table, point, sorted(self._keys[name]), is_exact=False)
+            return rows_of_many_keys(self._store(hop), sorted(self._keys[hop]), is_exact=False)
         except RefusedError:
             return None
+
+    def _store(self, hop: str) -> ValuedTable:
+        point, session, table = self._sources.table(self._hops[hop].target)
+        compare = dict(self._sources.pipeline.compare)
+        if point.version is not None:
+            compare.setdefault(point.version, VERSION_TYPE)
+        return ValuedTable(session=session, table=table, point=point, compare=compare)
 
 
 class LedgerRows:
@@ -70,17 +78,28 @@ class LedgerRows:
         rows, hop = self._rows[place], self._hops[draft.action.hop]
         if rows is not None:
             return rows.get(key)
-        point, session, table = self._sources.table(hop.source)
-        return ledger_record(session, table, point, key, hop.semantics, self._compare(draft.action.remedy))
+        point, session, table, columns = self._asked(hop, draft.action.remedy)
+        return ledger_record(session, table, point, key, hop.semantics, columns)
 
     def _together(self, hop_name: str, remedy: Remedy) -> Mapping[str, LedgerRecord] | None:
         """Return the rows of all keys; None: one of them is unfit, and each is asked for alone."""
         hop, keys = self._hops[hop_name], sorted(self._keys[hop_name, remedy])
-        point, session, table = self._sources.table(hop.source)
+        point, session, table, columns = self._asked(hop, remedy)
         try:
-            return ledger_records(session, table, point, keys, hop.semantics, self._compare(remedy))
+            return ledger_records(session, table, point, keys, hop.semantics, columns)
         except RefusedError:
             return None
 
-    def _compare(self, remedy: Remedy) -> Mapping[str, str]:
-        return self._sources.pipeline.compare if remedy is Remedy.UPSERT else {}
+    def _asked(self, hop: Hop, remedy: Remedy) -> tuple[TablePoint, PgConnection, Table, Mapping[str, str]]:
+        """Return the table that is asked, and the columns whose canonical texts are wanted: for an upsert those of its
+        row, which takes nothing from a payload."""
+        point, session, table = self._sources.table(hop.source)
+        if remedy is not Remedy.UPSERT:
+            return point, session, table, {}
+        columns = {**self._sources.pipeline.compare, **hop.write}
+        if point.version is not None:
+            columns.setdefault(point.version, VERSION_TYPE)
+        absent = [name for name in columns if name not in table.columns]
+        if absent:
+            raise RefusedError(f"unfit: {point.table} has no column {', '.join(absent)} any more")
+        return replace(point, payload=None), session, table, columns

@@ -1,0 +1,175 @@
+"""Fetch the values that upserts write into tables, and the rows that they overwrite."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from makewhole.compensation.freezing.row_to_write import RowToWrite, differing_row, missing_row
+from makewhole.compensation.freezing.sources import SourceRecord, Sources
+from makewhole.compensation.planning.action_draft import ActionDraft
+from makewhole.compute.column_values import ColumnValue, as_object, parse_fields
+from makewhole.compute.decode.record_values import record_part, version_of
+from makewhole.model.errors import RefusedError
+from makewhole.model.payload import Payload
+from makewhole.model.pipeline import Hop, KeyType, Point, TablePoint, TopicPoint
+from makewhole.model.verdict import Verdict
+from makewhole.postgres.read.ledger import LedgerRecord
+from makewhole.postgres.read.valued_rows import ValuedRow
+from makewhole.postgres.tables import TableRow
+from makewhole.postgres.write.new_row import NewRow, new_row
+
+_TEXTS = ("text", "character varying", "character")
+ColumnValues = Mapping[str, ColumnValue]
+
+
+class RowsOfKeys(Protocol):
+    """The rows that upserts find in their tables."""
+
+    def of(self, draft: ActionDraft) -> Sequence[ValuedRow]:
+        """Return the rows of a draft's key."""
+        ...
+
+
+class LedgerRecords(Protocol):
+    """The rows of ledgers that upserts take their values from."""
+
+    def of(self, draft: ActionDraft) -> LedgerRecord | None:
+        """Return the row of a draft's key with its compared columns; None: it is gone."""
+        ...
+
+
+class UpsertFetcher:
+    """The payloads of the upserts among some drafts."""
+
+    def __init__(self, sources: Sources, before: RowsOfKeys, ledger: LedgerRecords) -> None:
+        self._sources, self._pipeline = sources, sources.pipeline
+        self._before, self._ledger = before, ledger
+        self._hops = {hop.name: hop for hop in sources.pipeline.hops}
+        self._new: dict[str, NewRow] = {}
+
+    def fetch(self, draft: ActionDraft) -> Payload:
+        """Return what a draft writes.
+
+        Raises:
+            RefusedError: it cannot be written, or the store is not as the finding says any more.
+        """
+        hop = self._hops[draft.action.hop]
+        values, keys, origin = self._values(draft, hop)
+        before = self._before.of(draft)
+        _require_as_judged(draft, before)
+        row = self._row_to_write(hop, values, before)
+        return Payload(
+            key=draft.action.key.encode(),
+            value=as_object(values, keys),
+            extra={
+                "origin": origin,
+                "columns": row.columns,
+                "expected": row.expected,
+                **({"moment": row.moment} if row.moment else {}),
+                **({"locks_table": True} if not before and self._locks_table(hop) else {}),
+                "rows": row_images(found.row for found in before),
+            },
+        )
+
+    def _row_to_write(self, hop: Hop, values: ColumnValues, before: Sequence[ValuedRow]) -> RowToWrite:
+        point, _, table = self._sources.table(hop.target)
+        if not before:
+            return missing_row(self._new_row(hop), values, hop.name)
+        version = point.version if point.version in values else None
+        return differing_row(table, values, self._pipeline.compare, version, before[0])
+
+    def _new_row(self, hop: Hop) -> NewRow:
+        if hop.name not in self._new:
+            point, _, table = self._sources.table(hop.target)
+            source = self._pipeline.points[hop.source]
+            self._new[hop.name] = new_row(table, hop, source, point, self._pipeline.compare)
+        return self._new[hop.name]
+
+    def _locks_table(self, hop: Hop) -> bool:
+        point, _, table = self._sources.table(hop.target)
+        return not table.has_one_row_per(point)
+
+    def _values(self, draft: ActionDraft, hop: Hop) -> tuple[ColumnValues, Mapping[str, str], str]:
+        """Return the values of the source by column of the table, the texts of key columns that keep the source's
+        encoding, and where all of them come from."""
+        source = self._pipeline.points[hop.source]
+        declared = self._new_row(hop).declared
+        version = self._pipeline.points[hop.target].version
+        places = self._key_places(hop, source)
+        if isinstance(source, TopicPoint):
+            record = self._sources.record(hop.source, draft.origin, draft.action.key)
+            values, keys = _of_record(record, source, declared, version, places)
+            return values, keys, f"{source.topic}/{record.partition}/{record.offset}"
+        values, keys = self._of_ledger(draft, source, declared, version, places)
+        return values, keys, "ledger"
+
+    def _key_places(self, hop: Hop, source: Point) -> dict[str, str]:
+        """Return the key columns of texts that are read as another type, each with the place of its part in the source:
+        of several texts of one key the table gets the source's."""
+        point, _, table = self._sources.table(hop.target)
+        if not point.key_layout:  # texts as they are
+            return {}
+        return {
+            column: place
+            for column, kind, place in zip(point.key, point.key_layout, source.key, strict=True)
+            if kind is not KeyType.STRING and table.columns[column].base_type in _TEXTS
+        }
+
+    def _of_ledger(
+        self,
+        draft: ActionDraft,
+        source: TablePoint,
+        declared: Mapping[str, str],
+        version: str | None,
+        places: Mapping[str, str],
+    ) -> tuple[ColumnValues, Mapping[str, str]]:
+        found = self._ledger.of(draft)
+        if found is None:
+            raise RefusedError("erased: the source table has no row of this key any more")
+        fields = parse_fields(found.value or b"")
+        texts = {name: text for name, _, text in found.compared}
+        names = {name: source.version if name == version and source.version else name for name in declared}
+        values = {
+            name: ColumnValue(declared=kind, raw=fields.get(names[name]), text=texts[names[name]])
+            for name, kind in declared.items()
+        }
+        return values, {column: _key_text(fields.get(place)) for column, place in places.items()}
+
+
+def _of_record(
+    record: SourceRecord,
+    source: TopicPoint,
+    declared: Mapping[str, str],
+    version: str | None,
+    places: Mapping[str, str],
+) -> tuple[ColumnValues, Mapping[str, str]]:
+    if record.value is None:
+        raise RefusedError("unfit: the latest version is a tombstone; upsert writes rows and deletes none")
+    fields = parse_fields(record.value)
+    headers = [{"key": name, "value": value} for name, value in record.headers]
+    raws: dict[str, Any] = {name: fields.get(name) for name in declared}
+    if version is not None and source.version is not None:
+        raws[version] = version_of(source.version, record.key, fields, headers)
+    values = {name: ColumnValue.of_record(raws[name], kind) for name, kind in declared.items()}
+    keys = {column: _key_text(record_part(part, record.key, fields, headers)) for column, part in places.items()}
+    return values, keys
+
+
+def _key_text(raw: Any) -> str:
+    return str(raw).lower() if isinstance(raw, bool) else str(raw)
+
+
+def _require_as_judged(draft: ActionDraft, before: Sequence[ValuedRow]) -> None:
+    """Refuse an action when the store is not as the finding says any more."""
+    if draft.finding.verdict is not Verdict.MISMATCHED:
+        if before:
+            raise RefusedError("arrived: a row of this key is there now")
+    elif not before:
+        raise RefusedError("erased: the row of this key is gone")
+    elif len(before) > 1:
+        raise RefusedError("stale: the key has several rows now; move the extra ones aside first")
+
+
+def row_images(rows: Iterable[TableRow]) -> list[dict[str, Any]]:
+    """Return rows as a payload keeps them."""
+    return [asdict(row) for row in rows]

@@ -1,0 +1,117 @@
+"""Read the values of a record by column, and encode each so that its table reads what the record is compared by.
+
+PostgreSQL reads some texts otherwise than they are compared: a `timestamp` column drops an offset, an `integer` does
+not read `7.0`.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from makewhole.compute.canonical import canonical_text
+from makewhole.compute.decode.json_document import parse_document
+from makewhole.compute.keys import KeyProblem
+from makewhole.model.errors import RefusedError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Read the same by every type of time; an offset other than UTC is not.
+_PLAIN_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?")
+_UNAVAILABLE = "__debezium_unavailable_value"
+_PLACEHOLDERS = (_UNAVAILABLE, base64.b64encode(_UNAVAILABLE.encode()).decode())
+"""What Debezium sends for a value that PostgreSQL's log did not hold, in a text and in bytes (its option
+`unavailable.value.placeholder`)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnValue:
+    """The value of the source for a column: its declared type, as the record has it (`raw`, decoded JSON with exact
+    numbers), and the canonical text that it is compared by."""
+
+    declared: str
+    raw: Any
+    text: str | None
+
+    @classmethod
+    def of_record(cls, raw: Any, declared: str) -> "ColumnValue":
+        """Return a field of a record as a value of a declared type."""
+        return cls(declared=declared, raw=raw, text=canonical_text(raw, declared))
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether it stands for a value that the capture did not send."""
+        return self.raw in _PLACEHOLDERS or self.text in _PLACEHOLDERS
+
+    @property
+    def as_json(self) -> str:
+        """The JSON text that a column of the table reads as the canonical text says; of what its type cannot hold, the
+        record's own."""
+        return _json(_readable(self.raw, self.declared, self.text))
+
+
+def parse_fields(value: bytes) -> Mapping[str, Any]:
+    """Parse a record's value as a JSON object, numbers exact.
+
+    Raises:
+        RefusedError: it is none.
+    """
+    try:
+        fields: Mapping[str, Any] = parse_document(value)
+    except KeyProblem as problem:
+        raise RefusedError(f"unfit: the record's {problem}") from None
+    return fields
+
+
+def as_object(values: Mapping[str, ColumnValue], texts: Mapping[str, str] | None = None) -> bytes:
+    """Return values, and texts as they are, as the text of one JSON object, in their order."""
+    members = [f"{json.dumps(name)}:{value.as_json}" for name, value in values.items()]
+    members += [f"{json.dumps(name)}:{json.dumps(text)}" for name, text in (texts or {}).items()]
+    return ("{" + ",".join(members) + "}").encode()
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return str(value) if value.is_finite() else json.dumps(str(value))
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(name)}:{_json(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_json, value)) + "]"
+    return json.dumps(value)
+
+
+def _readable(raw: Any, declared: str, text: str | None) -> Any:
+    """Return the JSON value to write: the record's own, where a table reads it as it is compared."""
+    if text is None or text.startswith("!"):
+        return None if text is None else raw
+    if declared == "timestamp":
+        is_plain = isinstance(raw, str) and _PLAIN_MOMENT.fullmatch(raw) and canonical_text(raw, declared) == text
+        return raw if is_plain else _moment_of(text) or raw
+    if declared == "string":
+        return raw if _as_jsonb_reads(raw) == text else text
+    if declared in ("int", "bigint"):
+        return raw if str(raw) == text and not isinstance(raw, bool) else text
+    if declared in ("boolean", "date"):
+        return raw if (raw if isinstance(raw, str) else str(raw).lower()) == text else text
+    return raw if canonical_text(raw, declared) == text else text
+
+
+def _as_jsonb_reads(raw: Any) -> str | None:
+    """Return the text that a text column gets from a JSON value."""
+    if isinstance(raw, bool):
+        return str(raw).lower()
+    if isinstance(raw, int | Decimal):
+        text = str(raw if raw else abs(raw))
+        return None if "E" in text else text
+    return raw if isinstance(raw, str) else None
+
+
+def _moment_of(microseconds: str | None) -> str | None:
+    """Return microseconds since 1970 as a text that every type of time reads the same; None past the year 9999."""
+    try:
+        return (_EPOCH + timedelta(microseconds=int(microseconds or "!"))).isoformat()
+    except (ValueError, OverflowError):
+        return None

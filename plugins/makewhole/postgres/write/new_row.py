@@ -1,0 +1,115 @@
+"""Account for every column of a row that `upsert` writes: nothing in it is filled, or left empty, by silence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from psycopg2 import sql
+
+from makewhole.model.pipeline import Hop, Point, TablePoint
+from makewhole.postgres.tables import Column, Table, quoted
+
+VERSION_TYPE = "bigint"
+"""The declared type of versions."""
+
+_DECLARED = {
+    "smallint": "int",
+    "integer": "int",
+    "bigint": "bigint",
+    "numeric": "decimal(38,9)",
+    "real": "double",
+    "double precision": "double",
+    "boolean": "boolean",
+    "timestamp without time zone": "timestamp",
+    "timestamp with time zone": "timestamp",
+    "date": "date",
+    "text": "string",
+    "character varying": "string",
+    "character": "string",
+    "uuid": "string",
+}
+"""The declared type that reads every value of a column's type, by the type of the column. A numeric has the widest."""
+
+
+class ColumnOrigin(StrEnum):
+    """Where a column of a new row gets its value from."""
+
+    KEY = "key"
+    COMPARED = "compare"
+    VERSION = "version"
+    WRITTEN = "write"
+    MOMENT = "the moment of the write"
+    OWN = "the table's own"
+    LEFT = "leave"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewRow:
+    """The columns of a hop's table, in its order: where each comes from (None: nothing says), and the declared types of
+    those that hold values of the record."""
+
+    origins: Mapping[str, ColumnOrigin | None]
+    declared: Mapping[str, str]
+
+    @property
+    def moment(self) -> str | None:
+        """The column that gets the moment of the write; None: there is none."""
+        return next((name for name, origin in self.origins.items() if origin is ColumnOrigin.MOMENT), None)
+
+    @property
+    def unaccounted(self) -> tuple[str, ...]:
+        """The columns of which nothing says what they hold."""
+        return tuple(name for name, origin in self.origins.items() if origin is None)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The columns that are written, the key among them."""
+        not_written = (None, ColumnOrigin.OWN, ColumnOrigin.LEFT)
+        return tuple(name for name, origin in self.origins.items() if origin not in not_written)
+
+
+def new_row(table: Table, hop: Hop, source: Point, target: TablePoint, compare: Mapping[str, str]) -> NewRow:
+    """Account for the columns of the table that a hop leads into; `compare` as in the pipeline."""
+    declared = dict(compare)
+    if target.version is not None and source.version is not None:
+        declared.setdefault(target.version, VERSION_TYPE)
+    declared |= {name: kind for name, kind in hop.write.items() if name not in declared}
+    origins = {name: _origin(column, hop, target, compare, declared) for name, column in table.columns.items()}
+    return NewRow(origins=origins, declared=declared)
+
+
+def _origin(
+    column: Column, hop: Hop, target: TablePoint, compare: Mapping[str, str], declared: Mapping[str, str]
+) -> ColumnOrigin | None:
+    name = column.name
+    if column.is_generated:
+        return ColumnOrigin.OWN
+    if name in target.key:
+        return ColumnOrigin.KEY
+    if name in compare:
+        return ColumnOrigin.COMPARED
+    if name in declared:
+        return ColumnOrigin.WRITTEN if name in hop.write else ColumnOrigin.VERSION
+    erased = target.erased.column if target.erased else None
+    if name in hop.leave or name == erased:  # what is written is live
+        return ColumnOrigin.LEFT
+    if column.has_default:
+        return ColumnOrigin.OWN
+    return ColumnOrigin.MOMENT if name == target.time else None
+
+
+def declared_type(column: Column) -> str | None:
+    """Return the declared type that reads every value of a column; None: no type does."""
+    return _DECLARED.get(column.base_type)
+
+
+def moment_of_write(column: Column) -> sql.SQL:
+    """Return the moment of a statement in the type of a column; one without a zone gets it in UTC."""
+    if column.base_type == "timestamp with time zone":
+        return sql.SQL("statement_timestamp()")
+    return sql.SQL("(statement_timestamp() at time zone 'UTC')")
+
+
+def values_to_insert(table: Table, columns: tuple[str, ...], moment: str | None) -> list[sql.Composable]:
+    """Return what each column of an insert gets: from row `wanted`, or the moment of the statement."""
+    return [moment_of_write(table.columns[name]) if name == moment else quoted("wanted", name) for name in columns]

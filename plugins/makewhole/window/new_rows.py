@@ -1,0 +1,95 @@
+"""Refuse a window whose hops would write rows of which the file does not account for every column."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+
+from makewhole.model.connection import Connection, PostgresConnection
+from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint
+from makewhole.postgres.connect import connect
+from makewhole.postgres.tables import Table, describe_table
+from makewhole.postgres.write.new_row import declared_type, new_row
+from makewhole.sql import PgConnection
+
+
+def require_columns_accounted_for(pipeline: Pipeline, connections: Mapping[str, Connection]) -> None:
+    """Check the columns of every table into which a hop writes missing rows.
+
+    Raises:
+        ConfigurationError: with every column of which nothing says what it holds, and the lines to write.
+        RefusedError: a table does not exist, or is a view.
+        TransientError: a database does not answer.
+    """
+    problems: list[Problem] = []
+    with ExitStack() as stack:
+        sessions: dict[str, PgConnection] = {}
+        for hop in pipeline.hops:
+            target = pipeline.points[hop.target]
+            if isinstance(target, TablePoint) and Remedy.UPSERT in (hop.remedies.missing, hop.remedies.vanished):
+                problems += _problems(pipeline, hop, target, _Tables(stack, sessions, connections))
+    if problems:
+        raise ConfigurationError(problems)
+
+
+class _Tables:
+    """The tables of points, with one session a connection."""
+
+    def __init__(
+        self, stack: ExitStack, sessions: dict[str, PgConnection], connections: Mapping[str, Connection]
+    ) -> None:
+        self._stack, self._sessions, self._connections = stack, sessions, connections
+
+    def of(self, point: TablePoint) -> Table:
+        if point.connection not in self._sessions:
+            connection = self._connections[point.connection]
+            assert isinstance(connection, PostgresConnection)
+            self._sessions[point.connection] = self._stack.enter_context(connect(connection))
+        return describe_table(self._sessions[point.connection], point)
+
+
+def _problems(pipeline: Pipeline, hop: Hop, target: TablePoint, tables: _Tables) -> Iterator[Problem]:
+    source, table = pipeline.points[hop.source], tables.of(target)
+    row = new_row(table, hop, source, target, pipeline.compare)
+    if row.unaccounted:
+        listed = ", ".join(f"{name} ({table.columns[name].type})" for name in row.unaccounted)
+        yield _problem(
+            hop,
+            "write",
+            f"nothing says what {listed} of a row holds that 'upsert' writes into {target.table}",
+            _lines(table, row.unaccounted),
+        )
+    for name in (*hop.write, *hop.leave):
+        if name not in table.columns:
+            known = ", ".join(table.columns)
+            yield _problem(hop, _key(hop, name), f"{target.table} has no column {name}", f"It has: {known}")
+    for name in hop.write:
+        if name in table.columns and table.columns[name].is_generated:
+            yield _problem(hop, "write", f"{target.table} computes {name} itself", f"Take {name} out of `write`")
+        if isinstance(source, TablePoint) and name not in tables.of(source).columns:
+            yield _problem(hop, "write", f"{source.table} has no column {name} to take it from", "Correct its name")
+    for name in hop.leave:
+        column = table.columns.get(name)
+        if column is not None and column.is_required and not column.has_default:
+            found = f"{name} of {target.table} takes no null, and has no default"
+            yield _problem(hop, "leave", found, f"Write it from the record: `write: {{{name}: TYPE}}`")
+
+
+def _key(hop: Hop, name: str) -> str:
+    return "write" if name in hop.write else "leave"
+
+
+def _lines(table: Table, names: tuple[str, ...]) -> str:
+    """Return the lines that account for columns: those of a type that records have, and the others."""
+    types = {name: declared_type(table.columns[name]) for name in names}
+    write = ", ".join(f"{name}: {kind}" for name, kind in types.items() if kind is not None)
+    leave = ", ".join(names)
+    if not write:
+        return f"Write `leave: [{leave}]` on this hop, if they stay empty: no declared type reads such a column"
+    return (
+        f"Write `write: {{{write}}}` on this hop for those that the record has under the same name, and "
+        f"`leave: [{leave}]` for those that stay empty"
+    )
+
+
+def _problem(hop: Hop, key: str, found: str, remedy: str) -> Problem:
+    return Problem(file="pipeline file", path=f"hops {hop.name}.{key}", found=found, remedy=remedy)
