@@ -1,11 +1,8 @@
-"""Define one DAG per good pipeline file. A file with problems shows as an import error that names them all."""
+"""Define one DAG per pipeline file. That of a file with problems is red at its next run; `makewhole_pipeline_files.py`
+shows them at once."""
 
-from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
-from makewhole.model.errors import ConfigurationError
+from makewhole.config.pipeline_file import pipeline_folders, scheduled_pipelines
 from makewhole.orchestration.dags import reconcile_dag
 
-pipelines, problems = read_pipelines(pipeline_folders())
-for pipeline in pipelines.values():
+for pipeline in scheduled_pipelines(pipeline_folders()).values():
     globals()[f"makewhole_reconcile_{pipeline.name}"] = reconcile_dag(pipeline)
-if problems:
-    raise ConfigurationError(problems)

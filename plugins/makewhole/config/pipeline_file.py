@@ -4,8 +4,9 @@ Read whenever Airflow parses its DAG files, so nothing heavy is imported here.
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -30,6 +31,8 @@ from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Reach
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
+_NAME_LINE = re.compile(r"^pipeline:[ \t]*[\"']?([a-z][a-z0-9_]*)[\"']?[ \t]*(?:#.*)?$", re.MULTILINE)
+_ONCE_A_DAY = "@daily"
 _VERSION = 2
 _READ = (FORMER_VERSION, _VERSION)
 _KEYS = (
@@ -57,12 +60,14 @@ _KEYS = (
 @dataclass(frozen=True, kw_only=True)
 class PipelineFile:
     """One file as read: its pipeline, or its problems. `name` and `name_place` are known even when other things are
-    wrong."""
+    wrong; `stand_in` is then a pipeline of this name that joins nothing and runs when the file's would, or once a day
+    where that cannot be read."""
 
     path: Path
     name: str | None
     name_place: str
     pipeline: Pipeline | None
+    stand_in: Pipeline | None
     problems: tuple[Problem, ...]
 
 
@@ -118,6 +123,13 @@ def read_pipelines(folders: Sequence[Path]) -> tuple[dict[str, Pipeline], tuple[
     return dict(sorted(pipelines.items())), tuple(problems)
 
 
+def scheduled_pipelines(folders: Sequence[Path]) -> dict[str, Pipeline]:
+    """Return a pipeline for every file of which the name is known, in the order of names; that of a file with problems
+    stands in for it."""
+    found = [file.pipeline or file.stand_in for file in read_files(pipeline_files(folders)) if file.name is not None]
+    return dict(sorted((pipeline.name, pipeline) for pipeline in found if pipeline is not None))
+
+
 def find_pipeline(name: str) -> Pipeline:
     """Read the pipeline of this name from the pipeline folders.
 
@@ -127,6 +139,9 @@ def find_pipeline(name: str) -> Pipeline:
     pipelines, problems = read_pipelines(pipeline_folders())
     if name in pipelines:
         return pipelines[name]
+    own = next((file.problems for file in read_files(pipeline_files(pipeline_folders())) if file.name == name), ())
+    if own:
+        raise ConfigurationError(own)
     missing = Problem(
         file="pipeline folders",
         path=name,
@@ -173,12 +188,37 @@ def read_file(path: Path) -> PipelineFile:
     top = read_tree(path, problems)
     pipeline = _read_pipeline(top) if top else None
     name_place = top.get_quietly("pipeline") if top else None
+    name = pipeline.name or None if pipeline else _name_in(path)
     return PipelineFile(
         path=path,
-        name=pipeline.name if pipeline and pipeline.name else None,
+        name=name,
         name_place=f"pipeline (line {name_place.line if name_place else 1})",
         pipeline=None if problems.listed() else pipeline,
+        stand_in=_stand_in(name, top, pipeline) if name and problems.listed() else None,
         problems=problems.listed(),
+    )
+
+
+def _name_in(path: Path) -> str | None:
+    """Return the name that stands in a file that is no YAML."""
+    try:
+        found = _NAME_LINE.search(path.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+    return found[1] if found else None
+
+
+def _stand_in(name: str, top: Section | None, pipeline: Pipeline | None) -> Pipeline:
+    schedule = pipeline.schedule if pipeline else None
+    if schedule is None and (top is None or top.has("schedule")):
+        schedule = _ONCE_A_DAY
+    return Pipeline(
+        name=name,
+        description="Its pipeline file has problems, and nothing is checked until they are mended",
+        points={},
+        hops=(),
+        schedule=schedule,
+        until=pipeline.until if pipeline else None,
     )
 
 
@@ -189,9 +229,7 @@ def _refused(file: PipelineFile, other: Path) -> PipelineFile:
         found=f"{file.name!r} is already the pipeline of {other}",
         remedy="Give one of the two another name",
     )
-    return PipelineFile(
-        path=file.path, name=None, name_place=file.name_place, pipeline=None, problems=(*file.problems, taken)
-    )
+    return replace(file, name=None, pipeline=None, stand_in=None, problems=(*file.problems, taken))
 
 
 def _read_pipeline(top: Section) -> Pipeline:

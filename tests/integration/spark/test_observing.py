@@ -99,7 +99,6 @@ def test_a_file_of_version_1_without_remedies_is_refused_before_anything_is_read
         shop.ask()
 
     assert [problem.found for problem in caught.value.problems] == [
-        "no good pipeline file has this name",
         "is missing, and version 1 let keys wait without an end: what never arrived was certified",
         f"{LEDGER_HOP} names no remedy for missing keys, and version 1 took produce",
         f"{STORE_HOP} names no remedy for missing, duplicate and vanished keys, and version 1 took redeliver, "

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from makewhole.config.pipeline_file import load_pipeline, load_pipelines, read_pipelines
+from makewhole.config.pipeline_file import (
+    find_pipeline,
+    load_pipeline,
+    load_pipelines,
+    read_pipelines,
+    scheduled_pipelines,
+)
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import (
     Approval,
@@ -21,9 +27,9 @@ from makewhole.model.pipeline import (
     Remedies,
     Remedy,
     TablePoint,
-    TimeLimits,
     TopicPoint,
 )
+from makewhole.model.time_limits import TimeLimits
 
 pytestmark = pytest.mark.unit
 
@@ -237,6 +243,42 @@ def test_one_bad_file_does_not_hide_the_good_ones(write: Callable[..., Path], tm
         f"{tmp_path / 'gone'}: folder: does not exist. Create it, or take it out of MAKEWHOLE_PIPELINES",
         f"{tmp_path / 'bad.yaml'}: line 1: is empty. Describe a pipeline in it; docs/pipeline-file.md has an example",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "schedule", "until"),
+    [
+        ("version: 2\npipeline: bad\nschedule: '0 2 * * *'\nuntil: 2013-02-01\npoints: {}\n", "0 2 * * *", 2013),
+        ("version: 2\npipeline: bad\nschedule: never\n", "@daily", None),
+        ("version: 2\npipeline: bad\n", None, None),
+        ("version: 2\npipeline: 'bad' # ours\nschedule: '0 2 * * *'\npoints: {outbox: [\n", "@daily", None),
+    ],
+)
+def test_a_bad_file_keeps_its_dag_and_its_times(
+    write: Callable[..., Path], tmp_path: Path, minimal: str, text: str, schedule: str | None, until: int | None
+) -> None:
+    write(minimal)
+    write(text, "bad.yaml")
+    write("pipeline: [\n", "nameless.yaml")
+    write("version: 2\npipeline: flights\n", "second.yaml")
+    found = scheduled_pipelines([tmp_path])
+    assert list(found) == ["bad", "flights"]
+    bad = found["bad"]
+    assert (bad.schedule, bad.until and bad.until.year, bad.hops) == (schedule, until, ())
+    assert found["flights"].hops
+
+
+def test_a_bad_file_is_refused_by_its_own_problems_alone(
+    write: Callable[..., Path], tmp_path: Path, minimal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAKEWHOLE_PIPELINES", str(tmp_path))
+    bad = write(minimal.replace("pipeline: flights", "pipeline: bad").replace("version: 2", "version: 7"), "bad.yaml")
+    write("pipeline: [\n", "other.yaml")
+    with pytest.raises(ConfigurationError) as caught:
+        find_pipeline("bad")
+    assert str(caught.value) == (
+        f"{bad}: version (line 1): is 7, which this makewhole does not read. Write 'version: 2'"
+    )
 
 
 def test_reading_imports_nothing_heavy() -> None:
