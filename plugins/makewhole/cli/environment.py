@@ -1,6 +1,8 @@
 """Provide what every command shares: the service's environment, exit codes, printing, error messages."""
 
 import os
+import select
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -115,9 +117,21 @@ def reporting_errors() -> Iterator[None]:
         _fail(error, Exit.COULD_NOT_RUN)
     except (click.ClickException, click.Abort, click.exceptions.Exit):
         raise
+    except BrokenPipeError:
+        if is_reader_gone():
+            raise
+        traceback.print_exc()
+        raise typer.Exit(Exit.COULD_NOT_RUN) from None
     except Exception as error:
         traceback.print_exc()
         raise typer.Exit(Exit.COULD_NOT_RUN) from error
+
+
+def is_reader_gone() -> bool:
+    """Tell whether nobody reads what this process prints any more."""
+    asked = select.poll()
+    asked.register(sys.stdout.fileno(), select.POLLOUT)
+    return any(event & select.POLLERR for _, event in asked.poll(0))
 
 
 def _local_stack(home: Path) -> dict[str, str]:

@@ -1,5 +1,8 @@
 """List the commands of `makewhole …`; each is imported when it is called."""
 
+import os
+import sys
+
 import typer
 
 from makewhole.cli.lazy_group import lazy_group
@@ -38,3 +41,21 @@ app = typer.Typer(
 @app.callback()
 def _makewhole() -> None:
     pass
+
+
+_ENDED_BY_A_CLOSED_PIPE = 128 + 13
+"""The status of a command that SIGPIPE ends, as shells report it."""
+
+
+def main() -> None:
+    """Run the command line. Where the reader of its output goes away (`makewhole findings … | head`) it ends quietly,
+    with the status of the shell's own commands: that of an error would be taken for gaps."""
+    try:
+        app()
+    except SystemExit as ended:
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+    except BrokenPipeError:
+        pass
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is flushed at the end
+    raise SystemExit(_ENDED_BY_A_CLOSED_PIPE)
