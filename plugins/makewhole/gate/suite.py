@@ -25,6 +25,7 @@ _BLOCKING = (
     IncidentKind.TOPIC_RECREATED,
     IncidentKind.HANGING_TRANSACTION,
     IncidentKind.GROUP_UNKNOWN,
+    IncidentKind.GROUP_OUT_OF_RANGE,
 )
 _LISTED_AT_MOST = 3
 

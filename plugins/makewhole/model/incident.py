@@ -24,6 +24,7 @@ class IncidentKind(StrEnum):
     GROUP_UNKNOWN = (
         "group_unknown"  # the group has committed no offset where records wait: nothing tells late from lost
     )
+    GROUP_OUT_OF_RANGE = "group_out_of_range"  # the group has committed an offset that the log does not have
     CONSUMER_STALLED = "consumer_stalled"  # the group has not moved since the last window, and records wait
     SLICE_GROWN = "slice_grown"  # rows came to a table with times before those that `late` reaches
     SLICE_SHRUNK = "slice_shrunk"  # rows that an earlier window had counted in a table are gone
@@ -42,7 +43,12 @@ class Doubt(StrEnum):
     NUMBERS_MISSING = "numbers_missing"  # the numbering of a producer has a gap
 
 
-_UNPROVEN = (IncidentKind.HANGING_TRANSACTION, IncidentKind.BASELINE_UNKNOWN, IncidentKind.GROUP_UNKNOWN)
+_UNPROVEN = (
+    IncidentKind.HANGING_TRANSACTION,
+    IncidentKind.BASELINE_UNKNOWN,
+    IncidentKind.GROUP_UNKNOWN,
+    IncidentKind.GROUP_OUT_OF_RANGE,
+)
 """The kinds that keep a window from being certified, whatever else is known."""
 
 
@@ -64,7 +70,8 @@ class Incident:
     open_transaction      from its first offset to the high watermark; `producer_id`, `producer_epoch`,
     hanging_transaction     `transactional_id`, `state`, `last_timestamp_ms`
     group_unknown         from the first record that waits to the end of the window; `group`, `records` of this window
-    consumer_stalled        that wait, `committed` (the offset where the group stands; null where it has none)
+    group_out_of_range      that wait, `committed` (the offset where the group stands; null where it has none), `log`
+    consumer_stalled        (where the log begins and ends, if that offset is out of range)
 
     slice_grown           a table (`topic` is its name, `topic_id` empty); `slices` (`window`, `counted`: its rows when
     slice_shrunk            it was counted last, `rows`: now), `windows`: number of slices, `rows`: by how many they

@@ -35,6 +35,8 @@ def settled_by(incident: Incident) -> str:
             "consumer_group in the pipeline file if it is another one, take the line out if the loader keeps its "
             "offsets elsewhere, or start the consumer; then run this window again"
         )
+    if incident.kind is IncidentKind.GROUP_OUT_OF_RANGE:
+        return _settled_out_of_range(incident)
     if incident.is_partial:
         return (
             "what they held is not known: a mirror or a backup of the topic can tell, and the keys in doubt that "
@@ -180,6 +182,26 @@ def _group_unknown(incident: Incident) -> str:
     )
 
 
+def _out_of_range(incident: Incident) -> str:
+    committed = int(incident.detail["committed"])
+    start, end = incident.detail["log"]
+    where = f"behind the end of its log ({end})" if committed > end else f"before the beginning of its log ({start})"
+    return (
+        f"{_group(incident)} has committed offset {committed} of {_place(incident)}, which is {where}, and records "
+        f"wait from offset {incident.lo} on: how far it has read is not known"
+    )
+
+
+def _settled_out_of_range(incident: Incident) -> str:
+    return (
+        "a consumer that asks for such an offset goes by its auto.offset.reset: with `latest` it begins at the end and "
+        "never reads what waits, with `earliest` it reads the log from its beginning, again what it had loaded, with "
+        "`none` it stops. Find out how far its loader is, set the offset with `kafka-consumer-groups.sh "
+        f"--reset-offsets --to-offset OFFSET --topic {incident.topic}:{incident.partition} --group "
+        f"{incident.detail.get('group')} --execute`, then run this window again"
+    )
+
+
 def _stalled(incident: Incident) -> str:
     return (
         f"{_group(incident)} has stood at offset {incident.detail.get('committed')} of {_place(incident)} since the "
@@ -232,6 +254,7 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.OPEN_TRANSACTION: _transaction,
     IncidentKind.HANGING_TRANSACTION: _hanging,
     IncidentKind.GROUP_UNKNOWN: _group_unknown,
+    IncidentKind.GROUP_OUT_OF_RANGE: _out_of_range,
     IncidentKind.CONSUMER_STALLED: _stalled,
     IncidentKind.SLICE_GROWN: _grown,
     IncidentKind.SLICE_SHRUNK: _shrunk,

@@ -1,4 +1,5 @@
-"""Record where the consumer group of a hop stands, and build the incidents of one that stands still or has no offset.
+"""Record where the consumer group of a hop stands, and build the incidents of one that stands still, or has no offset
+that its topic's log has.
 
 Offsets say whether a group moved, never a time. The position that one window saw is kept with its results, so that the
 next window can compare.
@@ -8,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from makewhole.kafka.group_offsets import OffsetOutOfRange
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
 
-OF_GROUPS = (IncidentKind.GROUP_UNKNOWN, IncidentKind.CONSUMER_STALLED)
+OF_GROUPS = (IncidentKind.GROUP_UNKNOWN, IncidentKind.GROUP_OUT_OF_RANGE, IncidentKind.CONSUMER_STALLED)
 """The incidents of consumer groups, which are found when a window is judged."""
 
 
@@ -20,8 +22,9 @@ OF_GROUPS = (IncidentKind.GROUP_UNKNOWN, IncidentKind.CONSUMER_STALLED)
 class GroupStanding:
     """The position of a consumer group in a topic when a window was judged.
 
-    `committed`: the offset that it reads next, by partition; None where it has committed nothing. `waiting`: the first
-    offset of a record that it has not reached, by partition; partitions where nothing waits are not in it.
+    `committed`: the offset that it reads next, by partition; None where it has committed none that the log has.
+    `waiting`: the first offset of a record that it has not reached, by partition; partitions where nothing waits are
+    not in it.
     """
 
     group: str
@@ -94,16 +97,19 @@ def group_incidents(
     now: GroupStanding,
     before: GroupStanding | None,
     unreached: Mapping[int, Unreached],
+    out_of_range: Mapping[int, OffsetOutOfRange],
 ) -> Iterator[Incident]:
-    """Yield an incident for each partition where records wait and the group has no offset, or has not moved."""
+    """Yield an incident for each partition where records wait and the group has no offset that the log has, or has not
+    moved."""
     ends = {part.partition: part.hi for part in ranges}
     last = before.committed if before is not None and before.is_of(now.group, now.topic_id) else {}
     for partition, first in now.waiting.items():
         committed = now.committed.get(partition)
         if committed is not None and last.get(partition) != committed:
             continue
+        beyond = out_of_range.get(partition)
         yield Incident(
-            kind=IncidentKind.GROUP_UNKNOWN if committed is None else IncidentKind.CONSUMER_STALLED,
+            kind=_kind(committed, beyond),
             point=point.name,
             topic=point.topic,
             topic_id=now.topic_id,
@@ -112,7 +118,14 @@ def group_incidents(
             hi=max(first, ends.get(partition, first)),
             detail={
                 "group": now.group,
-                "committed": committed,
+                "committed": committed if beyond is None else beyond.committed,
                 "records": unreached[partition].records if partition in unreached else 0,
+                **({} if beyond is None else {"log": [beyond.start, beyond.end]}),
             },
         )
+
+
+def _kind(committed: int | None, beyond: OffsetOutOfRange | None) -> IncidentKind:
+    if beyond is not None:
+        return IncidentKind.GROUP_OUT_OF_RANGE
+    return IncidentKind.GROUP_UNKNOWN if committed is None else IncidentKind.CONSUMER_STALLED

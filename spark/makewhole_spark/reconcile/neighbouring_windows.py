@@ -16,7 +16,7 @@ from makewhole.journal import incidents, plans, replayed_positions, windows
 from makewhole.journal.history.judged import JudgedWindows, TruncatedLog
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, first_indexed, standing_runs
 from makewhole.journal.results.snapshot_manifests import read_with
-from makewhole.kafka.offsets import committed
+from makewhole.kafka.group_offsets import GroupOffsets, group_offsets
 from makewhole.key_index.window_run import replays_in, spans_of
 from makewhole.lake.rows_by_bucket import RowsByBucket, spread_rows
 from makewhole.model.incident import Incident
@@ -43,7 +43,7 @@ class NeighbouringWindows:
     _first: dict[str, Window] = field(default_factory=dict)
     _runs: dict[str, Sequence[IndexedRun]] = field(default_factory=dict)
     _topic_ids: dict[str, Sequence[tuple[str, str, int]]] = field(default_factory=dict)
-    _committed: dict[str, Mapping[int, int | None]] = field(default_factory=dict)
+    _committed: dict[str, GroupOffsets] = field(default_factory=dict)
     _replays: dict[tuple[str, frozenset[int]], RowsByBucket] = field(default_factory=dict)
 
     @property
@@ -201,13 +201,18 @@ class NeighbouringWindows:
     def group_committed(self, hop: Hop) -> Mapping[int, int | None] | None:
         """Return the offsets that the consumer group of a hop reads next, asked once; None: no group reads the source.
 
-        None for a partition: the group has committed nothing there.
+        None for a partition: the group has committed nothing there, or an offset that the log does not have.
         """
+        found = self.group_offsets(hop)
+        return None if found is None else found.committed
+
+    def group_offsets(self, hop: Hop) -> GroupOffsets | None:
+        """Return where the consumer group of a hop stands, asked once; None: no group reads the source."""
         point = self.context.pipeline.points[hop.source]
         if not hop.consumer_group or not isinstance(point, TopicPoint):
             return None
         if hop.name not in self._committed:
-            self._committed[hop.name] = committed(self.context.kafka(point), hop.consumer_group, point.topic)
+            self._committed[hop.name] = group_offsets(self.context.kafka(point), hop.consumer_group, point.topic)
         return self._committed[hop.name]
 
     def first_opened_at(self, window: Window) -> datetime:

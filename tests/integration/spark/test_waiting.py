@@ -123,6 +123,29 @@ def test_a_group_that_does_not_exist_is_no_proof_and_ends_in_a_loss(shop: Reconc
     assert str(closed.reason).endswith("Certain all the same: orders→warehouse: 4 missing")
 
 
+@pytest.mark.parametrize(("offset", "where"), [(99, "behind the end of"), (2, "before the beginning of")])
+def test_an_offset_that_the_log_does_not_have_proves_nothing(shop: ReconciledShop, offset: int, where: str) -> None:
+    """As after a restore from another cluster, or when the log expired before the consumer. Nothing is sent again."""
+    shop.describe(hop={"consumer_group": "loader"}, max_age="1h")
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[6:])
+    shop.commit_group("loader", offset)
+    shop.delete_records({0: 4})
+    context, closed = shop.whole_way()
+    assert closed.state is WindowState.NOT_KNOWN
+    assert where in (closed.reason or "")
+    assert shop.found(context, STORE_HOP) == all_of(made[6:], WAITING)
+    (happening,) = [one for one in happened(shop, context) if one.kind is not IncidentKind.BEGINNING_GONE]
+    assert (happening.kind, happening.lo) == (IncidentKind.GROUP_OUT_OF_RANGE, 4)
+    assert happening.detail == {"group": "loader", "committed": offset, "records": 6, "log": [4, 10]}
+
+    shop.commit_group("loader", 6)
+    shop.let_pass(HOUR)
+    again, closed = shop.whole_way()
+    assert shop.found(again, STORE_HOP) == all_of(made[6:], LOST)
+    assert closed.state is WindowState.GAPS
+
+
 def test_a_group_whose_offsets_expired_is_noticed_though_nothing_new_came(shop: ReconciledShop) -> None:
     shop.describe(hop={"consumer_group": "loader"}, allow_empty=True)
     made = orders(range(10))

@@ -26,15 +26,18 @@ def breached(pipeline: Pipeline, incidents: Sequence[Incident]) -> dict[str, int
 def test_every_kind_that_can_block_is_asked_about_even_when_nothing_happened(pipeline: Pipeline) -> None:
     suite = incident_suite(pipeline, ())
 
-    assert suite.row == {"truncated": 0, "topic_recreated": 0, "hanging_transaction": 0, "group_unknown": 0}
-    assert len(suite.planned) == 8
+    assert suite.row == dict.fromkeys(
+        ("truncated", "topic_recreated", "hanging_transaction", "group_unknown", "group_out_of_range"), 0
+    )
+    assert len(suite.planned) == 10
 
 
 @pytest.mark.parametrize("kind", list(IncidentKind))
-def test_of_a_topic_that_is_fed_by_a_ledger_only_a_hanging_transaction_and_an_unknown_group_block(
+def test_of_a_topic_that_is_fed_by_a_ledger_only_a_hanging_transaction_and_a_group_without_an_offset_block(
     pipeline: Pipeline, kind: IncidentKind
 ) -> None:
-    is_blocking = kind in (IncidentKind.HANGING_TRANSACTION, IncidentKind.GROUP_UNKNOWN)
+    unproven = (IncidentKind.HANGING_TRANSACTION, IncidentKind.GROUP_UNKNOWN, IncidentKind.GROUP_OUT_OF_RANGE)
+    is_blocking = kind in unproven
     assert breached(pipeline, [incident(kind)]) == ({kind.value: 1} if is_blocking else {})
 
 

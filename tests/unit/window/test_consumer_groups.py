@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from makewhole.kafka.group_offsets import OffsetOutOfRange
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incident_text import incident_sentence, settled_by
 from makewhole.model.pipeline import TopicPoint
@@ -26,11 +27,12 @@ def standing(
     unreached: Mapping[int, int],
     last: GroupStanding | None = None,
     starts: Mapping[int, int] | None = None,
+    out_of_range: Mapping[int, OffsetOutOfRange] | None = None,
 ) -> tuple[GroupStanding, list[Incident]]:
     """Return the standing and its incidents; `unreached` is partition → first offset, of three records."""
     found = {partition: Unreached(records=3, first=first) for partition, first in unreached.items()}
     now = standing_of("g", committed, found, RANGES, last, lambda: starts or {})
-    return now, list(group_incidents(POINT, RANGES, now, last, found))
+    return now, list(group_incidents(POINT, RANGES, now, last, found, out_of_range or {}))
 
 
 def kinds(found: list[Incident]) -> list[tuple[str, int | None, int | None]]:
@@ -46,6 +48,23 @@ def test_a_partition_without_an_offset_where_records_wait_is_unknown() -> None:
     _, found = standing({0: 100, 1: None}, {1: 40})
     assert kinds(found) == [("group_unknown", 1, 40)]
     assert (found[0].hi, found[0].detail) == (100, {"group": "g", "committed": None, "records": 3})
+
+
+@pytest.mark.parametrize(
+    ("committed", "where"), [(140, "behind the end of its log (100)"), (5, "before the beginning of its log (30)")]
+)
+def test_an_offset_that_the_log_does_not_have_says_nothing(committed: int, where: str) -> None:
+    beyond = {1: OffsetOutOfRange(committed=committed, start=30, end=100)}
+    now, found = standing({0: 100, 1: None}, {1: 40}, before({0: 100, 1: committed}, {}), out_of_range=beyond)
+    assert kinds(found) == [("group_out_of_range", 1, 40)]
+    assert found[0].detail == {"group": "g", "committed": committed, "records": 3, "log": [30, 100]}
+    assert incident_sentence(found[0]) == (
+        f"group `g` has committed offset {committed} of o/1, which is {where}, and records wait from offset 40 on: how "
+        "far it has read is not known"
+    )
+    assert "--to-offset OFFSET --topic o:1 --group g --execute" in settled_by(found[0])
+    assert standing({0: 100, 1: None}, {}, out_of_range=beyond)[1] == [], "nothing waits there"
+    assert now.committed[1] is None
 
 
 def test_a_group_that_is_behind_has_stalled_only_when_it_stood_there_before() -> None:

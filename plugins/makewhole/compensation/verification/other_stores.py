@@ -22,6 +22,7 @@ from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.journal.written_keys import RedeliveredKey, redelivered_ends, redelivered_hops, redelivered_keys
+from makewhole.kafka.group_offsets import read_group_offsets
 from makewhole.kafka.offsets import TopicLog
 from makewhole.lake.local_files import BatchFile
 from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
@@ -138,7 +139,7 @@ class OtherStores(ClosingContext):
         if hop.consumer_group is None or not ends or not isinstance(point, TopicPoint):
             return False
         with TopicLog(self._context.kafka(point), point.topic) as log:
-            committed = log.committed(hop.consumer_group)
+            committed = read_group_offsets(log, hop.consumer_group).committed
         return all((committed.get(partition) or 0) >= end for partition, end in ends.items())
 
     def _rows(self, hop: Hop, keys: Mapping[str, RedeliveredKey]) -> Mapping[str, list[dict[str, Any]]]:

@@ -50,8 +50,8 @@ def _standings_before(neighbours: NeighbouringWindows) -> dict[str, GroupStandin
 def _group(
     neighbours: NeighbouringWindows, hop: Hop, before: GroupStanding | None, answers: Sequence[BucketAnswer]
 ) -> HopGroup:
-    point, committed = neighbours.context.pipeline.points[hop.source], neighbours.group_committed(hop)
-    assert isinstance(point, TopicPoint) and committed is not None and hop.consumer_group is not None
+    point, offsets = neighbours.context.pipeline.points[hop.source], neighbours.group_offsets(hop)
+    assert isinstance(point, TopicPoint) and offsets is not None and hop.consumer_group is not None
     ranges = neighbours.context.window.ranges.get(hop.source, ())
     unreached: dict[int, Unreached] = {}
     for answer in answers:
@@ -59,10 +59,11 @@ def _group(
             unreached[partition] = unreached[partition] + found if partition in unreached else found
     now = standing_of(
         hop.consumer_group,
-        committed,
+        offsets.committed,
         unreached,
         ranges,
         before,
         lambda: log_starts(neighbours.context.kafka(point), point.topic),
     )
-    return HopGroup(standing=now, incidents=tuple(group_incidents(point, ranges, now, before, unreached)))
+    incidents = group_incidents(point, ranges, now, before, unreached, offsets.out_of_range)
+    return HopGroup(standing=now, incidents=tuple(incidents))

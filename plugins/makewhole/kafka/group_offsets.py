@@ -1,0 +1,65 @@
+"""Read where a consumer group stands in a topic, held against where the topic's log begins and ends."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from makewhole.kafka.offsets import TopicLog
+from makewhole.model.connection import KafkaConnection
+
+_LOOKS = 3
+_PAUSE_SECONDS = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffsetOutOfRange:
+    """An offset that a group has committed and that its partition's log, `[start, end]`, does not have."""
+
+    committed: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupOffsets:
+    """The offset that a group reads next, by partition; None where it has committed nothing, or what the log does not
+    have: `out_of_range` has those."""
+
+    committed: Mapping[int, int | None]
+    out_of_range: Mapping[int, OffsetOutOfRange]
+
+
+def group_offsets(connection: KafkaConnection, group: str, topic: str) -> GroupOffsets:
+    """Return where a group stands in a topic, as `read_group_offsets` does."""
+    with TopicLog(connection, topic) as log:
+        return read_group_offsets(log, group)
+
+
+def read_group_offsets(log: TopicLog, group: str) -> GroupOffsets:
+    """Return where a group stands in a topic.
+
+    A new leader may know a lower high watermark for a moment, so that an offset is out of range when it was seen to be
+    several times.
+
+    Raises:
+        TransientError: the brokers do not answer.
+    """
+    found = _look(log, group)
+    for _ in range(_LOOKS - 1):
+        if not found.out_of_range:
+            break
+        time.sleep(_PAUSE_SECONDS)
+        found = _look(log, group)
+    return found
+
+
+def _look(log: TopicLog, group: str) -> GroupOffsets:
+    committed = log.committed(group)  # before the ends, which only move on
+    starts, ends = log.starts(), log.high_watermarks()
+    out_of_range = {
+        partition: OffsetOutOfRange(committed=offset, start=starts[partition].offset, end=ends[partition].offset)
+        for partition, offset in committed.items()
+        if offset is not None and not starts[partition].offset <= offset <= ends[partition].offset
+    }
+    usable = {partition: None if partition in out_of_range else offset for partition, offset in committed.items()}
+    return GroupOffsets(committed=usable, out_of_range=out_of_range)
