@@ -31,11 +31,13 @@ def problems(path: Path, first: str = "", second: str = "") -> list[tuple[str, s
 def test_columns_have_types_and_places(tmp_path: Path) -> None:
     file = tmp_path / "orders.yaml"
     file.write_text(
-        FILE.format(first="", second=", write: {note: string, loaded_at: timestamp, amount: int}, leave: [remark]")
+        FILE.format(
+            first="", second=", write: {note: string, loaded_at: timestamp, amount: int, id: string}, leave: [remark]"
+        )
     )
     pipeline = read_file(file).pipeline
     assert pipeline is not None
-    assert pipeline.hops[1].write == {"note": "string", "loaded_at": "timestamp", "amount": "int"}
+    assert pipeline.hops[1].write == {"note": "string", "loaded_at": "timestamp", "amount": "int", "id": "string"}
     assert (pipeline.hops[1].leave, pipeline.hops[0].write, pipeline.hops[0].leave) == (("remark",), {}, ())
 
 
@@ -44,7 +46,7 @@ def test_columns_have_types_and_places(tmp_path: Path) -> None:
     [
         ("write: {amount: bigint}", "hops[1].write", "'amount' is compared as int, and so written"),
         ("leave: [amount]", "hops[1].leave", "'amount' is compared, and so written"),
-        ("write: {id: string}", "hops[1].write", "'id' is part of the key, and so written"),
+        ("leave: [id]", "hops[1].leave", "'id' is part of the key, and so written"),
         ("write: {note: text}", "hops[1].write.note", "'text' is not a type"),
         ("write: {no-name: string}", "hops[1].write.no-name", "'no-name' is not a column name"),
         ("write: [note]", "hops[1].write", "is a list, not a mapping"),

@@ -70,7 +70,7 @@ def _note_decided(
         place.complain(f"{column!r} is compared, and so written", "Take it out here")
     elif column in compared and declared != compared[column]:
         place.complain(f"{column!r} is compared as {compared[column]}, and so written", "Take it out here")
-    elif isinstance(point, TablePoint) and column in point.key:
+    elif isinstance(point, TablePoint) and column in point.key and declared is None:
         place.complain(f"{column!r} is part of the key, and so written", "Take it out here")
 
 
