@@ -42,8 +42,9 @@ STORED_TOPIC_KEYS: Schema = {name: kind for name, kind in TOPIC_KEYS.items() if 
 NEVER_NULL = frozenset(STORED_TOPIC_KEYS) - {"time", "version", "excluded_by", "replay_plan"}
 """Columns that every copy has, of a topic or a table."""
 
-UNDECODABLE: Schema = {"place": pl.String, "reason": pl.String}
-"""Records and rows without a usable key, with their place and the reason."""
+UNDECODABLE: Schema = {"place": pl.String, "reason": pl.String, "business_key": pl.String}
+"""Records and rows without a usable key, with their place and the reason. `business_key`: that of a record, known from
+elsewhere in it; null: it may be any key."""
 
 _OF_VALUES = ("row_hash", "version", "excluded_by")
 TOMBSTONES: Schema = {name: kind for name, kind in STORED_TOPIC_KEYS.items() if name not in _OF_VALUES}

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from makewhole.compute.canonical import float_text, with_row_hash
 from makewhole.compute.decode.record_values import ValueShape, decode_values
+from makewhole.compute.decode.unread_keys import unread_keys
 from makewhole.compute.frames import (
     KEYS,
     STORED_TOPIC_KEYS,
@@ -41,7 +42,7 @@ _IDENTITY = [
 
 def log_columns(shape: ValueShape) -> list[str]:
     """Return the columns of the log reader that `topic_frame` needs."""
-    key = ["key"] if shape.needs_record_key else []
+    key = ["key"] if len(shape.key) == 1 or shape.needs_record_key else []
     return [*_IDENTITY, "timestamp", *key, "value", "headers", "is_replayed"]
 
 
@@ -78,9 +79,8 @@ def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords
         pl.Series("is_tombstone", pl.from_arrow(batch.column("value").is_null()), dtype=pl.Boolean),
     )
     frame = with_row_hash(frame, [f"c:{name}" for name in shape.compare])
-    without_key = pl.col("key").is_null()
-    bad = frame.filter(without_key & ~pl.col("is_aborted")).select(place_in_log(), pl.col("problem").alias("reason"))
-    good = with_hash(frame.filter(~without_key) if frame["key"].null_count() else frame)
+    bad = _unreadable(frame, batch, shape) if frame["key"].null_count() else empty(UNDECODABLE)
+    good = with_hash(frame.filter(pl.col("key").is_not_null()) if frame["key"].null_count() else frame)
     tombstones = good.filter("is_tombstone") if shape.tombstones_erase else good.clear()
     good = good.filter(~pl.col("is_tombstone")) if len(tombstones) else good
     return NormalisedRecords(
@@ -88,6 +88,13 @@ def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords
         undecodable=_typed(bad, UNDECODABLE),
         tombstones=_typed(tombstones.filter(~pl.col("is_aborted")), TOMBSTONES),
     )
+
+
+def _unreadable(frame: pl.DataFrame, batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
+    """Return the records without a usable key; what an aborted one held does not matter."""
+    named = frame.with_columns(unread_keys(batch, frame["key"], shape).alias("business_key"))
+    bad = named.filter(pl.col("key").is_null() & ~pl.col("is_aborted"))
+    return bad.select(place_in_log(), pl.col("problem").alias("reason"), "business_key")
 
 
 def _moment(numbers: pl.Series, microseconds: int) -> pl.Series:
@@ -152,5 +159,6 @@ def table_frame(
     lacks_key = frame["key"].is_null() | (frame["key"] == "")
     if not lacks_key.any():
         return _select(with_hash(frame), KEYS), empty(UNDECODABLE)
-    bad = frame.filter(lacks_key).select("place", pl.lit(without_key).alias("reason"))
+    unknown = pl.lit(None, dtype=pl.String).alias("business_key")
+    bad = frame.filter(lacks_key).select("place", pl.lit(without_key).alias("reason"), unknown)
     return _select(with_hash(frame.filter(~lacks_key)), KEYS), _typed(bad, UNDECODABLE)

@@ -25,6 +25,7 @@ from makewhole_spark.reconcile.hop_facts.late_rows import late_facts, windows_be
 from makewhole_spark.reconcile.hop_facts.met_alone import met_alone
 from makewhole_spark.reconcile.hop_facts.other_sources import HopsBeside
 from makewhole_spark.reconcile.hop_facts.tombstones import logs_of_erasures
+from makewhole_spark.reconcile.hop_facts.unread_records import unread_records
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
 
 
@@ -51,6 +52,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     otherwise = _target_read_otherwise(neighbours, hop)
     erasures = logs_of_erasures(neighbours, hop, handing)
     alone = met_alone(neighbours, hop)
+    unread = {point: unread_records(neighbours, point) for point in (hop.source, hop.target)}
     return [
         BucketTask(
             context=context,
@@ -75,6 +77,8 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             met_alone=None if alone is None else alone.in_bucket(bucket),
             log_of_erasures=erasures.get(bucket, LogOfErasures()),
             baseline=baseline,
+            source_unread=unread[hop.source].in_bucket(bucket),
+            target_unread=unread[hop.target].in_bucket(bucket),
             source_log=logs[hop.source],
             target_log=logs[hop.target],
             source_sequences=manifests[hop.source].get("sequences"),

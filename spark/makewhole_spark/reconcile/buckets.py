@@ -10,8 +10,10 @@ import polars as pl
 from makewhole.compute.frames import HASH, HASHES, NAMED_KEYS, REPLAYS, WAITING, Schema
 from makewhole.compute.judge.baseline import Baseline
 from makewhole.compute.judge.log_history import LogHistory
+from makewhole.compute.judge.undecidable import UnreadRecords
 from makewhole.key_index.files import IndexFile
 from makewhole.lake.rows_by_bucket import BucketRows
+from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Semantics, TablePoint
 from makewhole.model.verdict import HopCounts
@@ -181,6 +183,19 @@ class JournalKeys:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UnreadOfBucket:
+    """Hold the records of a topic in the window that could not be read: the keys of a bucket that some of them have
+    (`HASHES`), and whether there are others, which may be of any key."""
+
+    keys: BucketRows = field(default_factory=partial(BucketRows.none, HASHES))
+    is_any: bool = False
+
+    def read(self, storage: Storage) -> UnreadRecords:
+        """Return the records with their keys."""
+        return UnreadRecords(keys=self.keys.read_hashes(storage), is_any=self.is_any)
+
+
+@dataclass(frozen=True, kw_only=True)
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
@@ -223,6 +238,8 @@ class BucketTask:
     certified: tuple[CertifiedResult, ...] = ()
     is_told_of_certified: bool = False
     met_alone: MetAlone | None = None
+    source_unread: UnreadOfBucket = field(default_factory=UnreadOfBucket)
+    target_unread: UnreadOfBucket = field(default_factory=UnreadOfBucket)
     source_log: LogHistory = field(default_factory=LogHistory)
     target_log: LogHistory = field(default_factory=LogHistory)
     baseline: Baseline = field(default_factory=Baseline)

@@ -15,7 +15,13 @@ from makewhole.compute.judge.evidence import HopContext
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies, judge, mark_replays
 from makewhole.compute.judge.judge_versions import judge_versions
 from makewhole.compute.judge.log_history import LogHistory
-from makewhole.compute.judge.undecidable import Lags, UndecidableSpans, mark_undecidable, undecidable_spans
+from makewhole.compute.judge.undecidable import (
+    Lags,
+    UndecidableSpans,
+    mark_undecidable,
+    mark_unreadable,
+    undecidable_spans,
+)
 from makewhole.key_index.files import write_index_file
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import GAPS, Cause, HopCounts, Verdict
@@ -71,6 +77,8 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     wanted, late = ({}, {}) if task.tails is not None else _write_wanted(task, judged)
     to_order = {} if task.tails is not None else _write_to_order(task, judged)
     marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))
+    unread = (records.read(task.context.storage) for records in (task.source_unread, task.target_unread))
+    marked = mark_unreadable(marked, *unread)
     lacking = lacking_keys(task, marked, known.source)
     found = mark_not_lost(task, marked, known.source_elsewhere, lacking)
     answer = replace(

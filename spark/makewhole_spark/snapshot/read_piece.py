@@ -239,7 +239,7 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
 
 
 def _unreadable(partition: int, found: list[Undecodable]) -> pl.DataFrame:
-    rows = [(f"{partition}:{item.offset}", item.reason) for item in found]
+    rows = [(f"{partition}:{item.offset}", item.reason, None) for item in found]
     return pl.DataFrame(rows, schema=UNDECODABLE, orient="row")
 
 

@@ -195,3 +195,44 @@ def unknown_group(lab: Lab) -> Outcome:
             ),
         ),
     )
+
+
+@scenario(
+    row=56,
+    name="The offsets of a consumer group come from another cluster",
+    happens=(
+        "The group's offsets were restored from a cluster whose log was longer. What it has committed lies behind the "
+        "end of this log: by its offset everything was read, long ago."
+    ),
+    made="Some orders do not reach the store; the group's offset is set far behind the end of the log.",
+    why=(
+        "An offset that the log does not have says nothing. The window is not known, and its reason names the group, "
+        "the offset and where the log ends. Nothing is sent again: what the consumer does is a matter of its "
+        "`auto.offset.reset`, and it may read all of it by itself."
+    ),
+    covered_by=("tests/integration/spark/test_waiting.py",),
+)
+def offset_behind_the_end(lab: Lab) -> Outcome:
+    shop = lab.shop.open_shop(hop={"consumer_group": _GROUP})
+    loaded, lost, beyond = (lab.random.randint(5, 40) for _ in range(3))
+    made = orders(range(loaded + lost))
+    count = len(made)
+    shop.trade(made, unloaded=made[loaded:])
+    shop.commit_group(_GROUP, count + beyond)
+    return Outcome(
+        truth=f"Here {lost} of {count} orders were never loaded, and the group's offset is {beyond} behind the end.",
+        naive=(Naive(answer=naive.records(shop.bootstrap, shop.topic, count), expected=naive.WELL),),
+        windows=(
+            Window(
+                judged=shop.day(),
+                expected=Judged(
+                    state=WindowState.NOT_KNOWN.value,
+                    accounting={"span": count, "data": count},
+                    matched={LEDGER_HOP: count, STORE_HOP: loaded},
+                    found={STORE_HOP: {order["id"]: ("pending", "not_yet_consumed") for order in made[loaded:]}},
+                    incidents=(("group_out_of_range", 0, 0, count),),
+                    reason=f"not proven: group `{_GROUP}` has committed offset {count + beyond} of orders/0, which is ",
+                ),
+            ),
+        ),
+    )

@@ -68,7 +68,7 @@ def test_a_batch_becomes_keys_with_places_and_undecodable_records_with_reasons()
         ("a", "2:0", datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), 0, 9, 3, "1")
     ]
     assert dict(bad.schema) == UNDECODABLE
-    assert bad.rows() == [("2:1", "value is null (a tombstone)")]
+    assert bad.rows() == [("2:1", "value is null (a tombstone)", None)]
 
 
 @pytest.mark.parametrize("stamp", [2**63 - 1, -(2**63) + 1, 253_402_300_800_000, -62_200_000_000_000])
@@ -121,7 +121,7 @@ def test_rows_become_keys_and_those_without_one_are_kept_aside() -> None:
     assert dict(good.schema) == KEYS | {"c:x": pl.String}
     assert good["excluded_by"].to_list() == [[], ["a→b", "a→c"]]
     assert good["time"][0] == datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=UTC)
-    assert bad.rows() == [("(0,2)", "key is null or empty"), ("(0,3)", "key is null or empty")]
+    assert bad.rows() == [("(0,2)", "key is null or empty", None), ("(0,3)", "key is null or empty", None)]
 
 
 def test_doubles_are_written_as_for_json_and_times_beyond_the_calendar_are_none() -> None:

@@ -132,7 +132,7 @@ def test_a_tombstone_is_neither_a_copy_nor_undecodable_where_it_erases() -> None
 
     assert found.copies.select("key", "offset").rows() == [("a", 1)]
     assert found.tombstones.select("key", "partition", "offset").rows() == [("a", 2, 2)]
-    assert found.undecodable.rows() == [("2:4", "key is null"), ("2:5", "value is not JSON")]
+    assert found.undecodable.rows() == [("2:4", "key is null", None), ("2:5", "value is not JSON", "c")]
     assert log_order(found.tombstones, "log", "id").select("offset", "is_tombstone").rows() == [(2, True)]
 
 
@@ -140,7 +140,7 @@ def test_without_the_word_of_a_store_a_tombstone_is_undecodable() -> None:
     batch = log([{"key": b"a", "value": None, "offset": 2}])
     found = topic_records(batch, ValueShape(key=("kafka.key",), compare={"x": "int"}))
     assert (len(found.copies), len(found.tombstones)) == (0, 0)
-    assert found.undecodable.rows() == [("2:2", "value is null (a tombstone)")]
+    assert found.undecodable.rows() == [("2:2", "value is null (a tombstone)", "a")]
 
 
 def test_records_without_tombstones_are_as_before() -> None:

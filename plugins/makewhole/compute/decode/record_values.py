@@ -45,7 +45,7 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
 
 _SCALE_WITHOUT_EXPONENT = 6  # Arrow writes smaller fractions as 1E-7
 _FEWEST_HALVED = 128
-_RECORD_KEY = "kafka.key"
+RECORD_KEY = "kafka.key"
 _KEY_LEAVES = {
     KeyType.STRING: KEY,
     KeyType.BIGINT: KEY,
@@ -85,7 +85,7 @@ class ValueShape:
     @property
     def needs_record_key(self) -> bool:
         """Tell whether Kafka's own record key is part of the business key."""
-        return _RECORD_KEY in self.key
+        return RECORD_KEY in self.key
 
 
 def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
@@ -297,7 +297,7 @@ def record_part(part: str, record_key: bytes | None, document: Any, headers: Any
     """
     if part.startswith("$."):
         return _value_at(document, part.removeprefix("$."))
-    if part == _RECORD_KEY:
+    if part == RECORD_KEY:
         return _text(record_key, "record key")
     name = part.removeprefix("header:")
     found = [entry["value"] for entry in headers or () if entry["key"] == name]

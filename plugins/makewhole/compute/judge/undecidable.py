@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import polars as pl
 
+from makewhole.compute.frames import HASH, HASHES, empty
 from makewhole.compute.judge.log_history import LogHistory, TimeSpan
 from makewhole.model.verdict import Cause, Verdict
 
@@ -20,6 +21,26 @@ class UndecidableSpans:
     unexpected: tuple[TimeSpan, ...] = ()
     mismatched: tuple[TimeSpan, ...] = ()
     unexpected_cause: Cause = Cause.EXPIRED
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnreadRecords:
+    """The records of a topic that could not be read: the keys (`HASHES`) of those whose key is known all the same, and
+    whether there are others (`is_any`), which may be of any key."""
+
+    keys: pl.DataFrame
+    is_any: bool = False
+
+    @classmethod
+    def none(cls) -> "UnreadRecords":
+        """Return no records."""
+        return cls(keys=empty(HASHES))
+
+    def may_be(self, judged: pl.DataFrame) -> pl.Series:
+        """Tell of each key (`HASHES`) whether one of the records may have it."""
+        named = self.keys.select(HASH).unique().with_columns(pl.lit(True).alias("is_named"))
+        found = judged.select(HASH).join(named, on=HASH, how="left", maintain_order="left")["is_named"]
+        return found.fill_null(self.is_any)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +103,23 @@ def mark_undecidable(judged: pl.DataFrame, open_spans: UndecidableSpans) -> pl.D
             pl.when(is_open).then(pl.lit(Verdict.UNDECIDABLE.value)).otherwise("verdict").alias("verdict"),
         )
     return turned
+
+
+def mark_unreadable(judged: pl.DataFrame, source: UnreadRecords, target: UnreadRecords) -> pl.DataFrame:
+    """Turn every verdict of `judged` (`JUDGED`) into undecidable that a record which could not be read may change: of a
+    key that a topic does not have, of a row without a record, and of values that differ."""
+    for verdict, unread in (
+        (Verdict.MISSING, (target,)),
+        (Verdict.UNEXPECTED, (source,)),
+        (Verdict.MISMATCHED, (source, target)),
+    ):
+        for records in unread:
+            may_be = (pl.col("verdict") == verdict.value) & records.may_be(judged)
+            judged = judged.with_columns(
+                pl.when(may_be).then(pl.lit(Cause.UNREADABLE_RECORD.value)).otherwise("hint").alias("hint"),
+                pl.when(may_be).then(pl.lit(Verdict.UNDECIDABLE.value)).otherwise("verdict").alias("verdict"),
+            )
+    return judged
 
 
 def _in_any(spans: Iterable[TimeSpan]) -> pl.Expr:

@@ -14,6 +14,7 @@ from makewhole.compute.buckets import bucket_name, bucket_of
 from makewhole.compute.frames import HASH, HASHES, REPLAYS, TAIL, empty, with_place
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
 from makewhole.compute.judge.tombstones import log_order
+from makewhole.compute.keys import with_hash
 from makewhole.compute.normalise import topic_records
 from makewhole.kafka.lineage import divergence
 from makewhole.kafka.log.broker import BrokerLog
@@ -70,7 +71,7 @@ class TailTask:
 class TailRead:
     """Files of the copies that were found (`TAIL`), and of records and tombstones in their order (`LOG_ORDER`).
     `buckets`: those that any of them are in. `offsets`: number of those that were read, or tried; `expired`: of those
-    that were gone before."""
+    that were gone before, or could not be read and may be of a wanted key."""
 
     files: tuple[str, ...]
     offsets: int
@@ -170,25 +171,36 @@ def read_tail(task: TailTask) -> TailRead:
     is_new = task.filters is not None and task.filter is None
     keys = [empty(HASHES)]
     shape = task.context.value_shape(task.point)
-    found, ordered = [], []
+    found, ordered, unread, has_bad = [], [], 0, False
     with closing(BrokerLog(task.context.kafka(task.point))) as broker:
         reader = read_range(broker, task.range, isolation="uncommitted" if task.is_open else "committed")
         for batch in reader.batches():
             records = topic_records(batch, shape)
+            unread += _unread(records.undecodable, wanted, to_order)
+            has_bad = has_bad or len(records.undecodable) > 0
             keys += [frame.select(HASH) for frame in (records.copies, records.tombstones) if is_new]
             found.append(with_place(records.copies.join(wanted, on=HASH, how="semi")))
             if len(to_order):
                 ordered.append(_ordered(task, records.copies, to_order))
                 ordered.append(_ordered(task, records.tombstones, to_order))
-    if is_new and task.filters is not None:
+    if is_new and task.filters is not None and not has_bad:
         write_filter(storage, task.filters, reader, pl.concat(keys))
     return TailRead(
         files=_copies(task, found),
         offsets=task.range.hi - task.range.lo,
-        expired=reader.accounting.expired,
+        expired=reader.accounting.expired + unread,
         ordered_files=_written(task, "ordered", ordered),
         buckets=frozenset(name for frame in (*found, *ordered) for name in _buckets(task, frame)),
     )
+
+
+def _unread(bad: pl.DataFrame, *asked: pl.DataFrame) -> int:
+    """Count the records without a usable key that may be of a key that is asked for."""
+    named = bad.filter(pl.col("business_key").is_not_null())
+    if named.is_empty():
+        return len(bad)
+    hashes = with_hash(named.select(pl.col("business_key").alias("key")))
+    return len(bad) - len(named) + len(hashes.join(pl.concat(asked), on=HASH, how="semi"))
 
 
 def _buckets(task: TailTask, found: pl.DataFrame) -> list[str]:

@@ -192,10 +192,20 @@ class TopicTail(ClosingContext):
             self._keep_lease()
             self._add(self._of_keys(with_place(records.copies)))
             self._note_order(self._of_keys(records.tombstones))
+            self._note_unread(partition, records.undecodable)
         if reader.expired:
             self._note_gap(f"partition {partition} lost offsets from {begin} on before they were looked at")
         if reader.undecodable:
             self._note_gap(f"partition {partition} has {len(reader.undecodable)} places that cannot be read")
+
+    def _note_unread(self, partition: int, unread: pl.DataFrame) -> None:
+        """Take a record that cannot be read as one of the key that it may have; where that may be any, nothing is
+        known."""
+        if unread["business_key"].null_count():
+            self._note_gap(f"partition {partition} has records that cannot be read and may be of any key")
+        named = unread.select(pl.col("business_key").alias("key"), "place").drop_nulls("key")
+        for key, place in self._of_keys(named).iter_rows():
+            self._places.setdefault(key, place)
 
     def _keep_lease(self) -> None:
         if time.monotonic() - self._renewed_at > _RENEW_SECONDS:
