@@ -230,6 +230,7 @@ def pipeline(settings: CaseSettings) -> Pipeline:
                 source="flights",
                 target="warehouse",
                 remedies=Remedies(missing=Remedy.UPSERT, duplicate=Remedy.QUARANTINE, mismatched=Remedy.UPSERT),
+                leave=("loaded_at",),  # each run leaves the same rows
             ),
         ),
         compare={"delay": "int"},
