@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 
 
 def incident(kind: IncidentKind, point: str = "flights", *, is_partial: bool = False) -> Incident:
-    detail = {"before_it_was_read": is_partial}
+    detail = {"before_it_was_read": is_partial, "committed": 9, "log": [0, 5]}
     return Incident(kind=kind, point=point, topic="f", topic_id="i", partition=0, lo=3, hi=5, detail=detail)
 
 
