@@ -16,7 +16,7 @@ from makewhole.model.verdict import Verdict
 from makewhole.postgres.read.ledger import LedgerRecord
 from makewhole.postgres.read.valued_rows import ValuedRow
 from makewhole.postgres.tables import TableRow
-from makewhole.postgres.write.new_row import NewRow, new_row
+from makewhole.postgres.write.new_row import VERSION_TYPE, NewRow, new_row
 
 _TEXTS = ("text", "character varying", "character")
 ColumnValues = Mapping[str, ColumnValue]
@@ -75,7 +75,7 @@ class UpsertFetcher:
         point, _, table = self._sources.table(hop.target)
         if not before:
             return missing_row(self._new_row(hop), values, hop.name)
-        version = point.version if point.version in values else None
+        version = point.version if point.version in self._new_row(hop).declared else None
         return differing_row(table, values, self._pipeline.compare, version, before[0])
 
     def _new_row(self, hop: Hop) -> NewRow:
@@ -133,6 +133,7 @@ class UpsertFetcher:
             name: ColumnValue(declared=kind, raw=fields.get(names[name]), text=texts[names[name]])
             for name, kind in declared.items()
         }
+        values = _with_guard(values, fields, version)
         return values, {column: _key_text(fields.get(place)) for column, place in places.items()}
 
 
@@ -151,8 +152,17 @@ def _of_record(
     if version is not None and source.version is not None:
         raws[version] = version_of(source.version, record.key, fields, headers)
     values = {name: ColumnValue.of_record(raws[name], kind) for name, kind in declared.items()}
+    values = _with_guard(values, fields, version)
     keys = {column: _key_text(record_part(part, record.key, fields, headers)) for column, part in places.items()}
     return values, keys
+
+
+def _with_guard(values: ColumnValues, fields: Mapping[str, Any], version: str | None) -> dict[str, ColumnValue]:
+    """Add the field of the version's name where the source names no version: it is compared with the row's, and never
+    written."""
+    if version is None or version in values:
+        return dict(values)
+    return {**values, version: ColumnValue.of_record(fields.get(version), VERSION_TYPE)}
 
 
 def _key_text(raw: Any) -> str:

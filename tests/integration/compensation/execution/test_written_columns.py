@@ -171,6 +171,19 @@ def test_of_a_row_that_differs_nothing_else_changes(own: PlanWorld) -> None:
     )
 
 
+def test_a_row_of_a_newer_version_is_left_alone_though_the_topic_names_none(own: PlanWorld) -> None:
+    own.change_points(replace(own.topic_point(), version=None))
+    put(own, 1, RECORD)
+    own.sql("insert into dw.departures (id, delay, ver) values ('K1', 7, 6)")
+    plan = own.plan([own.finding(1, Verdict.MISMATCHED)])
+    own.run(plan.id)
+    assert own.outcomes(plan.id) == {"K1": ("refused", "stale: the row is of a newer version than the record")}
+    own.sql("update dw.departures set ver = 0")
+    again = own.plan([own.finding(1, Verdict.MISMATCHED)])
+    own.run(again.id)
+    assert own.sql("select delay, ver from dw.departures") == [(5, 0)]
+
+
 def test_a_new_row_has_what_is_accounted_for(own: PlanWorld) -> None:
     put(own, 1, RECORD)
     plan = own.plan([own.finding(1, Verdict.MISSING)])
