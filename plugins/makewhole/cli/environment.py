@@ -128,7 +128,7 @@ def reporting_errors() -> Iterator[None]:
 
 
 def is_reader_gone() -> bool:
-    """Tell whether nobody reads what this process prints any more."""
+    """Return whether the reader of the standard output is gone."""
     asked = select.poll()
     asked.register(sys.stdout.fileno(), select.POLLOUT)
     return any(event & select.POLLERR for _, event in asked.poll(0))

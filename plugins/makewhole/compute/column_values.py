@@ -23,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PLAIN_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?")
 _UNAVAILABLE = "__debezium_unavailable_value"
 _PLACEHOLDERS = (_UNAVAILABLE, base64.b64encode(_UNAVAILABLE.encode()).decode())
-"""What Debezium sends for a value that PostgreSQL's log did not hold, in a text and in bytes (its option
+"""Placeholders of Debezium for a value that PostgreSQL's log did not hold, in a text and in bytes (its option
 `unavailable.value.placeholder`)."""
 
 

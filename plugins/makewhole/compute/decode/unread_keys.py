@@ -34,7 +34,7 @@ def unread_keys(batch: pa.RecordBatch, keys: pl.Series, shape: ValueShape) -> pl
 
 
 def _agree(record_keys: Any, keys: pl.Series, kind: KeyType) -> bool:
-    """Tell whether the records that could be read have their business key as Kafka's key; there is one at least."""
+    """Return whether the records that could be read have their business key as Kafka's key; there is one at least."""
     read = keys.is_not_null().arg_true().to_list()[:_MOST_COMPARED]
     return bool(read) and all(
         text == key for text, key in zip(_texts(record_keys, read, kind), keys.gather(read).to_list(), strict=True)

@@ -37,7 +37,7 @@ class UnreadRecords:
         return cls(keys=empty(HASHES))
 
     def may_be(self, judged: pl.DataFrame) -> pl.Series:
-        """Tell of each key (`HASHES`) whether one of the records may have it."""
+        """Return for each key (`HASHES`) whether one of the records may have it."""
         named = self.keys.select(HASH).unique().with_columns(pl.lit(True).alias("is_named"))
         found = judged.select(HASH).join(named, on=HASH, how="left", maintain_order="left")["is_named"]
         return found.fill_null(self.is_any)
