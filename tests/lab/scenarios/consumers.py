@@ -184,13 +184,11 @@ def unknown_group(lab: Lab) -> Outcome:
         windows=(
             Window(
                 judged=shop.day(),
-                expected=Judged(
-                    state=WindowState.NOT_KNOWN.value,
-                    accounting={"span": count, "data": count},
-                    matched={LEDGER_HOP: count, STORE_HOP: loaded},
-                    found={STORE_HOP: {order["id"]: ("pending", "not_yet_consumed") for order in made[loaded:]}},
-                    incidents=(("group_unknown", 0, 0, count),),
-                    reason="not proven: group `loader-lab-mistyped` has committed no offset in orders/0, ",
+                expected=_where_the_group_stands_is_not_known(
+                    made,
+                    loaded,
+                    "group_unknown",
+                    "not proven: group `loader-lab-mistyped` has committed no offset in orders/0, ",
                 ),
             ),
         ),
@@ -225,14 +223,25 @@ def offset_behind_the_end(lab: Lab) -> Outcome:
         windows=(
             Window(
                 judged=shop.day(),
-                expected=Judged(
-                    state=WindowState.NOT_KNOWN.value,
-                    accounting={"span": count, "data": count},
-                    matched={LEDGER_HOP: count, STORE_HOP: loaded},
-                    found={STORE_HOP: {order["id"]: ("pending", "not_yet_consumed") for order in made[loaded:]}},
-                    incidents=(("group_out_of_range", 0, 0, count),),
-                    reason=f"not proven: group `{_GROUP}` has committed offset {count + beyond} of orders/0, which is ",
+                expected=_where_the_group_stands_is_not_known(
+                    made,
+                    loaded,
+                    "group_out_of_range",
+                    f"not proven: group `{_GROUP}` has committed offset {count + beyond} of orders/0, which is ",
                 ),
             ),
         ),
+    )
+
+
+def _where_the_group_stands_is_not_known(made: Sequence[Order], loaded: int, incident: str, reason: str) -> Judged:
+    """Return a window of which the first orders were loaded, and nothing tells whether the others will be."""
+    count = len(made)
+    return Judged(
+        state=WindowState.NOT_KNOWN.value,
+        accounting={"span": count, "data": count},
+        matched={LEDGER_HOP: count, STORE_HOP: loaded},
+        found={STORE_HOP: {order["id"]: ("pending", "not_yet_consumed") for order in made[loaded:]}},
+        incidents=((incident, 0, 0, count),),
+        reason=reason,
     )
