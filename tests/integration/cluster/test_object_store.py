@@ -1,7 +1,8 @@
 """Test everything that is stored on an object store, by a connection of Airflow's form and by the SDK's own chain."""
 
+import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import polars as pl
 import pytest
@@ -134,6 +135,7 @@ def test_a_window_on_a_cluster_with_its_storage_on_an_object_store_gives_the_rep
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     in_a_folder = shop.judged(local)
+    folders = folders_with_files(shop.open().storage)
     set_connection(monkeypatch, "storage", object_store.connection)
     cluster.know_environment()
     monkeypatch.setenv("MAKEWHOLE_STORAGE", f"s3://storage@{BUCKET}/{shop.topic}")
@@ -141,4 +143,11 @@ def test_a_window_on_a_cluster_with_its_storage_on_an_object_store_gives_the_rep
     context = shop.open()
     assert context.storage.files_below("shop") == []
     assert shop.judged(submitter) == in_a_folder
-    assert len(context.storage.files_below("shop")) > 30
+    assert "shop/window=#/revision=#/orders/archive/partition=#" in folders
+    assert folders_with_files(context.storage) == folders
+
+
+def folders_with_files(storage: Storage) -> set[str]:
+    """Return the folders of the shop that hold files, with `#` for numbers."""
+    parents = {str(PurePath(file.path).parent) for file in storage.files_below("shop")}
+    return {re.sub(r"=[^/]+", "=#", parent) for parent in parents}
