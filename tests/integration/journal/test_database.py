@@ -3,10 +3,7 @@
 import hashlib
 import json
 import shutil
-import subprocess
-import sys
 import threading
-import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -308,33 +305,3 @@ def test_a_request_opens_one_revision_only(journal: str) -> None:
 
     with pytest.raises(psycopg2.errors.UniqueViolation):
         insert(journal, window(1))
-
-
-# What a wheel carries
-
-
-@pytest.mark.timeout(180)
-def test_an_installed_wheel_brings_its_sql_along(tmp_path: Path, database: str) -> None:
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(build, cwd=CHECKOUT, check=True, capture_output=True, timeout=120)
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "installed")
-    program = (
-        "from makewhole.journal.database import migrate; from makewhole.sql import load_queries, sql_root;"
-        f"print(sql_root()); print(len(migrate({database!r})), 'judged' in load_queries('window_history'))"
-    )
-
-    ran = subprocess.run(
-        [sys.executable, "-c", program],
-        env={"PYTHONPATH": str(tmp_path / "installed"), "PATH": "/usr/bin:/bin"},
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-    root, said = ran.stdout.splitlines()
-    assert root == str(tmp_path / "installed" / "makewhole" / "_sql")
-    assert said == f"{len(MIGRATIONS)} True"
