@@ -13,12 +13,18 @@ from makewhole_spark.reconcile.tails import log_tail
 from tests.histories.events import History
 from tests.histories.play import Player
 from tests.histories.truth import Truth
+from tests.histories.upserts.describe import describe, make_tables
+from tests.histories.upserts.events import History as UpsertHistory
+from tests.histories.upserts.play import UpsertPlayer
 from tests.world.databases import Databases
 from tests.world.environment import enter, service_environment
 from tests.world.kept_sessions import kept_sessions
 from tests.world.pipeline_file import store as store_point
 from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
+
+NewShop = Callable[[int], AbstractContextManager[ReconciledShop]]
+"""Number of partitions → a shop, as long as its context lasts."""
 
 _HISTORIES = 12
 _OFFSETS_OF_A_PIECE = 3
@@ -48,13 +54,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def stage(
-    carrier: Carrier, kafka: KafkaServer, databases: Databases, journal_template: str, tmp_path: Path
-) -> Callable[[History], AbstractContextManager[Player]]:
-    """Set the stage for a history, and clear it away again; a shrunk history needs many."""
+def shops(carrier: Carrier, kafka: KafkaServer, databases: Databases, journal_template: str, tmp_path: Path) -> NewShop:
+    """Make a shop with so many partitions for a history, and clear it away again; a shrunk history needs many."""
 
     @contextmanager
-    def set_up(history: History) -> Iterator[Player]:
+    def set_up(partitions: int) -> Iterator[ReconciledShop]:
         folder = tmp_path / uuid.uuid4().hex
         folder.mkdir()
         with (
@@ -69,16 +73,44 @@ def stage(
                 dsn=dsn,
                 journal=journal,
                 folder=folder,
-                partitions=history.partitions,
+                partitions=partitions,
             )
             enter(patch, service_environment(shop, folder))
             patch.setattr(log_tail, "_RECORDS_PER_TASK", _OFFSETS_OF_A_PIECE)
+            make_topic(shop.admin, shop.topic, partitions)
+            yield shop
+            delete_topics(shop.admin, [shop.topic])
+
+    return set_up
+
+
+@pytest.fixture
+def stage(shops: NewShop) -> Callable[[History], AbstractContextManager[Player]]:
+    """Set the stage for a history."""
+
+    @contextmanager
+    def set_up(history: History) -> Iterator[Player]:
+        with shops(history.partitions) as shop:
             _describe(shop, history)
             shop.make_tables()
             shop.sql("create table erasures (id text)")
-            make_topic(shop.admin, shop.topic, history.partitions)
             yield Player(history=history, shop=shop, truth=Truth(history.partitions, history.has_filter))
-            delete_topics(shop.admin, [shop.topic])
+
+    return set_up
+
+
+@pytest.fixture
+def upsert_stage(
+    shops: NewShop,
+) -> Callable[[UpsertHistory], AbstractContextManager[UpsertPlayer]]:
+    """Set the stage for a history of versions."""
+
+    @contextmanager
+    def set_up(history: UpsertHistory) -> Iterator[UpsertPlayer]:
+        with shops(history.partitions) as shop:
+            make_tables(shop, history)
+            describe(shop, history, history.region)
+            yield UpsertPlayer(history=history, shop=shop)
 
     return set_up
 

@@ -134,9 +134,3 @@ class History:
     has_filter: bool = False
     names_erased: bool = False
     events: tuple[Event, ...] = field(default=())
-
-    @property
-    def text(self) -> str:
-        """The history as somebody reads it who has to find out what went wrong."""
-        head = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if name != "events")
-        return "\n".join([head, *(f"  {number:3} {event}" for number, event in enumerate(self.events))])

@@ -13,11 +13,11 @@ from contextlib import AbstractContextManager
 import pytest
 
 from tests.histories.check import differences
-from tests.histories.draw import default_kinds, draw
-from tests.histories.events import History
+from tests.histories.draw import KINDS, draw
+from tests.histories.drawn import expect_right, kinds_asked_for
+from tests.histories.events import History, Step
 from tests.histories.play import Player
 from tests.histories.said import Said
-from tests.histories.shrink import shrunk
 
 pytestmark = [pytest.mark.histories, pytest.mark.timeout(600)]
 
@@ -27,7 +27,7 @@ Stage = Callable[[History], AbstractContextManager[Player]]
 def test_every_answer_of_a_random_history_is_right(seed: int, stage: Stage, request: pytest.FixtureRequest) -> None:
     """Takes long: a history has some ten windows, most of them with a repair."""
     option = request.config.getoption
-    history = draw(seed, _kinds(option("kinds", default="")))
+    history = draw(seed, kinds_asked_for(request, KINDS))
     began = time.monotonic()
     wrong, seconds, states, reasons = _play(stage, history)
     results = option("results", default=None)
@@ -42,11 +42,7 @@ def test_every_answer_of_a_random_history_is_right(seed: int, stage: Stage, requ
         }
         with results.open("a") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    if wrong and option("shrink", default=False):
-        history = shrunk(history, lambda one: bool(_play(stage, one)[0]))
-        wrong, *_ = _play(stage, history)
-    told = "\n".join(wrong)
-    assert not wrong, f'{told}\n{history.text}\nagain: make histories HISTORIES_ARGS="--histories 1 --seed {seed}"'
+    expect_right(history, wrong, lambda one: _play(stage, one)[0], Step, request)
 
 
 def _play(stage: Stage, history: History) -> tuple[list[str], dict[str, float], list[str | None], list[str]]:
@@ -73,12 +69,3 @@ def _play(stage: Stage, history: History) -> tuple[list[str], dict[str, float], 
         except Exception as error:
             wrong.append(f"{type(error).__name__}: {error}")
     return wrong, {name: round(taken, 2) for name, taken in player.seconds.items()}, states, reasons
-
-
-def _kinds(asked: str) -> frozenset[str]:
-    """Return the kinds to draw."""
-    names = [name for name in asked.split(",") if name]
-    if all(name[0] in "+-" for name in names):
-        more = {name[1:] for name in names if name[0] == "+"}
-        return (default_kinds() | more) - {name[1:] for name in names if name[0] == "-"}
-    return frozenset(names)

@@ -6,10 +6,10 @@ import pytest
 
 from tests.histories.check import differences
 from tests.histories.draw import KINDS, default_kinds, draw
+from tests.histories.drawn import shrunk
 from tests.histories.events import Event, History, Insert, Item, Load, Send, Step, Stray
 from tests.histories.right import LEDGER, STORE, Scope, right_answers
 from tests.histories.said import Repair, Said
-from tests.histories.shrink import shrunk
 from tests.histories.truth import Row, Truth
 
 pytestmark = pytest.mark.unit
@@ -174,4 +174,4 @@ def test_a_failing_history_is_shrunk_to_what_it_needs() -> None:
     stray = Stray(item("S9"))
     events = [Insert(item("K0")), Send((item("K0"),)), stray, Load(0), Step(0, "open"), Insert(item("K1"))]
     history = History(**{**vars(HISTORY), "events": tuple(events)})
-    assert shrunk(history, lambda one: stray in one.events).events == (stray, Step(0, "open"))
+    assert shrunk(history, lambda one: stray in one.events, Step).events == (stray, Step(0, "open"))

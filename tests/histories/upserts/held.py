@@ -1,0 +1,121 @@
+"""Keep what a topic and two tables hold, and say what a store should hold for a key.
+
+Written from the words of the documentation, not from the code. The tables are what PostgreSQL says of them, every
+column; the log is what producers sent.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from tests.histories.upserts.events import Damage, Version
+
+TableRow = Mapping[str, Any]
+"""Column → value, as `to_jsonb` writes it."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of the topic: where it is, and what it says. `damage`: what of it cannot be read."""
+
+    partition: int
+    offset: int
+    version: Version
+    damage: Damage | None = None
+
+
+@dataclass
+class Held:
+    """What log and tables held at one moment. `region`: the one that the pipeline file takes, None for all."""
+
+    has_version: bool
+    region: str | None
+    records: tuple[Record, ...] = ()
+    outbox: tuple[TableRow, ...] = ()
+    warehouse: tuple[TableRow, ...] = ()
+
+    # What there is of a key
+
+    def of_key(self, key: str) -> list[Record]:
+        """Return the records of a key, in the order of the log."""
+        return [record for record in self.records if record.version.key == key]
+
+    def rows_of(self, key: str) -> list[TableRow]:
+        """Return the rows of a key in the store."""
+        return [row for row in self.warehouse if row["id"] == key]
+
+    def latest(self, key: str) -> Version | None:
+        """Return the latest version of a key: a deletion ends what was before it."""
+        found: Version | None = None
+        for record in self.of_key(key):
+            one = record.version
+            is_first = found is None or found.is_deletion or one.is_deletion or not self.has_version
+            if record.damage is None and (is_first or one.number >= found.number):  # type: ignore[union-attr]
+                found = one
+        return found
+
+    def is_damaged(self, key: str) -> bool:
+        """Whether a record of a key cannot be read, so that nobody can say what its latest version is."""
+        return any(record.damage for record in self.of_key(key))
+
+    def due(self, key: str) -> Version | None:
+        """Return the version that the store should hold for a key, None if it should hold none."""
+        latest = self.latest(key)
+        return latest if latest and not latest.is_deletion and self.takes(latest) else None
+
+    def takes(self, version: Version) -> bool:
+        """Whether a version passes the filter of the file."""
+        return self.region in (None, version.region)
+
+    def is_whole(self, key: str) -> bool:
+        """Whether the store holds for a key what it should, once."""
+        due, rows = self.due(key), self.rows_of(key)
+        return (not rows) if due is None else len(rows) == 1 and says(rows[0], due, has_version=self.has_version)
+
+    def until(self, ends: Mapping[int, int]) -> Self:
+        """Return the same with the records before these offsets alone."""
+        return replace(self, records=tuple(one for one in self.records if one.offset < ends[one.partition]))
+
+
+def says(row: TableRow, version: Version, *, has_version: bool) -> bool:
+    """Whether a row has the value of a version, and its number."""
+    is_same = round(float(row["amount"]) * 100) == version.cents
+    return is_same and (not has_version or row["version"] == version_of(row["version"], version.number))
+
+
+def version_of(like: Any, number: int) -> Any:
+    """Return the number of a version as a column holds it that holds `like`."""
+    return number if not isinstance(like, str) else timestamp(number)
+
+
+def timestamp(number: int) -> str:
+    """Return a version that is a time."""
+    return f"2024-01-01T00:{number // 60:02}:{number % 60:02}+00:00"
+
+
+@dataclass
+class Seen:
+    """What was true whenever makewhole looked at one window, and what it said.
+
+    `ranges`: `[lo, hi)` by partition. `moments`: at the snapshot and at the end. `before`, `after`: around the repair.
+    `found`: (hop, key) → (verdict, cause).
+    """
+
+    day: int
+    ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    moments: list[Held] = field(default_factory=list)
+    before: Held | None = None
+    after: Held | None = None
+    found: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    state: str | None = None
+    reason: str | None = None
+
+    def has(self, record: Record) -> bool:
+        """Whether the window has a record."""
+        lo, hi = self.ranges[record.partition]
+        return lo <= record.offset < hi
+
+    @property
+    def ends(self) -> Mapping[int, int]:
+        """Where the window ends in each partition."""
+        return {partition: hi for partition, (_, hi) in self.ranges.items()}

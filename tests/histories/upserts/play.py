@@ -1,0 +1,241 @@
+"""Play a history of versions on real servers, and walk its windows by the steps that Airflow runs."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property, singledispatchmethod
+from typing import Any
+
+from confluent_kafka import Producer, TopicPartition
+
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.journal.database import connect
+from makewhole.journal.findings import window_findings
+from makewhole.model.gate import GateAnswer
+from makewhole.model.plan import PlanState
+from tests.histories.upserts.describe import describe
+from tests.histories.upserts.events import (
+    Change,
+    Delete,
+    Event,
+    Filter,
+    Fulfil,
+    History,
+    Load,
+    Purge,
+    Rewrite,
+    Send,
+    SendDamaged,
+    Stray,
+    Version,
+    Window,
+)
+from tests.histories.upserts.held import Held, Record, Seen, timestamp
+from tests.world.consumer import consumer, read_to_end
+from tests.world.orders import BORN, DAY, milliseconds
+from tests.world.windows import ReconciledShop
+
+_PLAN_HEADER = "makewhole-plan"
+
+
+@dataclass
+class UpsertPlayer:
+    """A history being played: the log as it was written, and what makewhole has said of each window."""
+
+    history: History
+    shop: ReconciledShop
+    records: list[Record] = field(default_factory=list)
+    ends: dict[int, int] = field(default_factory=dict)
+    taken: dict[int, int] = field(default_factory=dict)
+    seen: list[Seen] = field(default_factory=list)
+    region: str | None = None
+
+    def play(self, after: Callable[[Seen], None]) -> None:
+        """Play all events; `after` is called when a window has come to its end."""
+        self.region = self.history.region
+        for event in self.history.events:
+            self.happen(event)
+            if isinstance(event, Window):
+                after(self.seen[-1])
+
+    @singledispatchmethod
+    def happen(self, event: Event) -> None:
+        """Make an event happen. One that cannot happen now does nothing."""
+        raise NotImplementedError(event)
+
+    # The ledger and the topic
+
+    @happen.register
+    def _(self, event: Change) -> None:
+        if self.history.has_ledger:
+            self.shop.write("outbox", [self._order(event.version)])
+
+    @happen.register
+    def _(self, event: Purge) -> None:
+        self.shop.sql("delete from outbox where at < %s", BORN + event.before * DAY)
+
+    @happen.register
+    def _(self, event: Send) -> None:
+        for version in event.versions:
+            self._produce(version, None if version.is_deletion else json.dumps(self._order(version)))
+        assert self._client.flush(30) == 0
+
+    @happen.register
+    def _(self, event: SendDamaged) -> None:
+        order = self._order(event.version) | ({} if event.damage == "value" else {event.damage: "n/a"})
+        value = json.dumps(order)
+        self._produce(event.version, value[:-5] if event.damage == "value" else value)
+        assert self._client.flush(30) == 0
+        self.records[-1] = Record(self.records[-1].partition, self.records[-1].offset, event.version, event.damage)
+
+    @cached_property
+    def _client(self) -> Producer:
+        return Producer({"bootstrap.servers": self.shop.bootstrap, "linger.ms": 1, "log_level": 0})
+
+    def _produce(self, version: Version, value: str | None) -> None:
+        partition = int(version.key[1:]) % self.history.partitions
+        self.records.append(Record(partition, self.ends.get(partition, 0), version))
+        self.ends[partition] = self.ends.get(partition, 0) + 1
+        self._client.produce(
+            self.shop.topic,
+            partition=partition,
+            key=version.key,
+            value=value,
+            timestamp=milliseconds(self._order(version)["at"]),
+        )
+
+    # The store
+
+    @happen.register
+    def _(self, event: Load) -> None:
+        mishaps = dict(event.mishaps)
+        for record in self.records:
+            if record.offset < self.taken.get(record.partition, 0):
+                continue
+            self.taken[record.partition] = record.offset + 1
+            mishap = mishaps.pop(record.version.key, None)
+            if record.damage is None and mishap != "lost":
+                self._load(record.version, event.day, 11 if mishap == "changed" else 0)
+
+    def _load(self, version: Version, day: int, wrong_by: int) -> None:
+        is_kept = version.is_deletion or self.region not in (None, version.region)
+        order = self._order(version) | {"amount": _text(version.cents + wrong_by), "at": _late_on(day)}
+        number = order.get("version")
+        newer = "" if self.history.is_blind or number is None else " and version > %s"
+        is_ahead = newer and self.shop.sql(f"select 1 from warehouse where id = %s{newer}", version.key, number)
+        if is_ahead and not version.is_deletion:
+            return
+        if is_kept:
+            self.shop.sql("delete from warehouse where id = %s", version.key)
+        elif not self._overwritten(order):
+            self.shop.write("warehouse", [order | {"status": "new"}])
+
+    def _overwritten(self, order: dict[str, Any]) -> bool:
+        columns = [name for name in order if name != "id"]
+        sets = ", ".join(f"{name} = %s" for name in columns)
+        values = [order[name] for name in columns]
+        return bool(self.shop.sql(f"update warehouse set {sets} where id = %s returning id", *values, order["id"]))
+
+    @happen.register
+    def _(self, event: Rewrite) -> None:
+        sets = "amount = amount + %s, at = %s"
+        self.shop.sql(f"update warehouse set {sets} where id = %s", event.cents / 100, _late_on(event.day), event.key)
+
+    @happen.register
+    def _(self, event: Fulfil) -> None:
+        at = None if event.day is None else _late_on(event.day)
+        sets = "status = 'shipped', at = coalesce(%s::timestamptz, at)"
+        self.shop.sql(f"update warehouse set {sets} where id = %s", at, event.key)
+
+    @happen.register
+    def _(self, event: Delete) -> None:
+        self.shop.sql("delete from warehouse where id = %s", event.key)
+
+    @happen.register
+    def _(self, event: Stray) -> None:
+        self.shop.write("warehouse", [self._order(event.version)])
+
+    # The file and its windows
+
+    @happen.register
+    def _(self, event: Filter) -> None:
+        self.region = event.region
+        describe(self.shop, self.history, event.region)
+
+    @happen.register
+    def _(self, event: Window) -> None:
+        shop, seen = self.shop, Seen(event.day)
+        self.seen.append(seen)
+        context = shop.open(event.day)
+        seen.ranges = {part.partition: (part.lo, part.hi) for part in context.window.ranges["orders"]}
+        shop.snapshot(context, 1)
+        seen.moments.append(self._held())
+        shop.reconcile(context)
+        with connect(shop.journal) as journal:
+            found = [item.finding for item in window_findings.findings(journal, context.window)]
+        seen.found = {(one.hop, one.key): (one.verdict.value, one.cause.value) for one in found}
+        if shop.validate(context).answer is GateAnswer.FAIL:
+            self._repair(seen, context)
+        closed = shop.certify(context)
+        seen.state, seen.reason = closed.state.value, closed.reason
+        seen.moments.append(self._held())
+
+    def _repair(self, seen: Seen, context: Any) -> None:
+        plan = plan_window(context).plan
+        if plan is not None and plan.state in (PlanState.APPROVED, PlanState.FROZEN):
+            seen.before = self._held()
+            compensate_window(context, lambda _: None)
+            self._read_again()
+            seen.after = self._held()
+        verify_window(context, lambda *_: None, patience_seconds=0.0)
+
+    # What there is
+
+    def _held(self) -> Held:
+        outbox, warehouse = (
+            tuple(row for (row,) in self.shop.sql(f"select to_jsonb(t) from {table} t order by 1"))
+            for table in ("outbox", "warehouse")
+        )
+        return Held(self.history.has_version, self.region, tuple(self.records), outbox, warehouse)
+
+    def _read_again(self) -> None:
+        """Take what makewhole wrote into the topic."""
+        starts = {partition: self.ends.get(partition, 0) for partition in range(self.history.partitions)}
+        with consumer(self.shop.bootstrap) as client:
+            for message in read_to_end(client, self.shop.topic, starts):
+                assert _PLAN_HEADER in dict(message.headers() or []), "another writer wrote into the topic"
+                version = _version_of(json.loads(message.value() or b"null"))
+                self.records.append(Record(message.partition() or 0, message.offset() or 0, version))
+            for partition in starts:
+                at = TopicPartition(self.shop.topic, partition)
+                self.ends[partition] = client.get_watermark_offsets(at, timeout=30)[1]
+
+    def _order(self, version: Version) -> dict[str, Any]:
+        at = BORN + version.day * DAY + timedelta(minutes=version.minute)
+        number = timestamp(version.number) if self.history.version_type == "timestamptz" else version.number
+        return {
+            "id": version.key,
+            "number": int(version.key[1:]),
+            "region": version.region,
+            "amount": _text(version.cents),
+            "at": at.isoformat(),
+            **({"version": number} if self.history.has_version else {}),
+        }
+
+
+def _text(cents: int) -> str:
+    return f"{cents // 100}.{cents % 100:02}"
+
+
+def _late_on(day: int) -> str:
+    return (BORN + day * DAY + timedelta(hours=23)).isoformat()
+
+
+def _version_of(order: dict[str, Any]) -> Version:
+    number = order.get("version", 0)
+    if isinstance(number, str):
+        number = int(number[14:16]) * 60 + int(number[17:19])
+    return Version(order["id"], number, round(float(order["amount"]) * 100), order["region"], 0, 0)
