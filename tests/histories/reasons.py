@@ -24,6 +24,7 @@ PLANS: Sequence[str] = (
 INCIDENTS: Sequence[str] = (
     "… were deleted before they could be read",
     "group … has committed no offset in …, where records wait from offset … on",
+    "group … has committed offset … of …, which is … its log (…), and records wait from offset … on",
 )
 """List what happened to a log or a group, so that nobody can know."""
 

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from makewhole.kafka.group_offsets import OffsetOutOfRange
+from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
+
+GROUP = "group"
+"""The name under which the standing of a hop's group is kept beside its result."""
 
 OF_GROUPS = (IncidentKind.GROUP_UNKNOWN, IncidentKind.GROUP_OUT_OF_RANGE, IncidentKind.CONSUMER_STALLED)
 """The incidents of consumer groups, which are found when a window is judged."""
@@ -59,6 +62,28 @@ class Unreached:
 
     def __add__(self, other: "Unreached") -> "Unreached":
         return Unreached(records=self.records + other.records, first=min(self.first, other.first))
+
+
+def with_nothing_between(
+    found: GroupOffsets, before: GroupStanding | None, ranges: Sequence[PartitionRange]
+) -> GroupOffsets:
+    """Return where a group stands, counting an offset before the log's beginning as one that the log has where nothing
+    between them was for the group to read: markers of transactions, as the window before has seen.
+
+    `before`: where the group stood at the window before, which knows what waited up to its end, where `ranges` begin.
+    """
+    if before is None:
+        return found
+    begins = {part.partition: part.lo for part in ranges}
+    read = {
+        partition: beyond.committed
+        for partition, beyond in found.out_of_range.items()
+        if (before.committed.get(partition) or beyond.end + 1) <= beyond.committed < beyond.start
+        and beyond.start <= begins.get(partition, 0)
+        and partition not in before.waiting
+    }
+    out_of_range = {partition: one for partition, one in found.out_of_range.items() if partition not in read}
+    return GroupOffsets(committed={**found.committed, **read}, out_of_range=out_of_range)
 
 
 def standing_of(

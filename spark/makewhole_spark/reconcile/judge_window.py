@@ -30,7 +30,7 @@ from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import judging_sha256
-from makewhole.window.consumer_groups import GroupStanding
+from makewhole.window.consumer_groups import GROUP, GroupStanding
 from makewhole.window.context import WindowContext
 from makewhole.window.reach.limits import HISTORY_BEGINS
 from makewhole_spark.carrier import Carrier, carry_released
@@ -38,7 +38,7 @@ from makewhole_spark.reconcile.bucket_tasks import bucket_tasks
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, has_slices
 from makewhole_spark.reconcile.hop_facts.baseline import baseline_incidents
 from makewhole_spark.reconcile.hop_facts.certified_before import to_judge_again
-from makewhole_spark.reconcile.hop_facts.consumer_groups import GROUP, HopGroup, hop_groups
+from makewhole_spark.reconcile.hop_facts.consumer_groups import HopGroup, hop_groups
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.key_index.write_runs import (
     IndexTask,

@@ -15,6 +15,7 @@ from makewhole.compute.keys import hashes_of_hex
 from makewhole.journal import incidents, plans, replayed_positions, windows
 from makewhole.journal.history.judged import JudgedWindows, TruncatedLog
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, first_indexed, standing_runs
+from makewhole.journal.results import hop_results
 from makewhole.journal.results.snapshot_manifests import read_with
 from makewhole.kafka.group_offsets import GroupOffsets, group_offsets
 from makewhole.key_index.window_run import replays_in, spans_of
@@ -24,6 +25,7 @@ from makewhole.model.pipeline import Hop, TopicPoint
 from makewhole.model.positions import PositionSpan
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
+from makewhole.window.consumer_groups import GROUP, GroupStanding, with_nothing_between
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.buckets import OtherReading, TruncatedFiles
 from makewhole_spark.snapshot.bucket_count import BUCKETS
@@ -212,8 +214,24 @@ class NeighbouringWindows:
         if not hop.consumer_group or not isinstance(point, TopicPoint):
             return None
         if hop.name not in self._committed:
-            self._committed[hop.name] = group_offsets(self.context.kafka(point), hop.consumer_group, point.topic)
+            found = group_offsets(self.context.kafka(point), hop.consumer_group, point.topic)
+            ranges = self.context.window.ranges.get(hop.source, ())
+            before = self.standings_before.get(hop.name)
+            is_same = before is not None and bool(ranges) and before.is_of(hop.consumer_group, ranges[0].topic_id)
+            self._committed[hop.name] = with_nothing_between(found, before if is_same else None, ranges)
         return self._committed[hop.name]
+
+    @cached_property
+    def standings_before(self) -> Mapping[str, GroupStanding]:
+        """Where the consumer groups stood when the window before was judged, by hop."""
+        last = self.right_before
+        if last is None or last.number != self.context.window.number - 1:
+            return {}
+        return {
+            hop: GroupStanding.from_json_dict(result.files[GROUP])
+            for hop, result in hop_results.results(self.journal, last).items()
+            if GROUP in result.files
+        }
 
     def first_opened_at(self, window: Window) -> datetime:
         """Return when a window was first opened: all of its records existed then."""

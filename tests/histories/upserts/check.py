@@ -100,7 +100,7 @@ def _of_certificate(seen: Sequence[Seen]) -> Iterator[str]:
     if now.state != "certified":
         return
     for record in now.moments[0].records:
-        if now.has(record) and record.damage:
+        if now.has(record) and record.damage and now.moments[0].is_damaged(record.version.key):
             yield f"certified, and a record of {record.version.key} cannot be read"
     for key in sorted(_keys(seen)):
         is_whole = any(_is_whole(now, held, key) for held in now.moments)

@@ -55,8 +55,9 @@ class Held:
         return found
 
     def is_damaged(self, key: str) -> bool:
-        """Whether a record of a key cannot be read, so that nobody can say what its latest version is."""
-        return any(record.damage for record in self.of_key(key))
+        """Whether the last record of a key cannot be read, so that it cannot be known what its latest version is."""
+        records = self.of_key(key)
+        return bool(records) and records[-1].damage is not None
 
     def due(self, key: str) -> Version | None:
         """Return the version that the store should hold for a key, None if it should hold none."""

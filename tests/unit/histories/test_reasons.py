@@ -19,6 +19,10 @@ GROUP = (
     "group loader has committed no offset in orders-1/0, where records wait from offset 0 on: it never consumed them, "
     "its offsets expired, or there is no such group"
 )
+OUT_OF_RANGE = (
+    "group `loader` has committed offset 900 of orders-1/0, which is behind the end of its log (24), and records wait "
+    "from offset 3 on: how far it has read is not known"
+)
 CORRECT = "Look with `kafka-consumer-groups.sh --describe --group loader`: correct consumer_group in the pipeline file"
 
 
@@ -32,6 +36,7 @@ CORRECT = "Look with `kafka-consumer-groups.sh --describe --group loader`: corre
         "not proven: orders→warehouse: nothing was judged: 1 key pending, 0 undecidable",
         f"partial: {EXPIRED}; {EXPIRED}. {TOLD}. Certain all the same: outbox→orders: 1 missing",
         f"not proven: {GROUP}. {CORRECT}",
+        f"not proven: {OUT_OF_RANGE}. {CORRECT}",
         "3 keys are still in flight, and window 2, which would have judged them, was compared already; run it again",
     ],
 )

@@ -5,12 +5,18 @@ from typing import Any
 
 import pytest
 
-from makewhole.kafka.group_offsets import OffsetOutOfRange
+from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incident_text import incident_sentence, settled_by
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
-from makewhole.window.consumer_groups import GroupStanding, Unreached, group_incidents, standing_of
+from makewhole.window.consumer_groups import (
+    GroupStanding,
+    Unreached,
+    group_incidents,
+    standing_of,
+    with_nothing_between,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -116,3 +122,28 @@ def test_people_are_told_which_group_stands_where_and_what_to_do() -> None:
     assert settled_by(stalled).startswith("look at the consumer: the record at o/0 offset 50 may be what it cannot get")
     assert settled_by(unknown).startswith("look with `kafka-consumer-groups.sh --describe --group g`: correct")
     assert (stalled.kind, unknown.kind) == (IncidentKind.CONSUMER_STALLED, IncidentKind.GROUP_UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("committed", "start", "last", "waiting", "is_read"),
+    [
+        (23, 24, 23, {}, True),  # a marker lay between
+        (23, 24, 20, {}, True),
+        (23, 24, None, {}, False),  # nothing is known of where it stood
+        (23, 24, 23, {1: 23}, False),  # a record waited
+        (23, 26, 23, {}, False),  # further than the window before has read
+        (19, 24, 23, {}, False),  # set back since
+        (140, 24, 23, {}, False),  # beyond the end
+    ],
+)
+def test_an_offset_before_the_log_is_one_of_it_where_nothing_lay_between(
+    committed: int, start: int, last: int | None, waiting: Mapping[int, int], is_read: bool
+) -> None:
+    beyond = {1: OffsetOutOfRange(committed=committed, start=start, end=100)}
+    ranges = [PartitionRange(topic="o", topic_id="id1", partition=1, lo=24, hi=100)]
+    found = GroupOffsets(committed={0: 3, 1: None}, out_of_range=beyond)
+
+    now = with_nothing_between(found, before({1: last}, waiting), ranges)
+
+    assert now == (GroupOffsets(committed={0: 3, 1: committed}, out_of_range={}) if is_read else found)
+    assert with_nothing_between(found, None, ranges) == found

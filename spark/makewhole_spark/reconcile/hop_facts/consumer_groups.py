@@ -3,16 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from makewhole.journal.results import hop_results
 from makewhole.kafka.offsets import log_starts
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, TopicPoint
 from makewhole.window.consumer_groups import GroupStanding, Unreached, group_incidents, standing_of
 from makewhole_spark.reconcile.buckets import BucketAnswer
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
-
-GROUP = "group"
-"""The name under which the standing of a hop's group is kept beside its result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,22 +24,10 @@ def hop_groups(neighbours: NeighbouringWindows, answers: Sequence[BucketAnswer])
     hops = [hop for hop in neighbours.context.pipeline.hops if neighbours.group_committed(hop) is not None]
     if not hops:
         return {}
-    before = _standings_before(neighbours)
+    before = neighbours.standings_before
     return {
         hop.name: _group(neighbours, hop, before.get(hop.name), [one for one in answers if one.hop == hop.name])
         for hop in hops
-    }
-
-
-def _standings_before(neighbours: NeighbouringWindows) -> dict[str, GroupStanding]:
-    """Return where the groups stood when the window before was judged."""
-    last = neighbours.right_before
-    if last is None or last.number != neighbours.context.window.number - 1:
-        return {}
-    return {
-        hop: GroupStanding.from_json_dict(result.files[GROUP])
-        for hop, result in hop_results.results(neighbours.journal, last).items()
-        if GROUP in result.files
     }
 
 
