@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from makewhole.journal import certificates, incidents, plans, windows
+from makewhole.journal import acceptances, certificates, incidents, plans, windows
 from makewhole.journal.results import gate_answers, hop_results, snapshot_manifests
 from makewhole.journal.results.hop_results import RECONCILED, VERIFIED, HopResult
 from makewhole.model.gate import GateAnswer, GateReport
@@ -48,6 +48,7 @@ class CommittedEvidence:
     manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
     later_gaps: int | None = None
     undone_by: str | None = None
+    accepted: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 def gate(answer: GateAnswer, *failures: str) -> GateReport:
@@ -73,6 +74,7 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> CommittedEvidence:
     monkeypatch.setattr(snapshot_manifests, "snapshots", lambda *_: state.manifests)
     monkeypatch.setattr(certificates, "gaps_after", lambda *_: state.later_gaps)
     monkeypatch.setattr(plans, "undone_since", lambda *_: state.undone_by)
+    monkeypatch.setattr(acceptances, "count_accepted", lambda *_: state.accepted)
     return state
 
 
