@@ -98,11 +98,12 @@ def ask_gate(carrier: Carrier, journal: PgConnection, context: WindowContext) ->
         return error_report(f"The results in the journal cannot be read ({type(error).__name__}). Compare again.")
     is_empty = bool(summaries) and not stored.verdicts and all(summary.expected_rows == 0 for summary in summaries)
     # Without any key there is no verdict: the numbers alone decide whether the pipeline permits that.
-    return (
+    report = (
         check_summaries(context.pipeline, summaries, happened)
         if is_empty
         else validate(carrier, context.pipeline, summaries, stored, happened)
     )
+    return report.asked_with(accepted)
 
 
 def keep_answer(journal: PgConnection, context: WindowContext, report: GateReport, asked_by: str = "") -> None:

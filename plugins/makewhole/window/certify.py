@@ -151,8 +151,9 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
     blocking = [one for one in incidents.of(journal, window) if one.blocks(pipeline)]
     if any(one.kind is not IncidentKind.LEADER_CHANGED for one in blocking):
         return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
-    if last.answer is not GateAnswer.PASS:
-        return _uncertified_state(journal, pipeline, window, last)
+    failed = "; ".join(last.failures) if last.answer is not GateAnswer.PASS else _open_again(journal, window, last)
+    if failed is not None:
+        return _uncertified_state(journal, pipeline, window, failed)
     if blocking:
         return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
     changed = _changed_configuration(journal, pipeline, window)
@@ -168,6 +169,23 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
             "compared already; run this window again when they had time to arrive"
         )
     return WindowState.CERTIFIED, None
+
+
+def _open_again(journal: PgConnection, window: Window, gate: GateReport) -> str | None:
+    """Return which findings were accepted when the gate was asked, and are open by now; None: none."""
+    now = acceptances.count_accepted(journal, window)
+    gone = [
+        f"{hop}: {counted - left} {verdict}"
+        for hop, counts in sorted(gate.accepted.items())
+        for verdict, counted in sorted(counts.items())
+        if counted > (left := now.get(hop, {}).get(verdict, 0))
+    ]
+    if not gone:
+        return None
+    return (
+        f"what was accepted when the gate was asked is open again since ({', '.join(gone)}); accept it again, or run "
+        "the window again"
+    )
 
 
 def _refutation(journal: PgConnection, window: Window) -> str | None:
@@ -224,17 +242,14 @@ def _incident_reason(blocking: Sequence[Incident], results: Mapping[str, HopResu
     )
 
 
-def _uncertified_state(
-    journal: PgConnection, pipeline: Pipeline, window: Window, gate: GateReport
-) -> tuple[WindowState, str]:
-    """Return the state and the reason of a window whose last gate report is not PASS."""
+def _uncertified_state(journal: PgConnection, pipeline: Pipeline, window: Window, why: str) -> tuple[WindowState, str]:
+    """Return the state and the reason of a window whose last gate report is not PASS, or holds no more: `why`."""
     accepted = acceptances.count_accepted(journal, window)
     remaining = sum(
         getattr(result.counts, verdict.value) - accepted.get(hop, {}).get(verdict.value, 0)
         for hop, result in final_results(journal, window).items()
         for verdict in (*GAPS, *((Verdict.VANISHED,) if is_brought_back(pipeline, hop) else ()))
     )
-    why = "; ".join(gate.failures)
     if not remaining:
         return WindowState.NOT_KNOWN, f"not proven: {why}"
     stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)

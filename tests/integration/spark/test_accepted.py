@@ -279,6 +279,26 @@ def test_a_window_that_is_judged_again_keeps_what_is_the_same_and_opens_what_is_
     assert opened_again(shop) == []
 
 
+def test_what_ends_between_the_gate_and_the_certificate_is_not_certified(shop: ReconciledShop) -> None:
+    shop.certify(wrong_record(shop))
+    accepted(shop, WRONG)
+    second = shop.judge_and_ask_the_gate()
+    assert gate(shop, second) is GateAnswer.PASS
+    shop.sql("update warehouse set amount = 777 where id = %s", WRONG)
+
+    assert opened_again(shop) == []  # this window is at work: its own end says it
+    closed = shop.certify(second)
+
+    assert (closed.state, closed.reason) == (
+        WindowState.GAPS,
+        f"what was accepted when the gate was asked is open again since ({LEDGER_HOP}: 1 mismatched); accept it again, "
+        "or run the window again",
+    )
+    assert [one.revokes for one in closed.revoked] == [1]
+    (again,) = opened_again(shop)
+    assert again.closed.state is WindowState.GAPS
+
+
 def test_what_is_accepted_is_not_repaired_and_a_later_window_that_meets_the_key_opens_it(shop: ReconciledShop) -> None:
     shop.describe(compensation={"missing": "upsert", "limits": "{share: 1.0}"})
     made = orders(range(10))

@@ -135,8 +135,9 @@ def _commit(journal: PgConnection, context: WindowContext, judged: BatchFile[Jud
             repaired.add(batch)
             gaps, whole = gaps + len(to_repair), whole + sum(item.outcome in WHOLE for item in to_repair)
     acceptances.end_whole(journal, context.window)
-    summaries = _summaries(results.values(), acceptances.count_accepted(journal, context.window))
-    report = check_summaries(context.pipeline, summaries, incidents.of(journal, context.window))
+    accepted = acceptances.count_accepted(journal, context.window)
+    summaries = _summaries(results.values(), accepted)
+    report = check_summaries(context.pipeline, summaries, incidents.of(journal, context.window)).asked_with(accepted)
     done = [repaired.named_with(result) for result in results.values()]
     hop_results.commit_results(journal, context.window, hop_results.VERIFIED, done)
     asked = replace(report, document={**report.document, "judging_sha256": judging_sha256(context.pipeline)})
