@@ -94,34 +94,33 @@ def accept(
     answers = [given for given in (revoke, approve, reject) if given]
     if len(answers) > 1 or (answers and (finding or cause or is_all or until)):
         raise typer.BadParameter("--revoke, --approve and --reject stand alone, each with the id of an acceptance")
+    if not answers and pipeline is None:
+        raise typer.BadParameter("name the pipeline: makewhole accept PIPELINE")
+    lists = not (answers or finding or cause or is_all or window)
+    selection = None if answers or lists else _selection(finding or [], cause, window, is_all=is_all)
     with service_environment():
         if approve or reject:
             _answer(str(approve or reject), "Approve" if approve else "Reject", is_sure=yes, json=json)
-            return
-        if revoke:
+        elif revoke:
             _run(_revocation(revoke, reason or ""), is_followed=is_followed, json=json)
-            return
-        if pipeline is None:
-            raise typer.BadParameter("name the pipeline: makewhole accept PIPELINE")
-        if window is None and not (finding or cause or is_all):
-            _list(pipeline, json=json)
-            return
-        selection = _selection(finding or [], cause, is_all=is_all)
-        _run(_form(pipeline, window, selection, reason or "", until), is_followed=is_followed, json=json)
+        elif selection is None or window is None:
+            _list(str(pipeline), json=json)
+        else:
+            form = _form(str(pipeline), window, selection, reason or "", until)
+            _run(form, is_followed=is_followed, json=json)
 
 
-def _selection(findings: list[str], cause: Cause | None, *, is_all: bool) -> Selection:
+def _selection(findings: list[str], cause: Cause | None, window: int | None, *, is_all: bool) -> Selection:
+    """Return the findings that are named, in one way, of one window."""
+    if window is None:
+        raise typer.BadParameter("name the window of the findings: --window N")
     if sum((bool(findings), cause is not None, is_all)) != 1:
         raise typer.BadParameter("name what is accepted in one way: --finding ID, --cause CAUSE or --all")
     return Selection(names=tuple(findings), cause=cause)
 
 
-def _form(
-    pipeline: str, window: int | None, selection: Selection, reason: str, until: datetime | None
-) -> dict[str, Any]:
+def _form(pipeline: str, window: int, selection: Selection, reason: str, until: datetime | None) -> dict[str, Any]:
     """Return the form of the run, after the journal was asked whether there is anything to accept."""
-    if window is None:
-        raise typer.BadParameter("name the window of the findings: --window N")
     request = AcceptRequest(
         pipeline=pipeline,
         window=window,
