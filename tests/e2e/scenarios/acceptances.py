@@ -42,7 +42,7 @@ def accepted(stage: Stage, shop: ScenarioShop) -> AcceptedByTwo:
     viewer = stage.command(*words, user="viewer")
     with ThreadPoolExecutor(1) as beside:
         asking = beside.submit(stage.command, *words, user="admin")
-        run = Run(dag=ACCEPT, id=until(lambda: newest_run(stage, ACCEPT), 60, lambda: "a run of the acceptance"))
+        run = Run(dag=ACCEPT, id=until(lambda: newest_run(stage, ACCEPT), 240, lambda: "a run of the acceptance"))
         stage.wait_for_question(run)
         word = stage.journal("select id from makewhole.acceptance where pipeline = %s", shop.name)[0][0]
         own_answer = stage.command("accept", "--approve", word, user="admin")
