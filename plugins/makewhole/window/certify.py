@@ -13,6 +13,7 @@ from makewhole.journal.results import gate_answers, handover_keys, hop_results
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.journal.windows import OlderOpen
 from makewhole.lake.storage import Storage
+from makewhole.model.errors import RefusedError
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incident_text import incident_sentence, settled_by
@@ -96,10 +97,14 @@ def certify_again(
     commits, and then writes the anchors. `because` begins the reason of a window that is not certified.
 
     Raises:
+        RefusedError: a later revision of the window was opened meanwhile; it says what is true.
         CorruptionError: the chain in the journal is not the one beside the files.
     """
     chain = ChainWriter(journal=journal, storage=storage, key=key)
     chain.begin(pipeline.name)
+    newest = windows.newest(journal, pipeline.name, number=window.number)[0]
+    if newest.revision != window.revision:
+        raise RefusedError(f"{window.label} is judged again as revision {newest.revision}, whose run says what is true")
     state, why = decide(journal, pipeline, window)
     is_certified = state is WindowState.CERTIFIED
     reason = None if is_certified else f"{because}: {why}"

@@ -27,7 +27,7 @@ from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 from makewhole.window.certificate_content import judged_with
 from makewhole.window.configuration import judging_sha256
-from makewhole.window.context import WindowContext, window_context
+from makewhole.window.context import window_context
 
 _ID_DIGITS = 12
 
@@ -66,7 +66,14 @@ def check_request(journal: PgConnection, pipeline: Pipeline, request: AcceptRequ
     _require_sense(request)
     window = judged_window(journal, pipeline.name, request.window)
     _require_same_configuration(journal, pipeline, window)
-    return choose(journal, window, request.selection)
+    chosen = choose(journal, window, request.selection)
+    most = pipeline.limits.actions
+    if len(chosen.findings) > most:
+        raise RefusedError(
+            f"{len(chosen.findings):,} findings of {window.label} are more than the limit of {most:,}; find out what "
+            "broke before accepting it, then raise compensation.limits.actions"
+        )
+    return chosen
 
 
 def ask(pipeline: Pipeline, request: AcceptRequest, groups: Groups, journal_dsn: str | None = None) -> Asked:
@@ -84,8 +91,8 @@ def ask(pipeline: Pipeline, request: AcceptRequest, groups: Groups, journal_dsn:
         acceptances.end_expired(journal, pipeline.name)
         chosen = check_request(journal, pipeline, request)
         context = window_context(chosen.window, pipeline)
-        rows = read_key_rows(context, [one.key for one in chosen.findings])
-        chosen = without(chosen, _changed(context, chosen, rows), request.selection)
+        rows = read_key_rows(context, chosen.findings)
+        chosen = without(chosen, _changed(chosen, rows), request.selection)
         needs_another = _second_person(journal, pipeline, request, chosen, groups)
         return _put(journal, pipeline, request, chosen, rows, needs_another=needs_another)
 
@@ -114,9 +121,9 @@ def _require_same_configuration(journal: PgConnection, pipeline: Pipeline, windo
         )
 
 
-def _changed(context: WindowContext, chosen: Chosen, rows: KeyRows) -> dict[tuple[str, str], str]:
+def _changed(chosen: Chosen, rows: KeyRows) -> dict[tuple[str, str], str]:
     """Return the findings whose rows are not as they were judged, with the reasons."""
-    reasons = {(one.hop, one.key_hash): rows.changed_since(context, one) for one in chosen.findings}
+    reasons = {(one.hop, one.key_hash): rows.changed_since(one) for one in chosen.findings}
     return {
         place: f"{why}, so what was judged is not there any more; run the window again"
         for place, why in reasons.items()
@@ -168,7 +175,7 @@ def _put(
             verdict=one.verdict,
             cause=one.cause,
             fingerprint=fingerprint(one),
-            held=rows.held(one.key),
+            held=rows.held(one),
         )
         for one in sorted(chosen.findings, key=lambda finding: (finding.hop, finding.key_hash))
     ]

@@ -40,7 +40,11 @@ def accept_findings(acceptance: Acceptance, context_of: ContextOf, key: SigningK
         RefusedError: the window was judged again since.
     """
     context = _context(acceptance, context_of)
-    _end_changed(context, acceptance.pipeline, acceptance.window)
+    with connect() as journal:
+        standing = acceptances.standing(journal, acceptance.pipeline)
+    for of_window in standing:
+        if of_window.window == acceptance.window:
+            _end_changed(context, of_window)
     by = f"{counted(acceptance.findings, 'finding')} accepted by {acceptance.decided_by}"
     return _judged_again(context, f"{by}, and the window is open all the same", key)
 
@@ -62,7 +66,7 @@ def open_again(pipeline: str, context_of: ContextOf, key: SigningKey) -> list[Op
         acceptances.end_expired(journal, pipeline)
         standing = acceptances.standing(journal, pipeline)
     for of_window in standing:
-        _end_changed(_context_of_revision(pipeline, of_window, context_of), pipeline, of_window.window)
+        _end_changed(_context_of_revision(pipeline, of_window, context_of), of_window)
     with connect() as journal:
         left = acceptances.unanswered(journal, pipeline)
     found = [_opened(pipeline, again, context_of, key) for again in left]
@@ -77,23 +81,24 @@ def _opened(pipeline: str, again: OpenedAgain, context_of: ContextOf, key: Signi
             return None
     if newest.state not in _OF_CLOSED:
         return None
-    return OpenedWindowAgain(again=again, closed=_judged_again(context_of(newest), again.sentence(), key))
+    try:
+        return OpenedWindowAgain(again=again, closed=_judged_again(context_of(newest), again.sentence(), key))
+    except RefusedError as error:
+        logger.info("%s", error)
+        return None
 
 
-def _end_changed(context: WindowContext, pipeline: str, number: int) -> None:
+def _end_changed(context: WindowContext, standing: StandingFindings) -> None:
     """End what stands of keys of a window whose rows are not what they were when they were accepted."""
-    with connect() as journal:
-        standing = [one for one in acceptances.standing(journal, pipeline) if one.window == number]
-    for of_window in standing:
-        rows = read_key_rows(context, [one.key for one in of_window.findings])
-        changed = {
-            (one.hop, one.key_hash): "the rows of the key were changed since"
-            for one in of_window.findings
-            if rows.held(one.key) != one.held
-        }
-        if changed:
-            with connect() as journal:
-                acceptances.end(journal, context.window, changed)
+    rows = read_key_rows(context, standing.findings)
+    changed = {
+        (one.hop, one.key_hash): "the rows of the key were changed since"
+        for one in standing.findings
+        if rows.held(one) != one.held
+    }
+    if changed:
+        with connect() as journal:
+            acceptances.end(journal, context.window, changed)
 
 
 def _context(acceptance: Acceptance, context_of: ContextOf) -> WindowContext:
