@@ -14,7 +14,7 @@ from makewhole.gate import (
     error_report,
 )
 from makewhole.gate.frame import Frame
-from makewhole.journal import incidents
+from makewhole.journal import acceptances, incidents
 from makewhole.journal.results import gate_answers, hop_results
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateReport
@@ -84,9 +84,11 @@ def validate_window(carrier: Carrier, journal: PgConnection, context: WindowCont
 def ask_gate(carrier: Carrier, journal: PgConnection, context: WindowContext) -> GateReport:
     """Ask the gate about the committed results of a window. The transaction at the journal is ended before."""
     results, happened = hop_results.results(journal, context.window), incidents.of(journal, context.window)
+    accepted = acceptances.count_accepted(journal, context.window, with_doubled=False)
     journal.commit()  # nothing is held open there while the gate works
     try:
-        summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
+        found = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
+        summaries = [replace(summary, accepted=accepted.get(summary.hop, {})) for summary in found]
         stored = StoredVerdicts(
             storage=context.storage,
             verdicts=[path for result in results.values() for path in result.files["verdicts"]],
@@ -96,11 +98,12 @@ def ask_gate(carrier: Carrier, journal: PgConnection, context: WindowContext) ->
         return error_report(f"The results in the journal cannot be read ({type(error).__name__}). Compare again.")
     is_empty = bool(summaries) and not stored.verdicts and all(summary.expected_rows == 0 for summary in summaries)
     # Without any key there is no verdict: the numbers alone decide whether the pipeline permits that.
-    return (
+    report = (
         check_summaries(context.pipeline, summaries, happened)
         if is_empty
         else validate(carrier, context.pipeline, summaries, stored, happened)
     )
+    return report.asked_with(accepted)
 
 
 def keep_answer(journal: PgConnection, context: WindowContext, report: GateReport, asked_by: str = "") -> None:

@@ -19,10 +19,11 @@ select ordinal, number, revision, digest, body, previous, sha256, uri, issued_at
 from makewhole.certificate where pipeline = %(pipeline)s and ordinal = %(ordinal)s;
 
 -- of_revision --
--- Read the certificate of one revision.
+-- Read the newest certificate of one revision.
 select ordinal, number, revision, digest, body, previous, sha256, uri, issued_at, kind, revokes, signed_by, signature
 from makewhole.certificate
-where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and kind = 'certificate';
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and kind = 'certificate'
+order by ordinal desc limit 1;
 
 -- revoked_by --
 -- Read the entry that revokes another one.

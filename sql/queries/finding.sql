@@ -16,15 +16,15 @@ on conflict do nothing;
 
 -- findings --
 -- Read the findings of one revision.
-select hop, key, key_hash, verdict, cause, evidence::text, outcome, outcome_reason
-from makewhole.finding
+select hop, key, key_hash, verdict, cause, evidence::text, outcome, outcome_reason, acceptance
+from makewhole.finding_now
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 order by hop, verdict, key;
 
 -- findings_by_key --
 -- Read the findings of one revision, those of a key together.
-select hop, key, key_hash, verdict, cause, evidence::text, outcome, outcome_reason
-from makewhole.finding
+select hop, key, key_hash, verdict, cause, evidence::text, outcome, outcome_reason, acceptance
+from makewhole.finding_now
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 order by key_hash collate "C", hop, verdict, key;
 
@@ -37,13 +37,13 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 -- Count the findings of each hop and verdict of one revision that its results count, and those of all that are open:
 -- verify adds some of keys that a redelivery doubled.
 select hop, verdict, count(*) filter (where not evidence ? 'doubled_by'), count(*) filter (where outcome = 'open')
-from makewhole.finding
+from makewhole.finding_now
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 group by hop, verdict;
 
 -- count_outcomes --
 -- Count the findings of one revision by verdict and outcome.
-select verdict, outcome, count(*) from makewhole.finding
+select verdict, outcome, count(*) from makewhole.finding_now
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 group by verdict, outcome;
 
@@ -51,8 +51,9 @@ group by verdict, outcome;
 -- Read the first open findings of each hop and verdict of one revision.
 select hop, key, key_hash, verdict, cause, evidence
 from (
-    select finding.*, row_number() over (partition by hop, verdict order by key, key_hash) as place
-    from makewhole.finding
+    select hop, key, key_hash, verdict, cause, evidence,
+        row_number() over (partition by hop, verdict order by key, key_hash) as place
+    from makewhole.finding_now
     where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
       and outcome = 'open' and verdict = any(%(verdicts)s)
 ) as found

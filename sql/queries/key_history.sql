@@ -4,7 +4,7 @@
 -- Read every finding about the key, in every revision, with when it was judged and when it was verified.
 select finding.number, finding.revision, finding.hop, finding.verdict, finding.cause, finding.evidence,
        finding.outcome, finding.outcome_reason, judged.committed_at, verified.committed_at
-from makewhole.finding
+from makewhole.finding_now as finding
 left join makewhole.hop_result judged
     on (judged.pipeline, judged.number, judged.revision, judged.hop, judged.stage)
      = (finding.pipeline, finding.number, finding.revision, finding.hop, 'reconciled')

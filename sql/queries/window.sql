@@ -121,7 +121,8 @@ where pipeline = %(pipeline)s and (%(number)s::integer is null or number = %(num
 order by number desc, revision desc limit 1;
 
 -- older_open --
--- Count the windows before one that no standing certificate closes, and the keys that their last results leave open.
+-- Count the windows before one that no standing certificate closes, and the keys that their last results leave open and
+-- that nobody has accepted.
 with older as (
     select number, start_time
     from makewhole.window as open_one
@@ -139,7 +140,10 @@ select count(*), coalesce(sum(findings), 0)::bigint, min(number),
     case when bool_or(start_time is null) then null else min(start_time) end
 from older
 left join lateral (
-    select sum((counts ->> verdict)::bigint) as findings
+    select sum((counts ->> verdict)::bigint) - (
+            select count(*) from makewhole.accepted_now
+            where pipeline = %(pipeline)s and number = older.number
+        ) as findings
     from (
         select distinct on (hop) counts
         from makewhole.hop_result

@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from makewhole.stack import local
-from tests.e2e.scenarios import approvals, failures, one_application, unattended
+from tests.e2e.scenarios import acceptances, approvals, failures, one_application, unattended
+from tests.e2e.scenarios.acceptances import AcceptedByTwo
 from tests.e2e.scenarios.approvals import Answered, Asked, Planned, Undone
 from tests.e2e.scenarios.failures import Broken, Healed
 from tests.e2e.scenarios.one_application import Joined, Killed
@@ -33,6 +34,7 @@ _SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
     "joined": one_application.joined,
     "backfilled": unattended.backfilled,
     "undone": approvals.undone,
+    "accepted": acceptances.accepted,
     "planned": approvals.planned,
     "observed": unattended.observed,
     "broken": failures.broken,
@@ -138,6 +140,7 @@ ignored: Callable[..., Asked] = _seen("ignored")
 broken: Callable[..., Broken] = _seen("broken")
 healed: Callable[..., Healed] = _seen("healed")
 undone: Callable[..., Undone] = _seen("undone")
+accepted: Callable[..., AcceptedByTwo] = _seen("accepted")
 observed: Callable[..., Observed] = _seen("observed")
 joined: Callable[..., Joined] = _seen("joined")
 killed: Callable[..., Killed] = _seen("killed")

@@ -26,6 +26,7 @@ from makewhole.stack.settings import load
 from tests.world.sql import Rows, run_sql
 
 ONCALL, UNDO, CONTINUE = "makewhole_oncall", "makewhole_undo", "makewhole_continue"
+ACCEPT = "makewhole_accept"
 ENDED = ("success", "failed")
 RUN_SECONDS = 400.0
 _POLL_SECONDS, _RARELY_SECONDS = 1.0, 3.0

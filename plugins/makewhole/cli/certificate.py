@@ -109,6 +109,7 @@ def _document(pipeline: str, evidence: ChainEvidence, checked: CheckedChain) -> 
         "signed_from": checked.signed_from,
         "keys": sorted(evidence.ring.keys),
         "head": None if last is None else {"ordinal": last.ordinal, "sha256": last.sha256},
+        "accepted": checked.accepted,
         "handed_over": None if checked.handed_over is None else vars(checked.handed_over),
         "problems": checked.problems,
         "uncertified": checked.uncertified,
@@ -123,7 +124,8 @@ def _print(pipeline: str, evidence: ChainEvidence, checked: CheckedChain) -> Non
     certificates = counted(sum(one.revokes is None for one in evidence.entries), "certificate")
     revoked = sum(one.revokes is not None for one in evidence.entries)
     counts = f"{certificates}, {counted(revoked, 'revocation')}" if revoked else certificates
-    _console.print(f"{pipeline}: {counts}, {_verdict(evidence, checked)}")
+    accepted = f", with {checked.accepted:,} accepted" if checked.accepted else ""
+    _console.print(f"{pipeline}: {counts}{accepted}, {_verdict(evidence, checked)}")
     if checked.handed_over is not None and checked.handed_over.keys:
         _console.print(_waiting(checked.handed_over))
 

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from makewhole.compensation.planning.unanswered import Unanswered
-from makewhole.journal import certificates, continuations, incidents, plans, windows
+from makewhole.journal import acceptances, certificates, continuations, incidents, plans, windows
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.results import gate_answers, handover_keys, hop_results, snapshot_manifests
 from makewhole.kafka.retention import Deadline
+from makewhole.model.acceptance import Acceptance, AcceptanceState, finding_id
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.incident import Incident
 from makewhole.model.incident_text import incident_sentence, settled_by
@@ -55,6 +56,7 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
             for one in continuations.of(journal, window)
         ],
         "plan": _plan(journal, window),
+        "accepted": _accepted(journal, window),
         "older_open": _older_open(journal, window),
         "certificate": _certificate(journal, window),
     }
@@ -107,6 +109,38 @@ def _place(part: PartitionRange) -> dict[str, Any]:
     return {"topic": part.topic, "partition": part.partition, "lineage": part.lineage, "lo": part.lo, "hi": part.hi}
 
 
+def _accepted(journal: PgConnection, window: Window) -> dict[str, Any]:
+    """Return how many findings of a revision stay as they are by a person's word, by hop and verdict, the words, and
+    how many that were accepted are `open_again`, by the reason."""
+    by_hop = acceptances.count_accepted(journal, window)
+    return {
+        "findings": sum(sum(counts.values()) for counts in by_hop.values()),
+        "hops": [{**hop_ends(hop), "counts": counts} for hop, counts in by_hop.items()],
+        "acceptances": [
+            {
+                "id": word.id,
+                "findings": word.findings,
+                "by": word.decided_by,
+                "at": word.decided_at.isoformat(),
+                "asked_by": word.asked_by,
+                "reason": word.reason,
+                "until": None if word.until is None else word.until.isoformat(),
+            }
+            for word in acceptances.standing_words(journal, window)
+        ],
+        "open_again": acceptances.opened_again(journal, window),
+    }
+
+
+def acceptance_document(acceptance: Acceptance) -> dict[str, Any]:
+    """Describe an acceptance: what was asked, who said what, and since when it does not stand any more."""
+    moments = ("until", "asked_at", "decided_at", "revoked_at")
+    times = {name: moment if (moment := getattr(acceptance, name)) is None else moment.isoformat() for name in moments}
+    is_over = acceptance.state is AcceptanceState.STANDING and acceptance.has_expired
+    document = vars(acceptance) | times | {"state": "expired" if is_over else acceptance.state.value}
+    return {name: value for name, value in document.items() if name != "has_expired"}
+
+
 def _plan(journal: PgConnection, window: Window) -> dict[str, Any] | None:
     stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
     if stored is None:
@@ -127,6 +161,7 @@ def _certificate(journal: PgConnection, window: Window) -> dict[str, Any] | None
         return None
     return {
         "ordinal": found.ordinal,
+        "accepted": found.accepted,
         "digest": found.digest,
         "sha256": found.sha256,
         "uri": found.uri,
@@ -168,12 +203,14 @@ def finding_document(window: Window, item: JudgedFinding, deadline: Deadline | N
     return {
         "window": window.number,
         "revision": window.revision,
+        "id": finding_id(finding.hop, finding.key_hash),
         "hop": hop_ends(finding.hop),
         "key": finding.key,
         "verdict": finding.verdict.value,
         "cause": finding.cause.value,
         "outcome": item.outcome,
         "reason": item.reason,
+        "acceptance": item.acceptance,
         "original": None if deadline is None else deadline_document(deadline),
         "evidence": dict(finding.evidence),
     }

@@ -8,9 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from makewhole.cli.documents import hop_ends
 from makewhole.cli.environment import AsJson, Exit, console, print_table, printable, service_environment
 from makewhole.cli.report import PipelineName
 from makewhole.config.connections import from_environment
+from makewhole.journal.acceptances import KeyWord
 from makewhole.journal.database import connect
 from makewhole.journal.key_history import Judgement, KeyAction
 from makewhole.journey.copies import JourneyCopy
@@ -43,8 +45,8 @@ def explain(
 
 
 def journey_document(journey: Journey) -> dict[str, Any]:
-    """Return what `--json` prints: `points` in order, `windows` per window and hop, `actions`, and all of it as
-    `events`."""
+    """Return what `--json` prints: `points` in order, `windows` per window and hop, `actions`, `acceptances`, and all
+    of it as `events`."""
     replays = replays_of(journey)
     return {
         "pipeline": journey.pipeline,
@@ -54,6 +56,7 @@ def journey_document(journey: Journey) -> dict[str, Any]:
         "points": [_point(stop, replays) for stop in journey.stops],
         "windows": [_judgement(item) for item in journey.judgements],
         "actions": [_action(action) for action in journey.actions],
+        "acceptances": [_word(word) for word in journey.words],
         "events": [vars(event) | {"time": _iso(event.time)} for event in events(journey)],
     }
 
@@ -86,6 +89,11 @@ def _judgement(item: Judgement) -> dict[str, Any]:
 def _action(action: KeyAction) -> dict[str, Any]:
     times = {name: _iso(getattr(action, name)) for name in ("frozen_at", "decided_at", "done_at")}
     return vars(action) | times
+
+
+def _word(word: KeyWord) -> dict[str, Any]:
+    times = {name: _iso(getattr(word, name)) for name in ("until", "asked_at", "decided_at", "ended_at")}
+    return vars(word) | {"hop": hop_ends(word.hop)} | times
 
 
 def _iso(moment: Any) -> str | None:

@@ -21,6 +21,7 @@ from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.results import hop_results
 from makewhole.kafka.retention import Deadline, RecordRetention
+from makewhole.model.acceptance import finding_id
 from makewhole.model.errors import MakewholeError
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
@@ -45,7 +46,8 @@ def findings(
     limit: Annotated[int, typer.Option(min=1, help="At most so many lines for people; --json prints all.")] = 50,
     json: AsJsonLines = False,
 ) -> None:
-    """List every key that was not simply matched, with cause, evidence, and what became of it.
+    """List every key that was not simply matched, with cause, evidence, and what became of it; also those that a person
+    has accepted.
 
     Open ones come first, by the time until Kafka may delete their original; of more than 10,000, --json prints all by
     hop, verdict and key. What Kafka deletes stays in the window's snapshot, from which compensation takes it.
@@ -125,13 +127,14 @@ def _is_left(verdict: str, outcome: str) -> bool:
 
 def _table(found: list[RankedFinding], now: datetime) -> Table:
     has_deadlines = any(deadline is not None for _, _, deadline in found)
-    headings = ["window", "hop", "verdict", "cause", "key", *(["in Kafka"] if has_deadlines else []), "outcome"]
+    headings = ["window", "hop", "verdict", "cause", "key", "id", *(["in Kafka"] if has_deadlines else []), "outcome"]
     table = Table(box=None, pad_edge=False)
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for window, item, deadline in found:
         finding = item.finding
-        cells = [str(window.number), finding.hop, finding.verdict.value, _cause_text(finding), finding.key]
+        named = finding_id(finding.hop, finding.key_hash)
+        cells = [str(window.number), finding.hop, finding.verdict.value, _cause_text(finding), finding.key, named]
         row = [Text(printable(cell)) for cell in cells]
         row += [_deadline_text(deadline, now)] if has_deadlines else []
         table.add_row(*row, Text(printable(item.outcome + (f": {item.reason}" if item.reason else ""))))

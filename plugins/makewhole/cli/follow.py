@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from makewhole.cli.airflow_api import Access, AirflowApi
-from makewhole.cli.plan.open_questions import plan_of_run
+from makewhole.cli.plan.open_questions import acceptance_of_run, plan_of_run
 
 _ENDED = ("success", "failed")
 _POLL_SECONDS = 1.0
@@ -26,11 +26,13 @@ def follow(api: AirflowApi, dag: str, run_id: str, out: Console, where: Access) 
                 if task["state"] == "awaiting_input" and task["try_number"] not in asked_tries:
                     asked_tries.add(task["try_number"])
                     out.print(f"waits for a person: {where.run_url(dag, run_id)}/required_actions")
-                    plan = plan_of_run(api, dag, run_id)
+                    plan, acceptance = plan_of_run(api, dag, run_id), acceptance_of_run(api, dag, run_id)
                     if plan:
                         out.print(
                             f"look: makewhole plan dry-run {plan}; answer: makewhole plan approve {plan}, or reject"
                         )
+                    if acceptance:
+                        out.print(f"another person answers: makewhole accept --approve {acceptance}, or --reject")
             if api.get(f"/dags/{dag}/dagRuns/{run_id}")["state"] in _ENDED:
                 return
             time.sleep(_POLL_SECONDS)

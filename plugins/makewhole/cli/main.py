@@ -20,6 +20,7 @@ _COMMANDS = {
     "explain": "explain:explain",
     "index": "index:index_app",
     "plan": "plan.command:plan_app",
+    "accept": "accept:accept",
     "certificate": "certificate:certificate_app",
 }
 

@@ -73,7 +73,11 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
         )
     print_table(out, table)
     for document in documents:
-        sentences = [*_handed_over(document), *(incident["told"] for incident in document["incidents"])]
+        sentences = [
+            *_handed_over(document),
+            *_accepted(document),
+            *(incident["told"] for incident in document["incidents"]),
+        ]
         reason = document["reason"] or ""
         for sentence in [*(one for one in sentences if one not in reason), *([reason] if reason else [])]:
             out.print(Text(printable(f"window {document['window']}: {sentence}")))
@@ -117,10 +121,32 @@ def show_older_open(out: Console, document: dict[str, Any]) -> None:
 
 
 def _state(document: dict[str, Any]) -> str:
-    """Return the state, and of a certified window that it is proven from the log alone."""
+    """Return the state, and of a certified window that it is proven from the log alone, and with how many accepted."""
     reach = reach_of(document)
-    is_from_log = document["state"] == WindowState.CERTIFIED.value and reach is not None and reach["from"] == "log"
-    return f"{document['state']}, from the log" if is_from_log else str(document["state"])
+    is_certified = document["state"] == WindowState.CERTIFIED.value
+    state = str(document["state"])
+    if is_certified and reach is not None and reach["from"] == "log":
+        state = f"{state}, from the log"
+    accepted = (document["certificate"] or {}).get("accepted", 0)
+    return f"{state}, with {accepted:,} accepted" if is_certified and accepted else state
+
+
+def _accepted(document: dict[str, Any]) -> list[str]:
+    """Return who accepted what, and what of it is open again, as sentences."""
+    accepted = document["accepted"]
+    told = [
+        f"{counted(one['findings'], 'finding')} accepted by {one['by']}"
+        + ("" if one["until"] is None else f" until {_short(one['until'])} UTC")
+        + f" ({one['id']}): {one['reason']}"
+        for one in accepted["acceptances"]
+    ]
+    again = [
+        f"{counted(keys, 'accepted finding')} {'is' if keys == 1 else 'are'} open again: {why}"
+        for why, keys in accepted["open_again"].items()
+    ]
+    certificate = document["certificate"]
+    is_stale = again and certificate and certificate["revoked_by"] is None and document["state"] == "certified"
+    return [*told, *again, *(["its certificate is revoked by the next run of the pipeline"] if is_stale else [])]
 
 
 def _handed_over(document: dict[str, Any]) -> list[str]:

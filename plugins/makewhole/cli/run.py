@@ -31,7 +31,7 @@ _WAIT_FOR_FORM_SECONDS = 120.0
 _POLL_SECONDS = 1.0
 
 
-def _parse_time(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """Parse a time as people and programs write it; UTC unless it says otherwise."""
     try:
         found = datetime.fromisoformat(text)
@@ -65,10 +65,10 @@ def run(
     pipeline: PipelineName,
     start: Annotated[
         datetime | None,
-        typer.Option("--from", parser=_parse_time, metavar="TIME", help="Start; UTC unless it says otherwise."),
+        typer.Option("--from", parser=parse_time, metavar="TIME", help="Start; UTC unless it says otherwise."),
     ] = None,
     end: Annotated[
-        datetime | None, typer.Option("--to", parser=_parse_time, metavar="TIME", help="End; now when not given.")
+        datetime | None, typer.Option("--to", parser=parse_time, metavar="TIME", help="End; now when not given.")
     ] = None,
     keys: Annotated[
         Path | None,

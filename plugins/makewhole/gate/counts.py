@@ -22,9 +22,9 @@ def verdict_numbers(pipeline: Pipeline, summary: HopSummary) -> list[Number]:
     judged = [
         Number(
             name=verdict,
-            value=getattr(counts, verdict),
+            value=_unaccepted(summary, verdict),
             at_most=allowed,
-            sentence=f"{keys(getattr(counts, verdict))} {verdict}, {allowed:,} allowed",
+            sentence=_counted_sentence(summary, verdict, allowed),
             role=Role.FINDING,
         )
         for verdict, allowed in tolerance.items()
@@ -51,6 +51,19 @@ def verdict_numbers(pipeline: Pipeline, summary: HopSummary) -> list[Number]:
     ]
 
 
+def _unaccepted(summary: HopSummary, verdict: str) -> int:
+    """Return how many keys with a verdict nobody has accepted; below zero, and broken evidence, where more are accepted
+    than there are."""
+    counted: int = getattr(summary.counts, verdict)
+    return counted - summary.accepted.get(verdict, 0)
+
+
+def _counted_sentence(summary: HopSummary, verdict: str, allowed: int) -> str:
+    accepted = summary.accepted.get(verdict, 0)
+    beside = f" beside {accepted:,} accepted" if accepted else ""
+    return f"{keys(_unaccepted(summary, verdict))} {verdict}{beside}, {allowed:,} allowed"
+
+
 def _tolerated_pending(gate: Gate, pending: int) -> list[Number]:
     """Return the bound of the keys that may be handed over, where the gate has one."""
     if gate.pending is None:
@@ -74,9 +87,9 @@ def _tolerated_vanished(pipeline: Pipeline, summary: HopSummary) -> list[Number]
     return [
         Number(
             name="vanished_tolerated",
-            value=summary.counts.vanished,
+            value=_unaccepted(summary, "vanished"),
             at_most=allowed,
-            sentence=f"{keys(summary.counts.vanished)} vanished, {allowed:,} allowed",
+            sentence=_counted_sentence(summary, "vanished", allowed),
             role=Role.FINDING,
         )
     ]

@@ -1,7 +1,7 @@
 """Carry a hop's numbers to the gate: the counts to be judged, and evidence that was not counted from them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from makewhole.model.verdict import HopCounts
@@ -37,7 +37,7 @@ class HopSummary:
     keys that an earlier window left to this one, or that are judged anew because a truncation took their records.
     `handovers_written`: the keys that this window leaves to the next one, as the journal counts the rows it was given,
     never copied from `counts.pending`; None: not known. `clean`: the keys that are matched and have no row of their own
-    among the verdicts.
+    among the verdicts. `accepted`: how many of the keys in `counts` a person has accepted, by verdict.
     """
 
     hop: str
@@ -51,10 +51,11 @@ class HopSummary:
     before_baseline_without_source: int = 0
     handovers_written: int | None = None
     clean: int = 0
+    accepted: Mapping[str, int] = field(default_factory=dict)
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return the summary as JSON types; `from_json_dict` reads the same summary back."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if value or name != "accepted"}
 
     @classmethod
     def from_json_dict(cls, document: Mapping[str, Any]) -> "HopSummary":

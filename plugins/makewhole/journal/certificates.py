@@ -57,6 +57,13 @@ class ChainEntry:
         keys = told.get("keys") if isinstance(told, Mapping) else None
         return keys if isinstance(keys, int) else 0
 
+    @property
+    def accepted(self) -> int:
+        """Return how many findings of its window stay as they are by a person's word; 0 where the body does not say."""
+        told = self.body.get("accepted")
+        keys = told.get("findings") if isinstance(told, Mapping) else None
+        return keys if isinstance(keys, int) else 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class RevisionEnd:
@@ -84,7 +91,7 @@ def entry(journal: PgConnection, pipeline: str, ordinal: int) -> ChainEntry | No
 
 
 def of_revision(journal: PgConnection, window: Window) -> ChainEntry | None:
-    """Return the certificate of this revision, if it was issued; it may have been revoked since."""
+    """Return the newest certificate of this revision, if one was issued; it may have been revoked since."""
     return next(iter(_entries(journal, "of_revision", **scope(window))), None)
 
 

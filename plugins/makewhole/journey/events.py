@@ -4,10 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from makewhole.journal.acceptances import KeyWord
 from makewhole.journal.key_history import Judgement, KeyAction
 from makewhole.journey.causes import explained_verdict
 from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
+from makewhole.model.acceptance import AcceptanceState
 from makewhole.model.pipeline import PointKind, Remedy
 
 _LAST = datetime.max.replace(tzinfo=UTC)
@@ -33,6 +35,7 @@ def events(journey: Journey) -> list[Event]:
     found = [event for stop in journey.stops for event in _of_stop(stop, replays_of(journey))]
     found += [event for item in journey.judgements for event in _of_judgement(item)]
     found += [event for action in journey.actions for event in _of_action(action)]
+    found += [event for word in journey.words for event in _of_word(word)]
     return sorted(found, key=lambda event: event.time or _LAST)
 
 
@@ -123,3 +126,23 @@ def _of_action(action: KeyAction) -> Iterator[Event]:
 
 def _by(action: KeyAction, time: datetime | None, kind: str, text: str) -> Event:
     return Event(time=time, kind=kind, where=action.target, text=text, window=action.window, revision=action.revision)
+
+
+def _of_word(word: KeyWord) -> Iterator[Event]:
+    until = "" if word.until is None else f" until {word.until:%Y-%m-%d %H:%M} UTC"
+    name = f"acceptance {word.acceptance} of {word.verdict}{until}"
+    yield _said(word, word.asked_at, "asked", f"{name}, by {word.asked_by}: {word.reason}")
+    if word.decided_at is not None:
+        is_no = word.state == AcceptanceState.REJECTED.value
+        yield _said(
+            word,
+            word.decided_at,
+            "rejected" if is_no else "accepted",
+            f"{name}, by {word.decided_by or 'nobody in time'}",
+        )
+    if word.ended_because is not None:
+        yield _said(word, word.ended_at, "open again", f"{name}: {word.ended_because}")
+
+
+def _said(word: KeyWord, time: datetime | None, kind: str, text: str) -> Event:
+    return Event(time=time, kind=kind, where=word.hop, text=text, window=word.window, revision=word.revision)

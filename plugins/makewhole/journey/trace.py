@@ -13,7 +13,8 @@ from typing import Any
 from makewhole.compute.buckets import FINEST, bucket_name
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem, key_hash, key_text, split_hex
-from makewhole.journal import key_history, windows
+from makewhole.journal import acceptances, key_history, windows
+from makewhole.journal.acceptances import KeyWord
 from makewhole.journal.key_history import Judgement, KeyAction
 from makewhole.journal.results import hop_results, snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
@@ -45,7 +46,8 @@ class Stop:
 
 @dataclass(frozen=True, kw_only=True)
 class Journey:
-    """All that is known of one key: `stops` in the pipeline's order, `judgements` and `actions` oldest first."""
+    """All that is known of one key: `stops` in the pipeline's order, `judgements`, `actions` and the `words` of people
+    oldest first."""
 
     pipeline: str
     key: str
@@ -53,6 +55,7 @@ class Journey:
     stops: tuple[Stop, ...]
     judgements: tuple[Judgement, ...]
     actions: tuple[KeyAction, ...]
+    words: tuple[KeyWord, ...] = ()
 
     @property
     def is_known(self) -> bool:
@@ -132,6 +135,7 @@ def trace(
         stops=tuple(_stop(pipeline, point, seen, connection_of, key) for point in pipeline.ordered_points()),
         judgements=tuple(sorted([*found, *others], key=lambda item: (item.window, item.revision, item.hop))),
         actions=tuple(key_history.key_actions(journal, pipeline.name, hashed)),
+        words=tuple(acceptances.words_on_key(journal, pipeline.name, hashed)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Submit the Spark jobs of a window, and ask a person about a plan: two extended operators of Airflow.
+"""Submit the Spark jobs of a window, and ask a person about a plan or an acceptance: extended operators of Airflow.
 
 DAG files import this module, so what the steps need is imported when they run.
 """
@@ -86,8 +86,7 @@ class PlanApproval(ApprovalOperator):
 
     def execute(self, context: Context) -> Any:
         """Ask, with the pipeline's time limit and list of people; or use the answer that is in the journal."""
-        from makewhole.orchestration import answers
-
+        answers = self.answers()
         recorded = answers.recorded_answer(context)
         if recorded is not None:
             return super().execute_complete(context, recorded)
@@ -98,7 +97,21 @@ class PlanApproval(ApprovalOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record the answer, then go on or skip as Airflow's operator does."""
+        self.answers().copy_answer(context, event)
+        return super().execute_complete(context, event)
+
+    def answers(self) -> Any:
+        """Return the module that reads who may answer, and copies the answer to the journal."""
         from makewhole.orchestration import answers
 
-        answers.copy_answer(context, event)
-        return super().execute_complete(context, event)
+        return answers
+
+
+class AcceptanceApproval(PlanApproval):
+    """The question to another person about findings that one asks to accept."""
+
+    def answers(self) -> Any:
+        """Return the module of answers to acceptances."""
+        from makewhole.orchestration import acceptance_answers
+
+        return acceptance_answers

@@ -1,4 +1,5 @@
-"""Name the DAGs, and the tasks of a window, in their order, and of an undo. DAG files import it: it imports nothing."""
+"""Name the DAGs, and the tasks of a window, in their order, of an undo, and of an acceptance. DAG files import it: it
+imports nothing."""
 
 ONCALL_DAG = "makewhole_oncall"
 CONTINUE_DAG = "makewhole_continue"
@@ -21,6 +22,9 @@ SPARK_STEPS = (SNAPSHOT, RECONCILE, VALIDATE)
 UNDO_DAG = "makewhole_undo"
 RESTORE = "restore"
 REOPEN = "reopen"
+
+ACCEPT_DAG = "makewhole_accept"
+ACCEPT = "accept"
 
 POLL_SECONDS = 60.0
 """The longest wait of a task in its process; for a longer one it gives its worker back and is rescheduled."""

@@ -7,6 +7,7 @@ windows are given; nothing is read here.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from makewhole.journal.certificates import ChainEntry, EntryKind, RevisionEnd
@@ -84,13 +85,15 @@ class CheckedChain:
 
     `problems` say that somebody bent the chain, or that it is damaged; `uncertified` name the windows up to the last
     certified one that have no standing certificate, as the journal itself says. `handed_over` is of the newest window
-    whose certificate stands; None without one.
+    whose certificate stands; None without one. `accepted`: how many findings the certificates that stand leave as they
+    are, by a person's word.
     """
 
     signed_from: int | None
     problems: list[str] = field(default_factory=list)
     uncertified: list[str] = field(default_factory=list)
     handed_over: HandedOver | None = None
+    accepted: int = 0
 
     @property
     def is_sound(self) -> bool:
@@ -115,6 +118,7 @@ def check_chain(evidence: ChainEvidence) -> CheckedChain:
         problems=problems,
         uncertified=windows.uncertified(),
         handed_over=windows.handed_over(),
+        accepted=sum(one.accepted for one in windows.standing()),
     )
 
 
@@ -220,10 +224,11 @@ def _head_problems(evidence: ChainEvidence) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class _WindowsOfChain:
-    """The certificates of a chain by window, and the windows in the journal."""
+    """The certificates of a chain, the newest of each revision, and the windows in the journal."""
 
     entries: Mapping[int, ChainEntry]
     revoked: Mapping[int, int]
+    issued: Sequence[ChainEntry]
     certificates: Mapping[tuple[int, int], ChainEntry]
     states: Mapping[tuple[int, int], WindowState]
 
@@ -233,6 +238,7 @@ class _WindowsOfChain:
         return cls(
             entries={one.ordinal: one for one in evidence.entries},
             revoked={one.revokes: one.ordinal for one in evidence.entries if one.revokes is not None},
+            issued=issued,
             certificates={(one.number, one.revision): one for one in issued},
             states={(end.number, end.revision): end.state for end in evidence.ends},
         )
@@ -265,7 +271,8 @@ class _WindowsOfChain:
     def _standing_though_refuted(self) -> list[str]:
         """Return the signed certificates that stand though their window was opened again; older ones are history."""
         found = []
-        for (number, revision), one in sorted(self.certificates.items()):
+        for one in sorted(self.issued, key=lambda entry: (entry.number, entry.revision, entry.ordinal)):
+            number, revision = one.number, one.revision
             if one.ordinal in self.revoked or one.signed_by is None:
                 continue
             state = self.states.get((number, revision))
@@ -308,7 +315,11 @@ class _WindowsOfChain:
             f"window {number} has no certificate that stands; the journal has it as {states[number].value}"
             for number in range(1, last + 1)
             if number not in standing and number in states and states[number] is not WindowState.CERTIFIED
-        ]
+        ] + [sentence for one in self.standing() for sentence in _overdue(one)]
+
+    def standing(self) -> list[ChainEntry]:
+        """Return the newest certificate of each revision, as far as it is not revoked."""
+        return [one for _, one in sorted(self.certificates.items()) if one.ordinal not in self.revoked]
 
     def handed_over(self) -> HandedOver | None:
         """Return what the newest window whose certificate stands left to the next one."""
@@ -317,3 +328,17 @@ class _WindowsOfChain:
             return None
         newest = max(standing)
         return HandedOver(window=newest[0], keys=self.certificates[newest].handed_over)
+
+
+def _overdue(one: ChainEntry) -> list[str]:
+    """Return which findings a certificate leaves as they are until a moment that has passed."""
+    told = one.body.get("accepted")
+    words = told.get("acceptances") if isinstance(told, Mapping) else None
+    moments = [word.get("until") for word in words or () if isinstance(word, Mapping)]
+    now = datetime.now(UTC)
+    return [
+        f"window {one.number} is certified with findings accepted until {moment}, which has passed: they are open "
+        "again, and the next run of the pipeline revokes its certificate"
+        for moment in dict.fromkeys(moment for moment in moments if isinstance(moment, str))
+        if datetime.fromisoformat(moment) <= now
+    ]

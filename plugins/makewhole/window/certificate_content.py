@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
-from makewhole.journal import incidents, plan_progress, plans, windows
+from makewhole.journal import acceptances, incidents, plan_progress, plans, windows
 from makewhole.journal.findings import window_findings
 from makewhole.journal.results import gate_answers, handover_keys, hop_results, snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
@@ -32,7 +32,7 @@ def final_results(journal: PgConnection, window: Window) -> dict[str, HopResult]
 
 def certificate_body(journal: PgConnection, pipeline: Pipeline, window: Window) -> dict[str, Any]:
     """Return what a certificate says of a revision, without its place in the chain. Every number in it is whole."""
-    content = certified_content(journal, window)
+    content, accepted = certified_content(journal, window), accepted_document(journal, window)
     body = {
         **content,
         "format": FORMAT,
@@ -42,6 +42,7 @@ def certificate_body(journal: PgConnection, pipeline: Pipeline, window: Window) 
         "opened_at": window.opened_at.isoformat(),
         "issued_at": datetime.now(UTC).isoformat(),
         "reach": reach_document(journal, pipeline, window, final_results(journal, window)),
+        **({"accepted": accepted} if accepted else {}),
         "older_open": vars(windows.older_open(journal, window.pipeline, window.number)),
         "decided_by": _decided_by(journal, pipeline, window),
         "how": _provenance(journal, window),
@@ -52,7 +53,7 @@ def certificate_body(journal: PgConnection, pipeline: Pipeline, window: Window) 
 
 def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Return what the digest covers: nothing of how it came about, so that revisions that prove the same are equal."""
-    results = final_results(journal, window)
+    results, accepted = final_results(journal, window), acceptances.count_accepted(journal, window)
     return {
         "version": 1,
         "pipeline": window.pipeline,
@@ -61,7 +62,12 @@ def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
         "end": window.end.isoformat(),
         "ranges": {point: [_range_fields(part) for part in parts] for point, parts in sorted(window.ranges.items())},
         "hops": {
-            hop: {"source_keys": result.counts.source_keys, "digest": result.digest, **_set_apart(result)}
+            hop: {
+                "source_keys": result.counts.source_keys,
+                "digest": result.digest,
+                **_set_apart(result),
+                **({"accepted": accepted[hop]} if hop in accepted else {}),
+            }
             for hop, result in sorted(results.items())
         },
         "handed_over": _keys_and_digest(handover_keys.handover_ids(journal, window)),
@@ -72,6 +78,36 @@ def _set_apart(result: HopResult) -> dict[str, int]:
     """Return how many keys have vanished, were erased or are in conflict, where any are: none is vouched for."""
     counts = {"vanished": result.counts.vanished, "erased": result.counts.erased, "conflict": result.counts.conflict}
     return {name: count for name, count in counts.items() if count}
+
+
+def accepted_document(journal: PgConnection, window: Window) -> dict[str, Any]:
+    """Return how many findings of a revision stay as they are, and by whose word: who asked, who said yes, why, until
+    when, and the digest of the hops and hashes of their keys; empty where none is accepted."""
+    words = acceptances.standing_words(journal, window)
+    if not words:
+        return {}
+    return {
+        "findings": sum(word.findings for word in words),
+        "acceptances": [
+            {
+                "id": word.id,
+                "sha256": word.sha256,
+                "by": word.decided_by,
+                "at": word.decided_at.isoformat(),
+                "asked_by": word.asked_by,
+                "asked_at": word.asked_at.isoformat(),
+                "reason": word.reason,
+                "until": None if word.until is None else word.until.isoformat(),
+                **_findings_and_digest(word.identities),
+            }
+            for word in words
+        ],
+    }
+
+
+def _findings_and_digest(identities: Iterable[str]) -> dict[str, Any]:
+    counted = _keys_and_digest(identities)
+    return {"findings": counted["keys"], "digest": counted["digest"]}
 
 
 def _range_fields(part: PartitionRange) -> dict[str, Any]:

@@ -7,22 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from makewhole.gate.counts import is_brought_back
-from makewhole.journal import certificates, incidents, plans, windows
+from makewhole.journal import acceptances, certificates, incidents, plans, windows
 from makewhole.journal.certificates import ChainEntry
 from makewhole.journal.results import gate_answers, handover_keys, hop_results
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.journal.windows import OlderOpen
 from makewhole.lake.storage import Storage
+from makewhole.model.errors import RefusedError
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incident_text import incident_sentence, settled_by
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.verdict import GAPS
+from makewhole.model.verdict import GAPS, Verdict
 from makewhole.model.window import Window, WindowState
-from makewhole.signing.keys import SigningKey
+from makewhole.signing.keys import SigningKey, sha256_of
 from makewhole.sql import PgConnection
 from makewhole.window.certificate_chain import ChainWriter
-from makewhole.window.certificate_content import final_results, judged_with
+from makewhole.window.certificate_content import accepted_document, certified_content, final_results, judged_with
 from makewhole.window.configuration import judging_sha256
 
 _INCIDENTS_LISTED_MOST = 5
@@ -88,6 +89,51 @@ def certify_window(
     return closed
 
 
+def certify_again(
+    journal: PgConnection, pipeline: Pipeline, window: Window, storage: Storage, key: SigningKey, because: str
+) -> ClosedWindow:
+    """Decide the state of a closed revision anew, after its findings were judged again: revoke the certificates that
+    the window has, and issue another one where it is certified. One that stands and says the same is left alone. It
+    commits, and then writes the anchors. `because` begins the reason of a window that is not certified.
+
+    Raises:
+        RefusedError: a later revision of the window was opened meanwhile; it says what is true.
+        CorruptionError: the chain in the journal is not the one beside the files.
+    """
+    chain = ChainWriter(journal=journal, storage=storage, key=key)
+    chain.begin(pipeline.name)
+    newest = windows.newest(journal, pipeline.name, number=window.number)[0]
+    if newest.revision != window.revision:
+        raise RefusedError(f"{window.label} is judged again as revision {newest.revision}, whose run says what is true")
+    state, why = decide(journal, pipeline, window)
+    is_certified = state is WindowState.CERTIFIED
+    reason = None if is_certified else f"{because}: {why}"
+    certificate = _standing_with(journal, window, certified_content(journal, window)) if is_certified else None
+    revoked = [] if certificate is not None else chain.revoke(window, state, reason or because)
+    issued = [chain.certify(pipeline, window)] if is_certified and certificate is None else []
+    windows.close(journal, window, state, reason)
+    closed = ClosedWindow(
+        state=state,
+        reason=reason,
+        certificate=next(iter(issued), certificate),
+        handed_over=handed_over_keys(journal, window),
+        older_open=windows.older_open(journal, window.pipeline, window.number),
+        revoked=revoked,
+    )
+    journal.commit()
+    chain.publish([*revoked, *issued])
+    return closed
+
+
+def _standing_with(journal: PgConnection, window: Window, content: Mapping[str, object]) -> ChainEntry | None:
+    """Return the newest standing certificate of a revision where it says what is to be certified, words included."""
+    digest, words = sha256_of(dict(content)), accepted_document(journal, window)
+    standing = certificates.standing(journal, window.pipeline, window.number)
+    of_revision = [one for one in standing if one.revision == window.revision]
+    same = [one for one in of_revision[-1:] if one.digest == digest and one.body.get("accepted") == (words or None)]
+    return next(iter(same), None)
+
+
 def handed_over_keys(journal: PgConnection, window: Window) -> int:
     """Return how many keys this revision leaves to the next window, over all hops."""
     return sum(waiting.keys for waiting in handover_keys.waiting_by_hop(journal, window).values())
@@ -110,8 +156,9 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
     blocking = [one for one in incidents.of(journal, window) if one.blocks(pipeline)]
     if any(one.kind is not IncidentKind.LEADER_CHANGED for one in blocking):
         return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
-    if last.answer is not GateAnswer.PASS:
-        return _uncertified_state(journal, pipeline, window, last)
+    failed = "; ".join(last.failures) if last.answer is not GateAnswer.PASS else _open_again(journal, window, last)
+    if failed is not None:
+        return _uncertified_state(journal, pipeline, window, failed)
     if blocking:
         return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
     changed = _changed_configuration(journal, pipeline, window)
@@ -127,6 +174,23 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
             "compared already; run this window again when they had time to arrive"
         )
     return WindowState.CERTIFIED, None
+
+
+def _open_again(journal: PgConnection, window: Window, gate: GateReport) -> str | None:
+    """Return which findings were accepted when the gate was asked, and are open by now; None: none."""
+    now = acceptances.count_accepted(journal, window)
+    gone = [
+        f"{hop}: {counted - left} {verdict}"
+        for hop, counts in sorted(gate.accepted.items())
+        for verdict, counted in sorted(counts.items())
+        if counted > (left := now.get(hop, {}).get(verdict, 0))
+    ]
+    if not gone:
+        return None
+    return (
+        f"what was accepted when the gate was asked is open again since ({', '.join(gone)}); accept it again, or run "
+        "the window again"
+    )
 
 
 def _refutation(journal: PgConnection, window: Window) -> str | None:
@@ -183,14 +247,14 @@ def _incident_reason(blocking: Sequence[Incident], results: Mapping[str, HopResu
     )
 
 
-def _uncertified_state(
-    journal: PgConnection, pipeline: Pipeline, window: Window, gate: GateReport
-) -> tuple[WindowState, str]:
-    """Return the state and the reason of a window whose last gate report is not PASS."""
-    results = final_results(journal, window)
-    remaining = sum(getattr(result.counts, verdict.value) for result in results.values() for verdict in GAPS)
-    remaining += sum(result.counts.vanished for hop, result in results.items() if is_brought_back(pipeline, hop))
-    why = "; ".join(gate.failures)
+def _uncertified_state(journal: PgConnection, pipeline: Pipeline, window: Window, why: str) -> tuple[WindowState, str]:
+    """Return the state and the reason of a window whose last gate report is not PASS, or holds no more: `why`."""
+    accepted = acceptances.count_accepted(journal, window)
+    remaining = sum(
+        getattr(result.counts, verdict.value) - accepted.get(hop, {}).get(verdict.value, 0)
+        for hop, result in final_results(journal, window).items()
+        for verdict in (*GAPS, *((Verdict.VANISHED,) if is_brought_back(pipeline, hop) else ()))
+    )
     if not remaining:
         return WindowState.NOT_KNOWN, f"not proven: {why}"
     stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)

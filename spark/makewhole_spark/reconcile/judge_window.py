@@ -16,7 +16,7 @@ import polars as pl
 from makewhole.compute import rollup
 from makewhole.compute.frames import BUCKETS
 from makewhole.gate.summary import HopSummary, PointEvidence
-from makewhole.journal import incidents
+from makewhole.journal import acceptances, incidents
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.needed import kinds_needed
 from makewhole.journal.history.older_results import MET_FAR_AHEAD
@@ -315,6 +315,7 @@ def _commit(
     judged_with = judging_sha256(context.pipeline)
     results = [outcome.result(written.get(outcome.summary.hop, 0), judged_with) for outcome in outcomes]
     hop_results.commit_results(journal, window, hop_results.RECONCILED, results)
+    acceptances.pass_on(journal, window)
     for point, (files, keys) in runs.items():
         put_key_run(journal, window, point, files, keys)
     journal.commit()

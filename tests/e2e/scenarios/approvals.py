@@ -98,7 +98,7 @@ def undone(stage: Stage, shop: ScenarioShop) -> Undone:
     plan = repaired.window["plan"]["id"]
     with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(stage.run_command, "plan", "undo", plan, "--reason", "to look at them", "--json")
-        run = Run(dag=UNDO, id=until(lambda: _newest_run(stage, UNDO), 60, lambda: "a run of the undo"))
+        run = Run(dag=UNDO, id=until(lambda: newest_run(stage, UNDO), 60, lambda: "a run of the undo"))
         stage.wait_for_question(run)
         undo = stage.journal("select id from makewhole.plan where undoes = %s", plan)[0][0]
         accepted = stage.command("plan", "approve", undo, user="oncall")
@@ -118,7 +118,8 @@ def undone(stage: Stage, shop: ScenarioShop) -> Undone:
     )
 
 
-def _newest_run(stage: Stage, dag: str) -> str | None:
+def newest_run(stage: Stage, dag: str) -> str | None:
+    """Return the id of the newest run of a DAG; None without one."""
     runs = stage.get(f"/dags/{dag}/dagRuns")["dag_runs"]
     return str(runs[0]["dag_run_id"]) if runs else None
 

@@ -31,6 +31,7 @@ FILES = {
     "undone": shop_file("undone", approval="by: [oncall]"),
     "healed": shop_file("healed", time_limits="{snapshot: 1m}", database=far_database("healed")),
     "observed": shop_file("observed", is_observing=True),
+    "accepted": shop_file("accepted", approval="above_actions: 0, by: [oncall, admin]", is_observing=True),
     "joined": shop_file("joined"),
     "killed": shop_file("killed"),
 }

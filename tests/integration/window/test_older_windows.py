@@ -69,6 +69,7 @@ def test_a_certificate_says_how_many_older_windows_and_findings_are_open_and_sin
         "handed_over": 0,
         "reach": "ledger",
         "cannot_exclude": ["not_in_ledger"],
+        "accepted": 0,
         "older_open": {"windows": 2, "findings": 5},
     }
     assert demo.verify().problems == []

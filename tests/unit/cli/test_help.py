@@ -23,6 +23,7 @@ ALL = list(commands(get_command(app)))
 
 def test_every_command_of_the_design_is_there() -> None:
     assert sorted(" ".join(path) for path, command in ALL if not hasattr(command, "commands")) == [
+        "accept",
         "audit",
         "certificate keygen",
         "certificate verify",

@@ -25,6 +25,7 @@ from makewhole.journal.results.hop_results import HopResult
 from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
 from makewhole.kafka.retention import Retention
+from makewhole.model.acceptance import finding_id
 from makewhole.model.pipeline import PointKind, Remedy
 from makewhole.model.plan import Action, Plan, PlanState
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
@@ -78,6 +79,7 @@ def document(number: int) -> dict[str, Any]:
         "hops": [{"from": "a", "to": "b", "counts": counts, "after": None}],
         "handed_over": {"keys": 0, "since": None, "hops": []},
         "incidents": [],
+        "accepted": {"findings": 0, "hops": [], "acceptances": [], "open_again": {}},
         "older_open": {"windows": 0, "findings": 0, "first_window": None, "since": None},
         "certificate": None,
     }
@@ -115,12 +117,14 @@ def test_findings_are_one_object_a_line_whatever_the_key(
     assert found[0] == {
         "window": 1,
         "revision": 1,
+        "id": finding_id("flights→warehouse", finding().finding.key_hash),
         "hop": {"from": "flights", "to": "warehouse"},
         "key": NASTY,
         "verdict": "missing",
         "cause": "lost_after_topic",
         "outcome": "open",
         "reason": NASTY,
+        "acceptance": None,
         "original": None,
         "evidence": {"values": {"note": NASTY}},
     }
@@ -189,8 +193,8 @@ def test_open_findings_come_first_by_the_time_until_kafka_deletes_their_original
         "may_be_earlier": False,
     }
     lines = [line.split() for line in invoke("findings", "flights").stdout.splitlines()]
-    assert lines[0] == ["window", "hop", "verdict", "cause", "key", "in", "Kafka", "outcome"]
-    assert [" ".join(line[5:]) for line in lines[1:6]] == [
+    assert lines[0] == ["window", "hop", "verdict", "cause", "key", "id", "in", "Kafka", "outcome"]
+    assert [" ".join(line[6:]) for line in lines[1:6]] == [
         "any moment open",
         "2 h left open",
         "6 days left open",
@@ -286,6 +290,7 @@ def test_an_empty_chain_proves_nothing(invoke: Callable[..., Result], monkeypatc
         "signed_from": None,
         "keys": [],
         "head": None,
+        "accepted": 0,
         "handed_over": None,
         "problems": [],
         "uncertified": [],

@@ -34,6 +34,7 @@ WINDOW = {
     "handed_over": {"keys": 0},
     "incidents": [],
     "continuations": [],
+    "accepted": {"findings": 0, "hops": [], "acceptances": [], "open_again": {}},
     "older_open": {"windows": 0, "findings": 0, "first_window": None, "since": None},
     "certificate": None,
     "plan": None,

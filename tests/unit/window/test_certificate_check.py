@@ -211,3 +211,36 @@ def test_a_window_that_is_judged_again_right_now_keeps_its_certificate() -> None
     checked = check_chain(evidence(chain(1), states=states))
 
     assert (checked.problems, checked.uncertified) == ([], [])
+
+
+def accepted_until(moment: str | None) -> dict[str, Any]:
+    return {"accepted": {"findings": 2, "acceptances": [{"id": "a", "until": moment}]}}
+
+
+def test_a_chain_says_how_many_findings_are_accepted_and_which_longer_than_they_were_to_be() -> None:
+    lasting = entry(1, None, 1, **accepted_until(None))
+    over = entry(2, lasting.sha256, 2, **accepted_until("2020-01-31T00:00:00+00:00"))
+
+    checked = check_chain(evidence([lasting, over]))
+
+    assert (checked.problems, checked.accepted, checked.is_complete) == ([], 4, False)
+    assert checked.uncertified == [
+        "window 2 is certified with findings accepted until 2020-01-31T00:00:00+00:00, which has passed: they are open "
+        "again, and the next run of the pipeline revokes its certificate"
+    ]
+
+
+def test_every_certificate_of_a_revision_that_was_opened_again_has_to_be_revoked() -> None:
+    first = entry(1, None, 1)
+    second = entry(2, first.sha256, 1, **accepted_until(None))
+    revocation = entry(
+        3, second.sha256, 1, kind="revocation", revokes=2, revoked_sha256=second.sha256, because={"revision": 1}
+    )
+    states = {(1, 1): WindowState.GAPS}
+
+    checked = check_chain(evidence([first, second, revocation], states=states))
+
+    assert checked.problems == [
+        "certificate 1 (window 1): stands, though the journal has revision 1 as gaps; it was not revoked"
+    ]
+    assert checked.accepted == 0

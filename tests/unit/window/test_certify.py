@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from makewhole.journal import certificates, incidents, plans, windows
+from makewhole.journal import acceptances, certificates, incidents, plans, windows
 from makewhole.journal.results import gate_answers, hop_results, snapshot_manifests
 from makewhole.journal.results.hop_results import RECONCILED, VERIFIED, HopResult
 from makewhole.model.gate import GateAnswer, GateReport
@@ -48,6 +48,7 @@ class CommittedEvidence:
     manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
     later_gaps: int | None = None
     undone_by: str | None = None
+    accepted: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 def gate(answer: GateAnswer, *failures: str) -> GateReport:
@@ -73,6 +74,7 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> CommittedEvidence:
     monkeypatch.setattr(snapshot_manifests, "snapshots", lambda *_: state.manifests)
     monkeypatch.setattr(certificates, "gaps_after", lambda *_: state.later_gaps)
     monkeypatch.setattr(plans, "undone_since", lambda *_: state.undone_by)
+    monkeypatch.setattr(acceptances, "count_accepted", lambda *_: state.accepted)
     return state
 
 
@@ -373,3 +375,35 @@ def test_a_revision_that_may_have_compared_rows_which_an_undo_took_back_is_not_c
         "plan demo-1-abc took back rows of this window after this revision was opened, which may have compared them; "
         "run the window again",
     )
+
+
+# What a person has accepted
+
+
+def test_a_window_that_passes_with_what_is_accepted_is_certified(committed: CommittedEvidence) -> None:
+    committed.results = {RECONCILED: {"a→b": GAPPY, "b→c": WHOLE}}
+    committed.accepted = {"a→b": {"missing": 1}}
+    committed.gates = {RECONCILED: gate(GateAnswer.PASS).asked_with(committed.accepted)}
+
+    assert decided() == (WindowState.CERTIFIED, None)
+
+
+def test_what_was_accepted_and_is_open_again_since_the_gate_was_asked_is_a_gap(committed: CommittedEvidence) -> None:
+    committed.results = {RECONCILED: {"a→b": GAPPY, "b→c": WHOLE}}
+    committed.gates = {RECONCILED: gate(GateAnswer.PASS).asked_with({"a→b": {"missing": 1}})}
+
+    assert decided() == (
+        WindowState.GAPS,
+        "what was accepted when the gate was asked is open again since (a→b: 1 missing); accept it again, or run the "
+        "window again",
+    )
+
+
+def test_a_window_of_which_all_gaps_are_accepted_and_that_does_not_pass_is_not_known(
+    committed: CommittedEvidence,
+) -> None:
+    committed.results = {RECONCILED: {"a→b": GAPPY, "b→c": WHOLE}}
+    committed.accepted = {"a→b": {"missing": 1}}
+    committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "2 undecidable")}
+
+    assert decided() == (WindowState.NOT_KNOWN, "not proven: 2 undecidable")

@@ -48,16 +48,36 @@ def _answer(plan: str, option: str, *, is_sure: bool, json: bool) -> None:
             question = question_about(api, plan)
             if question is None:
                 raise RefusedError(f"no run of Airflow waits for an answer to plan {plan}; run the window again")
-            _show(_errors if json else _console, question)
-            if not is_sure and sys.stdin.isatty():
-                typer.confirm(f"{option} as {person.user}?", abort=True, err=json)
-            _send(api, person, plan, question, option)
+            send_answer(api, person, (f"plan {plan}", plan), question, option, is_sure=is_sure, json=json)
+
+
+def send_answer(
+    api: AirflowApi,
+    person: Access,
+    subject: tuple[str, str],
+    question: dict[str, Any],
+    option: str,
+    *,
+    is_sure: bool,
+    json: bool,
+) -> None:
+    """Show a question of Airflow, ask once more at a terminal, answer it as a person, and print what was answered.
+    `subject`: what it is about in words, and its id.
+
+    Raises:
+        PermanentError: this person may not answer.
+    """
+    name, identity = subject
+    _show(_errors if json else _console, question)
+    if not is_sure and sys.stdin.isatty():
+        typer.confirm(f"{option} as {person.user}?", abort=True, err=json)
+    _send(api, person, name, question, option)
     if json:
-        document = {"id": plan, "answer": _PARTICIPLES[option], "by": person.user}
-        document |= {name: question[name] for name in ("subject", "body")}
+        document = {"id": identity, "answer": _PARTICIPLES[option], "by": person.user}
+        document |= {field: question[field] for field in ("subject", "body")}
         typer.echo(json_format.dumps(document, ensure_ascii=False))
         return
-    _console.print(f"{_PARTICIPLES[option]}: plan {plan}")
+    _console.print(f"{_PARTICIPLES[option]}: {name}")
 
 
 def _require_waiting(plan: str) -> None:
@@ -93,7 +113,7 @@ class _FoldedMarkdown(Markdown):
     elements = {**Markdown.elements, "table_open": _FoldedTable}  # noqa: RUF012 - as the class above has it
 
 
-def _send(api: AirflowApi, person: Access, plan: str, question: dict[str, Any], option: str) -> None:
+def _send(api: AirflowApi, person: Access, name: str, question: dict[str, Any], option: str) -> None:
     task = question["task_instance"]
     path = f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}/-1/hitlDetails"
     try:
@@ -103,4 +123,4 @@ def _send(api: AirflowApi, person: Access, plan: str, question: dict[str, Any], 
             raise
         names = ", ".join(user["name"] for user in question.get("assigned_users") or ())
         who = names or "those who have the right to answer in this DAG"
-        raise PermanentError(f"{person.user} may not answer for plan {plan}; {who} may. {error}") from error
+        raise PermanentError(f"{person.user} may not answer for {name}; {who} may. {error}") from error

@@ -18,22 +18,32 @@ def open_questions(api: AirflowApi) -> Iterator[dict[str, Any]]:
             yield question
 
 
-def question_about(api: AirflowApi, plan: str) -> dict[str, Any] | None:
-    """Return the question that asks about a plan, None when none does."""
+def question_about(api: AirflowApi, subject: str) -> dict[str, Any] | None:
+    """Return the question that asks about a plan or an acceptance, None when none does."""
     for question in open_questions(api):
         task = question["task_instance"]
-        if plan_of_run(api, task["dag_id"], task["dag_run_id"]) == plan:
+        if subject in _shown_by(api, task["dag_id"], task["dag_run_id"]).values():
             return question
     return None
 
 
 def plan_of_run(api: AirflowApi, dag: str, run_id: str) -> str | None:
     """Return the id of the plan that a run shows for approval, None when it froze none."""
+    return _shown_by(api, dag, run_id).get("plan")
+
+
+def acceptance_of_run(api: AirflowApi, dag: str, run_id: str) -> str | None:
+    """Return the id of the acceptance that a run shows for approval, None when it asks for none."""
+    return _shown_by(api, dag, run_id).get("acceptance")
+
+
+def _shown_by(api: AirflowApi, dag: str, run_id: str) -> dict[str, str]:
+    """Return the ids of what a run shows for approval: of its plan or of its acceptance."""
     try:
         entry = api.get(f"/dags/{dag}/dagRuns/{run_id}/{_XCOM}", deserialize="true")
     except AirflowRefusedError as error:
         if error.status != _NOT_FOUND:
             raise
-        return None
+        return {}
     shown = entry["value"]
-    return shown["plan"] if isinstance(shown, dict) else None
+    return {name: shown[name] for name in ("plan", "acceptance") if name in shown} if isinstance(shown, dict) else {}

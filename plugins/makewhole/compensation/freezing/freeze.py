@@ -21,6 +21,7 @@ from makewhole.compensation.planning.redelivery import Readers, read_readers
 from makewhole.compensation.planning.to_repair import is_reversed, keys_to_reverse
 from makewhole.journal import plan_progress, written_keys
 from makewhole.journal.findings.stored_findings import StoredFindings
+from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.written_keys import reversals_of
 from makewhole.lake.record_file import WantedPositions
 from makewhole.model.connection import Connection
@@ -47,12 +48,12 @@ class FreezeRequest:
     left_out: int = 0
     look_at: Callable[[Sequence[Finding]], None] = lambda _: None
 
-    def batches(self, journal: PgConnection) -> Iterator[Sequence[Finding]]:
-        """Yield the findings, those of a key together."""
+    def batches(self, journal: PgConnection) -> Iterator[Sequence[JudgedFinding]]:
+        """Yield the findings, those of a key together; those that are accepted as such."""
         if isinstance(self.findings, StoredFindings):
-            yield from ([item.finding for item in batch] for batch in self.findings.batches(journal))
+            yield from self.findings.batches(journal)
         elif self.findings:
-            yield self.findings
+            yield [JudgedFinding(finding=finding) for finding in self.findings]
 
     def kinds(self, journal: PgConnection) -> set[tuple[str, Verdict]]:
         """Return the hops of the findings, each with its verdicts."""
@@ -135,12 +136,14 @@ class _Freeze:
         """Draft all findings; return the limit that their actions exceed, if any."""
         actions = keys = 0
         read = CountLog(logger, "%d findings read for the plan")
-        for findings in self._request.batches(self._journal):
+        for judged in self._request.batches(self._journal):
+            findings = [item.finding for item in judged]
             self._request.look_at(findings)
             standing, written = refuse_written(self._journal, self._request.window, findings)
             self.refused.add(written)
             past = self._past({*keys_to_reverse(self._request.pipeline, standing)})
-            batch = draft_batch(self._request.pipeline, standing, past, self._known_readers())
+            accepted = {(item.finding.hop, item.finding.key_hash) for item in judged if item.acceptance is not None}
+            batch = draft_batch(self._request.pipeline, standing, past, self._known_readers(), accepted)
             self.refused.add(batch.refusals)
             self._drafts.add(batch.drafts)
             add_originals(self._request.pipeline, (draft for _, draft in batch.drafts), self._originals)

@@ -1,7 +1,7 @@
 """Draft the ordered actions of findings: pure. What a remedy cannot do becomes a refusal with its reason."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -76,9 +76,12 @@ def draft_batch(
     findings: Sequence[Finding],
     past: PastReversals = NOTHING_REVERSED,
     readers: Readers = NO_READERS,
+    accepted: Collection[tuple[str, str]] = (),
 ) -> DraftBatch:
-    """Draft actions and refusals of some findings; all findings of their keys are among them."""
-    drafts, refusals = _draft_all(pipeline, findings, Known(pipeline, findings, past, readers))
+    """Draft actions and refusals of some findings; all findings of their keys are among them. `accepted`: hop and key
+    hash of those that stay as they are by a person's word; what they say still counts for others of their keys."""
+    to_answer = [one for one in findings if (one.hop, one.key_hash) not in accepted]
+    drafts, refusals = _draft_all(pipeline, findings, to_answer, Known(pipeline, findings, past, readers))
     left = _without_reversed_rows(pipeline, drafts, past)
     return DraftBatch(
         drafts=[(_order(pipeline, draft), draft) for draft in drafts],
@@ -129,12 +132,12 @@ def renumbered(drafts: Iterable[ActionDraft]) -> tuple[ActionDraft, ...]:
 
 
 def _draft_all(
-    pipeline: Pipeline, findings: Sequence[Finding], known: Known
+    pipeline: Pipeline, findings: Sequence[Finding], to_answer: Iterable[Finding], known: Known
 ) -> tuple[list[ActionDraft], list[Refusal]]:
     hops = {hop.name: hop for hop in pipeline.hops}
     drafts: list[ActionDraft] = []
     refusals: list[Refusal] = []
-    for finding in findings:
+    for finding in to_answer:
         if finding.verdict not in REPAIRABLE:
             continue
         if finding.hop not in hops:

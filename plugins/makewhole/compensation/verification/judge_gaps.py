@@ -172,7 +172,11 @@ def may_change(context: WindowContext, judged: Sequence[JudgedFinding]) -> bool:
 
 def _is_sent(context: WindowContext, item: JudgedFinding) -> bool:
     hop = context.pipeline.hop(item.finding.hop)
-    if item.finding.verdict not in (Verdict.MISSING, Verdict.MISMATCHED, Verdict.VANISHED):
+    if item.acceptance is not None or item.finding.verdict not in (
+        Verdict.MISSING,
+        Verdict.MISMATCHED,
+        Verdict.VANISHED,
+    ):
         return False
     return hop.remedies.answer_to(item.finding.verdict) in (Remedy.REDELIVER, Remedy.PRODUCE)
 

@@ -1,7 +1,7 @@
 """Verify a window: judge its gaps anew, ask the gate about the result, and commit both."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from makewhole.compensation.verification.other_stores import OtherStores, open_o
 from makewhole.compensation.verification.repaired_keys import RepairedKeys
 from makewhole.compensation.verification.verified_results import WHOLE, is_doubled, verified_result
 from makewhole.gate import HopSummary, check_summaries
-from makewhole.journal import incidents, observations, plan_progress, plans, windows
+from makewhole.journal import acceptances, incidents, observations, plan_progress, plans, windows
 from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import StoredFindings
@@ -23,6 +23,7 @@ from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.history.record_windows import KNOWN_BY
 from makewhole.journal.results import gate_answers, hop_results
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.journal.written_keys import reversals_of
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.errors import NotYetError
@@ -133,13 +134,21 @@ def _commit(journal: PgConnection, context: WindowContext, judged: BatchFile[Jud
             results = {name: verified_result(result, batch) for name, result in results.items()}
             repaired.add(batch)
             gaps, whole = gaps + len(to_repair), whole + sum(item.outcome in WHOLE for item in to_repair)
+    acceptances.end_whole(journal, context.window)
+    accepted = acceptances.count_accepted(journal, context.window)
+    summaries = _summaries(results.values(), accepted)
+    report = check_summaries(context.pipeline, summaries, incidents.of(journal, context.window)).asked_with(accepted)
     done = [repaired.named_with(result) for result in results.values()]
-    summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in done]
-    report = check_summaries(context.pipeline, summaries, incidents.of(journal, context.window))
     hop_results.commit_results(journal, context.window, hop_results.VERIFIED, done)
     asked = replace(report, document={**report.document, "judging_sha256": judging_sha256(context.pipeline)})
     gate_answers.put_gate_report(journal, context.window, hop_results.VERIFIED, asked)
     return VerifiedWindow(whole=whole, gaps=gaps, gate=report)
+
+
+def _summaries(results: Iterable[HopResult], accepted: Mapping[str, Mapping[str, int]]) -> list[HopSummary]:
+    """Return what the gate is asked about, with how many keys of each hop a person has accepted."""
+    found = [HopSummary.from_json_dict(result.files["summary"]) for result in results]
+    return [replace(summary, accepted=accepted.get(summary.hop, {})) for summary in found]
 
 
 def _mark_refused(journal: PgConnection, window: Window) -> None:

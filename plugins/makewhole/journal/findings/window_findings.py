@@ -20,11 +20,15 @@ _NUL = "\\u0000"
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedFinding:
-    """A finding with its outcome: open, repaired, contained, reversed, erased, handed_over or refused."""
+    """A finding with its outcome: open, accepted, repaired, contained, reversed, erased, handed_over or refused.
+
+    `acceptance`: the id of the person's word on one that is accepted.
+    """
 
     finding: Finding
     outcome: str = "open"
     reason: str | None = None
+    acceptance: str | None = None
 
 
 def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> int:
@@ -80,12 +84,20 @@ def findings(journal: PgConnection, window: Window) -> list[JudgedFinding]:
 
 
 def judged_finding(
-    hop: str, key: str, key_hash: str, verdict: str, cause: str, evidence: str, outcome: str, reason: str | None
+    hop: str,
+    key: str,
+    key_hash: str,
+    verdict: str,
+    cause: str,
+    evidence: str,
+    outcome: str,
+    reason: str | None,
+    acceptance: str | None = None,
 ) -> JudgedFinding:
     """Return the finding of a row of the journal, with its outcome; `evidence`: its text."""
     known = StoredEvidence(evidence)
     finding = Finding(hop=hop, key=key, key_hash=key_hash, verdict=Verdict(verdict), cause=Cause(cause), evidence=known)
-    return JudgedFinding(finding=finding, outcome=outcome, reason=reason)
+    return JudgedFinding(finding=finding, outcome=outcome, reason=reason, acceptance=acceptance)
 
 
 def open_findings(journal: PgConnection, window: Window, verdicts: Sequence[str], most: int) -> list[Finding]:

@@ -15,7 +15,9 @@ from makewhole.orchestration.task_ids import CERTIFIED_ALIAS, certified_asset
 
 if TYPE_CHECKING:
     from makewhole.journal.certificates import ChainEntry
+    from makewhole.signing.keys import SigningKey
     from makewhole.window.certify import ClosedWindow
+    from makewhole.window.context import WindowContext
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +36,7 @@ def certify() -> dict[str, Any]:
     from makewhole.window.certify import certify_window
 
     context, key = load_context(), signing_key()
+    _open_again(context, key)
     with connect() as journal:
         closed = certify_window(journal, context.pipeline, context.window, context.storage, key)
     for revocation in closed.revoked:
@@ -44,14 +47,28 @@ def certify() -> dict[str, Any]:
     if closed.state is not WindowState.CERTIFIED or closed.certificate is None:
         raise AirflowFailException(f"{context.window.label} is not certified ({closed.state.value}): {closed.reason}")
     logger.info(
-        "%s is certified, %d keys in flight handed over to the next window: %s",
+        "%s is certified%s, %d keys in flight handed over to the next window: %s",
         context.window.label,
+        f", with {closed.certificate.accepted:,} accepted" if closed.certificate.accepted else "",
         closed.handed_over,
         closed.certificate.uri,
     )
     _announce(get_current_context()["outlet_events"], context.pipeline.name, closed.certificate)
     _log_reach(context.window.label, closed.certificate)
     return run_result(closed, closed.certificate)
+
+
+def _open_again(context: "WindowContext", key: "SigningKey") -> None:
+    """Open windows again whose accepted findings a person's word does not cover any more."""
+    from makewhole.compensation.acceptance.carry_out import open_again_if_it_can
+    from makewhole.window.context import window_context
+
+    for one in open_again_if_it_can(
+        context.pipeline.name, lambda window: window_context(window, context.pipeline), key
+    ):
+        logger.warning("window %d: %s; it is %s", one.again.window, one.again.sentence(), one.closed.state.value)
+        for revocation in one.closed.revoked:
+            logger.warning("certificate %d is revoked: %s", revocation.revokes, revocation.uri)
 
 
 def _log_reach(label: str, certificate: "ChainEntry") -> None:
@@ -69,6 +86,7 @@ def run_result(closed: "ClosedWindow", certificate: "ChainEntry") -> dict[str, A
         "digest": certificate.digest,
         "certificate": certificate.uri,
         "handed_over": closed.handed_over,
+        "accepted": certificate.accepted,
         "reach": reach.get("from"),
         "cannot_exclude": [limit["limit"] for limit in reach.get("cannot_exclude", [])],
         "older_open": {"windows": older.windows, "findings": older.findings} if older else None,
@@ -112,6 +130,7 @@ def chain_head(certificate: "ChainEntry") -> dict[str, Any]:
         "window": certificate.number,
         "revision": certificate.revision,
         "handed_over": certificate.handed_over,
+        "accepted": certificate.accepted,
         "signed_by": certificate.signed_by,
         "signature": certificate.signature,
         "uri": certificate.uri,

@@ -1,0 +1,84 @@
+"""Read the rows of accepted keys in the tables of a pipeline, to see whether they are what they were."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from makewhole.compensation.verification.committed_since import CopiesByKey
+from makewhole.compensation.verification.store_rows import read_rows
+from makewhole.model.acceptance import AcceptedFinding, digest_of
+from makewhole.model.pipeline import Pipeline, TablePoint
+from makewhole.model.verdict import Finding, Verdict
+from makewhole.window.context import WindowContext
+
+_KEYS_AT_ONCE = 5_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyRows:
+    """The rows of some keys, by table point: of each key in the tables that the hop of its finding is joined to."""
+
+    pipeline: Pipeline
+    by_point: Mapping[str, CopiesByKey]
+
+    def held(self, finding: Finding | AcceptedFinding) -> str:
+        """Return the SHA-256 of what the tables have of a finding's key: of each row its values, its version and its
+        filters."""
+        tables = tables_joined_to(self.pipeline, finding.hop)
+        return digest_of({name: sorted(map(_values, self._rows(name, finding.key))) for name in tables})
+
+    def changed_since(self, finding: Finding) -> str | None:
+        """Return how the rows of a finding's key differ from what was judged; None: they do not, as far as the evidence
+        says what was there."""
+        target = self.pipeline.hop(finding.hop).target
+        if target not in tables_joined_to(self.pipeline, finding.hop):
+            return None
+        rows = self._rows(target, finding.key)
+        if finding.verdict in (Verdict.MISSING, Verdict.VANISHED):
+            return f"{target} has it by now" if rows else None
+        if not rows:
+            return None if finding.verdict is Verdict.CONFLICT else f"{target} has it no more"
+        judged = finding.evidence.get("columns", {}) if finding.verdict is Verdict.MISMATCHED else {}
+        differs = judged and not any(
+            all(row.get(f"c:{name}") == sides["target"] for name, sides in judged.items()) for row in rows
+        )
+        return f"{target} has other values of it than were judged" if differs else None
+
+    def _rows(self, point: str, key: str) -> Sequence[Mapping[str, Any]]:
+        return self.by_point.get(point, {}).get(key, [])
+
+
+def read_key_rows(context: WindowContext, findings: Iterable[Finding | AcceptedFinding]) -> KeyRows:
+    """Read the rows of the keys of some findings as they are now."""
+    wanted: dict[str, dict[str, None]] = {}
+    for finding in findings:
+        for name in tables_joined_to(context.pipeline, finding.hop):
+            wanted.setdefault(name, {})[finding.key] = None
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in wanted}
+    for name, keys in wanted.items():
+        for some in _in_parts(keys):
+            found[name].update(read_rows(context, name, some))
+    return KeyRows(pipeline=context.pipeline, by_point=found)
+
+
+def tables_joined_to(pipeline: Pipeline, hop: str) -> list[str]:
+    """Return the tables that share their keys with a hop: all that further hops join to its ends, in their order."""
+    joined = {pipeline.hop(hop).source, pipeline.hop(hop).target}
+    for _ in pipeline.hops:
+        joined |= {
+            end for one in pipeline.hops for end in (one.source, one.target) if {one.source, one.target} & joined
+        }
+    return sorted(name for name in joined if isinstance(pipeline.points.get(name), TablePoint))
+
+
+def _in_parts(keys: Iterable[str]) -> Iterator[list[str]]:
+    remaining = iter(keys)
+    while some := list(islice(remaining, _KEYS_AT_ONCE)):
+        yield some
+
+
+def _values(row: Mapping[str, Any]) -> list[str]:
+    """Return the compared values, the version and the filters of a row as texts that can be put in order."""
+    names = sorted(name for name in row if name.startswith("c:"))
+    return [repr(row[name]) for name in (*names, "version")] + sorted(row["excluded_by"] or ())

@@ -1,0 +1,129 @@
+"""Test `makewhole accept`: what is wrong usage, who is turned away, what is listed, and which code it ends with."""
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from makewhole.cli import accept
+from makewhole.cli.airflow_api import Access, AirflowRefusedError
+from makewhole.cli.documents import acceptance_document
+from makewhole.journal import acceptances
+from makewhole.model.acceptance import Acceptance, AcceptanceState
+from makewhole.model.errors import PermanentError
+
+pytestmark = pytest.mark.unit
+
+AT = datetime(2026, 3, 7, 2, 0, tzinfo=UTC)
+WORD = Acceptance(
+    id="0123456789ab",
+    pipeline="shop",
+    window=3,
+    revision=2,
+    sha256="f" * 64,
+    reason="the \x1b[31mloader is gone",
+    until=AT,
+    findings=2,
+    asked_by="anna",
+    asked_at=AT,
+    state=AcceptanceState.STANDING,
+    decided_by="ben",
+    decided_at=AT,
+    has_expired=True,
+)
+
+
+@pytest.fixture(autouse=True)
+def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> None:
+    """A journal that holds one acceptance, whose time is over."""
+    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", "postgresql://nowhere/x")
+    monkeypatch.setattr(accept, "connect", lambda: nullcontext(object()))
+    monkeypatch.setattr(acceptances, "of_pipeline", lambda *_: [WORD])
+    monkeypatch.setattr(acceptances, "get", lambda *_: WORD)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "name the pipeline"),
+        (("shop", "--window", "3", "--reason", "x"), "name what is accepted in one way"),
+        (("shop", "--window", "3", "--all", "--cause", "value_differs"), "name what is accepted in one way"),
+        (("shop", "--window", "3", "--all", "--finding", "a"), "name what is accepted in one way"),
+        (("shop", "--all", "--reason", "x"), "name the window of the findings"),
+        (("shop", "--approve", "a", "--reject", "b"), "stand alone"),
+        (("shop", "--revoke", "a", "--all"), "stand alone"),
+        (("shop", "--window", "3", "--cause", "nothing"), "'nothing' is not one of"),
+        (("--revoke", "a"), "a revocation needs a reason"),
+        (("--approve", "a"), "is standing and waits for no answer"),
+    ],
+)
+def test_wrong_usage_says_what_to_write(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.setattr(accept, "access", lambda: Access(url="http://nowhere", user="anna", password=""))
+    monkeypatch.setenv("COLUMNS", "300")
+    result = invoke("accept", *words)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_what_was_accepted_is_listed_with_what_became_of_it(invoke: Callable[..., Result]) -> None:
+    listed = invoke("accept", "shop").stdout
+    assert " ".join(listed.splitlines()[1].split()) == (
+        "0123456789ab 3 2 expired anna ben 2026-03-07 02:00 the \\x1b[31mloader is gone"
+    )
+    (document,) = [json.loads(line) for line in invoke("accept", "shop", "--json").stdout.splitlines()]
+    assert document == {
+        "id": "0123456789ab",
+        "pipeline": "shop",
+        "window": 3,
+        "revision": 2,
+        "sha256": "f" * 64,
+        "reason": WORD.reason,
+        "until": AT.isoformat(),
+        "findings": 2,
+        "asked_by": "anna",
+        "asked_at": AT.isoformat(),
+        "state": "expired",
+        "decided_by": "ben",
+        "decided_at": AT.isoformat(),
+        "revoked_by": None,
+        "revoked_at": None,
+        "revoked_because": None,
+    }
+
+
+def test_who_may_only_look_is_turned_away_by_name() -> None:
+    class Forbidding:
+        def trigger(self, *_: object) -> str:
+            raise AirflowRefusedError("Airflow answered 403", 403)
+
+    with pytest.raises(PermanentError, match="viewer may not accept anything: Airflow does not let them start"):
+        accept._trigger(Forbidding(), Access(url="", user="viewer", password=""), {})
+
+
+@pytest.mark.parametrize(
+    ("state", "window", "is_revocation", "code"),
+    [
+        (AcceptanceState.STANDING, "certified", False, 0),
+        (AcceptanceState.STANDING, "gaps", False, 1),
+        (AcceptanceState.STANDING, "not_known", False, 3),
+        (AcceptanceState.REJECTED, "gaps", False, 1),
+        (AcceptanceState.REVOKED, "gaps", True, 1),
+        (AcceptanceState.REVOKED, "certified", True, 0),
+        (AcceptanceState.STANDING, "certified", True, 4),
+        (None, "certified", False, 4),
+    ],
+)
+def test_the_code_is_that_of_the_window_unless_nothing_was_accepted(
+    state: AcceptanceState | None, window: str, is_revocation: bool, code: int
+) -> None:
+    word: dict[str, Any] | None = None
+    if state is not None:
+        word = acceptance_document(replace(WORD, state=state, has_expired=False))
+    assert accept._exit_of({"acceptance": word, "window": {"state": window}}, is_revocation=is_revocation) == code

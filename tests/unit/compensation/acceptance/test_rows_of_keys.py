@@ -1,0 +1,87 @@
+"""Test what the rows of an accepted key tell: that it was changed since it was judged, or since it was accepted."""
+
+from typing import Any
+
+import pytest
+
+from makewhole.compensation.acceptance.rows_of_keys import KeyRows, tables_joined_to
+from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+from makewhole.model.verdict import Cause, Finding, Verdict
+
+pytestmark = pytest.mark.unit
+
+REPORT = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
+
+
+def table(name: str, kind: PointKind) -> TablePoint:
+    return TablePoint(name=name, kind=kind, connection="db", table=name, key=("id",))
+
+
+PIPELINE = Pipeline(
+    name="p",
+    points={
+        "a": table("a", PointKind.LEDGER),
+        "topic": TopicPoint(name="topic", connection="kafka", topic="t", key=("$.id",)),
+        "store": table("store", PointKind.STORE),
+        "customers": table("customers", PointKind.LEDGER),
+        "mirror": table("mirror", PointKind.STORE),
+    },
+    hops=(
+        Hop(source="topic", target="store", remedies=REPORT),
+        Hop(source="customers", target="mirror", remedies=REPORT),
+        Hop(source="a", target="topic", remedies=REPORT),
+    ),
+)
+HOP = "topic→store"
+
+
+def row(amount: str, version: int | None = None, place: str = "(0,1)", **more: Any) -> dict[str, Any]:
+    return {"key": "k", "place": place, "version": version, "c:amount": amount, "excluded_by": [], **more}
+
+
+def rows(*in_store: dict[str, Any]) -> KeyRows:
+    return KeyRows(pipeline=PIPELINE, by_point={"a": {}, "store": {"k": [*in_store]} if in_store else {}})
+
+
+def finding(verdict: Verdict, hop: str = HOP, **evidence: Any) -> Finding:
+    return Finding(hop=hop, key="k", key_hash="0", verdict=verdict, cause=Cause.VALUE_DIFFERS, evidence=evidence)
+
+
+MISMATCHED = finding(Verdict.MISMATCHED, columns={"amount": {"source": "1", "target": "2"}})
+
+
+@pytest.mark.parametrize(
+    ("judged", "now", "expected"),
+    [
+        (finding(Verdict.MISSING), rows(), None),
+        (finding(Verdict.MISSING), rows(row("1")), "store has it by now"),
+        (finding(Verdict.UNEXPECTED), rows(row("1")), None),
+        (finding(Verdict.UNEXPECTED), rows(), "store has it no more"),
+        (finding(Verdict.DUPLICATE), rows(), "store has it no more"),
+        (finding(Verdict.CONFLICT), rows(), None),
+        (MISMATCHED, rows(row("2")), None),
+        (MISMATCHED, rows(row("3")), "store has other values of it than were judged"),
+        (finding(Verdict.MISSING, "a→topic"), rows(row("1")), None),
+    ],
+)
+def test_rows_that_are_not_as_they_were_judged_are_named(judged: Finding, now: KeyRows, expected: str | None) -> None:
+    assert now.changed_since(judged) == expected
+
+
+def test_what_is_held_changes_with_values_versions_filters_and_the_number_of_rows_and_not_with_places() -> None:
+    held = rows(row("1"), row("2", place="(0,2)")).held(MISMATCHED)
+    assert rows(row("2", place="(9,9)"), row("1", place="(9,8)")).held(MISMATCHED) == held
+    others = [
+        rows(row("1"), row("3")),
+        rows(row("1")),
+        rows(row("1"), row("2"), row("2")),
+        rows(row("1", version=1), row("2")),
+        rows(row("1", excluded_by=["topic→store"]), row("2")),
+        rows(),
+    ]
+    assert held not in [one.held(MISMATCHED) for one in others]
+
+
+def test_only_tables_that_share_the_keys_of_a_hop_are_looked_at() -> None:
+    assert tables_joined_to(PIPELINE, HOP) == ["a", "store"]
+    assert tables_joined_to(PIPELINE, "customers→mirror") == ["customers", "mirror"]
