@@ -62,6 +62,7 @@ class _Draw:
     number: int = 0
     region: str | None = None
     has_ledger: bool = True
+    has_version: bool = True
     current: dict[str, Version] = field(default_factory=dict)
     older: list[Version] = field(default_factory=list)
     trouble: float = 1.0
@@ -70,7 +71,7 @@ class _Draw:
         choice = self.random.choice
         types: list[VersionType] = ["bigint", "numeric", "timestamptz"]
         version_type = choice(types)
-        has_version = not self._happens("unversioned", 0.2)
+        self.has_version = not self._happens("unversioned", 0.2)
         self.has_ledger = choice([True, False])
         self.region = choice(["EU", "US"]) if self._happens("filter", 0.4) else None
         return History(
@@ -78,8 +79,8 @@ class _Draw:
             partitions=choice([1, 2]),
             version_type=version_type if "version_types" in self.kinds else "bigint",
             has_ledger=self.has_ledger,
-            has_version=has_version,
-            is_blind=not has_version or choice([True, False]),
+            has_version=self.has_version,
+            is_blind=not self.has_version or choice([True, False]),
             is_repairing=self.random.random() < 0.8,
             region=self.region,
             events=tuple(event for day in range(_WINDOWS) for event in self._day(day)),
@@ -137,7 +138,7 @@ class _Draw:
                 continue
             if self._goes_wrong("unreadable", 0.08) and not version.is_deletion:
                 damages: list[Damage] = ["value", "amount"]
-                damages += ["version"] if "unreadable_version" in self.kinds else []
+                damages += ["version"] if self.has_version and "unreadable_version" in self.kinds else []
                 yield SendDamaged(version, self.random.choice(damages))
             else:
                 yield Send((version,))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property, singledispatchmethod
 from typing import Any
@@ -39,6 +39,7 @@ from tests.world.orders import BORN, DAY, milliseconds
 from tests.world.windows import ReconciledShop
 
 _PLAN_HEADER = "makewhole-plan"
+_NO_AMOUNT = -1
 
 
 @dataclass
@@ -89,7 +90,10 @@ class UpsertPlayer:
         value = json.dumps(order)
         self._produce(event.version, value[:-5] if event.damage == "value" else value)
         assert self._client.flush(30) == 0
-        self.records[-1] = Record(self.records[-1].partition, self.records[-1].offset, event.version, event.damage)
+        # A version whose amount is none is the latest all the same, and no row is like it.
+        is_read = event.damage == "amount"
+        version = replace(event.version, cents=_NO_AMOUNT) if is_read else event.version
+        self.records[-1] = replace(self.records[-1], version=version, damage=None if is_read else event.damage)
 
     @cached_property
     def _client(self) -> Producer:
@@ -117,7 +121,8 @@ class UpsertPlayer:
                 continue
             self.taken[record.partition] = record.offset + 1
             mishap = mishaps.pop(record.version.key, None)
-            if record.damage is None and mishap != "lost":
+            is_readable = record.damage is None and record.version.cents != _NO_AMOUNT
+            if is_readable and mishap != "lost":
                 self._load(record.version, event.day, 11 if mishap == "changed" else 0)
 
     def _load(self, version: Version, day: int, wrong_by: int) -> None:
