@@ -98,16 +98,19 @@ def accept(
         raise typer.BadParameter("name the pipeline: makewhole accept PIPELINE")
     lists = not (answers or finding or cause or is_all or window)
     selection = None if answers or lists else _selection(finding or [], cause, window, is_all=is_all)
+    code = None
     with service_environment():
         if approve or reject:
             _answer(str(approve or reject), "Approve" if approve else "Reject", is_sure=yes, json=json)
         elif revoke:
-            _run(_revocation(revoke, reason or ""), is_followed=is_followed, json=json)
+            code = _run(_revocation(revoke, reason or ""), is_followed=is_followed, json=json)
         elif selection is None or window is None:
             _list(str(pipeline), json=json)
         else:
             form = _form(str(pipeline), window, selection, reason or "", until)
-            _run(form, is_followed=is_followed, json=json)
+            code = _run(form, is_followed=is_followed, json=json)
+    if code is not None:
+        raise typer.Exit(code)
 
 
 def _selection(findings: list[str], cause: Cause | None, window: int | None, *, is_all: bool) -> Selection:
@@ -160,8 +163,8 @@ def _revocation(acceptance: str, reason: str) -> dict[str, Any]:
     return form | {"reason": reason, "until": None, "revoke": acceptance}
 
 
-def _run(form: dict[str, Any], *, is_followed: bool, json: bool) -> None:
-    """Start the run, follow it, and print what became of it; exit as the window says."""
+def _run(form: dict[str, Any], *, is_followed: bool, json: bool) -> Exit | None:
+    """Start the run, follow it, and print what became of it; return the code of its window."""
     out, where = console(stderr=json), access()
     with airflow(where) as api:
         api.wait_for_dag(ACCEPT_DAG)
@@ -174,8 +177,7 @@ def _run(form: dict[str, Any], *, is_followed: bool, json: bool) -> None:
         typer.echo(json_format.dumps(document, ensure_ascii=False))
     elif is_followed:
         _show(out, document, where.run_url(ACCEPT_DAG, run_id))
-    if is_followed:
-        raise typer.Exit(_exit_of(document, is_revocation=bool(form["revoke"])))
+    return _exit_of(document, is_revocation=bool(form["revoke"])) if is_followed else None
 
 
 def _trigger(api: Any, where: Access, form: dict[str, Any]) -> str:

@@ -127,3 +127,28 @@ def test_the_code_is_that_of_the_window_unless_nothing_was_accepted(
     if state is not None:
         word = acceptance_document(replace(WORD, state=state, has_expired=False))
     assert accept._exit_of({"acceptance": word, "window": {"state": window}}, is_revocation=is_revocation) == code
+
+
+def test_a_run_that_was_followed_ends_with_the_code_of_its_window(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Started:
+        def wait_for_dag(self, dag: str) -> None:
+            assert dag == "makewhole_accept"
+
+        def trigger(self, _: str, form: dict[str, Any]) -> str:
+            assert (form["revoke"], form["reason"]) == ("0123456789ab", "a mistake")
+            return "run"
+
+    word = acceptance_document(replace(WORD, state=AcceptanceState.REVOKED, has_expired=False))
+    monkeypatch.setattr(accept, "access", lambda: Access(url="http://nowhere", user="anna", password=""))
+    monkeypatch.setattr(accept, "airflow", lambda _: nullcontext(Started()))
+    monkeypatch.setattr(accept, "follow", lambda *_: None)
+    monkeypatch.setattr(accept, "_document", lambda *_: {"acceptance": word, "window": {"state": "gaps"}})
+    monkeypatch.setattr(acceptances, "get", lambda *_: replace(WORD, has_expired=False))
+
+    result = invoke("accept", "--revoke", "0123456789ab", "--reason", "a mistake", "--json")
+
+    assert (result.exit_code, "Traceback" in result.stderr) == (1, False)
+    assert json.loads(result.stdout)["acceptance"]["state"] == "revoked"
+    assert invoke("accept", "--revoke", "0123456789ab", "--reason", "a mistake", "--no-follow").exit_code == 0
