@@ -108,13 +108,13 @@ def passing_rows(run: pl.DataFrame, hop: str) -> pl.DataFrame:
 
 def first_copies(run: pl.DataFrame, *, is_later: bool) -> pl.DataFrame:
     """Return the first copy of each key of a run (`ELSEWHERE`)."""
-    return _as_elsewhere(_of_point(run), is_later)
+    return _firsts(run, is_later)
 
 
 def first_and_latest_copies(run: pl.DataFrame, *, is_later: bool) -> pl.DataFrame:
     """Return the first and the latest version of each key of a run (`ELSEWHERE`). Of a key whose copies are excluded by
     different filters, the latest of each set of them: whichever is the latest of all is among these."""
-    firsts = _as_elsewhere(_with_missing_columns(_of_point(run)).with_columns(_ends_by_itself()), is_later)
+    firsts = _firsts(run, is_later)
     if "last_place" not in run.columns:
         return firsts
     renamed = run.drop(_LATEST, strict=False).rename({f"last_{name}": name for name in _LATEST}, strict=False)
@@ -122,8 +122,12 @@ def first_and_latest_copies(run: pl.DataFrame, *, is_later: bool) -> pl.DataFram
     return pl.concat([firsts, lasts]).unique(subset=[*HASH, "place"], keep="last", maintain_order=True)
 
 
+def _firsts(run: pl.DataFrame, is_later: bool) -> pl.DataFrame:
+    return _as_elsewhere(_with_missing_columns(_of_point(run)).with_columns(_ends_by_itself()), is_later)
+
+
 def _ends_by_itself() -> pl.Expr:
-    return (pl.col("is_tombstone") & pl.col("version").is_null()).alias("ends_earlier")
+    return (pl.col("is_tombstone").fill_null(False) & pl.col("version").is_null()).alias("ends_earlier")
 
 
 def _as_elsewhere(run: pl.DataFrame, is_later: bool) -> pl.DataFrame:

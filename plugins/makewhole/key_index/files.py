@@ -9,7 +9,13 @@ import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, NUMBERS, empty
 from makewhole.compute.key_index.filters import build_filter, maybe_in
-from makewhole.compute.key_index.stored_runs import STORED, in_order_of_windows, run_of, stored_run
+from makewhole.compute.key_index.stored_runs import (
+    STORED,
+    in_order_of_windows,
+    run_of,
+    stored_run,
+    with_whole_numbers,
+)
 from makewhole.compute.versions import UNREADABLE, VERSION, is_moment, joined_versions
 from makewhole.lake.storage import Storage
 from makewhole.model.closing import ClosingContext
@@ -96,7 +102,7 @@ def highest_versions(storage: Storage, files: Sequence[IndexFile], keys: pl.Data
     numbers = [joined_versions(name, f"{name}_rest") for name in ("version", "last_version")]
     found = [empty(NUMBERS)]
     for rows in _rows_by_file(storage, files, keys.select(HASH).unique()):
-        highest = rows.select(*HASH, pl.max_horizontal(*numbers).alias("version"))
+        highest = with_whole_numbers(rows).select(*HASH, pl.max_horizontal(*numbers).alias("version"))
         found.append(highest.drop_nulls("version"))
     is_of_two_kinds = is_moment().any() & ~is_moment().all()
     unordered = pl.lit(UNREADABLE, dtype=VERSION)

@@ -32,14 +32,7 @@ def latest_states(copies: pl.DataFrame, side: str) -> pl.DataFrame:
     `<side>_latest_place` are of the last of them; `<side>_is_open`: versions of the key are none, or of two kinds.
     """
     standing = _standing(with_lives(copies.filter(pl.col("place").is_not_null())))
-    is_above = pl.col("number") == pl.col("number").max().over(*HASH, "line")
-    newest = standing.filter(pl.col("is_open") | is_above)
-    newest = newest.filter(pl.col("is_open") | (pl.col("rank") == pl.col("rank").max().over(*HASH, "line")))
-    if IS_GONE in newest.columns:  # its offset is of another log, which came before
-        is_gone = pl.col(IS_GONE).fill_null(False)
-        newest = newest.filter(~is_gone | is_gone.all().over(HASH))
-    at = pl.col("offset").fill_null(NO_POSITION)
-    last = newest.filter(pl.col("is_open") | (at == at.max().over(_LIFE)))
+    last = pl.concat([_last(standing), _last(standing.filter(~pl.col("is_unsure")))]).unique([*HASH, "place"])
     return (
         last.sort(*HASH, "number", "partition", "offset", "place")
         .group_by(HASH, maintain_order=True)
@@ -65,18 +58,30 @@ def with_lives(copies: pl.DataFrame) -> pl.DataFrame:
     return ordered.with_columns(ends.cum_sum().over(_LIFE).cast(pl.UInt32).alias("lives")).drop("_is_of_now")
 
 
+def _last(copies: pl.DataFrame) -> pl.DataFrame:
+    """Return, of these copies, those of each key that could be the latest; all of them where numbers decide nothing."""
+    is_above = pl.col("number") == pl.col("number").max().over(HASH)
+    newest = copies.filter(pl.col("is_open") | is_above)
+    newest = newest.filter(pl.col("is_open") | (pl.col("rank") == pl.col("rank").max().over(HASH)))
+    if IS_GONE in newest.columns:  # its offset is of another log, which came before
+        is_gone = pl.col(IS_GONE).fill_null(False)
+        newest = newest.filter(~is_gone | is_gone.all().over(HASH))
+    at = pl.col("offset").fill_null(NO_POSITION)
+    return newest.filter(pl.col("is_open") | (at == at.max().over(_LIFE)))
+
+
 def _standing(copies: pl.DataFrame) -> pl.DataFrame:
-    """Return the copies that no tombstone ended, with `number`, the `line` among whose copies numbers decide (a key, or
-    its partition where a tombstone has no order among other partitions) and `is_open`: numbers decide nothing."""
-    number = version_in_order().alias("number")
+    """Return the copies that no tombstone ended, with `number`, `is_open` (numbers decide nothing) and `is_unsure`: a
+    tombstone in another partition may have ended it, as it came in the same windows."""
+    numbered = copies.with_columns(version_in_order().alias("number"), pl.lit(False).alias("is_unsure"))
     if not (copies["lives"] > 0).any():
-        return _with_openness(copies.with_columns(number, pl.lit(-1, dtype=pl.Int32).alias("line")))
-    of_now = copies.filter(pl.col("lives") == pl.col("lives").max().over(_LIFE))
-    ended_to = pl.col("rank").filter(pl.col("lives") > 0).max().over(HASH)
-    of_now = of_now.filter(((pl.col("lives") > 0) | (pl.col("rank") >= ended_to)).fill_null(True))
-    is_deleted = (pl.col("lives") > 0).any().over(HASH)
-    line = pl.when(is_deleted).then(pl.col("partition").cast(pl.Int32)).otherwise(-1)
-    return _with_openness(of_now.with_columns(number, line.alias("line")))
+        return _with_openness(numbered)
+    lives, rank = pl.col("lives"), pl.col("rank")
+    of_now = numbered.filter(lives == lives.max().over(_LIFE))
+    ended_to = rank.filter(pl.col("ends_earlier").fill_null(False)).max().over(HASH)
+    of_now = of_now.filter(((lives > 0) | (rank >= ended_to)).fill_null(True))
+    is_unsure = (lives == 0) & (rank == rank.filter(pl.col("ends_earlier").fill_null(False)).max().over(HASH))
+    return _with_openness(of_now.with_columns(is_unsure.fill_null(False).alias("is_unsure")))
 
 
 def _with_openness(copies: pl.DataFrame) -> pl.DataFrame:

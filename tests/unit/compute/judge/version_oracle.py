@@ -30,22 +30,21 @@ def lives(found: list[dict[str, Any]], of: dict[str, Any]) -> int:
 
 
 def newest(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the copies that could be the latest, one of each partition, by (number, age, offset). Numbers order all
-    partitions, unless a tombstone ended some of them."""
+    """Return the copies that could be the latest: those that no tombstone ended, be it with or without those that one
+    in another partition may have ended."""
     last = {c["partition"]: max(lives(found, o) for o in found if o["partition"] == c["partition"]) for c in found}
     left = [copy for copy in found if lives(found, copy) == last[copy["partition"]]]
-    ended_to = max((copy["age"] for copy in left if last[copy["partition"]]), default=None)
-    left = [copy for copy in left if ended_to is None or last[copy["partition"]] or copy["age"] >= ended_to]
-    tops: dict[int | None, tuple[int, int]] = {}
-    for copy in left:
-        line = copy["partition"] if ended_to is not None else None
-        tops[line] = max(tops.get(line, (-2, -1)), (number_of(copy), copy["age"]))
-    best = {}
-    for copy in sorted(left, key=lambda copy: copy["offset"]):
-        line = copy["partition"] if ended_to is not None else None
-        if (number_of(copy), copy["age"]) == tops[line]:
-            best[copy["partition"]] = copy
-    return [*best.values()]
+    ended_to = max((copy["age"] for copy in left if ends(copy)), default=-1)
+    left = [copy for copy in left if last[copy["partition"]] or copy["age"] >= ended_to]
+    sure = [copy for copy in left if last[copy["partition"]] or copy["age"] > ended_to]
+    return [*last_ones(left), *(copy for copy in last_ones(sure) if copy not in last_ones(left))]
+
+
+def last_ones(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the last copy of each partition, of those with the highest (number, age)."""
+    top = max(((number_of(copy), copy["age"]) for copy in found), default=None)
+    best = [copy for copy in found if (number_of(copy), copy["age"]) == top]
+    return [*{copy["partition"]: copy for copy in sorted(best, key=lambda copy: copy["offset"])}.values()]
 
 
 def state(copy: dict[str, Any]) -> int | None:
