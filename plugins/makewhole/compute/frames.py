@@ -6,6 +6,8 @@ from typing import Any
 import polars as pl
 from polars.datatypes import DataTypeClass
 
+from makewhole.compute.versions import VERSION
+
 Schema = dict[str, pl.DataType | DataTypeClass]
 """Columns in order with their types."""
 
@@ -15,7 +17,7 @@ KEYS: Schema = {
     "key_lo": pl.UInt64,
     "row_hash": pl.UInt64,
     "time": pl.Datetime("us", "UTC"),
-    "version": pl.Int64,
+    "version": VERSION,
     "place": pl.String,
     "excluded_by": pl.List(pl.String),
 }
@@ -69,9 +71,11 @@ ELSEWHERE: Schema = {
     "is_replay": pl.Boolean,
     "is_produced": pl.Boolean,
     "row_hash": pl.UInt64,
-    "version": pl.Int64,
+    "version": VERSION,
     "is_tombstone": pl.Boolean,
+    "ends_earlier": pl.Boolean,
     "is_later": pl.Boolean,
+    "is_former": pl.Boolean,
     "producer_id": pl.Int64,
     "producer_epoch": pl.Int16,
     "sequence": pl.Int32,
@@ -80,7 +84,9 @@ ELSEWHERE: Schema = {
 """Copies outside the window's own slice: from the key index, from the log after the window, from look-ups by key.
 
 `is_replay`: written by compensation in the place of another copy, `is_produced`: written by it as the key's own copy.
-`is_later`: after the window's own. `excluded_by` names the hops whose `where` the copy does not pass. Null: not known,
+`ends_earlier`: versions of its key at earlier offsets of its partition count no more: it is a tombstone without a
+version, or one stands between them. `is_later`: after the window's own. `is_former`: in a log that the topic had before
+it was made again. `excluded_by` names the hops whose `where` the copy does not pass. Null: not known,
 as a run of an older makewhole has fewer columns."""
 
 TAIL: Schema = ELSEWHERE | {"time": KEYS["time"], "is_open": pl.Boolean}
@@ -102,7 +108,7 @@ it is the key's own."""
 
 HASHES: Schema = {"key_hi": pl.UInt64, "key_lo": pl.UInt64}
 
-NUMBERS: Schema = HASHES | {"version": pl.Int64}
+NUMBERS: Schema = HASHES | {"version": VERSION}
 """Keys with the number of a version."""
 
 NAMED_KEYS: Schema = {"key": pl.String, **HASHES}

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, Schema
+from makewhole.compute.versions import UNREADABLE, VERSION, version_in_order
 
-_LATEST = ("place", "row_hash", "version", "is_tombstone")
-_FIRST: Schema = {name: kind for name, kind in ELSEWHERE.items() if name != "is_later"}
+_LATEST = ("place", "row_hash", "version", "is_tombstone", "ends_earlier")
+_FIRST: Schema = {name: kind for name, kind in ELSEWHERE.items() if name not in ("is_later", "is_former")}
 _MARKS = ("is_replay", "is_produced")
-_BEFORE_ALL = -(2**63)
-_IS_EXTRA, _FILTERS, _COMPARED = "is_extra", "_filters", "compared"
+_IS_EXTRA, _FILTERS, _COMPARED, _LIVES = "is_extra", "_filters", "compared", "_lives"
 _ROW = (*HASH, _FILTERS)
 
 
@@ -23,10 +23,11 @@ def build_key_run(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
     """Build the run of committed copies (`TOPIC_KEYS` with `is_replay` and `is_produced`), in key order.
 
     It has the first original copy of each key, or the first replay where there is no original; with versions also the
-    latest version, in columns `last_…`.
+    latest version, in columns `last_…`. A first copy that a tombstone ended has no version any more.
     """
     wide = _with_missing_columns(copies)
     wide = wide.with_columns(_filters(wide))
+    wide = _with_ends(wide) if has_versions else wide
     run = (
         wide.sort(*HASH, "is_replay", "partition", "offset")
         .unique(subset=_ROW, keep="first", maintain_order=True)
@@ -36,12 +37,28 @@ def build_key_run(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
     if not has_versions:
         return run.drop(_FILTERS)
     latest = (
-        wide.with_columns(pl.col("version").fill_null(_BEFORE_ALL).alias("number"))
-        .sort(*HASH, "number", "partition", "offset")
+        wide.with_columns(version_in_order().alias("number"))
+        .sort(*HASH, _LIVES, "number", "partition", "offset")
         .unique(subset=_ROW, keep="last", maintain_order=True)
         .select(*_ROW, *(pl.col(name).alias(f"last_{name}") for name in _LATEST))
     )
     return run.join(latest, on=_ROW, how="left", maintain_order="left").drop(_FILTERS)
+
+
+def _with_ends(copies: pl.DataFrame) -> pl.DataFrame:
+    """Note what tombstones without a version end: in each partition every version before them (`ends_earlier`).
+
+    Where a key has one and versions in other partitions, too, nothing says which of them it ends: its latest version is
+    not known.
+    """
+    is_end = pl.col("is_tombstone").fill_null(False) & pl.col("version").is_null()
+    of_partition = (*HASH, "partition")
+    lived = copies.sort(*of_partition, "offset").with_columns(is_end.cum_sum().over(of_partition).alias(_LIVES))
+    is_ended = pl.col(_LIVES) < pl.col(_LIVES).max().over(of_partition)
+    is_split = (pl.col(_LIVES) > 0).any().over(HASH) & (pl.col("partition").n_unique().over(HASH) > 1)
+    is_unknown = is_split & pl.col("version").is_not_null().any().over(HASH)
+    version = pl.when(is_unknown).then(pl.lit(UNREADABLE, dtype=VERSION)).when(~is_ended).then("version")
+    return lived.with_columns(version.alias("version"), (pl.col(_LIVES) > 0).alias("ends_earlier"))
 
 
 def _filters(copies: pl.DataFrame) -> pl.Expr:
@@ -91,18 +108,26 @@ def passing_rows(run: pl.DataFrame, hop: str) -> pl.DataFrame:
 
 def first_copies(run: pl.DataFrame, *, is_later: bool) -> pl.DataFrame:
     """Return the first copy of each key of a run (`ELSEWHERE`)."""
-    return _as_elsewhere(_of_point(run), is_later)
+    return _firsts(run, is_later)
 
 
 def first_and_latest_copies(run: pl.DataFrame, *, is_later: bool) -> pl.DataFrame:
     """Return the first and the latest version of each key of a run (`ELSEWHERE`). Of a key whose copies are excluded by
     different filters, the latest of each set of them: whichever is the latest of all is among these."""
-    firsts = _as_elsewhere(_of_point(run), is_later)
+    firsts = _firsts(run, is_later)
     if "last_place" not in run.columns:
         return firsts
-    renamed = run.drop(_LATEST).rename({f"last_{name}": name for name in _LATEST})
+    renamed = run.drop(_LATEST, strict=False).rename({f"last_{name}": name for name in _LATEST}, strict=False)
     lasts = _as_elsewhere(renamed.filter(pl.col("place").is_not_null()), is_later)
     return pl.concat([firsts, lasts]).unique(subset=[*HASH, "place"], keep="last", maintain_order=True)
+
+
+def _firsts(run: pl.DataFrame, is_later: bool) -> pl.DataFrame:
+    return _as_elsewhere(_with_missing_columns(_of_point(run)).with_columns(_ends_by_itself()), is_later)
+
+
+def _ends_by_itself() -> pl.Expr:
+    return (pl.col("is_tombstone").fill_null(False) & pl.col("version").is_null()).alias("ends_earlier")
 
 
 def _as_elsewhere(run: pl.DataFrame, is_later: bool) -> pl.DataFrame:

@@ -125,7 +125,8 @@ def _source_key_numbers(summary: HopSummary) -> list[Number]:
     with_source = counts.duplicate - summary.duplicates_without_source
     undecidable = counts.undecidable - summary.undecidable_without_source
     before = counts.before_baseline - summary.before_baseline_without_source
-    known = counts.matched + counts.missing + counts.mismatched + counts.conflict + with_source
+    differing = counts.mismatched + counts.conflict - summary.differing_without_source
+    known = counts.matched + counts.missing + differing + with_source
     known += counts.vanished + counts.erased
     accounted = known + counts.pending + undecidable + before
     return [
@@ -167,6 +168,13 @@ def _without_source_numbers(summary: HopSummary) -> list[Number]:
             at_most=max(counts.before_baseline, 0),
             sentence=f"{text(summary.before_baseline_without_source)} of {keys(counts.before_baseline)} before the "
             "baseline lack a source",
+        ),
+        Number(
+            name="differing_without_source",
+            value=summary.differing_without_source,
+            at_most=max(counts.mismatched + counts.conflict, 0),
+            sentence=f"{text(summary.differing_without_source)} of {keys(counts.mismatched + counts.conflict)} that "
+            "differ lack a source",
         ),
         Number(
             name="handed_over",

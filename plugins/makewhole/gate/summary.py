@@ -33,7 +33,8 @@ class HopSummary:
     the snapshot pass counted them (never counted from the verdicts), with those handed over by an earlier window, plus
     the keys that only the target gives rise to. `duplicates_without_source` are the keys in `counts.duplicate` that the
     source does not have in this window, `undecidable_without_source` those of `counts.undecidable`,
-    `before_baseline_without_source` those of `counts.before_baseline`; `handed_over` the
+    `before_baseline_without_source` those of `counts.before_baseline`, `differing_without_source` those of
+    `counts.mismatched` and `counts.conflict`, whose record an earlier window has; `handed_over` the
     keys that an earlier window left to this one, or that are judged anew because a truncation took their records.
     `handovers_written`: the keys that this window leaves to the next one, as the journal counts the rows it was given,
     never copied from `counts.pending`; None: not known. `clean`: the keys that are matched and have no row of their own
@@ -49,6 +50,7 @@ class HopSummary:
     handed_over: int = 0
     undecidable_without_source: int = 0
     before_baseline_without_source: int = 0
+    differing_without_source: int = 0
     handovers_written: int | None = None
     clean: int = 0
     accepted: Mapping[str, int] = field(default_factory=dict)

@@ -9,7 +9,14 @@ import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, NUMBERS, empty
 from makewhole.compute.key_index.filters import build_filter, maybe_in
-from makewhole.compute.key_index.stored_runs import STORED, in_order_of_windows, run_of, stored_run
+from makewhole.compute.key_index.stored_runs import (
+    STORED,
+    in_order_of_windows,
+    run_of,
+    stored_run,
+    with_whole_numbers,
+)
+from makewhole.compute.versions import UNREADABLE, VERSION, is_moment, joined_versions
 from makewhole.lake.storage import Storage
 from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import CorruptionError
@@ -87,16 +94,20 @@ def known_keys(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame)
 
 def highest_versions(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
     """Return the highest number of a version (`NUMBERS`) that the files have of each of some keys (`HASHES`); those of
-    which they have none are not in it.
+    which they have none are not in it. Where numbers and moments are among them, which are not ordered, it is none.
 
     Raises:
         CorruptionError: a file of the index does not exist.
     """
-    number = pl.max_horizontal("version", "last_version").alias("version")
+    numbers = [joined_versions(name, f"{name}_rest") for name in ("version", "last_version")]
     found = [empty(NUMBERS)]
     for rows in _rows_by_file(storage, files, keys.select(HASH).unique()):
-        found.append(rows.select(*HASH, number).drop_nulls("version"))
-    return pl.concat(found).group_by(HASH).max()
+        highest = with_whole_numbers(rows).select(*HASH, pl.max_horizontal(*numbers).alias("version"))
+        found.append(highest.drop_nulls("version"))
+    is_of_two_kinds = is_moment().any() & ~is_moment().all()
+    unordered = pl.lit(UNREADABLE, dtype=VERSION)
+    of_key = pl.when(is_of_two_kinds).then(unordered).otherwise(pl.col("version").max()).alias("version")
+    return pl.concat(found).group_by(HASH).agg(of_key)
 
 
 def maybe_known(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> Bools:

@@ -12,9 +12,9 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.buckets import files_of_bucket
-from makewhole.compute.frames import HASH, HASHES, KEYS, NUMBERS, TOPIC_KEYS, Schema, empty
+from makewhole.compute.frames import HASH, HASHES, KEYS, TOPIC_KEYS, Schema, empty
 from makewhole.compute.judge.clean_keys import COLUMNS, find_clean_keys
-from makewhole.compute.judge.clean_versions import VERSION_COLUMNS, find_clean_versions
+from makewhole.compute.judge.clean_versions import NOTHING_BEFORE, VERSION_COLUMNS, find_clean_versions
 from makewhole.compute.keys import hash_hex, split_hex
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Semantics
@@ -77,7 +77,7 @@ def _clean_of(storage: Storage, files: VerdictFiles, key_hashes: Iterable[str]) 
     source, target = (_copies(storage, paths, columns, wanted) for paths in (files.source, files.target))
     # What was known besides need not be asked again: had it mattered, the key would have a row.
     found = (
-        find_clean_versions(source, target, files.hop, empty(HASHES), empty(NUMBERS))
+        find_clean_versions(source, target, files.hop, empty(HASHES), NOTHING_BEFORE)
         if files.is_upsert
         else find_clean_keys(source, target, files.hop, empty(HASHES))
     )

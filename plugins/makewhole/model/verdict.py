@@ -83,6 +83,7 @@ class Cause(StrEnum):
     SOURCE_GONE = "source_gone"  # handed over by an earlier window, and nobody has the source's copies any more
     UNREADABLE_VALUE = "unreadable_value"  # what one side holds can be read nowhere any more
     UNREADABLE_SOURCE = "unreadable_source"
+    UNREADABLE_VERSION = "unreadable_version"  # a version of the key is no number and no moment, or of another kind
     UNREADABLE_RECORD = "unreadable_record"  # a record of the window that could not be read may be of this key
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 
 from makewhole.compute.decode.record_values import ValueShape, decode_values
-from makewhole.compute.frames import KEYS, NUMBERS, empty
+from makewhole.compute.frames import KEYS, empty
 from makewhole.compute.judge.clean_keys import find_clean_keys
-from makewhole.compute.judge.clean_versions import find_clean_versions
+from makewhole.compute.judge.clean_versions import NOTHING_BEFORE, find_clean_versions
 from makewhole.compute.key_index.filters import build_filter, maybe_in
 from makewhole.kafka.log.batches import Batch
 from makewhole.kafka.log.records import BatchToDecode, decode
@@ -42,7 +42,7 @@ def compile_all() -> None:
     hash_rows([text])
     copies = empty(KEYS)
     find_clean_keys(copies, copies, "", copies)
-    find_clean_versions(copies, copies, "", copies, empty(NUMBERS))
+    find_clean_versions(copies, copies, "", copies, NOTHING_BEFORE)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from makewhole.window.observe import (
     settled_at,
     topic_logs,
 )
+from makewhole.window.version_columns import require_version_columns
 
 __all__ = ["OpenedWindow", "Request", "open_interval"]
 
@@ -100,6 +101,7 @@ def open_interval(
         _require_hops_of_waiting(journal, pipeline)
     else:
         _supersede_plans(journal, pipeline, covering)
+    require_version_columns(pipeline, connections)
     require_columns_accounted_for(pipeline, connections)
     columns = read_key_columns(pipeline, connections)
     layout = key_layout(pipeline, columns.types)

@@ -329,6 +329,7 @@ class BucketAnswer:
     without_source: int
     undecidable_without_source: int
     before_baseline_without_source: int
+    differing_without_source: int
     older_than_log: int
     judged_anew: int
     clean: int

@@ -49,12 +49,13 @@ def source_copies_outside(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     the last one. Those that do not pass the hop's filter are no copies of it.
     """
     index = task.source_index
-    before = (index.former, index.earlier) if task.is_upsert else (index.earlier, index.former)
     hop = None if task.hop.where is None else task.hop.name
+    former = _from_runs(task, keys, index.former, is_later=False, hop=hop).with_columns(is_former=pl.lit(True))
+    earlier = _from_runs(task, keys, index.earlier, is_later=False, hop=hop)
     found = pl.concat(
         [
             _head(task, task.hop.source),
-            _from_runs(task, keys, *before, is_later=False, hop=hop),
+            *((former, earlier) if task.is_upsert else (earlier, former)),
             _later(task, task.hop.source, index.later, keys, hop=hop),
         ]
     )

@@ -11,7 +11,7 @@ import polars as pl
 from makewhole.compute import rollup
 from makewhole.compute.frames import HASH, HASHES, empty
 from makewhole.compute.judge.clean_keys import CleanKeys, columns_of, count_keys, find_clean_keys, no_clean_keys
-from makewhole.compute.judge.clean_versions import columns_of_versions, find_clean_versions
+from makewhole.compute.judge.clean_versions import VersionsBefore, columns_of_versions, find_clean_versions
 from makewhole.native.arrays import Bools
 from makewhole_spark.reconcile.buckets import BucketTask, KeptExceptions
 from makewhole_spark.reconcile.key_index.ask import known_elsewhere, met_before, versions_before
@@ -111,7 +111,10 @@ def _takes_out(task: BucketTask) -> bool:
 def _find_clean(task: BucketTask, source: pl.DataFrame, target: pl.DataFrame, known: pl.DataFrame) -> CleanKeys:
     if not task.is_upsert:
         return find_clean_keys(source, target, task.hop.name, known)
-    before = versions_before(task, target.select(HASH))
+    before = VersionsBefore(
+        versions_before(task, task.hop.source, task.source_index, source.select(HASH)),
+        versions_before(task, task.hop.target, task.target_index, target.select(HASH)),
+    )
     return find_clean_versions(source, target, task.hop.name, known, before)
 
 

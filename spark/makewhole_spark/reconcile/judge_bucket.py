@@ -53,6 +53,8 @@ from makewhole_spark.reconcile.look_ups import confirm, look_up, slice_frame
 from makewhole_spark.reconcile.not_lost import NotLost, mark_not_lost
 from makewhole_spark.reconcile.sequence_evidence import StoredSequences
 
+_DIFFERING = (Verdict.MISMATCHED, Verdict.CONFLICT)
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Gathered:
@@ -125,6 +127,7 @@ def _gather(task: BucketTask, first: FirstPass) -> _Gathered:
         overdue=overdue_keys(task, waiting),
         replays=task.replays,
         has_gone=not task.is_topic(task.hop.source) and _logs(task)[1].has_unread,
+        has_cut=bool(task.source_log.truncations),
     )
     known = replace(known, unsettled=_unsettled_offsets(task, source, known.overdue))
     return _Gathered(known=known, judged_anew=anew, waiting=waiting)
@@ -180,8 +183,11 @@ def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str
     if task.is_upsert:  # of several rows the one of the latest version stays, which may be in the tail
         of_target = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.UNEXPECTED)
         of_source = (*of_target, Verdict.DUPLICATE)
+    set_back = ~pl.col("in_source") & pl.col("verdict").is_in([verdict.value for verdict in _DIFFERING])
     wanted = {
-        point: judged.filter(pl.col("verdict").is_in([verdict.value for verdict in verdicts]))
+        point: judged.filter(
+            pl.col("verdict").is_in([verdict.value for verdict in verdicts]) | (set_back & (point == task.hop.source))
+        )
         for point, verdicts in (
             (task.hop.target, of_target),
             *((one.hop.source, (Verdict.UNEXPECTED,)) for one in task.other_sources),
@@ -289,6 +295,7 @@ def _write(
         without_source=without_source.get(Verdict.DUPLICATE.value, 0),
         undecidable_without_source=without_source.get(Verdict.UNDECIDABLE.value, 0),
         before_baseline_without_source=without_source.get(Verdict.BEFORE_BASELINE.value, 0),
+        differing_without_source=sum(without_source.get(verdict.value, 0) for verdict in _DIFFERING),
         older_than_log=len(judged.filter(pl.col("hint") == Cause.OLDER_THAN_LOG.value)),
         judged_anew=len(gathered.judged_anew),
         unreached=unreached(task, known.source, first.narrow),

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from makewhole.compensation.freezing.row_to_write import RowToWrite, differing_row, missing_row
 from makewhole.compensation.freezing.sources import SourceRecord, Sources
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compute.column_values import ColumnValue, as_object, parse_fields
 from makewhole.compute.decode.record_values import record_part, version_of
+from makewhole.compute.versions import UNREADABLE
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, KeyType, Point, TablePoint, TopicPoint
@@ -16,7 +17,7 @@ from makewhole.model.verdict import Verdict
 from makewhole.postgres.read.ledger import LedgerRecord
 from makewhole.postgres.read.valued_rows import ValuedRow
 from makewhole.postgres.tables import TableRow
-from makewhole.postgres.write.new_row import VERSION_TYPE, NewRow, new_row
+from makewhole.postgres.write.new_row import NewRow, new_row, version_type
 
 _TEXTS = ("text", "character varying", "character")
 ColumnValues = Mapping[str, ColumnValue]
@@ -36,6 +37,13 @@ class LedgerRecords(Protocol):
     def of(self, draft: ActionDraft) -> LedgerRecord | None:
         """Return the row of a draft's key with its compared columns; None: it is gone."""
         ...
+
+
+class _VersionColumn(NamedTuple):
+    """The column that keeps newer rows from being written over, and its declared type."""
+
+    column: str
+    declared: str
 
 
 class UpsertFetcher:
@@ -94,14 +102,18 @@ class UpsertFetcher:
         encoding, and where all of them come from."""
         source = self._pipeline.points[hop.source]
         declared = self._new_row(hop).declared
-        version = self._pipeline.points[hop.target].version
+        guard = self._guard(hop)
         places = self._key_places(hop, source)
         if isinstance(source, TopicPoint):
             record = self._sources.record(hop.source, draft.origin, draft.action.key)
-            values, keys = _of_record(record, source, declared, version, places)
+            values, keys = _of_record(record, source, declared, guard, places)
             return values, keys, f"{source.topic}/{record.partition}/{record.offset}"
-        values, keys = self._of_ledger(draft, source, declared, version, places)
+        values, keys = self._of_ledger(draft, source, declared, guard, places)
         return values, keys, "ledger"
+
+    def _guard(self, hop: Hop) -> _VersionColumn | None:
+        point, _, table = self._sources.table(hop.target)
+        return None if point.version is None else _VersionColumn(point.version, version_type(table, point.version))
 
     def _key_places(self, hop: Hop, source: Point) -> dict[str, str]:
         """Return the key columns of texts that are read as another type, each with the place of its part in the source:
@@ -120,9 +132,10 @@ class UpsertFetcher:
         draft: ActionDraft,
         source: TablePoint,
         declared: Mapping[str, str],
-        version: str | None,
+        guard: _VersionColumn | None,
         places: Mapping[str, str],
     ) -> tuple[ColumnValues, Mapping[str, str]]:
+        version = None if guard is None else guard.column
         found = self._ledger.of(draft)
         if found is None:
             raise RefusedError("erased: the source table has no row of this key any more")
@@ -133,7 +146,7 @@ class UpsertFetcher:
             name: ColumnValue(declared=kind, raw=fields.get(names[name]), text=texts[names[name]])
             for name, kind in declared.items()
         }
-        values = _with_guard(values, fields, version)
+        values = _with_guard(values, fields, guard)
         return values, {column: _key_text(fields.get(place)) for column, place in places.items()}
 
 
@@ -141,7 +154,7 @@ def _of_record(
     record: SourceRecord,
     source: TopicPoint,
     declared: Mapping[str, str],
-    version: str | None,
+    guard: _VersionColumn | None,
     places: Mapping[str, str],
 ) -> tuple[ColumnValues, Mapping[str, str]]:
     if record.value is None:
@@ -149,20 +162,30 @@ def _of_record(
     fields = parse_fields(record.value)
     headers = [{"key": name, "value": value} for name, value in record.headers]
     raws: dict[str, Any] = {name: fields.get(name) for name in declared}
-    if version is not None and source.version is not None:
-        raws[version] = version_of(source.version, record.key, fields, headers)
+    if guard is not None and source.version is not None:
+        raws[guard.column] = _raw_version(source.version, record.key, fields, headers)
     values = {name: ColumnValue.of_record(raws[name], kind) for name, kind in declared.items()}
-    values = _with_guard(values, fields, version)
+    values = _with_guard(values, fields, guard)
     keys = {column: _key_text(record_part(part, record.key, fields, headers)) for column, part in places.items()}
     return values, keys
 
 
-def _with_guard(values: ColumnValues, fields: Mapping[str, Any], version: str | None) -> dict[str, ColumnValue]:
+def _raw_version(place: str, record_key: bytes | None, fields: Mapping[str, Any], headers: Any) -> Any:
+    """Return the version as a record has it; None: it has none."""
+    number = version_of(place, record_key, fields, headers)
+    if number == UNREADABLE:
+        raise RefusedError(f"not known: what {place} of the record holds is no version (see `version`)")
+    return None if number is None else record_part(place, record_key, fields, headers)
+
+
+def _with_guard(
+    values: ColumnValues, fields: Mapping[str, Any], guard: _VersionColumn | None
+) -> dict[str, ColumnValue]:
     """Add the field of the version's name where the source names no version: it is compared with the row's, and never
     written."""
-    if version is None or version in values:
+    if guard is None or guard.column in values:
         return dict(values)
-    return {**values, version: ColumnValue.of_record(fields.get(version), VERSION_TYPE)}
+    return {**values, guard.column: ColumnValue.of_record(fields.get(guard.column), guard.declared)}
 
 
 def _key_text(raw: Any) -> str:

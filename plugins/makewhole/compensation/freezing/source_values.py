@@ -13,6 +13,7 @@ import polars as pl
 from makewhole.compensation.freezing.sources import Position, Sources, decoded
 from makewhole.compute.frames import KEYS, empty
 from makewhole.compute.normalise import table_frame
+from makewhole.compute.versions import version_in_order
 from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
 from makewhole.model.verdict import Finding, Verdict
@@ -20,7 +21,6 @@ from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.valued_rows import Values
 from makewhole.window.context import table_shape, value_shape
 
-_BEFORE_ALL = -(2**63)
 _UNORDERED = "not known: nothing tells which version of this key is the source's latest; repair it by hand"
 _UNNAMED = "not known: the evidence names no record of this key in the source; run the window again"
 _UNREADABLE = "not known: the source's record of this key can be read nowhere any more; repair it by hand"
@@ -136,7 +136,7 @@ class SourceValues:
         """Return the first row by time, or the latest version."""
         if hop.semantics is Semantics.EVENT:
             return rows.sort("time", "place", nulls_last=True).row(0, named=True)
-        ordered = rows.with_columns(pl.col("version").fill_null(_BEFORE_ALL)).sort("version", "time")
+        ordered = rows.with_columns(version_in_order()).sort("version", "time")
         last = ordered.filter(
             (pl.col("version") == ordered["version"][-1]) & pl.col("time").eq_missing(ordered["time"][-1])
         )
@@ -160,6 +160,9 @@ def _is_decided(finding: Finding, hop: Hop) -> bool:
 
 
 def _copies_outside(finding: Finding) -> list[Mapping[str, Any]]:
+    latest = finding.evidence.get("latest", {})
+    if "offset" in latest:
+        return [latest]
     return list(finding.evidence.get("source_elsewhere", ()))
 
 

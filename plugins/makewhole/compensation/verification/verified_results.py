@@ -73,6 +73,8 @@ def _with_whole(result: HopResult, whole: Sequence[JudgedFinding]) -> HopResult:
         expected_rows=None if summary.expected_rows is None else summary.expected_rows - len(target_only),
         duplicates_without_source=summary.duplicates_without_source
         - sum(item.finding.verdict is Verdict.DUPLICATE for item in target_only),
+        differing_without_source=summary.differing_without_source
+        - sum(item.finding.verdict in (Verdict.MISMATCHED, Verdict.CONFLICT) for item in target_only),
     )
     return HopResult(
         hop=result.hop,

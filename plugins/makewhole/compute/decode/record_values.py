@@ -9,6 +9,7 @@ cannot shift its neighbours.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,10 @@ from makewhole.compute.decode.same_layout import (
     decode_same_layout,
 )
 from makewhole.compute.key_values import canonical_keys, part_text
-from makewhole.compute.keys import KeyProblem, component_text, key_text
+from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.row_filter import TypedTerm
+from makewhole.compute.versions import UNREADABLE, version_number
+from makewhole.compute.versions import VERSION as VERSION_NUMBER
 from makewhole.model.pipeline import KeyType
 from makewhole.native.arrays import ArrowArray
 
@@ -92,8 +95,8 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     """Decode the records of a batch (columns `value`, `headers`, and `key` where the shape needs it).
 
     Returns a frame with one row per record in order: `key` (null where it cannot be had), `problem` (why, else null),
-    one text column `c:<name>` per compared column, `version` (int64 or null) and `excluded_by` (the hops whose filter
-    the record fails).
+    one text column `c:<name>` per compared column, `version` (see `makewhole.compute.versions`) and `excluded_by` (the
+    hops whose filter the record fails).
     """
     if batch.num_rows == 0:
         return _assemble([], [], {name: [] for name in shape.compare}, [], [])
@@ -137,12 +140,12 @@ def _assemble(
     keys: Sequence[str | None],
     problems: Sequence[str | None],
     columns: Mapping[str, Sequence[str | None]],
-    versions: Sequence[int | None],
+    versions: Sequence[Decimal | None],
     excluded: Sequence[list[str]],
 ) -> pl.DataFrame:
     series = [pl.Series("key", keys, dtype=pl.String), pl.Series("problem", problems, dtype=pl.String)]
     series += [pl.Series(f"c:{name}", texts, dtype=pl.String) for name, texts in columns.items()]
-    series.append(pl.Series("version", versions, dtype=pl.Int64))
+    series.append(pl.Series("version", versions, dtype=VERSION_NUMBER))
     return pl.DataFrame([*series, pl.Series("excluded_by", excluded, dtype=pl.List(pl.String))])
 
 
@@ -178,7 +181,7 @@ def _with_constant_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFra
         keys.alias("key"),
         problems.alias("problem"),
         *(f"c:{name}" for name in shape.compare),
-        pl.col("version") if has_version else pl.lit(None, dtype=pl.Int64).alias("version"),
+        pl.col("version") if has_version else pl.lit(None, dtype=VERSION_NUMBER).alias("version"),
         pl.lit([], dtype=pl.List(pl.String)).alias("excluded_by"),
     )
 
@@ -198,7 +201,9 @@ def _decode_with_arrow(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
     for name, declared in shape.compare.items():
         frame.append(_canonical_column(column_at(table, name), declared).alias(f"c:{name}"))
     if version is not None:
-        frame.append(pl.Series("version", pl.from_arrow(column_at(table, version)), dtype=pl.Int64))
+        frame.append(
+            pl.Series("version", pl.from_arrow(column_at(table, version)), dtype=pl.Int64).cast(VERSION_NUMBER)
+        )
     return _with_constant_columns(pl.DataFrame(frame), shape)
 
 
@@ -237,7 +242,7 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
     keys: list[str | None] = []
     problems: list[str | None] = []
     columns: dict[str, list[str | None]] = {name: [] for name in shape.compare}
-    versions: list[int | None] = []
+    versions: list[Decimal | None] = []
     excluded: list[list[str]] = []
     needs_json = _needs_json(shape)
     record_keys = batch.column("key").to_pylist() if shape.needs_record_key else [None] * batch.num_rows
@@ -273,18 +278,18 @@ def _needs_json(shape: ValueShape) -> bool:
     return bool(shape.key_paths or shape.compare or in_value or any(shape.filters.values()))
 
 
-def version_of(place: str | None, record_key: bytes | None, document: Any, headers: Any) -> int | None:
-    """Return the version in a record as a whole number of 64 bits; None for anything else, which then orders nothing.
+def version_of(place: str | None, record_key: bytes | None, document: Any, headers: Any) -> Decimal | None:
+    """Return the number of the version in a record (see `makewhole.compute.versions`); None: it has none.
 
     `headers` are mappings with `key` and `value`.
     """
-    if place is None:
+    name = (place or "").removeprefix("header:")
+    if place is None or (name != place and all(entry["key"] != name for entry in headers or ())):
         return None
     try:
-        number = int(component_text(record_part(place, record_key, document, headers)))
-    except ValueError:  # a KeyProblem too
-        return None
-    return number if -(2**63) <= number < 2**63 else None
+        return version_number(record_part(place, record_key, document, headers))
+    except KeyProblem:
+        return UNREADABLE
 
 
 def record_part(part: str, record_key: bytes | None, document: Any, headers: Any) -> Any:

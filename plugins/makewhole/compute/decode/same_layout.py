@@ -13,12 +13,13 @@ import pyarrow as pa
 from makewhole.compute.canonical import canonical_text, decimal_scale
 from makewhole.compute.decode.json_layout import JsonLayout, NoLayout, learn_layout
 from makewhole.compute.decode.leaf_columns import LeafColumn, LeafRule, MatchingRows, ValueColumn, match_layout
+from makewhole.compute.versions import SCALE, versions_of_texts
+from makewhole.compute.versions import VERSION as VERSION_NUMBER
 from makewhole.native.arrays import Int64s
 from makewhole.native.byte_strings import Content
 from makewhole.native.json_scan import BOOLEAN, NULL, NUMBER, TEXT
 
 _MOST_LAYOUTS = 4
-_INT64_DIGITS = 18
 _MOST_FRACTION_DIGITS = 30
 _TIME_TYPES = ("timestamp", "date")
 KEY, NUMBER_KEY, TEXT_KEY, BOOLEAN_KEY = "a key", "a number as key", "a text as key", "a boolean as key"
@@ -44,7 +45,7 @@ def decode_same_layout(
 ) -> tuple[list[tuple[Int64s, pl.DataFrame]], Int64s]:
     """Decode a binary column layout by layout: (rows with a frame of the wanted columns, rows that are left).
 
-    The columns are texts, a version is int64; null where the leaf is null or absent. A key never is null.
+    The columns are texts, a version is its number; null where the leaf is null or absent. A key never is null.
     """
     values, parts = ValueColumn.of(column), []
     left = np.arange(len(column))
@@ -89,7 +90,7 @@ def _rule(declared: str) -> LeafRule:
     if declared in ("string", *_TIME_TYPES):
         return LeafRule(TEXT | NULL)
     if declared == VERSION:
-        return LeafRule(NUMBER | NULL, number_bytes=_INT64_DIGITS)
+        return LeafRule(TEXT | NUMBER | NULL, fraction_digits=SCALE)
     if declared in ("int", "bigint"):
         return LeafRule(NUMBER | NULL)
     if declared == "boolean":
@@ -109,15 +110,15 @@ def _frame(layout: JsonLayout, matching: MatchingRows, wanted: Mapping[str, Want
     return pl.DataFrame(columns)
 
 
-def _kind(declared: str) -> type[pl.DataType]:
-    return pl.Int64 if declared == VERSION else pl.String
+def _kind(declared: str) -> pl.DataType | type[pl.DataType]:
+    return VERSION_NUMBER if declared == VERSION else pl.String
 
 
 def _rendered(leaf: LeafColumn, declared: str, content: Content) -> pl.Series:
     """Render a leaf of every row as canonical text, or as a number for a version."""
     texts = pl.Series(pl.from_arrow(leaf.blobs.views(content, pa.string_view())))
     if declared == VERSION:
-        return texts.cast(pl.Int64)
+        return versions_of_texts(texts.cast(pl.String))
     if declared in _TIME_TYPES:
         known = texts.unique()
         return texts.replace_strict(known, [canonical_text(text, declared) for text in known], return_dtype=pl.String)

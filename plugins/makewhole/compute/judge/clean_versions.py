@@ -5,17 +5,20 @@ where it is certain which versions these are: every copy in the two slices is co
 written by no plan, none is a tombstone, and on each side no other copy could be the latest. A store has one row of it.
 The careful kernel (`makewhole.compute.judge.judge_versions`) calls each of them matched.
 
-Versions in other windows make no difference to that, but for one: a target that is a topic may hold a higher number
-from before. The 128-bit hash stands for the key, as in `makewhole.compute.judge.clean_keys`.
+Versions in other windows make no difference to that, but for one: a topic, at either end, may have a higher version
+from before, or one that is not ordered with those of the window. The 128-bit hash stands for the key, as in
+`makewhole.compute.judge.clean_keys`.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from makewhole.compute.frames import KEYS, TOPIC_KEYS
+from makewhole.compute.frames import KEYS, NUMBERS, TOPIC_KEYS, empty
 from makewhole.compute.judge.clean_keys import COLUMNS, ROW, CleanKeys, find_halves, may_be_clean
+from makewhole.compute.versions import in_64_bits, is_moment, is_unreadable
 from makewhole.native.arrays import Bools, Int64s, IntPs, UInt64s, read_only
 from makewhole.native.equal_pairs import Side, leave_out_equal_pairs
 from makewhole.native.latest_versions import choose_latest
@@ -65,17 +68,26 @@ def columns_of_versions(*, is_topic: bool, is_target: bool) -> list[str]:
     return [name for name in VERSION_COLUMNS if name in schema and name not in without]
 
 
+class VersionsBefore(NamedTuple):
+    """The versions (`NUMBERS`) that both ends have from windows before, as far as they are topics."""
+
+    source: pl.DataFrame
+    target: pl.DataFrame
+
+
+NOTHING_BEFORE = VersionsBefore(empty(NUMBERS), empty(NUMBERS))
+
+
 def find_clean_versions(
-    source: pl.DataFrame, target: pl.DataFrame, hop: str, known: pl.DataFrame, before: pl.DataFrame
+    source: pl.DataFrame, target: pl.DataFrame, hop: str, known: pl.DataFrame, before: VersionsBefore
 ) -> CleanKeys:
     """Find the clean keys of two slices with `VERSION_COLUMNS`, as far as they have them.
 
-    `known` (hashes): none of these keys is clean, nor any that shares half of its hash with one. `before` (`NUMBERS`):
-    the versions that a target which is a topic has from windows before.
+    `known` (hashes): none of these keys is clean, nor any that shares half of its hash with one.
     """
     sides = _latest_versions(source, known, hop), _latest_versions(target, known)
-    if _is_topic(target):
-        _leave_out_overtaken(sides[1], before)
+    for side, versions in zip(sides, before, strict=True):
+        _leave_out_overtaken(side, versions)
     source_left, target_left = (np.ones(len(side.copies), dtype=np.bool_) for side in sides)
     leave_out_equal_pairs(sides[0].side(), sides[1].side(), source_left, target_left)
     # Both are in the order of the halves: the first of the one belongs to the first of the other.
@@ -136,6 +148,12 @@ def _may_be_clean(copies: pl.DataFrame, hop: str | None) -> Bools:
     may_be = may_be_clean(copies, hop)
     if "is_tombstone" in copies.columns:
         may_be &= ~copies["is_tombstone"].fill_null(False).to_numpy()
+    if copies["version"].null_count() == len(copies):
+        return may_be
+    kinds = copies.select(is_unreadable().alias("none"), is_moment().alias("moment"))
+    may_be &= ~kinds["none"].to_numpy()
+    if kinds["moment"].any() and not kinds["moment"].all():  # they are not ordered among each other
+        may_be &= ~kinds["moment"].fill_null(False).to_numpy()
     return may_be
 
 
@@ -150,12 +168,17 @@ def _order(copies: pl.DataFrame, *, is_store: bool) -> tuple[str | None, str | N
     return ("version", "partition", "offset") if _is_topic(copies) else ("version", None, "time")
 
 
-def _leave_out_overtaken(target: _LatestVersions, before: pl.DataFrame) -> None:
-    """Make uncertain the latest versions of a topic that had a higher number before."""
-    places, is_there = find_halves(before, target.halves)
-    places, numbers = places[is_there], before["version"].filter(pl.Series(is_there, dtype=pl.Boolean))
-    now = target.copies["version"][target.latest[places]].fill_null(_BEFORE_ALL)
-    target.is_certain[places[(numbers > now).fill_null(False).to_numpy()]] = False
+def _leave_out_overtaken(side: _LatestVersions, before: pl.DataFrame) -> None:
+    """Make uncertain the latest versions of a topic that had a higher one before, or one of another kind."""
+    if before.is_empty():
+        return
+    places, is_there = find_halves(before, side.halves)
+    numbers = before["version"].filter(pl.Series(is_there, dtype=pl.Boolean)).alias("before")
+    places = places[is_there]
+    both = pl.DataFrame([numbers, side.copies["version"][side.latest[places]].alias("now")])
+    is_above = pl.col("before") > pl.col("now")
+    is_overtaken = pl.col("now").is_null() | is_above | (is_moment("before") != is_moment("now"))
+    side.is_certain[places[both.select(is_overtaken.alias("found"))["found"].fill_null(False).to_numpy()]] = False
 
 
 def _is_repeated(copies: pl.DataFrame, rows: IntPs, is_first: Bools) -> Bools:
@@ -172,4 +195,6 @@ def _is_repeated(copies: pl.DataFrame, rows: IntPs, is_first: Bools) -> Bools:
 def _numbers(copies: pl.DataFrame, name: str | None) -> Int64s:
     if name is None:
         return read_only(np.zeros(len(copies), dtype=np.int64))
+    if name == "version":
+        return read_only(in_64_bits(copies[name]).fill_null(_BEFORE_ALL).to_numpy())
     return read_only(copies[name].cast(pl.Int64).fill_null(_BEFORE_ALL).to_numpy())

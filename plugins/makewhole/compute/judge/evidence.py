@@ -15,6 +15,7 @@ import polars as pl
 from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, TAIL, WAITING, empty
 from makewhole.compute.judge.key_copies import CopyFields, FrameRow, KeyCopies
 from makewhole.compute.judge.log_history import LogHistory
+from makewhole.compute.versions import shown_version
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import PointKind
 from makewhole.model.verdict import Cause, Verdict
@@ -137,6 +138,7 @@ def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext, cause: Caus
     evidence |= _contradiction(row, chain(_passing(source, context.hop), _before(known.source_elsewhere.of(row))))
     if context.source_kind is PointKind.TOPIC:
         evidence |= _outside_evidence(row, known.source_elsewhere.of(row), is_upsert=context.is_upsert)
+        evidence |= _record_before(row, source, known.source_elsewhere.of(row), context.hop)
     evidence |= _group_evidence(source, context)
     if row["verdict"] == Verdict.PENDING.value or cause in _WAITED:
         evidence["waiting_since"] = known.waiting_since(row).isoformat()
@@ -162,17 +164,36 @@ def _group_evidence(source: Sequence[CopyFields], context: HopContext) -> dict[s
 
 def _outside_evidence(row: FrameRow, copies: Sequence[CopyFields], *, is_upsert: bool) -> dict[str, Any]:
     """Return the source's records outside the slice: for events the first, under upsert the latest, last."""
-    if row["verdict"] not in (Verdict.DUPLICATE.value, Verdict.CONFLICT.value) or not copies:
+    is_set_back = row["verdict"] == Verdict.MISMATCHED.value and not row["in_source"]
+    if not copies or not (is_set_back or row["verdict"] in (Verdict.DUPLICATE.value, Verdict.CONFLICT.value)):
         return {}
     if is_upsert:
         copies = sorted(copies, key=lambda copy: (copy["version"] is not None, copy["version"] or 0))[-_SHOWN:]
     return {"source_elsewhere": [_outside_copy(copy) for copy in copies[:_SHOWN]]}
 
 
+def _record_before(
+    row: FrameRow, source: Sequence[CopyFields], outside: Sequence[CopyFields], hop: str
+) -> dict[str, Any]:
+    """Return the record of a window before whose values count, where the slice has none that does: the latest version,
+    or the first record of an event."""
+    before = [copy for copy in _before(outside) if copy["row_hash"] is not None or copy["is_tombstone"]]
+    if row["latest_place"] is None:
+        is_set_back = row["verdict"] == Verdict.MISMATCHED.value and not row["in_source"]
+        return {"source": [_outside_copy(before[0])]} if is_set_back and before else {}
+    latest = next((copy for copy in before if copy["place"] == row["latest_place"]), None)
+    if latest is None or any(copy["place"] == row["latest_place"] for copy in _passing(source, hop)):
+        return {}
+    found = {"partition": int(latest["place"].split(":")[0])} | latest
+    rivals = [{"partition": int(copy["place"].split(":")[0])} | copy for copy in before]
+    is_unknown = _is_order_unknown(found, [*rivals, *_passing(source, hop)])
+    return {"latest": _outside_copy(latest)} | ({"order_unknown": True} if is_unknown else {})
+
+
 def _outside_copy(copy: CopyFields) -> CopyFields:
     partition, offset = copy["place"].split(":")
     fields = {"place": copy["place"], "partition": int(partition), "offset": int(offset)}
-    fields |= {} if copy["version"] is None else {"version": copy["version"]}
+    fields |= {} if copy["version"] is None else {"version": shown_version(copy["version"])}
     fields |= {"tombstone": True} if copy["is_tombstone"] else {}
     fields |= {"later": True} if copy["is_later"] else {}
     return fields | ({} if copy["row_hash"] is None else {"row_hash": str(copy["row_hash"])})
@@ -327,7 +348,7 @@ def _is_order_unknown(latest: CopyFields, source: Iterable[CopyFields]) -> bool:
     for copy in source:
         if not copy.get("is_aborted") and copy["version"] == latest["version"]:
             value = copy["row_hash"], bool(copy.get("is_tombstone"))
-            rivals[copy["place" if is_table else "partition"]] = copy["time"], *value
+            rivals[copy["place" if is_table else "partition"]] = copy.get("time"), *value
     values = {(value, is_gone) for time, value, is_gone in rivals.values() if not is_table or time == latest["time"]}
     return len(values) > 1
 
@@ -337,7 +358,7 @@ def _shown_copy(copy: FrameRow, hop: str = "") -> CopyFields:
     fields = {"place": copy["place"]}
     fields |= {name: copy[name] for name in _IDENTITY if copy.get(name) is not None}
     if copy.get("version") is not None:
-        fields["version"] = copy["version"]
+        fields["version"] = shown_version(copy["version"])
     if copy.get("is_replay") or copy.get("is_produced"):
         fields["replayed"] = True
     if copy.get("is_aborted"):

@@ -4,9 +4,10 @@ A key that the source has (in this window) and the target does not is missing, m
 duplicate, one copy is compared. A side that has different values of a key is a conflict: whichever the other side
 holds, it agrees with nothing that is certain. A key that only the target has in this window is looked up in the rest
 of the source first. Where it is found with another value, and offsets of the target were gone unread, it is
-undecidable: the window of the source may have seen another copy. A copy that compensation wrote in the place of another
-one counts as that one. A copy that it produced, because the topic had none, counts like any other: an original that
-comes all the same is the second copy.
+undecidable: the window of the source may have seen another copy. A row of a table with such a key and another value is
+mismatched, whichever window has its record: something has written over it. A copy that compensation wrote in the place
+of another one counts as that one. A copy that it produced, because the topic had none, counts like any other: an
+original that comes all the same is the second copy.
 
 Under upsert the copies of a key are versions: see `makewhole.compute.judge.judge_versions`.
 """
@@ -30,7 +31,7 @@ class BucketInput:
     `target_elsewhere`: copies outside it. `handed_over`: keys that an earlier window left to this one. `unsettled`:
     keys whose absence does not count yet. `overdue`: keys that have waited for longer than they may: their absence
     counts all the same. `replays`: records that compensation wrote, by the journal. `has_gone`: offsets of the target
-    were gone before anybody read them, in this window or another.
+    were gone before anybody read them, in this window or another. `has_cut`: part of the source's log was cut off.
     """
 
     hop: str
@@ -43,6 +44,7 @@ class BucketInput:
     overdue: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
     has_gone: bool = False
+    has_cut: bool = False
 
     def is_same_as(self, other: Self) -> bool:
         """Whether every verdict must be the same: the same copies and keys, in the same order."""
@@ -80,8 +82,9 @@ def judge(bucket: BucketInput) -> pl.DataFrame:
         .cast(pl.Int64),
         pl.col("source_elsewhere_copies").fill_null(0),
     ).with_columns(_counted_copies().alias("target_copies"), *_values_known())
-    is_table = "offset" not in bucket.source.columns
-    judged = counted.filter(_is_judged_here(has_gone=bucket.has_gone)).with_columns(_verdict(is_table=is_table))
+    is_table, is_store = "offset" not in bucket.source.columns, "offset" not in bucket.target.columns
+    judged = counted.filter(_is_judged_here(has_gone=bucket.has_gone, is_store=is_store))
+    judged = judged.with_columns(_verdict(is_table=is_table, has_gone=bucket.has_gone))
     return _with_judged_columns(judged.with_columns(_hint()))
 
 
@@ -185,6 +188,7 @@ def _aggregated_elsewhere(frame: pl.DataFrame, prefix: str) -> pl.DataFrame:
         .drop_nulls()
         .unique(maintain_order=True)
         .alias(f"{prefix}_earlier"),
+        pl.col("row_hash").is_null().any().alias(f"{prefix}_has_unknown"),
     )
 
 
@@ -208,18 +212,20 @@ def _counted_copies() -> pl.Expr:
     return pl.when((originals == 0) & (replays > 0)).then(1).otherwise(originals)
 
 
-def _is_judged_here(*, has_gone: bool) -> pl.Expr:
+def _is_judged_here(*, has_gone: bool, is_store: bool) -> pl.Expr:
     """Select the keys of this window's source, and those of the target that the source lacks or that repeat.
 
     Where offsets are gone (`has_gone`), also those that agree with nothing of the source: its own window may have seen
-    another copy, which nobody can read any more.
+    another copy, which nobody can read any more. In a table (`is_store`) such rows are wrong, as far as all values of
+    the source are known.
     """
     is_met = pl.col("target_originals") > 0
     repeated = pl.col("target_copies") > 1
     unknown = pl.col("source_elsewhere_copies") == 0
     source, target = pl.col("source_values"), pl.col("target_values")
     differs = (source.list.len() > 0) & (target.list.len() > 0) & (_agreeing() == 0)
-    return pl.col("in_source") | (is_met & (repeated | unknown | (differs & pl.lit(has_gone))))
+    is_wrong = differs & pl.lit(is_store) & ~pl.col("source_elsewhere_has_unknown").fill_null(False)
+    return pl.col("in_source") | (is_met & (repeated | unknown | (differs & pl.lit(has_gone)) | is_wrong))
 
 
 def _agreeing() -> pl.Expr:
@@ -239,7 +245,7 @@ def _values_known() -> list[pl.Expr]:
     ]
 
 
-def _verdict(*, is_table: bool) -> pl.Expr:
+def _verdict(*, is_table: bool, has_gone: bool) -> pl.Expr:
     """Return the verdict. What a log says first of an event counts where it is repeated; rows of a table (`is_table`)
     have no order that says which of them is right. They are told in the window that they lie in: to another one a
     repeat is a duplicate."""
@@ -254,7 +260,7 @@ def _verdict(*, is_table: bool) -> pl.Expr:
         .then(pl.lit(Verdict.UNEXPECTED.value))
         .when(repeated & ~(contradicts & pl.col("in_source") & pl.lit(is_table)))
         .then(pl.lit(Verdict.DUPLICATE.value))
-        .when(~pl.col("in_source"))
+        .when(~pl.col("in_source") & pl.lit(has_gone))
         .then(pl.lit(Verdict.UNDECIDABLE.value))
         .when(absent & pl.col("is_unsettled").fill_null(False))
         .then(pl.lit(Verdict.PENDING.value))

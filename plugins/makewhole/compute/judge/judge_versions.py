@@ -1,13 +1,14 @@
 """Judge every key of one bucket of an upsert hop: the copies of a key are versions, the target must hold the latest.
 
-The latest is the one of the highest version number; without numbers, and among equal ones, the last position. A record
-without a value (a tombstone) deletes its key: where it is the latest version, the target must not have the key. Older
-versions in a topic are no duplicates; two rows of one key in a table always are.
+The latest is the one that `makewhole.compute.judge.latest_state` finds, of all windows up to this one. A record without
+a value (a tombstone) deletes its key: where it is the latest version, the target must not have the key. Older versions
+in a topic are no duplicates; two rows of one key in a table always are.
 
-Without numbers, nothing orders two records in different partitions of a topic, nor two rows of one time. Where both
-could be the latest, and they differ, the verdict is undecidable. So it is where the value of the version that counts is
-not known any more.
+A row in the slice whose key the source has in earlier windows alone is held to the latest version all the same: a
+loader that was set back has written over it.
 """
+
+from typing import NamedTuple
 
 import polars as pl
 
@@ -20,12 +21,20 @@ from makewhole.compute.judge.judge_copies import (
     marked,
     require_same_key,
 )
+from makewhole.compute.judge.latest_state import (
+    ABSENT,
+    BEFORE,
+    FORMER,
+    LATER,
+    NO_POSITION,
+    SLICE,
+    latest_states,
+    with_lives,
+)
+from makewhole.compute.versions import is_moment, is_unreadable
 from makewhole.model.verdict import Cause, Verdict
 
-_ABSENT = 0  # the state of a key that has no copy, or whose latest copy is a tombstone
-_BEFORE_ALL = -(2**63)
 _NO_STATES = pl.lit([], dtype=pl.List(pl.UInt64))
-_SLICE, _LATER = 1, 2  # ranks of copies: in the slice, after it; earlier copies have rank 0
 
 
 def judge_versions(bucket: BucketInput) -> pl.DataFrame:
@@ -39,14 +48,15 @@ def judge_versions(bucket: BucketInput) -> pl.DataFrame:
     source = _source_versions(bucket)
     target = _target_versions(bucket)
     everywhere = _with_elsewhere(target, bucket.target_elsewhere)
+    of_windows = _with_elsewhere(source, bucket.source_elsewhere).filter(pl.col("rank") != LATER)
     of_target = _aggregated_slice(target, "target")
     of_source = _aggregated_slice(source, "source")
     require_same_key(of_source, of_target)
     joined = (
         of_source.join(of_target, on=HASH, how="full", coalesce=True)
-        .join(_latest_states(source, "source"), on=HASH, how="left")
-        .join(_latest_states(everywhere, "target"), on=HASH, how="left")
-        .join(_latest_states(everywhere.filter(pl.col("rank") != _LATER), "soon"), on=HASH, how="left")
+        .join(latest_states(of_windows, "source"), on=HASH, how="left")
+        .join(latest_states(everywhere, "target"), on=HASH, how="left")
+        .join(latest_states(everywhere.filter(pl.col("rank") != LATER), "soon"), on=HASH, how="left")
         .join(_aggregated_elsewhere(bucket.target_elsewhere, "elsewhere"), on=HASH, how="left")
         .join(_aggregated_elsewhere(bucket.source_elsewhere, "source_elsewhere"), on=HASH, how="left")
         .join(marked(bucket.unsettled, "is_unsettled"), on=HASH, how="left")
@@ -54,8 +64,21 @@ def judge_versions(bucket: BucketInput) -> pl.DataFrame:
         .join(_other_states(source, bucket.source_elsewhere), on=HASH, how="left")
         .with_columns(pl.coalesce("key", "key_target").alias("key"))
     )
-    is_table = "offset" not in bucket.target.columns
-    return judged_frame(_with_verdict(_with_defaults(joined), is_table=is_table))
+    joins = _Joins(
+        has_log="offset" in bucket.source.columns,
+        is_table="offset" not in bucket.target.columns,
+        has_cut=bucket.has_cut,
+    )
+    return judged_frame(_with_verdict(_with_defaults(joined), joins))
+
+
+class _Joins(NamedTuple):
+    """The kinds of point that the hop joins: a source that has a log, and a target that is a table. `has_cut`: part of
+    that log was cut off, and its offsets do not order all records."""
+
+    has_log: bool
+    is_table: bool
+    has_cut: bool
 
 
 # Copies as versions
@@ -83,25 +106,26 @@ def _versions(copies: pl.DataFrame) -> pl.DataFrame:
     if "offset" not in copies.columns:
         copies = copies.with_columns(
             pl.lit(0, dtype=pl.Int32).alias("partition"),
-            pl.col("time").dt.epoch("us").fill_null(_BEFORE_ALL).alias("offset"),
+            pl.col("time").dt.epoch("us").fill_null(NO_POSITION).alias("offset"),
         )
     wanted = ("key", *HASH, "place", "time", "version", "partition", "offset", "row_hash", "state", "rank")
+    ends = (pl.col("state") == ABSENT) & pl.col("version").is_null()
     marks = [name for name in ("is_replay", IS_GONE) if name in copies.columns]
     return (
         copies.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
-        .with_columns(_state(copies), pl.lit(_SLICE).alias("rank"))
-        .select(*wanted, *marks)
+        .with_columns(_state(copies), pl.lit(SLICE).alias("rank"))
+        .select(*wanted, ends.fill_null(False).alias("ends_earlier"), *marks)
         .sort(*HASH, "partition", "offset", "place")
     )
 
 
 def _state(copies: pl.DataFrame) -> pl.Expr:
     """Return the state of the key after a copy: a number for its compared values; null when they are not known."""
-    value = pl.when(pl.col("row_hash") == _ABSENT).then(pl.lit(1, dtype=pl.UInt64)).otherwise("row_hash")
+    value = pl.when(pl.col("row_hash") == ABSENT).then(pl.lit(1, dtype=pl.UInt64)).otherwise("row_hash")
     if "is_tombstone" not in copies.columns:
         return value.alias("state")
     is_tombstone = pl.col("is_tombstone").fill_null(False)
-    return pl.when(is_tombstone).then(pl.lit(_ABSENT, dtype=pl.UInt64)).otherwise(value).alias("state")
+    return pl.when(is_tombstone).then(pl.lit(ABSENT, dtype=pl.UInt64)).otherwise(value).alias("state")
 
 
 def _with_elsewhere(target: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFrame:
@@ -110,30 +134,15 @@ def _with_elsewhere(target: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFra
     others = elsewhere.with_columns(
         numbers.struct[0].cast(pl.Int32, strict=False).alias("partition"),
         numbers.struct[1].cast(pl.Int64, strict=False).alias("offset"),
-        pl.when(pl.col("is_later").fill_null(False)).then(_LATER).otherwise(0).alias("rank"),
+        pl.when(pl.col("is_later").fill_null(False))
+        .then(LATER)
+        .when(pl.col("is_former").fill_null(False))
+        .then(FORMER)
+        .otherwise(BEFORE)
+        .alias("rank"),
         _state(elsewhere),
     )
     return pl.concat([target, others], how="diagonal_relaxed")
-
-
-def _latest_states(copies: pl.DataFrame, side: str) -> pl.DataFrame:
-    """Return, per key, the states that could be the latest: one, or one per partition, or those of rows of one time."""
-    numbered = copies.filter(pl.col("place").is_not_null()).with_columns(
-        pl.col("version").fill_null(_BEFORE_ALL).alias("number")
-    )
-    newest = numbered.filter(pl.col("number") == pl.col("number").max().over(HASH))
-    newest = newest.filter(pl.col("rank") == pl.col("rank").max().over(HASH))
-    if IS_GONE in newest.columns:  # its offset is of another log, which came before
-        is_gone = pl.col(IS_GONE).fill_null(False)
-        newest = newest.filter(~is_gone | is_gone.all().over(HASH))
-    at = pl.col("offset").fill_null(_BEFORE_ALL)
-    last = newest.filter(at == at.max().over(*HASH, "partition")).sort(*HASH, "partition", "offset", "place")
-    return last.group_by(HASH, maintain_order=True).agg(
-        pl.col("state").unique(maintain_order=True).alias(f"{side}_states"),
-        pl.col("version").last().alias(f"{side}_version"),
-        pl.col("row_hash").last().alias(f"{side}_row_hash"),
-        pl.col("place").last().alias(f"{side}_latest_place"),
-    )
 
 
 def _aggregated_slice(copies: pl.DataFrame, side: str) -> pl.DataFrame:
@@ -158,12 +167,15 @@ def _aggregated_elsewhere(elsewhere: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _other_states(source: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFrame:
-    """Return, per key, the states of the source's other versions: after the latest of the slice, and before it."""
-    known = _with_elsewhere(source, elsewhere).filter(pl.col("place").is_not_null())
-    newest = _latest_states(source, "of").select(*HASH, "of_version", "of_latest_place")
-    versions = known.join(newest, on=HASH, how="left")
-    by_number = pl.col("version") > pl.col("of_version")
-    is_after = (pl.col("rank") != _SLICE) & by_number.fill_null(pl.col("rank") == _LATER)
+    """Return, per key, the states of the source's other versions: after the latest of the windows up to this one, and
+    before it. What comes after a later deletion is after it, whatever its number."""
+    known = with_lives(_with_elsewhere(source, elsewhere).filter(pl.col("place").is_not_null()))
+    is_later = pl.col("rank") == LATER
+    newest = latest_states(known.filter(~is_later), "of").select(*HASH, "of_version", "of_latest_place")
+    lives_here = pl.col("lives").filter(~is_later).max().over(*HASH, "partition").fill_null(0)
+    versions = known.with_columns(lives_here.alias("lives_here")).join(newest, on=HASH, how="left")
+    by_number = (pl.col("version") > pl.col("of_version")).fill_null(True)
+    is_after = is_later & (by_number | (pl.col("lives") > pl.col("lives_here")))
     is_latest = pl.col("place") == pl.col("of_latest_place")
     return versions.group_by(HASH, maintain_order=True).agg(
         pl.col("state").filter(is_after).alias("later_states"),
@@ -182,10 +194,10 @@ def _with_defaults(joined: pl.DataFrame) -> pl.DataFrame:
         *(pl.col(name).fill_null(0).cast(pl.Int64) for name in (*counts, "source_elsewhere_copies")),
         *(pl.col(name).fill_null(_NO_STATES) for name in lists),
         *(
-            pl.col(name).fill_null(pl.lit([_ABSENT], dtype=pl.List(pl.UInt64)))
+            pl.col(name).fill_null(pl.lit([ABSENT], dtype=pl.List(pl.UInt64)))
             for name in ("target_states", "soon_states")
         ),
-        pl.col("is_unsettled", "is_overdue").fill_null(False),
+        pl.col("is_unsettled", "is_overdue", "source_is_open", "target_is_open").fill_null(False),
     ).with_columns(
         pl.col("source_slice_copies").alias("source_copies"),
         (pl.col("target_slice_copies") + pl.col("elsewhere_copies")).alias("target_copies"),
@@ -196,13 +208,16 @@ def _with_defaults(joined: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _with_verdict(frame: pl.DataFrame, *, is_table: bool) -> pl.DataFrame:
+def _with_verdict(frame: pl.DataFrame, joins: _Joins) -> pl.DataFrame:
     absent = _is_absent("target")
     known = pl.col("in_source") | (pl.col("source_elsewhere_copies") > 0)
-    repeated = pl.lit(is_table) & (pl.col("target_slice_copies") > 1)
-    unknown = ~known & (pl.col("target_originals") > 0) & ~absent
+    is_met = (pl.col("target_originals") > 0) & ~absent
+    repeated = pl.lit(joins.is_table) & (pl.col("target_slice_copies") > 1)
+    has_order = pl.lit(not joins.has_cut) | pl.col("source_version").is_not_null()
+    set_back = pl.lit(joins.has_log and joins.is_table) & known & is_met & has_order & ~pl.col("is_unsettled")
+    set_back &= _surely_differs()
     return (
-        frame.filter(pl.col("in_source") | unknown | (known & repeated))
+        frame.filter(pl.col("in_source") | (~known & is_met) | (known & repeated) | set_back)
         .with_columns(
             pl.when(~known)
             .then(pl.lit(Verdict.UNEXPECTED.value))
@@ -217,13 +232,22 @@ def _with_verdict(frame: pl.DataFrame, *, is_table: bool) -> pl.DataFrame:
 
 def _is_absent(side: str) -> pl.Expr:
     states = pl.col(f"{side}_states")
-    return (states.list.len() == 1) & (states.list.first() == _ABSENT).fill_null(False)
+    return (states.list.len() == 1) & (states.list.first() == ABSENT).fill_null(False)
 
 
 def _is_older(side: str) -> pl.Expr:
-    """Tell whether the side's version number is below the source's."""
-    is_older = pl.col(f"{side}_version") < pl.col("source_version")
-    return (~_is_absent(side) & is_older).fill_null(False)
+    """Tell whether the side's version is below the source's. What is no version, or of another kind, is not ordered."""
+    own, of_source = f"{side}_version", "source_version"
+    is_ordered = (is_moment(own) == is_moment(of_source)) & ~is_unreadable(own) & ~is_unreadable(of_source)
+    return (~_is_absent(side) & is_ordered & (pl.col(own) < pl.col(of_source))).fill_null(False)
+
+
+def _surely_differs() -> pl.Expr:
+    """Tell of a key that the source has in other windows alone whether the target holds another version than the latest
+    of them, nor a later one: of both sides it is certain which values these are."""
+    is_single = (pl.col("source_states").list.len() == 1) & (pl.col("target_states").list.len() == 1)
+    is_certain = is_single & ~_has_unknown("source") & ~_has_unknown("target")
+    return is_certain & ~pl.any_horizontal(_holds("soon")[1], _holds("target")[1])
 
 
 def _verdict_by_version() -> pl.Expr:
@@ -238,7 +262,7 @@ def _verdict_by_version() -> pl.Expr:
         .then(pl.lit(Verdict.MATCHED.value))
         .when(pl.col("is_unsettled") & ~(pl.col("is_overdue") & _is_absent("target")))
         .then(pl.lit(Verdict.PENDING.value))
-        .when(possibly)
+        .when(possibly | _is_any_version("source") | _is_any_version("target"))
         .then(pl.lit(Verdict.UNDECIDABLE.value))
         .when(_is_absent("target"))
         .then(pl.lit(Verdict.MISSING.value))
@@ -261,6 +285,11 @@ def _holds(side: str) -> tuple[pl.Expr, pl.Expr]:
     return surely, has_latest | has_later | (is_unreadable & ~_is_absent(side))
 
 
+def _is_any_version(side: str) -> pl.Expr:
+    """Tell whether versions order nothing, and the side holds several values."""
+    return pl.col(f"{side}_is_open") & (pl.col(f"{side}_states").list.len() > 1)
+
+
 def _has_unknown(side: str) -> pl.Expr:
     """Tell whether a state that could be the side's latest is not known."""
     return pl.col(f"{side}_states").list.contains(pl.lit(None, dtype=pl.UInt64), nulls_equal=True)
@@ -269,7 +298,7 @@ def _has_unknown(side: str) -> pl.Expr:
 def _hint() -> pl.Expr:
     """Return the cause, where only the versions show it."""
     of_source, states = pl.col("source_states"), pl.col("target_states")
-    is_deletion = of_source.list.contains(pl.lit(_ABSENT, dtype=pl.UInt64))
+    is_deletion = of_source.list.contains(pl.lit(ABSENT, dtype=pl.UInt64))
     is_known = pl.col("older_states").list.set_intersection(states).list.len() > 0
     is_stale = (pl.col("verdict") == Verdict.MISMATCHED.value) & (is_deletion | _is_older("target") | is_known)
     is_deleted = (pl.col("verdict") == Verdict.MISSING.value) & (pl.col("target_copies") > 0)
@@ -280,6 +309,8 @@ def _hint() -> pl.Expr:
         .then(pl.lit(Cause.DELETED.value))
         .when((pl.col("verdict") == Verdict.UNDECIDABLE.value) & (of_source.list.len() == 0))
         .then(pl.lit(Cause.SOURCE_GONE.value))
+        .when((pl.col("verdict") == Verdict.UNDECIDABLE.value) & (pl.col("source_is_open") | pl.col("target_is_open")))
+        .then(pl.lit(Cause.UNREADABLE_VERSION.value))
         .when((pl.col("verdict") == Verdict.UNDECIDABLE.value) & (_has_unknown("target") | _has_unknown("source")))
         .then(pl.lit(Cause.UNREADABLE_VALUE.value))
         .when(pl.col("verdict") == Verdict.UNDECIDABLE.value)

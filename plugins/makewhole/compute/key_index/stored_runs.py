@@ -7,6 +7,7 @@ again. Of a key whose latest version is its first copy, the file says it once.
 import polars as pl
 
 from makewhole.compute.frames import HASH, Schema
+from makewhole.compute.versions import VERSION, joined_versions, split_versions
 
 STORED: Schema = {
     "key_hi": pl.UInt64,
@@ -18,6 +19,7 @@ STORED: Schema = {
     "is_produced": pl.Boolean,
     "row_hash": pl.UInt64,
     "version": pl.Int64,
+    "version_rest": pl.Int32,
     "is_tombstone": pl.Boolean,
     "producer_id": pl.Int64,
     "producer_epoch": pl.Int16,
@@ -30,15 +32,20 @@ STORED: Schema = {
     "last_offset": pl.Int64,
     "last_row_hash": pl.UInt64,
     "last_version": pl.Int64,
+    "last_version_rest": pl.Int32,
     "last_is_tombstone": pl.Boolean,
+    "last_ends_earlier": pl.Boolean,
 }
 """Columns of a file of the key index, whose rows are in the order of `key_hi`, `key_lo`, `window`. What an older
 makewhole did not note is null. `is_latest`: the first copy is the latest version too, so that `last_…` are null; null
-where nobody asked for versions."""
+where nobody asked for versions. A version is in two columns (`makewhole.compute.versions.split_versions`), and what is
+a number in `last_…` is the difference from the first copy's, which is small."""
 
 _POSITIONS = {"place": ("partition", "offset"), "last_place": ("last_partition", "last_offset")}
 _FIRST = ("place", "row_hash", "version", "is_tombstone")
 _LAST = tuple(f"last_{name}" for name in _FIRST)
+_VERSIONS = ("version", "last_version")
+_DIFFERENCES = ("offset", "version", "version_rest")
 
 
 def stored_run(run: pl.DataFrame, window: int) -> pl.DataFrame:
@@ -46,23 +53,50 @@ def stored_run(run: pl.DataFrame, window: int) -> pl.DataFrame:
     if "last_place" in run.columns:
         run = run.with_columns((pl.col("last_place") == pl.col("place")).alias("is_latest"))
         is_other = ~pl.col("is_latest")
-        run = run.with_columns(pl.when(is_other).then(name).alias(name) for name in _LAST if name in run.columns)
+        of_last = [name for name in (*_LAST, "last_ends_earlier") if name in run.columns]
+        run = run.with_columns(pl.when(is_other).then(name).alias(name) for name in of_last)
     for place, names in _POSITIONS.items():
         if place in run.columns and names[0] not in run.columns:
             run = run.with_columns(_numbers(place, names))
+    run = with_split_versions(run)
     if "window" not in run.columns:
         run = run.with_columns(pl.lit(window, dtype=pl.Int32).alias("window"))
     run = run.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in STORED.items() if name not in run)
+    if "last_place" in run.columns:
+        of_last = ((f"last_{name}", name) for name in _DIFFERENCES)
+        run = run.with_columns(pl.col(last) - pl.col(first).fill_null(0) for last, first in of_last)
     return run.select(pl.col(name).cast(kind) for name, kind in STORED.items())
 
 
 def run_of(stored: pl.DataFrame) -> pl.DataFrame:
     """Return rows of a file (`STORED`) as `makewhole.compute.key_runs` reads them, with `window`."""
-    run = stored.with_columns(_text(names).alias(place) for place, names in _POSITIONS.items())
-    is_first = pl.col("is_latest").fill_null(False)
-    return run.with_columns(
-        pl.when(is_first).then(first).otherwise(last).alias(last) for first, last in zip(_FIRST, _LAST, strict=True)
+    run = (
+        with_whole_numbers(stored)
+        .with_columns(
+            *(_text(names).alias(place) for place, names in _POSITIONS.items()),
+            *(joined_versions(name, f"{name}_rest") for name in _VERSIONS),
+        )
+        .drop(f"{name}_rest" for name in _VERSIONS)
     )
+    is_first = pl.col("is_latest").fill_null(False)
+    ends_by_itself = pl.col("is_tombstone").fill_null(False) & pl.col("version").is_null()
+    return run.with_columns(
+        *(pl.when(is_first).then(first).otherwise(last).alias(last) for first, last in zip(_FIRST, _LAST, strict=True)),
+        pl.when(is_first).then(ends_by_itself).otherwise("last_ends_earlier").alias("last_ends_earlier"),
+    )
+
+
+def with_whole_numbers(stored: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of a file (`STORED`) whose latest versions are no differences from the first copies any more."""
+    return stored.with_columns(
+        (pl.col(f"last_{name}") + pl.col(name).fill_null(0)).alias(f"last_{name}") for name in _DIFFERENCES
+    )
+
+
+def with_split_versions(rows: pl.DataFrame) -> pl.DataFrame:
+    """Divide the versions of rows as a file has them, where they are not yet."""
+    whole = [name for name in _VERSIONS if name in rows.columns and rows[name].dtype == VERSION]
+    return rows.with_columns(part for name in whole for part in split_versions(rows[name]))
 
 
 def in_order_of_windows(stored: pl.DataFrame) -> pl.DataFrame:

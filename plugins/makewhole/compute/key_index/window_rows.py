@@ -9,7 +9,7 @@ import polars as pl
 
 from makewhole.compute.frames import Schema, are_empty_lists, with_place
 from makewhole.compute.judge.judge_copies import mark_replays
-from makewhole.compute.key_index.stored_runs import STORED, stored_run
+from makewhole.compute.key_index.stored_runs import STORED, stored_run, with_split_versions
 from makewhole.compute.key_runs import build_key_run
 from makewhole.native.arrays import Bools, UInt64s
 from makewhole.native.sort_hashes import sort_hashes
@@ -63,7 +63,9 @@ def _rows_of_single_copies(copies: pl.DataFrame, *, has_versions: bool) -> pl.Da
         "is_extra": pl.lit(False),
         "is_latest": pl.lit(True if has_versions else None),
     }
-    return copies.select(columns.get(name, pl.lit(None)).cast(kind).alias(name) for name, kind in _ROWS.items())
+    split = with_split_versions(copies)
+    columns |= {name: pl.col(name) for name in split.columns}
+    return split.select(columns.get(name, pl.lit(None)).cast(kind).alias(name) for name, kind in _ROWS.items())
 
 
 def _is_constant(column: pl.Series) -> bool:

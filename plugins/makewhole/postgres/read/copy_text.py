@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 from psycopg2 import sql
 
+from makewhole.compute.versions import versions_of_table
 from makewhole.model.errors import PermanentError
 from makewhole.postgres.read.copy_end import CopyEnd
 from makewhole.postgres.read.expressions import TableShape, select_list
@@ -44,7 +45,7 @@ def copy_text_rows(
                 frame = pl.from_arrow(batch)
                 assert isinstance(frame, pl.DataFrame)
                 arrived += len(frame)
-                yield frame
+                yield frame.with_columns(versions_of_table(frame["version"]))
     finally:
         sender.join()
     CopyEnd(
@@ -55,7 +56,7 @@ def copy_text_rows(
 
 def _parse_csv(stream: IO[Any], shape: TableShape) -> Iterator[pa.RecordBatch]:
     names = ["key", "place", "time_us", "version", *(f"c:{name}" for name in shape.compare), "excluded_by"]
-    types = {name: pa.int64() if name in ("time_us", "version") else pa.string() for name in names}
+    types = {name: pa.int64() if name == "time_us" else pa.string() for name in names}
     try:
         yield from pcsv.open_csv(
             stream,

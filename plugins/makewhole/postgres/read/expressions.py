@@ -14,6 +14,7 @@ from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import TablePoint
 from makewhole.postgres.canonical import canonical_expression
 from makewhole.postgres.key_columns import key_column_text, kinds_of
+from makewhole.postgres.version_columns import version_text
 from makewhole.sql import PgConnection
 
 # Of a domain, the type that it is made of.
@@ -141,13 +142,17 @@ def select_list(shape: TableShape, types: Mapping[str, str]) -> sql.Composable:
         sql.SQL("{} as key").format(key_expression(point, types)),
         sql.SQL("{} as place").format(place(point)),
         sql.SQL("{} as time_us").format(microseconds(point.time)),
-        sql.SQL("null::bigint as version")
-        if point.version is None
-        else sql.SQL("t.{}::bigint as version").format(sql.Identifier(point.version)),
+        sql.SQL("{} as version").format(_version(point, types)),
         *compared_columns(shape.compare, types),
         sql.SQL("{} as excluded_by").format(excluded_by(shape.filters)),
     ]
     return sql.SQL(", ").join(columns)
+
+
+def _version(point: TablePoint, types: Mapping[str, str]) -> sql.Composable:
+    if point.version is None:
+        return sql.SQL("null::text")
+    return version_text(sql.SQL("t.{}").format(sql.Identifier(point.version)), types[point.version])
 
 
 def compared_columns(compare: Mapping[str, str], types: Mapping[str, str]) -> list[sql.Composable]:

@@ -8,9 +8,7 @@ from psycopg2 import sql
 
 from makewhole.model.pipeline import Hop, Point, TablePoint
 from makewhole.postgres.tables import Column, Table, quoted
-
-VERSION_TYPE = "bigint"
-"""The declared type of versions."""
+from makewhole.postgres.version_columns import declared_version
 
 _DECLARED = {
     "smallint": "int",
@@ -72,7 +70,7 @@ def new_row(table: Table, hop: Hop, source: Point, target: TablePoint, compare: 
     """Account for the columns of the table that a hop leads into; `compare` as in the pipeline."""
     declared = dict(compare)
     if target.version is not None and source.version is not None:
-        declared.setdefault(target.version, VERSION_TYPE)
+        declared.setdefault(target.version, version_type(table, target.version))
     declared |= {name: kind for name, kind in hop.write.items() if name not in declared}
     origins = {name: _origin(column, hop, target, compare, declared) for name, column in table.columns.items()}
     return NewRow(origins=origins, declared=declared)
@@ -101,6 +99,12 @@ def _origin(
 def declared_type(column: Column) -> str | None:
     """Return the declared type that reads every value of a column; None: no type does."""
     return _DECLARED.get(column.base_type)
+
+
+def version_type(table: Table, name: str) -> str:
+    """Return the declared type that reads every version in a column of a table."""
+    column = table.columns.get(name)
+    return declared_version("" if column is None else column.base_type)
 
 
 def moment_of_write(column: Column) -> sql.SQL:

@@ -55,9 +55,11 @@ def without_rows_of_others(task: BucketTask, target: pl.DataFrame, own: pl.DataF
 
 
 def without_keys_of_others(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
-    """Drop the unexpected keys of `judged` (`JUDGED`) that another source has, or had."""
+    """Drop the keys of `judged` (`JUDGED`) that the hop's source does not have in this window and another source has,
+    or had: they are not unexpected, and what is right for them is not for this source to say."""
+    of_others = [verdict.value for verdict in (Verdict.UNEXPECTED, Verdict.MISMATCHED, Verdict.CONFLICT)]
     for one in task.other_sources:
-        strangers = judged.filter(pl.col("verdict") == Verdict.UNEXPECTED.value)
+        strangers = judged.filter(~pl.col("in_source") & pl.col("verdict").is_in(of_others))
         if strangers.is_empty():
             break
         known = pl.concat(frame.select(HASH) for frame in _copies(task, one, strangers))

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from makewhole.compute.frames import NUMBERS, empty
 from makewhole.compute.key_runs import with_comparable_values
 from makewhole.key_index.files import IndexFile, highest_versions, maybe_known, rows_of_keys
-from makewhole_spark.reconcile.buckets import BucketTask
+from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles
 
 
 def known_elsewhere(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
@@ -32,10 +33,12 @@ def met_before(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     return keys.filter(pl.Series(maybe_known(task.context.storage, files, keys), dtype=pl.Boolean))
 
 
-def versions_before(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
-    """Return the highest number of a version (`NUMBERS`) that the bucket's target has of some keys (`HASHES`) from the
-    windows before; of a table none is known."""
-    return highest_versions(task.context.storage, task.target_index.earlier, keys)
+def versions_before(task: BucketTask, point: str, index: IndexFiles, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the highest version (`NUMBERS`) that an end of the hop has of some keys (`HASHES`) from the windows
+    before. Of a table none is known, and a topic without versions is not asked."""
+    if task.context.pipeline.points[point].version is None:
+        return empty(NUMBERS)
+    return highest_versions(task.context.storage, (*index.former, *index.earlier), keys)
 
 
 def rows_of(task: BucketTask, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:

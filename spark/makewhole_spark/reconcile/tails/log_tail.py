@@ -226,7 +226,10 @@ def _copies(task: TailTask, found: Sequence[pl.DataFrame]) -> tuple[str, ...]:
     committed = committed_copies(pl.concat(found))
     replays = task.replays.read_keys(task.context.storage, committed)
     copies = mark_replays(committed, replays).with_columns(
-        pl.lit(not task.is_before).alias("is_later"), pl.lit(task.is_open).alias("is_open")
+        (pl.col("is_tombstone").fill_null(False) & pl.col("version").is_null()).alias("ends_earlier"),
+        pl.lit(not task.is_before).alias("is_later"),
+        pl.lit(False).alias("is_former"),
+        pl.lit(task.is_open).alias("is_open"),
     )
     return _written(task, "tail", [copies.select(*TAIL)])
 

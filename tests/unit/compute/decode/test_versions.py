@@ -1,5 +1,6 @@
 """Check the version that orders a record under upsert, and the tombstone that deletes its key."""
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ from makewhole.compute.decode import record_values
 from makewhole.compute.decode.json_lines import UnusualBatch
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.row_filter import typed_term
+from makewhole.compute.versions import MOMENTS, UNREADABLE
 
 pytestmark = pytest.mark.unit
 
@@ -54,16 +56,25 @@ def test_a_version_that_is_compared_too_is_read_once() -> None:
         (b"12", 12),
         (b'"12"', 12),
         (b"12.0", 12),
-        (b"12.5", None),
-        (b'"x"', None),
+        (b"12.5", Decimal("12.5")),
+        (b'"-0.125"', Decimal("-0.125")),
+        (b'"2025-03-01"', MOMENTS + 1_740_787_200_000_000),
+        (b'"2025-03-01T02:00:00.000001+02:00"', MOMENTS + 1_740_787_200_000_001),
         (b"null", None),
-        (b"true", None),
-        (b"[1]", None),
+        (b'"x"', UNREADABLE),
+        (b'"NaN"', UNREADABLE),
+        (b'"infinity"', UNREADABLE),
+        (b'""', UNREADABLE),
+        (b"true", UNREADABLE),
+        (b"[1]", UNREADABLE),
+        (b"1e-10", UNREADABLE),
         (b"9223372036854775807", 2**63 - 1),
-        (b"9223372036854775808", None),
+        (b"9223372036854775808", UNREADABLE),
     ],
 )
-def test_only_a_whole_number_of_64_bits_orders_anything(text: bytes, version: int | None) -> None:
+def test_a_version_is_a_number_or_a_moment_and_anything_else_is_unreadable(
+    text: bytes, version: Decimal | int | None
+) -> None:
     shape = ValueShape(key=("$.id",), compare={}, version="$.v")
 
     assert decode_values(values(b'{"id":"a","v":' + text + b"}"), shape)["version"].to_list() == [version]
@@ -71,9 +82,10 @@ def test_only_a_whole_number_of_64_bits_orders_anything(text: bytes, version: in
 
 def test_the_version_can_stand_in_a_header() -> None:
     shape = ValueShape(key=("kafka.key",), compare={}, version="header:v")
-    records = batch([(b"a", b"{}", [{"key": "v", "value": b"3"}]), (b"b", b"{}", [])])
+    twice = [{"key": "v", "value": b"3"}, {"key": "v", "value": b"4"}]
+    records = batch([(b"a", b"{}", twice[:1]), (b"b", b"{}", []), (b"c", b"{}", twice)])
 
-    assert decode_values(records, shape)["version"].to_list() == [3, None]
+    assert decode_values(records, shape)["version"].to_list() == [3, None, UNREADABLE]
 
 
 @pytest.mark.parametrize("key", ["kafka.key", "header:id"])

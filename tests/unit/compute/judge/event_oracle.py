@@ -30,15 +30,17 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
     replayed = sum(ours) + sum(c["is_replay"] for c in outside)
     present = originals if originals else min(replayed, 1)
     is_known = in_source or any(c["key"] == key for c in known["source_elsewhere"])
-    if not in_source and not (here and (present > 1 or not is_known)):
+    held = {c["row_hash"] for c in target + outside} - {None}
+    others = [c for c in known["source_elsewhere"] if c["key"] == key]
+    beyond = {c["row_hash"] for c in others}
+    is_set_back = not known["target_is_topic"] and bool(beyond and held) and None not in beyond and not beyond & held
+    if not in_source and not (here and (present > 1 or not is_known or is_set_back)):
         return None
     if not is_known:
         return "unexpected"
     if present != 1:
         return "duplicate" if present else "pending" if key in known["unsettled"] else "missing"
-    held = {c["row_hash"] for c in target + outside} - {None}
-    others = [c for c in known["source_elsewhere"] if c["key"] == key]
-    beyond = {c["row_hash"] for c in others} - {None}
+    beyond -= {None}
     before = {c["row_hash"] for c in others if not c["is_later"]} - {None}
     values = ({c["row_hash"] for c in source} | before) if source else beyond
     if len(values) > 1 or (len(held) > 1 and values & held):

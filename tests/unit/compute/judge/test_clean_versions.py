@@ -16,6 +16,7 @@ from makewhole.compute.judge import clean_versions
 from makewhole.compute.judge.clean_keys import CleanKeys, count_keys
 from makewhole.compute.judge.clean_versions import (
     VERSION_COLUMNS,
+    VersionsBefore,
     columns_of_versions,
     find_clean_versions,
 )
@@ -34,12 +35,18 @@ NO_KEYS = pl.DataFrame(schema=HASHES)
 def first_pass(known: BucketInput, named: pl.DataFrame = NO_KEYS) -> CleanKeys:
     """Take the clean keys out of a bucket, as a task of reconcile does."""
     beyond = pl.concat(frame.select(HASH) for frame in (known.handed_over, known.replays, named))
-    before = known.target_elsewhere.filter(~pl.col("is_later").fill_null(False)).select(*NUMBERS).drop_nulls()
+    before = VersionsBefore(numbers_before(known.source_elsewhere), numbers_before(known.target_elsewhere))
     source, target = (
         frame.select(columns_of_versions(is_topic="offset" in frame.columns, is_target=is_target))
         for frame, is_target in ((known.source, False), (known.target, True))
     )
     return find_clean_versions(source, target, HOP, beyond, before)
+
+
+def numbers_before(elsewhere: pl.DataFrame) -> pl.DataFrame:
+    """Return the highest number of each key in the windows before, as the key index has it."""
+    before = elsewhere.filter(~pl.col("is_later").fill_null(False)).select(*NUMBERS).drop_nulls()
+    return before.group_by(HASH).max()
 
 
 def names(clean: CleanKeys, known: BucketInput) -> list[str]:
@@ -103,8 +110,13 @@ class Drawing:
         rows = self.rows(2, 200 if is_later else 0)
         higher = [row | {"version": 4} if row["version"] == 3 else row for row in rows]
         placed = [row | {"place": f"{row['partition']}:{row['offset']}"} for row in higher]
-        marks = {"is_later": is_later, "is_replay": False, "is_tombstone": self.is_rare()}
-        return [{name: row[name] for name in row if name in kept} | marks for row in placed]
+        is_tombstone = self.is_rare()
+        marks = {"is_later": is_later, "is_replay": False, "is_tombstone": is_tombstone}
+        ends = [{"ends_earlier": is_tombstone and row["version"] is None} for row in placed]
+        return [
+            {name: row[name] for name in row if name in kept} | marks | end
+            for row, end in zip(placed, ends, strict=True)
+        ]
 
     def keys(self) -> list[str]:
         return [name for name in "ab" if self.is_rare()]
@@ -291,10 +303,11 @@ def test_a_key_is_clean_that_shares_half_of_its_hash_with_no_other_key(
     without = {high for high, _ in (*known, *overtaken)}
     expected = {key for key in {*source} & {*target} if len(sharing[key[0]]) == 1 and key[0] not in without}
     before = pl.DataFrame([(*key, 1) for key in overtaken], schema=NUMBERS, orient="row")
+    overtaking = VersionsBefore(before, before)
 
     with bounds_checked(clean_versions):
         clean = find_clean_versions(
-            versions(source), versions(target), HOP, pl.DataFrame(known, schema=HASHES, orient="row"), before
+            versions(source), versions(target), HOP, pl.DataFrame(known, schema=HASHES, orient="row"), overtaking
         )
 
     assert sorted(clean.keys.select(HASH).rows()) == sorted(expected)

@@ -313,3 +313,26 @@ def test_the_absence_of_a_key_that_waited_too_long_counts() -> None:
     waiting = ["young", "old", "there"]
     found = verdict_by_key(judge, bucket(keys, [one("there", 0)], unsettled=waiting, overdue=["old", "there"]))
     assert found == {"young": "pending", "old": "missing", "there": "matched", "lost": "missing"}
+
+
+def test_a_row_is_held_to_its_record_whichever_window_has_that() -> None:
+    before = [
+        {"key": key, "place": f"0:{at}", "is_replay": False, "is_later": False, "row_hash": OLD}
+        for at, key in enumerate(("wrong", "right", "later", "unknown"))
+    ]
+    before += [{"key": "later", "place": "0:9", "is_replay": False, "is_later": True, "row_hash": NEW}]
+    before += [{"key": "unknown", "place": "0:8", "is_replay": False, "is_later": False, "row_hash": None}]
+    rows = [one("wrong", 0, NEW), one("right", 1, OLD), one("later", 2, NEW), one("unknown", 3, NEW)]
+
+    assert verdicts(bucket([], rows, source_elsewhere=before, target_is_topic=False)) == {"wrong": "mismatched"}
+    assert verdicts(bucket([], rows, source_elsewhere=before)) == {}  # a record that differs may be of another window
+
+
+def test_a_row_that_no_record_of_a_contradicting_source_explains_is_in_conflict() -> None:
+    before = [
+        {"key": "a", "place": f"0:{at}", "is_replay": False, "is_later": False, "row_hash": value}
+        for at, value in enumerate((OLD, NEWER))
+    ]
+
+    known = bucket([], [one("a", 0, NEW)], source_elsewhere=before, target_is_topic=False)
+    assert (verdicts(known), hints(known)) == ({"a": "conflict"}, {"a": "source_contradicts_itself"})

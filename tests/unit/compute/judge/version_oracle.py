@@ -1,6 +1,6 @@
 """Judge an upsert hop one key at a time, in plain Python, and draw situations to judge.
 
-What could be the latest version is a set of (partition, state); state None: absent.
+State None: absent.
 """
 
 from datetime import UTC, datetime
@@ -15,11 +15,36 @@ from tests.unit.compute.judge.bucket_input import HOP, NEW, OLD, bucket
 NAMES = ["a", "b", "c"]
 
 
-def newest(found: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Return by partition the copy that could be the latest, by (number, age, offset); numbers order all partitions."""
-    top = max(((copy["version"] or -1, copy["age"]) for copy in found), default=None)
-    best = [copy for copy in found if (copy["version"] or -1, copy["age"]) == top]
-    return {copy["partition"]: copy for copy in sorted(best, key=lambda copy: copy["offset"])}
+def number_of(copy: dict[str, Any]) -> int:
+    return copy["version"] or -1
+
+
+def ends(copy: dict[str, Any]) -> bool:
+    """Tell whether a copy is a tombstone without a version: it ends those before it."""
+    return copy["is_tombstone"] and copy["version"] is None
+
+
+def lives(found: list[dict[str, Any]], of: dict[str, Any]) -> int:
+    """Return how often the key was deleted in the partition of a copy, up to it."""
+    return sum(ends(c) and c["partition"] == of["partition"] and c["offset"] <= of["offset"] for c in found)
+
+
+def newest(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the copies that could be the latest: those that no tombstone ended, be it with or without those that one
+    in another partition may have ended."""
+    last = {c["partition"]: max(lives(found, o) for o in found if o["partition"] == c["partition"]) for c in found}
+    left = [copy for copy in found if lives(found, copy) == last[copy["partition"]]]
+    ended_to = max((copy["age"] for copy in left if ends(copy)), default=-1)
+    left = [copy for copy in left if last[copy["partition"]] or copy["age"] >= ended_to]
+    sure = [copy for copy in left if last[copy["partition"]] or copy["age"] > ended_to]
+    return [*last_ones(left), *(copy for copy in last_ones(sure) if copy not in last_ones(left))]
+
+
+def last_ones(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the last copy of each partition, of those with the highest (number, age)."""
+    top = max(((number_of(copy), copy["age"]) for copy in found), default=None)
+    best = [copy for copy in found if (number_of(copy), copy["age"]) == top]
+    return [*{copy["partition"]: copy for copy in sorted(best, key=lambda copy: copy["offset"])}.values()]
 
 
 def state(copy: dict[str, Any]) -> int | None:
@@ -30,33 +55,41 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
     """Return the verdict of one key; None if it is not judged."""
     source = [c for c in known["source"] if c["key"] == key and not c["is_aborted"] and not c["excluded_by"]]
     target = [c for c in known["target"] if c["key"] == key and not c["is_aborted"]]
-    of_source = newest(source)
-    wanted = {state(copy) for copy in of_source.values()}
-    number = max((copy["version"] or -1 for copy in of_source.values()), default=-1)
     beyond = [c for c in known["source_elsewhere"] if c["key"] == key]
-    later = {state(c) for c in beyond if (c["version"] > number if c["version"] and number > 0 else c["age"] == 2)}
+    up_to_now = source + [c for c in beyond if c["age"] != 2]
+    of_source = newest(up_to_now)
+    wanted = {state(copy) for copy in of_source}
+    number = max((number_of(copy) for copy in of_source), default=-1)
+
+    def is_after(copy: dict[str, Any]) -> bool:
+        here = max((lives(source + beyond, c) for c in up_to_now if c["partition"] == copy["partition"]), default=0)
+        by_number = copy["version"] is None or number < 0 or copy["version"] > number
+        return copy["age"] == 2 and (by_number or lives(source + beyond, copy) > here)
+
+    later = {state(copy) for copy in beyond if is_after(copy)}
     elsewhere = [c for c in known["target_elsewhere"] if c["key"] == key]
 
     def holds(found: list[dict[str, Any]]) -> tuple[bool, bool]:
         """Tell whether these hold the latest version or a later one: (surely, possibly)."""
         last = newest(found)
-        states = {state(copy) for copy in last.values()} or {None}
-        older = states != {None} and any(0 < (copy["version"] or -1) < number for copy in last.values())
+        states = {state(copy) for copy in last} or {None}
+        older = states != {None} and 0 < max((number_of(copy) for copy in last), default=-1) < number
         has = bool(wanted & states) and not (len(states) == 1 and older)
-        if not source and states != {None}:
+        if not of_source and states != {None}:
             return bool(later & states) and len(states) == 1, True  # its value is not known
         single = len(states) == 1
         return (has and single and len(wanted) == 1) or (bool(later & states) and single), has or bool(later & states)
 
     here = {c["place"] for c in target}
-    present = {state(copy) for copy in newest(target + elsewhere).values()} or {None}
+    present = {state(copy) for copy in newest(target + elsewhere)} or {None}
+    fine, maybe = zip(holds(target + [c for c in elsewhere if c["age"] != 2]), holds(target + elsewhere), strict=True)
     if not (source or key in known["handed_over"]):
-        if beyond:
-            return "duplicate" if not known["target_is_topic"] and len(here) > 1 else None
-        return "unexpected" if target and present != {None} else None
+        if beyond and not known["target_is_topic"] and target:
+            is_set_back = len(wanted) == 1 and not any(maybe) and key not in known["unsettled"]
+            return "duplicate" if len(here) > 1 else "mismatched" if is_set_back else None
+        return None if beyond or not target or present == {None} else "unexpected"
     if not known["target_is_topic"] and len(here) > 1:
         return "duplicate"
-    fine, maybe = zip(holds(target + [c for c in elsewhere if c["age"] != 2]), holds(target + elsewhere), strict=True)
     if any(fine):
         return "matched"
     if key in known["unsettled"]:
@@ -88,7 +121,7 @@ def situations(draw: st.DrawFn) -> dict[str, Any]:
 
     def elsewhere() -> list[dict[str, Any]]:
         found = [*log(2, 0, 0), *log(2, 2, 100)]
-        return [copy | {"place": f"{copy['partition']}:{copy['offset']}"} for copy in found]
+        return [copy | {"place": f"{copy['partition']}:{copy['offset']}", "ends_earlier": ends(copy)} for copy in found]
 
     target_is_topic = draw(st.booleans())
     target = log(6, 1, 50)

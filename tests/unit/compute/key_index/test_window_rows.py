@@ -1,5 +1,6 @@
 """Check that a window's rows of the key index are those that the careful way alone would write."""
 
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 
 from makewhole.compute.frames import HASH, REPLAYS, TOPIC_KEYS, with_place
 from makewhole.compute.judge.judge_copies import mark_replays
-from makewhole.compute.key_index.stored_runs import stored_run
+from makewhole.compute.key_index.stored_runs import run_of, stored_run
 from makewhole.compute.key_index.window_rows import COPIES, window_rows
-from makewhole.compute.key_runs import build_key_run
+from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, with_compared
+from makewhole.compute.versions import MOMENTS
 from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
@@ -99,3 +101,19 @@ def test_columns_that_an_older_makewhole_did_not_write_are_null() -> None:
 
     assert rows.select(*HASH, "row_hash", "offset", "is_replay").rows() == [(1, 1, None, 6, False), (2, 1, 7, 5, False)]
     assert rows["excluded_by"].null_count() == rows["producer_id"].null_count() == 2
+
+
+def test_a_row_that_is_laid_out_keeps_its_versions_and_positions() -> None:
+    """Also when it is laid out again, as a run is when its file is written."""
+    log = pl.DataFrame(
+        [
+            {"key_hi": 1, "key_lo": 1, "row_hash": 7, "partition": 0, "offset": 5, "version": Decimal("1.5")},
+            {"key_hi": 1, "key_lo": 1, "row_hash": 8, "partition": 1, "offset": 2, "version": MOMENTS - 1},
+        ],
+        schema={name: COLUMNS[name] for name in (*HASH, "row_hash", "partition", "offset", "version", "replay_plan")},
+    )
+
+    rows = window_rows(log, pl.DataFrame(schema=REPLAYS), has_versions=True)
+    found = first_and_latest_copies(run_of(stored_run(with_compared(rows, {}), 3)), is_later=False)
+
+    assert found.select("place", "row_hash", "version").rows() == [("0:5", 7, Decimal("1.5")), ("1:2", 8, MOMENTS - 1)]

@@ -11,7 +11,7 @@ from makewhole.postgres.read.ledger import LedgerRecord, ledger_record
 from makewhole.postgres.read.many_keys import ledger_records, rows_of_many_keys
 from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable
 from makewhole.postgres.tables import Table
-from makewhole.postgres.write.new_row import VERSION_TYPE
+from makewhole.postgres.write.new_row import version_type
 from makewhole.sql import PgConnection
 
 
@@ -50,7 +50,7 @@ class RowsBefore:
         point, session, table = self._sources.table(self._hops[hop].target)
         compare = dict(self._sources.pipeline.compare)
         if point.version is not None:
-            compare.setdefault(point.version, VERSION_TYPE)
+            compare.setdefault(point.version, version_type(table, point.version))
         return ValuedTable(session=session, table=table, point=point, compare=compare)
 
 
@@ -98,7 +98,7 @@ class LedgerRows:
             return point, session, table, {}
         columns = {**self._sources.pipeline.compare, **hop.write}
         if point.version is not None:
-            columns.setdefault(point.version, VERSION_TYPE)
+            columns.setdefault(point.version, version_type(table, point.version))
         absent = [name for name in columns if name not in table.columns]
         if absent:
             raise RefusedError(f"unfit: {point.table} has no column {', '.join(absent)} any more")

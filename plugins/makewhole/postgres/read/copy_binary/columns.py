@@ -23,6 +23,7 @@ from makewhole.postgres.read.expressions import (
     place,
     regclass_text,
 )
+from makewhole.postgres.version_columns import version_text
 from makewhole.sql import PgConnection, load_queries
 
 _MOMENTS = ("timestamp with time zone", "timestamp without time zone")
@@ -63,9 +64,7 @@ def sent_columns(shape: TableShape, types: Mapping[str, str], *, is_plain: bool)
         kind = render.TIME if is_moment else render.NUMBER
         columns.append(SentColumn(name="time_us", selected=selected, use=FieldUse.NUMBER, rule=Rule(kind)))
     if point.version is not None:
-        is_integer = bare(types[point.version]) in INTEGERS
-        selected = _column(point.version) if is_integer else sql.SQL("{}::bigint").format(_column(point.version))
-        columns.append(SentColumn(name="version", selected=selected, use=FieldUse.NUMBER))
+        columns.append(_version(point.version, types[point.version]))
     columns += [_compared(name, declared, types[name]) for name, declared in shape.compare.items()]
     if any(shape.filters.values()):
         columns.append(SentColumn(name="excluded_by", selected=excluded_by(shape.filters)))
@@ -89,6 +88,12 @@ def _places(point: TablePoint, *, is_plain: bool) -> Sequence[SentColumn]:
         return [SentColumn(name="place", selected=place(point))]
     ctid = SentColumn(name="place", selected=sql.SQL("t.ctid"), use=FieldUse.RENDERED, rule=Rule(render.PLACE))
     return [ctid, SentColumn(name="table", selected=sql.SQL("t.tableoid"), use=FieldUse.TABLE)]
+
+
+def _version(name: str, column_type: str) -> SentColumn:
+    if bare(column_type) in INTEGERS:
+        return SentColumn(name="version", selected=_column(name), use=FieldUse.NUMBER)
+    return SentColumn(name="version", selected=version_text(_column(name), column_type))
 
 
 def _key(point: TablePoint, types: Mapping[str, str]) -> SentColumn:

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 from psycopg2 import sql
 
+from makewhole.compute.versions import VERSION, versions_of_table
 from makewhole.model.errors import PermanentError, TransientError
 from makewhole.native.arrays import Int32s
 from makewhole.native.byte_strings import Blobs, Content
@@ -100,9 +101,9 @@ class _Frames:
                 f"what PostgreSQL sent of {self.shape.point.table} cannot be read: {error}; mend the value, or take "
                 "its column out of `compare`"
             ) from None
-        constant = {"time_us": pl.Int64, "version": pl.Int64}
-        for name, kind in constant.items():
-            made.setdefault(name, pl.repeat(None, len(rows), dtype=kind, eager=True))
+        for name in ("time_us", "version"):
+            made.setdefault(name, pl.repeat(None, len(rows), dtype=pl.Int64, eager=True))
+        made["version"] = _versions(made["version"])
         made.setdefault("excluded_by", pl.repeat("", len(rows), dtype=pl.String, eager=True))
         names = ["key", "place", "time_us", "version", *(f"c:{name}" for name in self.shape.compare), "excluded_by"]
         return pl.DataFrame([made[name].alias(name) for name in names])
@@ -119,6 +120,10 @@ class _Frames:
             raise TransientError(f"{self.shape.point.table} got partitions while it was read; try again")
         mask: Any = None if is_valid.all() else ~is_valid
         return pl.Series(pl.from_arrow(pa.array(numbers, mask=mask)), dtype=pl.Int64)
+
+
+def _versions(values: pl.Series) -> pl.Series:
+    return versions_of_table(values) if values.dtype == pl.String else values.cast(VERSION)
 
 
 def _texts(content: Content, fields: Fields) -> pl.Series:

@@ -1,0 +1,83 @@
+"""Check the one rule by which versions are read, and that files of the key index lose nothing of them."""
+
+from decimal import Decimal
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makewhole.compute.versions import (
+    MOMENTS,
+    UNREADABLE,
+    VERSION,
+    in_64_bits,
+    joined_versions,
+    shown_version,
+    split_versions,
+    version_number,
+    versions_of_table,
+    versions_of_texts,
+)
+from tests.world.examples import examples
+
+pytestmark = pytest.mark.unit
+
+NUMBERS = st.decimals(-(2**63) + 1, 2**63 - 1, places=9) | st.integers(-(2**63) + 1, 2**63 - 1).map(Decimal)
+MICROSECONDS = st.integers(-(2**57), 2**57)
+VERSIONS = st.none() | NUMBERS | MICROSECONDS.map(lambda at: MOMENTS + at) | st.just(UNREADABLE)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(VERSIONS, max_size=20))
+def test_a_file_of_the_index_keeps_every_version(versions: list[Decimal | None]) -> None:
+    kept = pl.Series("version", versions, dtype=VERSION)
+
+    parts = split_versions(kept)
+
+    assert [part.dtype for part in parts] == [pl.Int64, pl.Int32]
+    joined = pl.DataFrame(parts).select(joined_versions("version", "version_rest"))["version"]
+    assert joined.to_list() == kept.to_list()
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(st.none() | NUMBERS, max_size=20) | st.lists(MICROSECONDS.map(lambda at: MOMENTS + at), max_size=20))
+def test_numbers_of_64_bits_have_the_order_of_versions(versions: list[Decimal | None]) -> None:
+    numbers = in_64_bits(pl.Series("version", versions, dtype=VERSION)).to_list()
+
+    pairs = [(version, number) for version, number in zip(versions, numbers, strict=True) if version is not None]
+    assert [number is None for number in numbers] == [version is None for version in versions]
+    assert all((one < other) == (a < b) for one, a in pairs for other, b in pairs)
+
+
+def test_texts_are_read_one_by_one_or_together_the_same() -> None:
+    texts = ["7", "7.50", " 8", "1e3", "2025-03-01", "2025-03-01 10:00:00+02", "x", "NaN", "t5", "", "20250301"]
+
+    together = versions_of_texts(pl.Series("version", [*texts, None]))
+
+    assert together.to_list() == [*map(version_number, texts), None]
+
+
+def test_a_table_sends_moments_as_microseconds() -> None:
+    moments = versions_of_table(pl.Series("version", ["t5", None, "no version"]))
+
+    assert moments.to_list() == [MOMENTS + 5, None, UNREADABLE]
+    assert versions_of_table(pl.Series("version", ["5.5", None, "no version"])).to_list() == [
+        Decimal("5.5"),
+        None,
+        UNREADABLE,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (5, 5),
+        (Decimal("5.50"), "5.5"),
+        ("2025-03-01T02:00:00+02:00", "2025-03-01T00:00:00+00:00"),
+        ("v6", "no version"),
+        (None, None),
+    ],
+)
+def test_a_version_is_shown_as_people_know_it(raw: object, shown: object) -> None:
+    assert shown_version(version_number(raw)) == shown
