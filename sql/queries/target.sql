@@ -147,10 +147,18 @@ and (n.nspname = %(schema)s or %(schema)s::text is null and pg_table_is_visible(
 order by a.attnum
 
 -- cascading_references --
--- Read the foreign keys through which deleting a row here would delete or change rows elsewhere.
-select conname from pg_constraint
-where contype = 'f' and confrelid = format('%%I.%%I', %(schema)s::text, %(name)s::text)::regclass
-and confdeltype in ('c', 'n', 'd')
+-- Read the foreign keys through which deleting a row here would delete or change rows elsewhere: those onto the table,
+-- and those onto one of its partitions alone. One onto the table has a row for each of its partitions besides.
+with recursive family as (
+    select format('%%I.%%I', %(schema)s::text, %(name)s::text)::regclass::oid as id
+    union
+    select pg_inherits.inhrelid from pg_inherits join family on family.id = pg_inherits.inhparent
+)
+select conname from pg_constraint as reference join family on family.id = confrelid
+where contype = 'f' and confdeltype in ('c', 'n', 'd') and not exists (
+    select from pg_constraint as whole join family on family.id = whole.confrelid
+    where whole.oid = reference.conparentid
+)
 order by conname
 
 -- triggers_after --

@@ -322,6 +322,10 @@ class Pipeline:
         """Return the hops whose source is `point`, in file order."""
         return tuple(hop for hop in self.hops if hop.source == point)
 
+    def from_here_on(self, point: str) -> frozenset[str]:
+        """Return a point and every point behind it; a filter may keep a key from them, or not."""
+        return frozenset({point}.union(*(self.from_here_on(hop.target) for hop in self.hops_from(point))))
+
     def joined_points(self) -> tuple[tuple[str, ...], ...]:
         """Return the groups of points that hops join, directly or through others: their keys are the same."""
         groups: list[list[str]] = []

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from makewhole.compensation.freezing.batches.rows_before import LedgerRows, RowsBefore
-from makewhole.compensation.freezing.choose_partition import PartitionChooser, require_own_key
+from makewhole.compensation.freezing.choose_partition import PartitionChooser
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.fetch_upserts import UpsertFetcher, row_images
+from makewhole.compensation.freezing.own_record import require_own_key, require_own_values
 from makewhole.compensation.freezing.source_values import SourceValues
 from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord, Sources
 from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
@@ -125,6 +126,7 @@ class Fetcher:
         extra = {"origin": "ledger"}
         payload = Payload(key=found.key, value=found.value, timestamp_ms=found.timestamp_ms, extra=extra)
         require_own_key(self._pipeline, hop, payload, draft.action.key)
+        require_own_values(self._pipeline, hop, payload, found)
         return self._partitions.choose(hop.target, payload)
 
     def _quarantine(self, draft: ActionDraft) -> Payload | None:

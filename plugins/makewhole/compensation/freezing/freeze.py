@@ -16,10 +16,12 @@ from makewhole.compensation.freezing.fetch import Fetcher, add_originals
 from makewhole.compensation.freezing.sources import PayloadSource, Sources, TombstoneSource
 from makewhole.compensation.freezing.write_plan import PlanFiles, PlanFrame, put_files, put_refused
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
+from makewhole.compensation.planning.disputed import OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch, over_limits
 from makewhole.compensation.planning.redelivery import Readers, read_readers
 from makewhole.compensation.planning.to_repair import is_reversed, keys_to_reverse
 from makewhole.journal import plan_progress, written_keys
+from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.written_keys import reversals_of
 from makewhole.lake.record_file import WantedPositions
@@ -140,7 +142,8 @@ class _Freeze:
             standing, written = refuse_written(self._journal, self._request.window, findings)
             self.refused.add(written)
             past = self._past({*keys_to_reverse(self._request.pipeline, standing)})
-            batch = draft_batch(self._request.pipeline, standing, past, self._known_readers())
+            elsewhere = open_elsewhere(self._journal, self._request.window, standing)
+            batch = draft_batch(self._request.pipeline, standing, past, self._known_readers(), elsewhere)
             self.refused.add(batch.refusals)
             self._drafts.add(batch.drafts)
             add_originals(self._request.pipeline, (draft for _, draft in batch.drafts), self._originals)
@@ -188,6 +191,12 @@ def _left_out_reason(left_out: int) -> str:
         "keeps no more of a window: a plan would be of a part. Find out what broke, let the loader load again or "
         "restore the store, then run this window again: a plan is made of what is left"
     )
+
+
+def open_elsewhere(journal: PgConnection, window: Window, findings: Sequence[Finding]) -> OpenElsewhere:
+    """Return what is open in other windows of the keys that may be repaired, as far as it disputes a value."""
+    hashes = sorted({finding.key_hash for finding in findings if finding.verdict in REPAIRABLE})
+    return OpenElsewhere(findings=window_findings.open_disputes(journal, window, hashes), ranges=window.ranges)
 
 
 def refuse_written(

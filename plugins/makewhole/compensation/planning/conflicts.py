@@ -6,7 +6,7 @@ A finding whose action is left out stays open, and is judged anew after the plan
 from collections.abc import Iterable, Sequence
 
 from makewhole.compensation.planning.action_draft import ActionDraft
-from makewhole.model.pipeline import FOR_ROWS, Hop, Pipeline, Remedy
+from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.verdict import Finding, Verdict
 
 _Place = tuple[str, str]
@@ -19,7 +19,6 @@ def without_conflicts(
     """Return the drafts, in order, that stay right whatever the others do. `findings`: all of their keys.
 
     - A row whose key is missing further up is not extra: a point there has it, whether its record is sent or not.
-    - Nor is anything written or moved of a key whose record is in doubt further up: which value is right is not known.
     - A key whose record comes to a topic, or goes through it once more, is not unexpected behind it any more.
     - A row that a loader will write, from a record that comes again, is not inserted beside it.
     - A row that one hop says is extra, and another one corrects or keeps, is not extra.
@@ -27,9 +26,7 @@ def without_conflicts(
     """
     hops = {hop.name: hop for hop in pipeline.hops}
     arriving = _arriving(pipeline, hops, drafts)
-    vouched, doubted = (
-        _behind(pipeline, hops, findings, verdict) for verdict in (Verdict.MISSING, Verdict.UNDECIDABLE)
-    )
+    vouched = _behind(pipeline, hops, findings)
     claimed = _claimed(pipeline, hops, drafts)
     done: set[tuple[Remedy, _Place]] = set()
     kept = []
@@ -38,8 +35,6 @@ def without_conflicts(
         source, target = (_place(pipeline, point, draft.finding) for point in (hop.source, hop.target))
         is_unexpected = draft.finding.verdict is Verdict.UNEXPECTED
         if is_unexpected and (source in arriving or source in vouched or target in claimed):
-            continue
-        if source in doubted and draft.action.remedy in FOR_ROWS:
             continue
         if _inserts_row(draft) and target in arriving:
             continue
@@ -59,17 +54,17 @@ def _arriving(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionD
         for draft in drafts
         if draft.action.remedy in (Remedy.PRODUCE, Remedy.REDELIVER)
         for start in (hops[draft.action.hop].target, draft.action.target)
-        for point in _from_here_on(pipeline, start)
+        for point in pipeline.from_here_on(start)
     }
 
 
-def _behind(pipeline: Pipeline, hops: dict[str, Hop], findings: Iterable[Finding], verdict: Verdict) -> set[_Place]:
-    """Return where the keys of a verdict ought to be: at the end of its hop, and at every point behind it."""
-    behind = {name: _from_here_on(pipeline, hop.target) for name, hop in hops.items()}
+def _behind(pipeline: Pipeline, hops: dict[str, Hop], findings: Iterable[Finding]) -> set[_Place]:
+    """Return where missing keys ought to be: at the end of their hop, and at every point behind it."""
+    behind = {name: pipeline.from_here_on(hop.target) for name, hop in hops.items()}
     return {
         _place(pipeline, point, finding)
         for finding in findings
-        if finding.verdict is verdict
+        if finding.verdict is Verdict.MISSING
         for point in behind.get(finding.hop, ())
     }
 
@@ -81,11 +76,6 @@ def _claimed(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionDr
         for draft in drafts
         if draft.finding.verdict is not Verdict.UNEXPECTED
     }
-
-
-def _from_here_on(pipeline: Pipeline, point: str) -> set[str]:
-    """Return a point and every point behind it; a filter may keep a key from them, or not."""
-    return {point}.union(*(_from_here_on(pipeline, hop.target) for hop in pipeline.hops_from(point)))
 
 
 def _inserts_row(draft: ActionDraft) -> bool:

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from makewhole.compensation.planning.action_draft import ActionDraft, PlanOrder, Refusal
 from makewhole.compensation.planning.conflicts import without_conflicts
+from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, OpenElsewhere
 from makewhole.compensation.planning.draft_actions import Known, draft_actions, lacking, with_before
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers
 from makewhole.model.pipeline import Limits, Pipeline, Remedy
@@ -76,9 +77,11 @@ def draft_batch(
     findings: Sequence[Finding],
     past: PastReversals = NOTHING_REVERSED,
     readers: Readers = NO_READERS,
+    elsewhere: OpenElsewhere = NOTHING_ELSEWHERE,
 ) -> DraftBatch:
-    """Draft actions and refusals of some findings; all findings of their keys are among them."""
-    drafts, refusals = _draft_all(pipeline, findings, Known(pipeline, findings, past, readers))
+    """Draft actions and refusals of some findings; all findings of their keys are among them, and those that are open
+    in other windows are `elsewhere`."""
+    drafts, refusals = _draft_all(pipeline, findings, Known(pipeline, findings, past, readers, elsewhere))
     left = _without_reversed_rows(pipeline, drafts, past)
     return DraftBatch(
         drafts=[(_order(pipeline, draft), draft) for draft in drafts],

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from makewhole.compensation.planning.action_draft import ActionDraft
+from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, DisputedValues, OpenElsewhere
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers, Redelivery
 from makewhole.compensation.planning.second_copies import SecondCopies
@@ -19,7 +20,8 @@ _UPSERTABLE = (*_ABSENT, Verdict.MISMATCHED)
 
 
 class Known:
-    """Hold what is known beside a finding: what was reversed before, and whom a record that is sent would reach."""
+    """Hold what is known beside a finding: what was reversed before, whom a record that is sent would reach, and which
+    values are disputed."""
 
     def __init__(
         self,
@@ -27,7 +29,9 @@ class Known:
         findings: Sequence[Finding],
         past: PastReversals = NOTHING_REVERSED,
         readers: Readers = NO_READERS,
+        elsewhere: OpenElsewhere = NOTHING_ELSEWHERE,
     ) -> None:
+        self.disputed = DisputedValues(pipeline, findings, elsewhere)
         self.past, self.redelivery = past, Redelivery(pipeline, findings, readers)
         self.second_copies = SecondCopies(pipeline, findings)
 
@@ -36,6 +40,16 @@ def draft_actions(
     pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding, known: Known
 ) -> ActionDraft | Sequence[ActionDraft] | str:
     """Return the draft or drafts for a finding, or the reason why there is none."""
+    made = _drafted(pipeline, hop, remedy, finding, known)
+    if isinstance(made, str):
+        return made
+    disputed = known.disputed.reason(hop, finding, source_position(finding, hop.semantics))
+    return made if disputed is None else disputed
+
+
+def _drafted(
+    pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding, known: Known
+) -> ActionDraft | Sequence[ActionDraft] | str:
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
     if isinstance(source, TopicPoint) and finding.evidence.get("has_later"):
         return "stale: the log has a later version of this key; the window that holds it judges that one"

@@ -9,8 +9,11 @@ from psycopg2 import sql
 from makewhole.compute.canonical import float_text
 from makewhole.model.pipeline import Semantics, TablePoint
 from makewhole.postgres.canonical import canonical_array
-from makewhole.postgres.tables import Table, key_lookup, match_key, statement, survivor_order
+from makewhole.postgres.tables import Table, key_lookup, listed, match_key, quoted, statement, survivor_order
 from makewhole.sql import PgConnection
+
+_PADDED = "bpchar"
+"""PostgreSQL's name of `char(n)` without its length."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +57,7 @@ def ledger_columns(
     return {
         "table": table.identifier,
         "record_key": _bytes_of(table, point.record_key) if point.record_key else sql.SQL("null::bytea"),
-        "value": _bytes_of(table, point.payload)
-        if point.payload
-        else sql.SQL("convert_to(row_to_json(t)::text, 'UTF8')"),
+        "value": _bytes_of(table, point.payload) if point.payload else _whole_row(table),
         "moment": _milliseconds(point),
         "compared": canonical_array("t", list(compare.items()), table.base_types),
         "order": survivor_order(point, is_latest_first=semantics is Semantics.UPSERT),
@@ -75,6 +76,19 @@ def ledger_record_of(key: str, row: Sequence[Any], compare: Mapping[str, str]) -
             for (name, declared), text in zip(compare.items(), texts, strict=True)
         ),
     )
+
+
+def _whole_row(table: Table) -> sql.Composable:
+    """Return the row as a JSON object. A `char(n)` is without its padding, as it is compared: a record with it would
+    differ from its row."""
+    if _PADDED not in table.base_types.values():
+        return sql.SQL("convert_to(row_to_json(t)::text, 'UTF8')")
+    fields = [
+        sql.SQL("{0}::text as {1}" if kind == _PADDED else "{0} as {1}").format(quoted("t", name), quoted(name))
+        for name, kind in table.base_types.items()
+    ]
+    whole = sql.SQL("convert_to((select row_to_json(whole) from (select {}) as whole)::text, 'UTF8')")
+    return whole.format(listed(fields))
 
 
 def _bytes_of(table: Table, column: str) -> sql.Composed:

@@ -142,8 +142,7 @@ def test_an_unexpected_row_that_a_ledger_of_the_same_store_has_is_not_moved(worl
     direct = Hop(source="outbox", target="warehouse", remedies=report)
     world.pipeline = replace(world.pipeline, hops=(*world.pipeline.hops, direct))
     world.remedies("flights→warehouse", unexpected=Remedy.QUARANTINE)
-    world.sql("alter table ops.outbox add column delay int")
-    world.sql("insert into ops.outbox values ('K1', '{}', '2013-01-01', 1)")
+    world.sql("insert into ops.outbox values ('K1', '{\"delay\": 1}', '2013-01-01')")
     world.load_again("K1", copies=1)
     world.load_again("K2", copies=1)
 
