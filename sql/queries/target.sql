@@ -303,10 +303,12 @@ returning {written}
 -- Check that the text of a row is still one of this table.
 select %(image)s::{table} is null
 
--- moved_beside --
--- Read the rows that an action moved aside.
-select before from makewhole.effect
-where plan = %(undone_plan)s and target = %(target)s and seq = %(undone_seq)s and kind = 'moved'
+-- put_back_beside --
+-- Read the rows that an action moved aside and that were put back.
+select before from makewhole.effect as e
+join makewhole.quarantine as q on (q.plan, q.seq, q.place) = (e.plan, e.seq, e.place)
+where e.plan = %(undone_plan)s and e.target = %(target)s and e.seq = %(undone_seq)s and e.kind = 'moved'
+  and q.restored_at is not null
 
 -- release_from_quarantine --
 -- Mark a row that was moved aside as put back; once.

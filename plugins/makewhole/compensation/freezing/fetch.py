@@ -48,20 +48,22 @@ class Fetcher:
     def fetch(
         self, drafts: Sequence[ActionDraft], past: PastReversals = NOTHING_REVERSED
     ) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
-        """Return those of some drafts that can be done with their payloads, in order, and a refusal for each finding
-        that has one which cannot; all drafts of a finding are among them. Copies that were taken back before, and keys
-        of which no row agrees with the source, are in neither: those findings stay open."""
+        """Return those of some drafts that can be done with their payloads, in order, each after those that go before
+        it; and a refusal for each finding that has one which cannot. All drafts of a finding are among them. Copies
+        that were taken back before, and keys of which no row agrees with the source, are in neither: those findings
+        stay open."""
         self._begin(drafts, past)
         fetched: list[tuple[ActionDraft, Payload]] = []
         refusals: dict[tuple[str, str], Refusal] = {}
         for draft in drafts:
             try:
-                made = self._fetch(draft)
+                made = [self._fetch(one) for one in (*draft.aside, draft)]
             except RefusedError as error:
-                refusal = Refusal(hop=draft.finding.hop, key_hash=draft.finding.key_hash, reason=str(error))
-                refusals.setdefault((refusal.hop, refusal.key_hash), refusal)
+                for finding in (draft.finding, *(one.finding for one in draft.aside)):
+                    refusal = Refusal(hop=finding.hop, key_hash=finding.key_hash, reason=str(error))
+                    refusals.setdefault((refusal.hop, refusal.key_hash), refusal)
             else:
-                fetched += [] if made is None else [made]
+                fetched += [item for item in made if item is not None]
         return fetched, list(refusals.values())
 
     def _fetch(self, draft: ActionDraft) -> tuple[ActionDraft, Payload] | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from makewhole.compensation.count_log import CountLog
 from makewhole.compensation.freezing.batches.action_file import SHOWN
 from makewhole.compensation.freezing.batches.draft_file import DraftFile
+from makewhole.compensation.freezing.batches.ordered_items import ItemsInOrder
 from makewhole.compensation.freezing.chunks import PlannedPayload
 from makewhole.compensation.freezing.fetch import Fetcher, add_originals
 from makewhole.compensation.freezing.sources import PayloadSource, Sources, TombstoneSource
@@ -159,11 +160,13 @@ class _Freeze:
         opened.load(self._originals.by_point())
         fetcher = Fetcher(self._request.window, opened)
         fetched = CountLog(logger, f"%d of {len(self._drafts)} actions have what they write")
-        for drafts in self._drafts.slices():
-            items, refusals = fetcher.fetch(drafts, self._past(self._reversed_keys(drafts)))
-            self.refused.add(refusals)
-            fetched.add(len(drafts))
-            yield from ((draft.action, payload) for draft, payload in items)
+        with ItemsInOrder() as ordered:
+            for drafts in self._drafts.slices():
+                items, refusals = fetcher.fetch(drafts, self._past(self._reversed_keys(drafts)))
+                self.refused.add(refusals)
+                fetched.add(len(drafts))
+                yield from ordered.add(items, more_may_go_first=any(draft.aside for draft in drafts))
+            yield from ordered.rest()
 
     def _reversed_keys(self, drafts: Sequence[ActionDraft]) -> set[str]:
         return {draft.finding.key_hash for draft in drafts if is_reversed(self._request.pipeline, draft.finding)}

@@ -5,7 +5,8 @@ A finding whose action is left out stays open, and is judged anew after the plan
 
 from collections.abc import Iterable, Sequence
 
-from makewhole.compensation.planning.action_draft import ActionDraft
+from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
+from makewhole.compensation.planning.rows_aside import missing_hops, why_it_stays
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.verdict import Finding, Verdict
 
@@ -15,8 +16,9 @@ _Place = tuple[str, str]
 
 def without_conflicts(
     pipeline: Pipeline, drafts: Sequence[ActionDraft], findings: Iterable[Finding]
-) -> list[ActionDraft]:
-    """Return the drafts, in order, that stay right whatever the others do. `findings`: all of their keys.
+) -> tuple[list[ActionDraft], list[Refusal]]:
+    """Return the drafts, in order, that stay right whatever the others do, and why rows stay that no other draft is
+    about. `findings`: all of their keys.
 
     - A row whose key is missing further up is not extra: a point there has it, whether its record is sent or not.
     - A key whose record comes to a topic, or goes through it once more, is not unexpected behind it any more.
@@ -26,15 +28,19 @@ def without_conflicts(
     """
     hops = {hop.name: hop for hop in pipeline.hops}
     arriving = _arriving(pipeline, hops, drafts)
-    vouched = _behind(pipeline, hops, findings)
+    missing = missing_hops(pipeline, findings)
     claimed = _claimed(pipeline, hops, drafts)
     done: set[tuple[Remedy, _Place]] = set()
-    kept = []
+    kept, stay = list[ActionDraft](), list[Refusal]()
     for draft in drafts:
         hop = hops[draft.action.hop]
         source, target = (_place(pipeline, point, draft.finding) for point in (hop.source, hop.target))
         is_unexpected = draft.finding.verdict is Verdict.UNEXPECTED
-        if is_unexpected and (source in arriving or source in vouched or target in claimed):
+        if is_unexpected and (source in arriving or target in claimed):
+            continue
+        if is_unexpected and source in missing:
+            reason = why_it_stays(pipeline, hop, missing[source])
+            stay.append(Refusal(hop=hop.name, key_hash=draft.finding.key_hash, reason=reason))
             continue
         if _inserts_row(draft) and target in arriving:
             continue
@@ -43,7 +49,7 @@ def without_conflicts(
                 continue
             done.add((draft.action.remedy, target))
         kept.append(draft)
-    return kept
+    return kept, stay
 
 
 def _arriving(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionDraft]) -> set[_Place]:
@@ -55,17 +61,6 @@ def _arriving(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionD
         if draft.action.remedy in (Remedy.PRODUCE, Remedy.REDELIVER)
         for start in (hops[draft.action.hop].target, draft.action.target)
         for point in pipeline.from_here_on(start)
-    }
-
-
-def _behind(pipeline: Pipeline, hops: dict[str, Hop], findings: Iterable[Finding]) -> set[_Place]:
-    """Return where missing keys ought to be: at the end of their hop, and at every point behind it."""
-    behind = {name: pipeline.from_here_on(hop.target) for name, hop in hops.items()}
-    return {
-        _place(pipeline, point, finding)
-        for finding in findings
-        if finding.verdict is Verdict.MISSING
-        for point in behind.get(finding.hop, ())
     }
 
 

@@ -8,12 +8,18 @@ from makewhole.model.verdict import Cause, Finding, Verdict
 _NEVER_COMMITTED = (Cause.NEVER_PRODUCED, Cause.ABORTED)
 """The causes by which no reader of what is committed can have had the record."""
 _IF_PRODUCED = "name the 'version' of {point} if its loader overwrites, or take the row out first"
+_IF_UNEXPECTED = (
+    "write `unexpected: quarantine` on hop {hop}, which puts the row aside before the record is sent, or name the "
+    "'version' of {point} if its loader overwrites"
+)
 _IF_REDELIVERED = "use upsert, a replay topic, or 'despite' under 'redeliver' if that does no harm"
 
 
-def already_in_table(point: str, *, is_produced: bool) -> str:
-    """Return why a record is not sent whose key a table holds that would add a row for it."""
-    advice = (_IF_PRODUCED if is_produced else _IF_REDELIVERED).format(point=point)
+def already_in_table(point: str, *, is_produced: bool, hop: str | None = None) -> str:
+    """Return why a record is not sent whose key a table holds that would add a row for it. `hop`: the one that calls
+    this row unexpected."""
+    advices = _IF_UNEXPECTED if hop is not None else _IF_PRODUCED if is_produced else _IF_REDELIVERED
+    advice = advices.format(point=point, hop=hop)
     return f"twice: {point} holds the key, and would get it a second time; {advice}"
 
 
@@ -24,7 +30,7 @@ def topics_behind(pipeline: Pipeline, topic: str) -> tuple[str, ...]:
 
 
 class SecondCopies:
-    """Tell which points behind a topic have a record already that is produced to it, by the findings of some keys.
+    """Tell which topics behind a topic have a record already that is produced to it, by the findings of some keys.
 
     Tables are asked once more before a record is sent. A log cannot be asked for a key.
     """
@@ -39,9 +45,6 @@ class SecondCopies:
 
     def reason(self, topic: str, finding: Finding) -> str | None:
         """Return why the record of a key that a topic lacks is not produced to it, or None."""
-        tables = self._holding(sorted(self._pipeline.tables_that_add(topic)), finding)
-        if tables:
-            return already_in_table(tables[0], is_produced=True)
         behind = topics_behind(self._pipeline, topic)
         holding = self._holding(behind, finding)
         if holding:

@@ -6,7 +6,7 @@ import pytest
 
 from makewhole.compensation.planning.disputed import DisputedValues, OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch, draft_plan
-from makewhole.model.pipeline import Pipeline, Remedy, Semantics, TopicPoint
+from makewhole.model.pipeline import Pipeline, PointKind, Remedy, Semantics, TablePoint, TopicPoint
 from makewhole.model.verdict import DISPUTING, Cause, Finding, Verdict
 from makewhole.model.window import PartitionRange
 from makewhole.sql import load_queries
@@ -26,7 +26,7 @@ def relayed() -> Pipeline:
     points = {
         **pipeline.points,
         "clean": TopicPoint(name="clean", connection="kafka", topic="clean", key=("$.id",)),
-        "other": replace(pipeline.points["store"], name="other", table="dw.other"),
+        "other": TablePoint(name="other", kind=PointKind.STORE, connection="pg", table="dw.other", key=("id",)),
     }
     hops = (first, replace(second, target="clean"), replace(second, source="clean"), replace(second, target="other"))
     return replace(pipeline, points=points, hops=hops)
