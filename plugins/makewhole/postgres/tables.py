@@ -121,7 +121,7 @@ def describe_table(session: PgConnection, point: TablePoint) -> Table:
         )
         for row in found
     }
-    named = [*point.key, point.time, point.version, point.payload, point.record_key]
+    named = [*point.key, point.time, point.version, point.payload, point.record_key, *point.header_columns]
     absent = [name for name in named if name and name not in columns]
     if absent:
         raise RefusedError(

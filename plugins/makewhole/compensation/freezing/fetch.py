@@ -9,6 +9,7 @@ from makewhole.compensation.freezing.choose_partition import PartitionChooser
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.fetch_upserts import UpsertFetcher, row_images
 from makewhole.compensation.freezing.own_record import require_own_key, require_own_values
+from makewhole.compensation.freezing.record_forms import RecordForms
 from makewhole.compensation.freezing.source_values import SourceValues
 from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord, Sources
 from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
@@ -32,7 +33,7 @@ class Fetcher:
     def __init__(self, window: Window, sources: Sources) -> None:
         self._window, self._pipeline, self._sources = window, sources.pipeline, sources
         self._hops = {hop.name: hop for hop in sources.pipeline.hops}
-        self._partitions = PartitionChooser(sources)
+        self._partitions, self._forms = PartitionChooser(sources), RecordForms(sources)
         self._begin((), NOTHING_REVERSED)
 
     def _begin(self, drafts: Sequence[ActionDraft], past: PastReversals) -> None:
@@ -126,7 +127,10 @@ class Fetcher:
         if found is None:
             raise RefusedError("erased: the ledger has no row of this key any more")
         extra = {"origin": "ledger"}
-        payload = Payload(key=found.key, value=found.value, timestamp_ms=found.timestamp_ms, extra=extra)
+        payload = Payload(
+            key=found.key, value=found.value, headers=found.headers, timestamp_ms=found.timestamp_ms, extra=extra
+        )
+        self._forms.require_fitting(hop)
         require_own_key(self._pipeline, hop, payload, draft.action.key)
         require_own_values(self._pipeline, hop, payload, found)
         return self._partitions.choose(hop.target, payload)

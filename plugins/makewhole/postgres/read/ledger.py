@@ -18,14 +18,15 @@ _PADDED = "bpchar"
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerRecord:
-    """A ledger's row as a record. `timestamp_ms` is from the ledger's time column, None without one.
+    """A ledger's row as a record. `key` None: it has none. `timestamp_ms` is from the ledger's time column.
 
     `compared`: name, declared type and canonical text of the columns that were asked for.
     """
 
-    key: bytes
+    key: bytes | None
     value: bytes | None
     timestamp_ms: int | None
+    headers: tuple[tuple[str, bytes], ...] = ()
     compared: tuple[tuple[str, str, str | None], ...] = ()
 
 
@@ -46,7 +47,7 @@ def ledger_record(
     with key_lookup(session) as cursor:
         cursor.execute(query, parameters)
         row = cursor.fetchone()
-    return None if row is None else ledger_record_of(key, row, compare or {})
+    return None if row is None else ledger_record_of(point, key, row, compare or {})
 
 
 def ledger_columns(
@@ -60,15 +61,21 @@ def ledger_columns(
         "value": _bytes_of(table, point.payload) if point.payload else _whole_row(table),
         "moment": _milliseconds(point),
         "compared": canonical_array("t", list(compare.items()), table.base_types),
+        "headers": sql.SQL("array[{}]::text[]").format(
+            listed(sql.SQL("{}::text").format(quoted("t", name)) for name in point.header_columns)
+        ),
         "order": survivor_order(point, is_latest_first=semantics is Semantics.UPSERT),
     }
 
 
-def ledger_record_of(key: str, row: Sequence[Any], compare: Mapping[str, str]) -> LedgerRecord:
-    """Return a row that was read as a record of this business key."""
-    record_key, value, moment, texts = row
+def ledger_record_of(point: TablePoint, key: str, row: Sequence[Any], compare: Mapping[str, str]) -> LedgerRecord:
+    """Return a row that was read as a record of this business key. A header without a value is none."""
+    record_key, value, moment, texts, header_texts = row
+    own_key = None if record_key is None else bytes(record_key)
+    headers = zip(point.headers, _texts_of(point, header_texts), strict=True)
     return LedgerRecord(
-        key=bytes(record_key) if record_key is not None else key.encode(),
+        key=own_key if point.record_key else key.encode(),
+        headers=tuple((name, text.encode()) for (name, _), text in headers if text is not None),
         value=None if value is None else bytes(value),
         timestamp_ms=None if moment is None else int(moment),
         compared=tuple(
@@ -76,6 +83,12 @@ def ledger_record_of(key: str, row: Sequence[Any], compare: Mapping[str, str]) -
             for (name, declared), text in zip(compare.items(), texts, strict=True)
         ),
     )
+
+
+def _texts_of(point: TablePoint, of_columns: Sequence[str | None]) -> list[str | None]:
+    """Return the text of each header of a point, from those of its columns."""
+    left = iter(of_columns)
+    return [source[1:-1] if source.startswith("'") else next(left) for _, source in point.headers]
 
 
 def _whole_row(table: Table) -> sql.Composable:

@@ -66,7 +66,8 @@ def test_a_key_that_a_table_behind_has_alone_is_refused_unless_its_loader_overwr
 
     assert [refusal.reason for refusal in draft.refusals] == [
         "twice: store holds the key, and would get it a second time; write `unexpected: quarantine` on hop "
-        "topic→store, which puts the row aside before the record is sent, or name the 'version' of store if its loader overwrites"
+        "topic→store, which puts the row aside before the record is sent, or name the 'version' of store if its loader "
+        "overwrites"
     ]
     store = pipeline.points["store"]
     assert isinstance(store, TablePoint)
