@@ -148,18 +148,22 @@ order by a.attnum
 
 -- cascading_references --
 -- Read the foreign keys through which deleting a row here would delete or change rows elsewhere: those onto the table,
--- and those onto one of its partitions alone. One onto the table has a row for each of its partitions besides.
+-- and those onto one of its partitions alone. One onto the table has a row for each of its partitions besides. Where it
+-- is asked, also the triggers that run after a row is deleted.
 with recursive family as (
     select format('%%I.%%I', %(schema)s::text, %(name)s::text)::regclass::oid as id
     union
     select pg_inherits.inhrelid from pg_inherits join family on family.id = pg_inherits.inhparent
 )
-select conname from pg_constraint as reference join family on family.id = confrelid
+select conname::text from pg_constraint as reference join family on family.id = confrelid
 where contype = 'f' and confdeltype in ('c', 'n', 'd') and not exists (
     select from pg_constraint as whole join family on family.id = whole.confrelid
     where whole.oid = reference.conparentid
 )
-order by conname
+union
+select 'trigger ' || tgname from pg_trigger join family on family.id = tgrelid
+where %(with_triggers)s and not tgisinternal and tgenabled <> 'D' and tgtype & 8 = 8 and tgtype & 66 = 0
+order by 1
 
 -- triggers_after --
 -- Tell whether triggers of the table, or of its partitions and children, run after a row is written.
@@ -303,7 +307,7 @@ returning {written}
 -- Check that the text of a row is still one of this table.
 select %(image)s::{table} is null
 
--- put_back_beside --
+-- moved_beside --
 -- Read the rows that an action moved aside and that were put back.
 select before from makewhole.effect as e
 join makewhole.quarantine as q on (q.plan, q.seq, q.place) = (e.plan, e.seq, e.place)

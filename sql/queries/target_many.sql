@@ -106,7 +106,7 @@ with moved as (
 )
 select count(*) from moved
 
--- put_back_beside_many --
+-- moved_beside_many --
 -- Read the rows that actions moved aside and that were put back, with the plan and the number of each.
 select distinct e.plan, e.seq, e.place, e.before
 from {items}

@@ -196,3 +196,35 @@ def test_where_only_produce_is_on_the_reason_names_quarantine(shop: ReconciledSh
         "orders→warehouse, which puts the row aside before the record is sent, or name the 'version' of warehouse if "
         "its loader overwrites",
     )
+
+
+def test_a_row_that_a_later_window_calls_unexpected_is_put_aside_when_the_first_one_is_run_again(
+    shop: ReconciledShop,
+) -> None:
+    shop.describe(compensation=BOTH)
+    made = orders(range(4))
+    shop.trade(made, unsent=made[2:3])
+    shop.write("warehouse", [made[2] | {"at": orders([2], 1)[0]["at"]}])
+    shop.trade(orders([101], 1))
+    first, second = shop.judge_and_ask_the_gate(), shop.judge_and_ask_the_gate(1)
+    assert shop.found(first, STORE_HOP) == {}
+    assert shop.found(second, STORE_HOP) == {"O2": ("unexpected", "not_in_source")}
+    plan_window(second)
+    compensate_window(second, lambda _: None)
+    assert rows(shop) == ["O0", "O1", "O101", "O2", "O3"]
+
+    again = shop.judge_and_ask_the_gate()
+    assert steps(plan_window(again)) == [(Remedy.QUARANTINE, "warehouse", "O2"), (Remedy.PRODUCE, "orders", "O2")]
+    compensate_window(again, lambda _: None)
+    assert rows(shop) == ["O0", "O1", "O101", "O3"]
+    assert [record.key_text for record in shop.read()].count("O2") == 1
+    assert close(shop, again, made[2:3]).state is WindowState.CERTIFIED
+
+
+def test_a_row_that_is_gone_by_now_is_in_the_way_of_nothing(shop: ReconciledShop) -> None:
+    shop.describe(compensation=BOTH)
+    context, _ = in_the_way(shop)
+    shop.sql("delete from warehouse where id = 'O2'")
+    assert steps(plan_window(context)) == [(Remedy.PRODUCE, "orders", "O2"), (Remedy.PRODUCE, "orders", "O3")]
+    compensate_window(context, lambda _: None)
+    assert sorted(record.key_text for record in shop.read()) == ["O0", "O1", "O2", "O3"]

@@ -58,7 +58,7 @@ class Fetcher:
         refusals: dict[tuple[str, str], Refusal] = {}
         for draft in drafts:
             try:
-                made = [self._fetch(one) for one in (*draft.aside, draft)]
+                made = [*(self._fetch(one) for one in draft.aside if self._rows(one)), self._fetch(draft)]
             except RefusedError as error:
                 for finding in (draft.finding, *(one.finding for one in draft.aside)):
                     refusal = Refusal(hop=finding.hop, key_hash=finding.key_hash, reason=str(error))

@@ -6,8 +6,7 @@ A finding whose action is left out stays open, and is judged anew after the plan
 from collections.abc import Iterable, Sequence
 
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
-from makewhole.compensation.planning.rows_aside import missing_hops, why_it_stays
-from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint
 from makewhole.model.verdict import Finding, Verdict
 
 _Place = tuple[str, str]
@@ -28,7 +27,7 @@ def without_conflicts(
     """
     hops = {hop.name: hop for hop in pipeline.hops}
     arriving = _arriving(pipeline, hops, drafts)
-    missing = missing_hops(pipeline, findings)
+    missing = _missing_hops(pipeline, findings)
     claimed = _claimed(pipeline, hops, drafts)
     done: set[tuple[Remedy, _Place]] = set()
     kept, stay = list[ActionDraft](), list[Refusal]()
@@ -39,7 +38,7 @@ def without_conflicts(
         if is_unexpected and (source in arriving or target in claimed):
             continue
         if is_unexpected and source in missing:
-            reason = why_it_stays(pipeline, hop, missing[source])
+            reason = _why_it_stays(pipeline, hop, missing[source])
             stay.append(Refusal(hop=hop.name, key_hash=draft.finding.key_hash, reason=reason))
             continue
         if _inserts_row(draft) and target in arriving:
@@ -48,6 +47,7 @@ def without_conflicts(
             if (draft.action.remedy, target) in done:
                 continue
             done.add((draft.action.remedy, target))
+        done |= {(one.action.remedy, _place(pipeline, one.action.target, one.finding)) for one in draft.aside}
         kept.append(draft)
     return kept, stay
 
@@ -62,6 +62,30 @@ def _arriving(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionD
         for start in (hops[draft.action.hop].target, draft.action.target)
         for point in pipeline.from_here_on(start)
     }
+
+
+def _why_it_stays(pipeline: Pipeline, hop: Hop, missing: Hop) -> str:
+    """Return why an unexpected row at the end of a hop stays whose key another hop misses, and the line to write."""
+    kept = f"kept: {missing.source} has this key, which {missing.target} lacks: its row in {hop.target} is not extra"
+    if missing.remedies.missing is Remedy.REPORT:
+        is_ledger = isinstance(pipeline.points[missing.source], TablePoint)
+        remedy = (Remedy.PRODUCE if is_ledger else Remedy.REDELIVER).value
+        return (
+            f"{kept}; write `missing: {remedy}` on hop {missing.name}: the row is put aside then, and its record sent"
+        )
+    return f"{kept}; its record is not sent, for the reason that is given at {missing.name}"
+
+
+def _missing_hops(pipeline: Pipeline, findings: Iterable[Finding]) -> dict[_Place, Hop]:
+    """Return by (place, hash of a key) a hop that misses the key there or further up."""
+    hops = {hop.name: hop for hop in pipeline.hops}
+    found: dict[_Place, Hop] = {}
+    for finding in findings:
+        hop = hops.get(finding.hop)
+        if finding.verdict is Verdict.MISSING and hop is not None:
+            for point in pipeline.from_here_on(hop.target):
+                found.setdefault(_place(pipeline, point, finding), hop)
+    return found
 
 
 def _claimed(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionDraft]) -> set[_Place]:

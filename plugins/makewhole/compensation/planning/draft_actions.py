@@ -7,8 +7,7 @@ from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, DisputedValues, OpenElsewhere
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers, Redelivery
-from makewhole.compensation.planning.rows_aside import RowsInTheWay
-from makewhole.compensation.planning.second_copies import SecondCopies
+from makewhole.compensation.planning.second_copies import RowsInTheWay, SecondCopies
 from makewhole.config.template.reversal import names_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Point, PointKind, Remedy, Semantics, TablePoint, TopicPoint
@@ -34,7 +33,8 @@ class Known:
     ) -> None:
         self.disputed = DisputedValues(pipeline, findings, elsewhere)
         self.past, self.redelivery = past, Redelivery(pipeline, findings, readers)
-        self.second_copies, self.in_the_way = SecondCopies(pipeline, findings), RowsInTheWay(pipeline, findings)
+        self.second_copies = SecondCopies(pipeline, findings)
+        self.in_the_way = RowsInTheWay(pipeline, [*findings, *(finding for _, finding in elsewhere.findings)])
 
 
 def draft_actions(

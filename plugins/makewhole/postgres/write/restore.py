@@ -85,7 +85,7 @@ def images_put_back(chunk: TableChunk, effect: Effect) -> Sequence[str]:
     """Return the images of the rows that the effect's action moved aside and that were put back."""
     if effect.kind is not EffectKind.MOVED:
         return ()
-    return [image for (image,) in chunk.run("put_back_beside", undone_parameters(effect))]
+    return [image for (image,) in chunk.run("moved_beside", undone_parameters(effect))]
 
 
 def require_kept(chunk: TableChunk, effect: Effect) -> None:

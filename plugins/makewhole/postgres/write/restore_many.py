@@ -88,7 +88,7 @@ def _images_by_action(chunk: TableChunk, items: Sequence[RestoreRow]) -> Mapping
         return {}
     found: dict[tuple[str, int], list[str]] = {}
     fields = recordset_of_items(chunk, "undone_plan", "undone_seq")
-    for plan, seq, _, image in chunk.run("put_back_beside_many", items_parameter(chunk, rows), items=fields):
+    for plan, seq, _, image in chunk.run("moved_beside_many", items_parameter(chunk, rows), items=fields):
         found.setdefault((plan, seq), []).append(image)
     return found
 

@@ -41,13 +41,14 @@ def test_a_missing_record_is_redelivered_once_with_its_origin(world: PlanWorld) 
 
 
 def test_what_never_reached_the_topic_is_produced_from_the_ledger(world: PlanWorld) -> None:
-    world.sql("insert into ops.outbox values ('K1', '{\"id\": \"K1\", \"delay\": 1.50}', '2013-01-01 00:00:01+00')")
+    body = '{"id": "K1", "delay": 15, "extra": 1.50}'
+    world.sql("insert into ops.outbox values ('K1', %s, '2013-01-01 00:00:01+00')", body)
     findings = [world.finding(number, Verdict.MISSING, hop="outbox→flights") for number in (1, 2)]
     frozen = world.freeze_plan(findings)
     world.run(frozen.plan.id)
 
     (message,) = world.replayed()
-    assert (message.key, message.value) == (b"K1", b'{"id": "K1", "delay": 1.50}')
+    assert (message.key, message.value) == (b"K1", body.encode())
     assert message.timestamp_ms == 1_356_998_401_000
     assert dict(message.headers)["makewhole-origin"] == b"ledger"
     assert [refusal.reason for refusal in frozen.refusals] == ["erased: the ledger has no row of this key any more"]
