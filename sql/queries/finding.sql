@@ -60,6 +60,15 @@ from (
 where place <= %(most)s
 order by hop, verdict, place;
 
+-- open_disputes --
+-- Read what is open in the newest revisions of other windows of some keys, as far as it disputes a value.
+select number, hop, key, key_hash, verdict, cause, coalesce((evidence ->> 'target_copies')::integer, 0)
+from makewhole.finding
+join makewhole.window as judged using (pipeline, number, revision)
+where pipeline = %(pipeline)s and number <> %(number)s and judged.is_newest and key_hash = any(%(hashes)s)
+  and outcome in ('open', 'refused') and verdict in ('mismatched', 'unexpected', 'undecidable', 'conflict')
+order by number, hop, key_hash;
+
 -- set_outcomes --
 -- Write the outcomes of findings that have others, and add to their evidence what was compared. Each row is looked up by
 -- the primary key: right after a large window the planner knows nothing of the table, and would compare all with all.

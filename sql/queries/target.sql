@@ -147,11 +147,23 @@ and (n.nspname = %(schema)s or %(schema)s::text is null and pg_table_is_visible(
 order by a.attnum
 
 -- cascading_references --
--- Read the foreign keys through which deleting a row here would delete or change rows elsewhere.
-select conname from pg_constraint
-where contype = 'f' and confrelid = format('%%I.%%I', %(schema)s::text, %(name)s::text)::regclass
-and confdeltype in ('c', 'n', 'd')
-order by conname
+-- Read the foreign keys through which deleting a row here would delete or change rows elsewhere: those onto the table,
+-- and those onto one of its partitions alone. One onto the table has a row for each of its partitions besides. Where it
+-- is asked, also the triggers that run after a row is deleted.
+with recursive family as (
+    select format('%%I.%%I', %(schema)s::text, %(name)s::text)::regclass::oid as id
+    union
+    select pg_inherits.inhrelid from pg_inherits join family on family.id = pg_inherits.inhparent
+)
+select conname::text from pg_constraint as reference join family on family.id = confrelid
+where contype = 'f' and confdeltype in ('c', 'n', 'd') and not exists (
+    select from pg_constraint as whole join family on family.id = whole.confrelid
+    where whole.oid = reference.conparentid
+)
+union
+select 'trigger ' || tgname from pg_trigger join family on family.id = tgrelid
+where %(with_triggers)s and not tgisinternal and tgenabled <> 'D' and tgtype & 8 = 8 and tgtype & 66 = 0
+order by 1
 
 -- triggers_after --
 -- Tell whether triggers of the table, or of its partitions and children, run after a row is written.
@@ -296,9 +308,11 @@ returning {written}
 select %(image)s::{table} is null
 
 -- moved_beside --
--- Read the rows that an action moved aside.
-select before from makewhole.effect
-where plan = %(undone_plan)s and target = %(target)s and seq = %(undone_seq)s and kind = 'moved'
+-- Read the rows that an action moved aside and that were put back.
+select before from makewhole.effect as e
+join makewhole.quarantine as q on (q.plan, q.seq, q.place) = (e.plan, e.seq, e.place)
+where e.plan = %(undone_plan)s and e.target = %(target)s and e.seq = %(undone_seq)s and e.kind = 'moved'
+  and q.restored_at is not null
 
 -- release_from_quarantine --
 -- Mark a row that was moved aside as put back; once.
@@ -318,14 +332,15 @@ from {table} as t, jsonb_populate_record(null::{table}, %(key)s::jsonb || %(valu
 where {match}
 
 -- ledger_rows --
--- Read the rows of one key from the ledger: record key, value, time in milliseconds, texts of the compared columns.
-select {record_key}, {value}, {moment}, {compared} from {table} as t where {match} order by {order}
+-- Read the rows of one key from the ledger: record key, value, time in milliseconds, texts of the compared
+-- columns, texts of the headers.
+select {record_key}, {value}, {moment}, {compared}, {headers} from {table} as t where {match} order by {order}
 
 -- ledger_rows_of_many_keys --
 -- Read of many keys the row of the ledger that counts, with the number of its key among those that were given.
 -- First every key is read as the columns' types: the join with an empty table would not tell that they cannot hold one.
 select {values} from unnest({arrays}) as wanted ({fields});
-select distinct on (wanted.number) wanted.number, {record_key}, {value}, {moment}, {compared}
+select distinct on (wanted.number) wanted.number, {record_key}, {value}, {moment}, {compared}, {headers}
 from unnest({arrays}) with ordinality as wanted ({fields}, number) join {table} as t on {match}
 order by wanted.number, {order}
 

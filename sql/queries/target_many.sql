@@ -107,11 +107,12 @@ with moved as (
 select count(*) from moved
 
 -- moved_beside_many --
--- Read the rows that actions moved aside, with the plan and the number of each.
-select e.plan, e.seq, e.before
+-- Read the rows that actions moved aside and that were put back, with the plan and the number of each.
+select distinct e.plan, e.seq, e.place, e.before
 from {items}
 join makewhole.effect as e on e.plan = i.undone_plan and e.target = %(target)s and e.seq = i.undone_seq
-where e.kind = 'moved'
+join makewhole.quarantine as q on (q.plan, q.seq, q.place) = (e.plan, e.seq, e.place)
+where e.kind = 'moved' and q.restored_at is not null
 
 -- release_many_from_quarantine --
 -- Mark rows that were moved aside as put back; once.

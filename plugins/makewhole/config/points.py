@@ -1,6 +1,6 @@
 """Read the `points` of a pipeline file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from makewhole.config import values
@@ -8,10 +8,11 @@ from makewhole.config.erased import read_erased
 from makewhole.config.key_types import KeyDraft, read_key
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Partitioner, Point, PointKind, TablePoint, TopicPoint
+from makewhole.model.plan import LINEAGE_PREFIX
 
 _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version")
 _KEYS = {
-    PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key"),
+    PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key", "headers", "leave_headers"),
     PointKind.STORE: (*_TABLE_KEYS, "erased"),
     PointKind.TOPIC: ("kind", "connection", "topic", "key", "value", "version", "partitioner"),
 }
@@ -114,6 +115,8 @@ def _read_table(name: str, kind: PointKind, section: Section, key: KeyDraft | No
     is_ledger = kind is PointKind.LEDGER
     payload = _optional(section, "payload", values.column) if is_ledger else None
     record_key = _optional(section, "record_key", values.column) if is_ledger else None
+    headers = tuple(_read_headers(section)) if is_ledger else ()
+    left = section.get("leave_headers") if is_ledger else None
     erased = None if is_ledger else read_erased(section, key.names if key else None)
     if connection is None or table is None or key is None:
         return None
@@ -128,8 +131,26 @@ def _read_table(name: str, kind: PointKind, section: Section, key: KeyDraft | No
         version=version,
         payload=payload,
         record_key=record_key,
+        headers=headers,
+        leave_headers=(left.words(str) if left else None) or (),
         erased=erased,
     )
+
+
+def _read_headers(section: Section) -> Iterator[tuple[str, str]]:
+    """Yield the headers of a ledger's records: a column each, or a text in single quotes."""
+    place = section.get("headers")
+    for name, header in (place.section() if place else None) or ():
+        if name.lower().startswith(LINEAGE_PREFIX):
+            header.complain(f"{name!r} is a header that makewhole writes itself", "Give it another name")
+        source = header.text(_header_source)
+        if source is not None:
+            yield name, source
+
+
+def _header_source(text: str) -> str:
+    is_quoted = len(text) > 1 and text.startswith("'") and text.endswith("'")
+    return text if is_quoted else values.column(text)
 
 
 def _needed(section: Section, key: str, parse: Callable[[str], str], remedy: str) -> str | None:

@@ -17,11 +17,23 @@ _POSITIVE = 0x7FFFFFFF
 
 
 @dataclass(frozen=True, kw_only=True)
+class KnownRecord:
+    """What is known of a record with a key beside its place: its business key (None: it has none that can be read), and
+    its headers."""
+
+    key: bytes
+    business_key: str | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class KnownKeys:
-    """Record keys with the partitions in which they stand, as (partition, key), among so many `partitions`."""
+    """Record keys with the partitions in which they stand, as (partition, key), among so many `partitions`; and their
+    records, in the same order."""
 
     partitions: int
     places: Sequence[tuple[int, bytes]]
+    records: Sequence[KnownRecord] = ()
 
 
 def librdkafka_name(partitioner: Partitioner) -> str:

@@ -102,6 +102,8 @@ class TablePoint:
     (timestamp or timestamptz, read as UTC); a store without it is read by the window's keys only and cannot have
     `unexpected` rows. `payload` (ledger) is the column with the record value to produce, as JSON; without it the whole
     row becomes the JSON object. `record_key` (ledger) is the column with Kafka's record key; default: the business key.
+    `headers` (ledger) are those of its records, by name: a column, or a text in single quotes; `leave_headers` names
+    those that produced records go without.
     `key_types` is what the file says of the key's parts. `key_layout` is by what a window reads them, on every point of
     a hop the same; it is none of the file's, and empty means texts as they are.
     `erased` (store) tells which keys were deleted on purpose.
@@ -116,9 +118,16 @@ class TablePoint:
     version: str | None = None
     payload: str | None = None
     record_key: str | None = None
+    headers: tuple[tuple[str, str], ...] = field(default=(), metadata=WRITTEN_IF_ANY)
+    leave_headers: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
     erased: Erased | None = None
+
+    @property
+    def header_columns(self) -> tuple[str, ...]:
+        """The columns that hold headers of its records."""
+        return tuple(source for _, source in self.headers if not source.startswith("'"))
 
     @property
     def place(self) -> str:
@@ -321,6 +330,10 @@ class Pipeline:
     def hops_from(self, point: str) -> tuple[Hop, ...]:
         """Return the hops whose source is `point`, in file order."""
         return tuple(hop for hop in self.hops if hop.source == point)
+
+    def from_here_on(self, point: str) -> frozenset[str]:
+        """Return a point and every point behind it; a filter may keep a key from them, or not."""
+        return frozenset({point}.union(*(self.from_here_on(hop.target) for hop in self.hops_from(point))))
 
     def joined_points(self) -> tuple[tuple[str, ...], ...]:
         """Return the groups of points that hops join, directly or through others: their keys are the same."""

@@ -46,6 +46,10 @@ ERASABLE = "erasable"
 ONCE = "once"
 """The field of `Action.before` that names the points to which a redelivery would add what one of them has already."""
 
+PUTS_ASIDE = "puts_aside"
+"""The field of `Action.before` that names the tables of which the plan moves the key's rows aside before the record is
+sent: their loaders add a row for it."""
+
 GROUPS = "groups"
 """The field of `Action.before` that names the only consumer groups that may read what is redelivered to its source."""
 

@@ -41,6 +41,10 @@ GAPS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.UNEXPECTED, Verdict.MISMATCH
 REPAIRABLE = (*GAPS, Verdict.VANISHED)
 """The verdicts that a pipeline file may name a remedy for; what has vanished is brought back only where it does."""
 
+DISPUTING = (Verdict.MISMATCHED, Verdict.UNEXPECTED, Verdict.UNDECIDABLE, Verdict.CONFLICT)
+"""The verdicts that dispute what the end of a hop holds of a key; one whose source contradicts itself also what that
+holds."""
+
 NOT_KNOWN = (Verdict.PENDING, Verdict.UNDECIDABLE)
 
 

@@ -121,7 +121,7 @@ def describe_table(session: PgConnection, point: TablePoint) -> Table:
         )
         for row in found
     }
-    named = [*point.key, point.time, point.version, point.payload, point.record_key]
+    named = [*point.key, point.time, point.version, point.payload, point.record_key, *point.header_columns]
     absent = [name for name in named if name and name not in columns]
     if absent:
         raise RefusedError(
@@ -132,10 +132,12 @@ def describe_table(session: PgConnection, point: TablePoint) -> Table:
     return Table(schema=schema, name=name, oid=oid, columns=columns, unique=[frozenset(names) for names in column_sets])
 
 
-def cascading_references(session: PgConnection, table: Table) -> tuple[str, ...]:
-    """Return the foreign keys through which deleting a row would delete or change rows elsewhere."""
+def cascading_references(session: PgConnection, table: Table, *, with_triggers: bool = False) -> tuple[str, ...]:
+    """Return the foreign keys through which deleting a row would delete or change rows elsewhere; and `with_triggers`
+    the triggers that run after it, which may."""
+    asked = {"schema": table.schema, "name": table.name, "with_triggers": with_triggers}
     with session.cursor() as cursor:
-        cursor.execute(load_queries("target")["cascading_references"], {"schema": table.schema, "name": table.name})
+        cursor.execute(load_queries("target")["cascading_references"], asked)
         return tuple(row[0] for row in cursor.fetchall())
 
 

@@ -48,7 +48,8 @@ PARTITIONS = 3
 BORN_MS = 1_356_998_400_000
 TABLES = (
     "create schema ops; create schema dw;"
-    "create table ops.outbox (id text primary key, body jsonb not null, at timestamptz not null);"
+    "create table ops.outbox (id text primary key, body jsonb not null, at timestamptz not null,"
+    " delay numeric generated always as ((body ->> 'delay')::numeric) stored);"
     "create table dw.departures (id text, delay numeric(6,1), note text, loaded_at timestamptz default now())"
 )
 

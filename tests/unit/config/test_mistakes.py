@@ -48,8 +48,8 @@ compensation:
         "F: compare.tailnum (line 4): 'strng' is not a type. Allowed: bigint, boolean, date, decimal(p,s), double, "
         "int, "
         "string, timestamp. Did you mean 'string'?",
-        "F: points.outbox.conection (line 6): is not a key here. Allowed: connection, key, kind, payload, record_key, "
-        "table, time, version. Did you mean 'connection'?",
+        "F: points.outbox.conection (line 6): is not a key here. Allowed: connection, headers, key, kind, "
+        "leave_headers, payload, record_key, table, time, version. Did you mean 'connection'?",
         "F: points.flights.key (line 7): 'id' is not a place in a record. Write '$.field' (with further '.field' "
         "inside "
         "it), 'kafka.key' or 'header:NAME'. Did you mean '$.id'?",

@@ -6,7 +6,7 @@ import pytest
 
 from makewhole.journal.findings.needed import kinds_needed
 from makewhole.model.pipeline import Remedy
-from makewhole.model.verdict import Verdict
+from makewhole.model.verdict import DISPUTING, Verdict
 from tests.unit.compensation.planning.drafted import pipeline_of
 
 pytestmark = pytest.mark.unit
@@ -24,7 +24,7 @@ def test_what_has_a_remedy_is_answered_on_its_hop() -> None:
     verdicts = Verdict.MISSING, Verdict.VANISHED
     assert kinds_needed(pipeline) == {
         *((hop, verdict) for hop in (FIRST, SECOND) for verdict in verdicts),
-        (FIRST, Verdict.UNDECIDABLE),
+        *((FIRST, verdict) for verdict in DISPUTING),
     }
 
 
@@ -32,7 +32,10 @@ def test_what_has_a_remedy_is_answered_on_its_hop() -> None:
 def test_what_a_record_meets_that_is_sent_is_said_by_the_findings_of_every_hop(remedy: Remedy) -> None:
     pipeline = pipeline_of(**REPORTED | {"mismatched": remedy})
     verdicts = Verdict.MISSING, Verdict.DUPLICATE, Verdict.CONFLICT, Verdict.MISMATCHED
-    assert kinds_needed(pipeline) == {(hop, verdict) for hop in (FIRST, SECOND) for verdict in verdicts}
+    assert kinds_needed(pipeline) == {
+        *((hop, verdict) for hop in (FIRST, SECOND) for verdict in verdicts),
+        *((FIRST, verdict) for verdict in DISPUTING if remedy is Remedy.REDELIVER),
+    }
 
 
 def test_what_is_missing_anywhere_is_needed_where_unexpected_rows_are_moved_aside() -> None:
@@ -40,7 +43,7 @@ def test_what_is_missing_anywhere_is_needed_where_unexpected_rows_are_moved_asid
     verdicts = Verdict.MISSING, Verdict.UNEXPECTED
     assert kinds_needed(pipeline) == {
         *((hop, verdict) for hop in (FIRST, SECOND) for verdict in verdicts),
-        (FIRST, Verdict.UNDECIDABLE),
+        *((FIRST, verdict) for verdict in DISPUTING),
     }
 
 

@@ -1,16 +1,16 @@
 """Choose the partition of a record that a plan produces, as the topic's own producers would.
 
 It is frozen with the plan. Nothing is produced to a topic in which a known key stands elsewhere than its point's
-partitioner says, nor a record that would have another key there than the one that it stands for.
+partitioner says.
 """
 
 from dataclasses import replace
 
-from makewhole.compensation.freezing.sources import SourceRecord, Sources, business_key
+from makewhole.compensation.freezing.sources import Sources
 from makewhole.kafka.partitioner import KnownKeys, partition_of
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.payload import PARTITION_COUNT, Payload
-from makewhole.model.pipeline import Hop, Partitioner, Pipeline, TopicPoint
+from makewhole.model.pipeline import Partitioner, TopicPoint
 
 
 class PartitionChooser:
@@ -53,30 +53,6 @@ class PartitionChooser:
         return (
             f"unfit: {misfits} of the last {len(known.places)} keys in {point.topic} do not stand where partitioner "
             f"{point.partitioner} puts them among {known.partitions} partitions; {_remedy(point, known)}"
-        )
-
-
-def require_own_key(pipeline: Pipeline, hop: Hop, payload: Payload, key: str) -> None:
-    """Refuse a record that its topic would read with another business key than the one that it stands for.
-
-    Raises:
-        RefusedError: it has another key, or none.
-    """
-    point = pipeline.points[hop.target]
-    assert isinstance(point, TopicPoint)
-    record = SourceRecord(
-        partition=-1,
-        offset=-1,
-        key=payload.key,
-        value=payload.value,
-        headers=payload.headers,
-        timestamp_ms=payload.timestamp_ms,
-    )
-    if business_key(point, record) != key:
-        raise RefusedError(
-            f"unfit: as the record that {hop.source} gives it would not have this key in {point.name}, which reads it "
-            f"from {', '.join(point.key)}: name the columns that hold the record, `record_key` and `payload`, at "
-            f"points.{hop.source}"
         )
 
 

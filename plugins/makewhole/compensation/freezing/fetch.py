@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from makewhole.compensation.freezing.batches.rows_before import LedgerRows, RowsBefore
-from makewhole.compensation.freezing.choose_partition import PartitionChooser, require_own_key
+from makewhole.compensation.freezing.choose_partition import PartitionChooser
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.fetch_upserts import UpsertFetcher, row_images
+from makewhole.compensation.freezing.own_record import require_own_key, require_own_values
+from makewhole.compensation.freezing.record_forms import RecordForms
 from makewhole.compensation.freezing.source_values import SourceValues
 from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord, Sources
 from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
@@ -31,7 +33,7 @@ class Fetcher:
     def __init__(self, window: Window, sources: Sources) -> None:
         self._window, self._pipeline, self._sources = window, sources.pipeline, sources
         self._hops = {hop.name: hop for hop in sources.pipeline.hops}
-        self._partitions = PartitionChooser(sources)
+        self._partitions, self._forms = PartitionChooser(sources), RecordForms(sources)
         self._begin((), NOTHING_REVERSED)
 
     def _begin(self, drafts: Sequence[ActionDraft], past: PastReversals) -> None:
@@ -47,20 +49,22 @@ class Fetcher:
     def fetch(
         self, drafts: Sequence[ActionDraft], past: PastReversals = NOTHING_REVERSED
     ) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
-        """Return those of some drafts that can be done with their payloads, in order, and a refusal for each finding
-        that has one which cannot; all drafts of a finding are among them. Copies that were taken back before, and keys
-        of which no row agrees with the source, are in neither: those findings stay open."""
+        """Return those of some drafts that can be done with their payloads, in order, each after those that go before
+        it; and a refusal for each finding that has one which cannot. All drafts of a finding are among them. Copies
+        that were taken back before, and keys of which no row agrees with the source, are in neither: those findings
+        stay open."""
         self._begin(drafts, past)
         fetched: list[tuple[ActionDraft, Payload]] = []
         refusals: dict[tuple[str, str], Refusal] = {}
         for draft in drafts:
             try:
-                made = self._fetch(draft)
+                made = [*(self._fetch(one) for one in draft.aside if self._rows(one)), self._fetch(draft)]
             except RefusedError as error:
-                refusal = Refusal(hop=draft.finding.hop, key_hash=draft.finding.key_hash, reason=str(error))
-                refusals.setdefault((refusal.hop, refusal.key_hash), refusal)
+                for finding in (draft.finding, *(one.finding for one in draft.aside)):
+                    refusal = Refusal(hop=finding.hop, key_hash=finding.key_hash, reason=str(error))
+                    refusals.setdefault((refusal.hop, refusal.key_hash), refusal)
             else:
-                fetched += [] if made is None else [made]
+                fetched += [item for item in made if item is not None]
         return fetched, list(refusals.values())
 
     def _fetch(self, draft: ActionDraft) -> tuple[ActionDraft, Payload] | None:
@@ -123,8 +127,12 @@ class Fetcher:
         if found is None:
             raise RefusedError("erased: the ledger has no row of this key any more")
         extra = {"origin": "ledger"}
-        payload = Payload(key=found.key, value=found.value, timestamp_ms=found.timestamp_ms, extra=extra)
+        payload = Payload(
+            key=found.key, value=found.value, headers=found.headers, timestamp_ms=found.timestamp_ms, extra=extra
+        )
         require_own_key(self._pipeline, hop, payload, draft.action.key)
+        self._forms.require_fitting(hop)
+        require_own_values(self._pipeline, hop, payload, found)
         return self._partitions.choose(hop.target, payload)
 
     def _quarantine(self, draft: ActionDraft) -> Payload | None:

@@ -11,15 +11,18 @@ from dataclasses import dataclass
 from makewhole.compensation.count_log import CountLog
 from makewhole.compensation.freezing.batches.action_file import SHOWN
 from makewhole.compensation.freezing.batches.draft_file import DraftFile
+from makewhole.compensation.freezing.batches.ordered_items import ItemsInOrder
 from makewhole.compensation.freezing.chunks import PlannedPayload
 from makewhole.compensation.freezing.fetch import Fetcher, add_originals
 from makewhole.compensation.freezing.sources import PayloadSource, Sources, TombstoneSource
 from makewhole.compensation.freezing.write_plan import PlanFiles, PlanFrame, put_files, put_refused
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
+from makewhole.compensation.planning.disputed import OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch, over_limits
 from makewhole.compensation.planning.redelivery import Readers, read_readers
 from makewhole.compensation.planning.to_repair import is_reversed, keys_to_reverse
 from makewhole.journal import plan_progress, written_keys
+from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.written_keys import reversals_of
@@ -143,7 +146,10 @@ class _Freeze:
             self.refused.add(written)
             past = self._past({*keys_to_reverse(self._request.pipeline, standing)})
             accepted = {(item.finding.hop, item.finding.key_hash) for item in judged if item.acceptance is not None}
-            batch = draft_batch(self._request.pipeline, standing, past, self._known_readers(), accepted)
+            elsewhere = open_elsewhere(self._journal, self._request.window, standing)
+            batch = draft_batch(
+                self._request.pipeline, standing, past, self._known_readers(), elsewhere, accepted=accepted
+            )
             self.refused.add(batch.refusals)
             self._drafts.add(batch.drafts)
             add_originals(self._request.pipeline, (draft for _, draft in batch.drafts), self._originals)
@@ -159,11 +165,13 @@ class _Freeze:
         opened.load(self._originals.by_point())
         fetcher = Fetcher(self._request.window, opened)
         fetched = CountLog(logger, f"%d of {len(self._drafts)} actions have what they write")
-        for drafts in self._drafts.slices():
-            items, refusals = fetcher.fetch(drafts, self._past(self._reversed_keys(drafts)))
-            self.refused.add(refusals)
-            fetched.add(len(drafts))
-            yield from ((draft.action, payload) for draft, payload in items)
+        with ItemsInOrder() as ordered:
+            for drafts in self._drafts.slices():
+                items, refusals = fetcher.fetch(drafts, self._past(self._reversed_keys(drafts)))
+                self.refused.add(refusals)
+                fetched.add(len(drafts))
+                yield from ordered.add(items, more_may_go_first=any(draft.aside for draft in drafts))
+            yield from ordered.rest()
 
     def _reversed_keys(self, drafts: Sequence[ActionDraft]) -> set[str]:
         return {draft.finding.key_hash for draft in drafts if is_reversed(self._request.pipeline, draft.finding)}
@@ -191,6 +199,12 @@ def _left_out_reason(left_out: int) -> str:
         "keeps no more of a window: a plan would be of a part. Find out what broke, let the loader load again or "
         "restore the store, then run this window again: a plan is made of what is left"
     )
+
+
+def open_elsewhere(journal: PgConnection, window: Window, findings: Sequence[Finding]) -> OpenElsewhere:
+    """Return what is open in other windows of the keys that may be repaired, as far as it disputes a value."""
+    hashes = sorted({finding.key_hash for finding in findings if finding.verdict in REPAIRABLE})
+    return OpenElsewhere(findings=window_findings.open_disputes(journal, window, hashes), ranges=window.ranges)
 
 
 def refuse_written(

@@ -1,17 +1,20 @@
-"""Read the keys that the producers of a topic wrote last, with their partitions, from the archives of windows."""
+"""Read the keys that the producers of a topic wrote last, with their partitions and what their records look like, from
+the archives of windows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.reader import read_range
-from makewhole.kafka.partitioner import KnownKeys
+from makewhole.kafka.partitioner import KnownKeys, KnownRecord
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
 
 _OFFSETS_MOST = 100
 _WINDOWS_MOST = 5
+_COLUMNS = ("key", "value", "headers")
 
 
 def read_known_keys(context: WindowContext, judged: Sequence[Window], topic: TopicPoint) -> KnownKeys | None:
@@ -29,15 +32,24 @@ def read_known_keys(context: WindowContext, judged: Sequence[Window], topic: Top
     for window in looked_at if context.window in looked_at else (*looked_at, context.window):
         ranges = [part for part in window.ranges.get(topic.name, ()) if part.topic == topic.topic]
         archive = ArchiveLog(context.storage.uri(f"{window.prefix}/{topic.name}/archive"))
-        places = [(part.partition, key) for part in ranges for key in _last_keys(archive, part)]
-        if places:
-            return KnownKeys(partitions=len({part.partition for part in ranges}), places=places)
+        found = [(part.partition, record) for part in ranges for record in _last_records(archive, part, topic)]
+        if found:
+            return KnownKeys(
+                partitions=len({part.partition for part in ranges}),
+                places=[(partition, record.key) for partition, record in found],
+                records=[record for _, record in found],
+            )
     return None
 
 
-def _last_keys(archive: ArchiveLog, part: PartitionRange) -> Iterator[bytes]:
+def _last_records(archive: ArchiveLog, part: PartitionRange, topic: TopicPoint) -> Iterator[KnownRecord]:
     if not part.span:
         return
     wanted = replace(part, lo=max(part.lo, part.hi - _OFFSETS_MOST), leader_epochs=())
-    for batch in read_range(archive, wanted, include_replayed=False, columns=("key",)).batches():
-        yield from (key for key in batch.column("key").to_pylist() if key is not None)
+    shape = ValueShape(key=topic.key, key_layout=topic.key_layout, compare={}, keeps_tombstones=True)
+    for batch in read_range(archive, wanted, include_replayed=False, columns=_COLUMNS).batches():
+        keys = decode_values(batch, shape)["key"].to_list()
+        for row, business_key in zip(batch.select(["key", "headers"]).to_pylist(), keys, strict=True):
+            if row["key"] is not None:
+                headers = tuple((entry["key"], entry["value"]) for entry in row["headers"] or ())
+                yield KnownRecord(key=row["key"], business_key=business_key, headers=headers)

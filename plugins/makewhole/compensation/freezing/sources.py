@@ -100,6 +100,7 @@ class Sources:
         self._stack = ExitStack()
         self._sessions: dict[str, PgConnection] = {}
         self._tables: dict[str, Table] = {}
+        self._known: dict[str, KnownKeys | None] = {}
         self._loaded = self._stack.enter_context(RecordFile())
 
     def __enter__(self) -> Self:
@@ -142,8 +143,10 @@ class Sources:
         return self._records.partition_count(name)
 
     def known_keys(self, name: str) -> KnownKeys | None:
-        """Return what `PayloadSource.known_keys` does."""
-        return self._records.known_keys(name)
+        """Return what `PayloadSource.known_keys` does; it is asked once."""
+        if name not in self._known:
+            self._known[name] = self._records.known_keys(name)
+        return self._known[name]
 
     def find(self, name: str, position: Position | None, key: str) -> SourceRecord | None:
         """Return a record that was loaded; None: it is nowhere any more, or is not of this business key."""

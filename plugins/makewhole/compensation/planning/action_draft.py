@@ -1,5 +1,6 @@
 """Hold the draft of an action, or the refusal of a finding with its reason."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from makewhole.model.pipeline import Remedy
@@ -16,6 +17,7 @@ class ActionDraft:
     """An action without its payload, and the finding it answers. `origin`: (partition, offset) of the original record.
 
     A reversal takes back the record `repetition`, or of the extra rows the one with the number `extra`, from 0.
+    `aside`: the drafts that move rows of the key aside before its record is sent; they are done together or not at all.
     """
 
     action: Action
@@ -23,12 +25,19 @@ class ActionDraft:
     origin: tuple[int, int] | None = None
     repetition: Repetition | None = None
     extra: int = 0
+    aside: tuple["ActionDraft", ...] = ()
+    goes_first: bool = False
 
     @property
     def is_beside_survivor(self) -> bool:
         """Whether the action is about rows of a table beside one that stays."""
         is_of_rows = self.action.remedy in (Remedy.QUARANTINE, Remedy.REVERSE) and self.repetition is None
         return is_of_rows and self.finding.verdict is Verdict.DUPLICATE
+
+
+def asides_first(drafts: Sequence[ActionDraft]) -> list[ActionDraft]:
+    """Return drafts with those that go before them, in the order in which they are done."""
+    return [*(one for draft in drafts for one in draft.aside), *drafts]
 
 
 @dataclass(frozen=True, kw_only=True)

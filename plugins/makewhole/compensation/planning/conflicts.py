@@ -5,8 +5,8 @@ A finding whose action is left out stays open, and is judged anew after the plan
 
 from collections.abc import Iterable, Sequence
 
-from makewhole.compensation.planning.action_draft import ActionDraft
-from makewhole.model.pipeline import FOR_ROWS, Hop, Pipeline, Remedy
+from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
+from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint
 from makewhole.model.verdict import Finding, Verdict
 
 _Place = tuple[str, str]
@@ -15,11 +15,11 @@ _Place = tuple[str, str]
 
 def without_conflicts(
     pipeline: Pipeline, drafts: Sequence[ActionDraft], findings: Iterable[Finding]
-) -> list[ActionDraft]:
-    """Return the drafts, in order, that stay right whatever the others do. `findings`: all of their keys.
+) -> tuple[list[ActionDraft], list[Refusal]]:
+    """Return the drafts, in order, that stay right whatever the others do, and why rows stay that no other draft is
+    about. `findings`: all of their keys.
 
     - A row whose key is missing further up is not extra: a point there has it, whether its record is sent or not.
-    - Nor is anything written or moved of a key whose record is in doubt further up: which value is right is not known.
     - A key whose record comes to a topic, or goes through it once more, is not unexpected behind it any more.
     - A row that a loader will write, from a record that comes again, is not inserted beside it.
     - A row that one hop says is extra, and another one corrects or keeps, is not extra.
@@ -27,19 +27,19 @@ def without_conflicts(
     """
     hops = {hop.name: hop for hop in pipeline.hops}
     arriving = _arriving(pipeline, hops, drafts)
-    vouched, doubted = (
-        _behind(pipeline, hops, findings, verdict) for verdict in (Verdict.MISSING, Verdict.UNDECIDABLE)
-    )
+    missing = _missing_hops(pipeline, findings)
     claimed = _claimed(pipeline, hops, drafts)
     done: set[tuple[Remedy, _Place]] = set()
-    kept = []
+    kept, stay = list[ActionDraft](), list[Refusal]()
     for draft in drafts:
         hop = hops[draft.action.hop]
         source, target = (_place(pipeline, point, draft.finding) for point in (hop.source, hop.target))
         is_unexpected = draft.finding.verdict is Verdict.UNEXPECTED
-        if is_unexpected and (source in arriving or source in vouched or target in claimed):
+        if is_unexpected and (source in arriving or target in claimed):
             continue
-        if source in doubted and draft.action.remedy in FOR_ROWS:
+        if is_unexpected and source in missing:
+            reason = _why_it_stays(pipeline, hop, missing[source])
+            stay.append(Refusal(hop=hop.name, key_hash=draft.finding.key_hash, reason=reason))
             continue
         if _inserts_row(draft) and target in arriving:
             continue
@@ -47,8 +47,9 @@ def without_conflicts(
             if (draft.action.remedy, target) in done:
                 continue
             done.add((draft.action.remedy, target))
+        done |= {(one.action.remedy, _place(pipeline, one.action.target, one.finding)) for one in draft.aside}
         kept.append(draft)
-    return kept
+    return kept, stay
 
 
 def _arriving(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionDraft]) -> set[_Place]:
@@ -59,19 +60,32 @@ def _arriving(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionD
         for draft in drafts
         if draft.action.remedy in (Remedy.PRODUCE, Remedy.REDELIVER)
         for start in (hops[draft.action.hop].target, draft.action.target)
-        for point in _from_here_on(pipeline, start)
+        for point in pipeline.from_here_on(start)
     }
 
 
-def _behind(pipeline: Pipeline, hops: dict[str, Hop], findings: Iterable[Finding], verdict: Verdict) -> set[_Place]:
-    """Return where the keys of a verdict ought to be: at the end of its hop, and at every point behind it."""
-    behind = {name: _from_here_on(pipeline, hop.target) for name, hop in hops.items()}
-    return {
-        _place(pipeline, point, finding)
-        for finding in findings
-        if finding.verdict is verdict
-        for point in behind.get(finding.hop, ())
-    }
+def _why_it_stays(pipeline: Pipeline, hop: Hop, missing: Hop) -> str:
+    """Return why an unexpected row at the end of a hop stays whose key another hop misses, and the line to write."""
+    kept = f"kept: {missing.source} has this key, which {missing.target} lacks: its row in {hop.target} is not extra"
+    if missing.remedies.missing is Remedy.REPORT:
+        is_ledger = isinstance(pipeline.points[missing.source], TablePoint)
+        remedy = (Remedy.PRODUCE if is_ledger else Remedy.REDELIVER).value
+        return (
+            f"{kept}; write `missing: {remedy}` on hop {missing.name}: the row is put aside then, and its record sent"
+        )
+    return f"{kept}; its record is not sent, for the reason that is given at {missing.name}"
+
+
+def _missing_hops(pipeline: Pipeline, findings: Iterable[Finding]) -> dict[_Place, Hop]:
+    """Return by (place, hash of a key) a hop that misses the key there or further up."""
+    hops = {hop.name: hop for hop in pipeline.hops}
+    found: dict[_Place, Hop] = {}
+    for finding in findings:
+        hop = hops.get(finding.hop)
+        if finding.verdict is Verdict.MISSING and hop is not None:
+            for point in pipeline.from_here_on(hop.target):
+                found.setdefault(_place(pipeline, point, finding), hop)
+    return found
 
 
 def _claimed(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionDraft]) -> set[_Place]:
@@ -81,11 +95,6 @@ def _claimed(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionDr
         for draft in drafts
         if draft.finding.verdict is not Verdict.UNEXPECTED
     }
-
-
-def _from_here_on(pipeline: Pipeline, point: str) -> set[str]:
-    """Return a point and every point behind it; a filter may keep a key from them, or not."""
-    return {point}.union(*(_from_here_on(pipeline, hop.target) for hop in pipeline.hops_from(point)))
 
 
 def _inserts_row(draft: ActionDraft) -> bool:

@@ -5,12 +5,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from makewhole.compensation.planning.action_draft import ActionDraft, PlanOrder, Refusal
+from makewhole.compensation.planning.action_draft import ActionDraft, PlanOrder, Refusal, asides_first
 from makewhole.compensation.planning.conflicts import without_conflicts
+from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, OpenElsewhere
 from makewhole.compensation.planning.draft_actions import Known, draft_actions, lacking, with_before
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers
 from makewhole.model.pipeline import Limits, Pipeline, Remedy
-from makewhole.model.plan import ERASABLE, LACKING, ONCE, Action, count_remedies
+from makewhole.model.plan import ERASABLE, LACKING, ONCE, PUTS_ASIDE, Action, count_remedies
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding
 
@@ -44,7 +45,7 @@ class DraftBatch:
 
 def plan_actions(pipeline: Pipeline, findings: Sequence[Finding]) -> list[Action]:
     """Return the actions for findings, ordered by hop, remedy and key, numbered from 0; limits are not applied."""
-    return [draft.action for draft in renumbered(one for _, one in draft_batch(pipeline, findings).drafts)]
+    return [draft.action for draft in draft_plan(pipeline, findings, window_keys=1).drafts]
 
 
 def draft_plan(
@@ -62,7 +63,7 @@ def draft_plan(
     """
     batch = draft_batch(pipeline, findings, past, readers)
     return PlanDraft(
-        drafts=renumbered(draft for _, draft in batch.drafts),
+        drafts=renumbered(asides_first([draft for _, draft in batch.drafts])),
         refusals=tuple(batch.refusals),
         refused_as_a_whole=over_limits(
             pipeline.limits, actions=batch.actions, keys=batch.keys, window_keys=window_keys
@@ -76,23 +77,28 @@ def draft_batch(
     findings: Sequence[Finding],
     past: PastReversals = NOTHING_REVERSED,
     readers: Readers = NO_READERS,
+    elsewhere: OpenElsewhere = NOTHING_ELSEWHERE,
     accepted: Collection[tuple[str, str]] = (),
 ) -> DraftBatch:
-    """Draft actions and refusals of some findings; all findings of their keys are among them. `accepted`: hop and key
-    hash of those that stay as they are by a person's word; what they say still counts for others of their keys."""
+    """Draft actions and refusals of some findings; all findings of their keys are among them, and those that are open
+    in other windows are `elsewhere`. `accepted`: hop and key hash of those that stay as they are by a person's word;
+    what they say still counts for others of their keys."""
     to_answer = [one for one in findings if (one.hop, one.key_hash) not in accepted]
-    drafts, refusals = _draft_all(pipeline, findings, to_answer, Known(pipeline, findings, past, readers))
+    drafts, refusals = _draft_all(pipeline, findings, to_answer, Known(pipeline, findings, past, readers, elsewhere))
     left = _without_reversed_rows(pipeline, drafts, past)
     return DraftBatch(
         drafts=[(_order(pipeline, draft), draft) for draft in drafts],
         refusals=refusals,
-        actions=len(left),
+        actions=len(asides_first(left)),
         keys=len({draft.action.key_hash for draft in left}),
     )
 
 
 def _order(pipeline: Pipeline, draft: ActionDraft) -> PlanOrder:
+    """Return the place of a draft in its plan: first come those that need rows out of the way."""
     hop_number = next(number for number, hop in enumerate(pipeline.hops) if hop.name == draft.finding.hop)
+    if draft.aside:
+        hop_number -= len(pipeline.hops)
     return hop_number, _REMEDY_ORDER.index(draft.action.remedy), draft.finding.key
 
 
@@ -154,7 +160,8 @@ def _draft_all(
             drafts += [made] if isinstance(made, ActionDraft) else made
     ordered = sorted(drafts, key=lambda draft: _order(pipeline, draft))
     sources = {hop.name: hop.source for hop in pipeline.hops}
-    return without_conflicts(pipeline, _without_repetition(ordered, sources), findings), refusals
+    kept, left_alone = without_conflicts(pipeline, _without_repetition(ordered, sources), findings)
+    return kept, [*refusals, *left_alone]
 
 
 def _without_repetition(drafts: Iterable[ActionDraft], sources: Mapping[str, str]) -> list[ActionDraft]:
@@ -178,6 +185,8 @@ def _for_both(first: ActionDraft, other: ActionDraft) -> ActionDraft:
         first = with_before(first, {ERASABLE: sorted(erasable)})
     once = {name for draft in (first, other) for name in draft.action.before.get(ONCE, ())}
     first = with_before(first, {ONCE: sorted(once)} if once else {})
+    if other.aside and not first.aside:
+        first = replace(with_before(first, {PUTS_ASIDE: other.action.before[PUTS_ASIDE]}), aside=other.aside)
     if None not in names:
         return lacking(first, {name for some in names for name in some or ()})
     before = {name: value for name, value in first.action.before.items() if name != LACKING}

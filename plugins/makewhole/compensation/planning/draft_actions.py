@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from makewhole.compensation.planning.action_draft import ActionDraft
+from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, DisputedValues, OpenElsewhere
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers, Redelivery
-from makewhole.compensation.planning.second_copies import SecondCopies
+from makewhole.compensation.planning.second_copies import RowsInTheWay, SecondCopies
 from makewhole.config.template.reversal import names_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Point, PointKind, Remedy, Semantics, TablePoint, TopicPoint
-from makewhole.model.plan import ERASABLE, LACKING, ONCE, REPEATS, UNKNOWN_TO, Action
+from makewhole.model.plan import ERASABLE, LACKING, ONCE, PUTS_ASIDE, REPEATS, UNKNOWN_TO, Action
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Cause, Finding, Verdict
 
@@ -19,7 +20,8 @@ _UPSERTABLE = (*_ABSENT, Verdict.MISMATCHED)
 
 
 class Known:
-    """Hold what is known beside a finding: what was reversed before, and whom a record that is sent would reach."""
+    """Hold what is known beside a finding: what was reversed before, whom a record that is sent would reach, and which
+    values are disputed."""
 
     def __init__(
         self,
@@ -27,15 +29,50 @@ class Known:
         findings: Sequence[Finding],
         past: PastReversals = NOTHING_REVERSED,
         readers: Readers = NO_READERS,
+        elsewhere: OpenElsewhere = NOTHING_ELSEWHERE,
     ) -> None:
+        self.disputed = DisputedValues(pipeline, findings, elsewhere)
         self.past, self.redelivery = past, Redelivery(pipeline, findings, readers)
         self.second_copies = SecondCopies(pipeline, findings)
+        self.in_the_way = RowsInTheWay(pipeline, [*findings, *(finding for _, finding in elsewhere.findings)])
 
 
 def draft_actions(
     pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding, known: Known
 ) -> ActionDraft | Sequence[ActionDraft] | str:
     """Return the draft or drafts for a finding, or the reason why there is none."""
+    made = _drafted(pipeline, hop, remedy, finding, known)
+    if isinstance(made, str):
+        return made
+    disputed = known.disputed.reason(hop, finding, source_position(finding, hop.semantics))
+    if disputed is not None:
+        return disputed
+    is_sent = remedy in (Remedy.PRODUCE, Remedy.REDELIVER) and finding.verdict in _ABSENT
+    return _after_rows_aside(pipeline, hop, made, known) if is_sent and isinstance(made, ActionDraft) else made
+
+
+def _after_rows_aside(pipeline: Pipeline, hop: Hop, draft: ActionDraft, known: Known) -> ActionDraft | str:
+    """Name in the draft of a record that is sent the rows that are put aside before; or return why one cannot be."""
+    if not isinstance(pipeline.points[hop.target], TopicPoint):
+        return draft
+    rows = known.in_the_way.of(hop.target, draft.finding)
+    if isinstance(rows, str):
+        return rows
+    aside = []
+    for way, finding in rows:
+        disputed = known.disputed.reason(way, finding, None)
+        made = _quarantine(pipeline, way, finding, sent_by=hop)
+        if disputed is not None or isinstance(made, str):
+            return disputed or str(made)
+        aside.append(replace(made, goes_first=True))
+    if not aside:
+        return draft
+    return replace(with_before(draft, {PUTS_ASIDE: sorted(one.action.target for one in aside)}), aside=tuple(aside))
+
+
+def _drafted(
+    pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding, known: Known
+) -> ActionDraft | Sequence[ActionDraft] | str:
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
     if isinstance(source, TopicPoint) and finding.evidence.get("has_later"):
         return "stale: the log has a later version of this key; the window that holds it judges that one"
@@ -140,16 +177,17 @@ def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> ActionD
     return with_before(_draft_action(Remedy.UPSERT, target, finding, origin), {REPEATS: source.name})
 
 
-def _quarantine(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft | str:
+def _quarantine(pipeline: Pipeline, hop: Hop, finding: Finding, *, sent_by: Hop | None = None) -> ActionDraft | str:
+    """Draft to move rows aside. `sent_by`: the hop that sends the record of their key afterwards."""
     target = pipeline.points[hop.target]
     if not isinstance(target, TablePoint):
         return f"records cannot be taken out of topic {target.name}; its duplicates are contained at the stores"
     if finding.verdict not in (Verdict.DUPLICATE, Verdict.UNEXPECTED):
         return f"quarantine answers a duplicate or unexpected key; this one is {finding.verdict.value}"
-    return _as_stranger(pipeline, hop, _draft_action(Remedy.QUARANTINE, target, finding))
+    return _as_stranger(pipeline, hop, _draft_action(Remedy.QUARANTINE, target, finding), sent_by)
 
 
-def _as_stranger(pipeline: Pipeline, hop: Hop, draft: ActionDraft) -> ActionDraft:
+def _as_stranger(pipeline: Pipeline, hop: Hop, draft: ActionDraft, sent_by: Hop | None = None) -> ActionDraft:
     """Name in the action of an unexpected key the points that feed its table, and the ledgers behind these: they are
     asked for it before its rows are taken back. A table behind a filter is not: it may have the key and not send it."""
     if draft.finding.verdict is not Verdict.UNEXPECTED:
@@ -163,6 +201,8 @@ def _as_stranger(pipeline: Pipeline, hop: Hop, draft: ActionDraft) -> ActionDraf
             asked.add(other.source)
         if is_topic and other.where is None:
             asked |= _tables_before(pipeline, other.source)
+    if sent_by is not None:  # it is known to have the key
+        asked -= {sent_by.source, *_tables_before(pipeline, sent_by.source)}
     return with_before(draft, {UNKNOWN_TO: sorted(asked)}) if asked else draft
 
 

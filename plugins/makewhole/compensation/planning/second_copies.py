@@ -1,19 +1,29 @@
-"""Tell where a record that is sent would come a second time."""
+"""Tell where a record that is sent would come a second time, and which rows stand in its way.
+
+Such a row is of a key that a ledger has, and the topic before its table lacks: its loader would add a second row. Where
+both remedies are on, it is put aside first, and then the record is sent.
+"""
 
 from collections.abc import Iterable
 
-from makewhole.model.pipeline import Pipeline, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedy, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 
 _NEVER_COMMITTED = (Cause.NEVER_PRODUCED, Cause.ABORTED)
 """The causes by which no reader of what is committed can have had the record."""
 _IF_PRODUCED = "name the 'version' of {point} if its loader overwrites, or take the row out first"
+_IF_UNEXPECTED = (
+    "write `unexpected: quarantine` on hop {hop}, which puts the row aside before the record is sent, or name the "
+    "'version' of {point} if its loader overwrites"
+)
 _IF_REDELIVERED = "use upsert, a replay topic, or 'despite' under 'redeliver' if that does no harm"
 
 
-def already_in_table(point: str, *, is_produced: bool) -> str:
-    """Return why a record is not sent whose key a table holds that would add a row for it."""
-    advice = (_IF_PRODUCED if is_produced else _IF_REDELIVERED).format(point=point)
+def already_in_table(point: str, *, is_produced: bool, hop: str | None = None) -> str:
+    """Return why a record is not sent whose key a table holds that would add a row for it. `hop`: the one that calls
+    this row unexpected."""
+    advices = _IF_UNEXPECTED if hop is not None else _IF_PRODUCED if is_produced else _IF_REDELIVERED
+    advice = advices.format(point=point, hop=hop)
     return f"twice: {point} holds the key, and would get it a second time; {advice}"
 
 
@@ -24,7 +34,7 @@ def topics_behind(pipeline: Pipeline, topic: str) -> tuple[str, ...]:
 
 
 class SecondCopies:
-    """Tell which points behind a topic have a record already that is produced to it, by the findings of some keys.
+    """Tell which topics behind a topic have a record already that is produced to it, by the findings of some keys.
 
     Tables are asked once more before a record is sent. A log cannot be asked for a key.
     """
@@ -39,9 +49,6 @@ class SecondCopies:
 
     def reason(self, topic: str, finding: Finding) -> str | None:
         """Return why the record of a key that a topic lacks is not produced to it, or None."""
-        tables = self._holding(sorted(self._pipeline.tables_that_add(topic)), finding)
-        if tables:
-            return already_in_table(tables[0], is_produced=True)
         behind = topics_behind(self._pipeline, topic)
         holding = self._holding(behind, finding)
         if holding:
@@ -58,3 +65,31 @@ class SecondCopies:
 
     def _holding(self, points: Iterable[str], finding: Finding) -> list[str]:
         return [name for name in points if (name, finding.key_hash) in self._strangers]
+
+
+class RowsInTheWay:
+    """The unexpected rows of some keys in tables, by the findings of all hops."""
+
+    def __init__(self, pipeline: Pipeline, findings: Iterable[Finding]) -> None:
+        """`findings`: all of their keys, and the open ones of other windows: a row may have a later time than that of
+        the ledger which it stands in the way of."""
+        self._pipeline = pipeline
+        self._hops = {hop.name: hop for hop in pipeline.hops}
+        self._found: dict[tuple[str, str], list[tuple[Hop, Finding]]] = {}
+        for finding in findings:
+            hop = self._hops.get(finding.hop)
+            if hop is not None and finding.verdict is Verdict.UNEXPECTED:
+                self._found.setdefault((hop.target, finding.key_hash), []).append((hop, finding))
+
+    def of(self, topic: str, finding: Finding) -> list[tuple[Hop, Finding]] | str:
+        """Return the hops and findings by which rows are put aside before the record of a key comes to a topic, one for
+        each table that would add a row; or why one of them cannot be."""
+        found: dict[str, tuple[Hop, Finding]] = {}
+        for table in sorted(self._pipeline.tables_that_add(topic)):
+            rows = self._found.get((table, finding.key_hash), [])
+            movable = [row for row in rows if row[0].remedies.unexpected is Remedy.QUARANTINE]
+            if rows and not movable:
+                return already_in_table(table, is_produced=True, hop=rows[0][0].name)
+            for row in movable[:1]:
+                found.setdefault(self._pipeline.points[table].place, row)
+        return list(found.values())

@@ -39,6 +39,7 @@ from makewhole.journal.plans import StoredPlan
 from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
+from makewhole.model.plan import PUTS_ASIDE
 from makewhole.postgres.write.row_change import RowChange
 from makewhole.sql import PgConnection
 
@@ -135,7 +136,7 @@ class _PlanForecast:
         self._choice, self._progress = choice, progress
         self._frame = _actions_frame(content.actions)
         self._counts: defaultdict[tuple[str, str], _PartCounts] = defaultdict(_PartCounts)
-        self._judged = 0
+        self._judged, self._not_aside = 0, set[str]()
         self.samples: list[Sample] = []
         self.tables: list[TableEffects] = []
 
@@ -149,7 +150,7 @@ class _PlanForecast:
             done = reader.done()
             require_receipts_kept(name, done.chunks, in_journal, len(chunks))
             self._note_done(name, done)
-            waiting = self._waiting(name, done.chunks)
+            waiting = self._waiting(name, done.chunks) | self._after_rows_aside(name, done.chunks)
             left_empty, locked = Counter[str](), list[int]()
             for part in chunks[done.chunks :]:
                 chunk, refused = self._content.chunk(name, part.number), self._refused(name, part.number)
@@ -252,6 +253,15 @@ class _PlanForecast:
         together = pl.col("undoes").eq(pl.col("undoes").first().over("key_hash")).fill_null(value=False)
         return set(undone.filter(~first & ~together)["seq"].to_list())
 
+    def _after_rows_aside(self, name: str, done: int) -> set[int]:
+        """Return the actions that send a record after rows of its key were moved aside, where these are not yet: tables
+        with such rows come before the topics."""
+        here = self._frame.filter((pl.col("target") == name) & (pl.col("chunk") >= done))
+        moves = here.filter(pl.col("remedy") == Remedy.QUARANTINE.value)
+        self._not_aside.update(moves["key_hash"].to_list())
+        after = here.filter(pl.col("puts_aside").is_not_null())
+        return {seq for seq, key in after.select("seq", "key_hash").iter_rows() if key in self._not_aside}
+
 
 @dataclass
 class _PartCounts:
@@ -276,8 +286,9 @@ def _seqs(rows: Any) -> list[int]:
 
 
 def _actions_frame(actions: pa.Table) -> pl.DataFrame:
-    """Return the columns `seq`, `chunk`, `remedy`, `target`, `key_hash`, `payload_from` (null: nothing is written) and
-    `undoes` (the number of the action that is taken back, null in plans that undo nothing)."""
+    """Return the columns `seq`, `chunk`, `remedy`, `target`, `key_hash`, `payload_from` (null: nothing is written),
+    `undoes` (the number of the action that is taken back, null in plans that undo nothing) and `puts_aside` (null: no
+    rows go before)."""
     return pl.concat([_part_of_frame(part) for part in in_parts(actions)])
 
 
@@ -285,11 +296,14 @@ def _part_of_frame(actions: pa.Table) -> pl.DataFrame:
     texts: Any = {name: actions.column(name).cast(pa.string()) for name in ("remedy", "target", "key_hash", "before")}
     numbers = {name: actions.column(name) for name in ("seq", "chunk")}
     frame = pl.DataFrame(pl.from_arrow(pa.table({**numbers, **texts})))
-    undoes = pl.col("before").str.json_path_match("$.undoes")
+    said = pl.col("before").str.json_path_match
     payload_from = pl.coalesce(
-        pl.col("before").str.json_path_match("$.payload_from"),
+        said("$.payload_from"),
         pl.when(pl.col("remedy") == Remedy.RESTORE.value).then(pl.lit(_EFFECTS)),
     )
     return frame.select(
-        "seq", "chunk", "remedy", "target", "key_hash", payload_from.alias("payload_from"), undoes.alias("undoes")
+        *("seq", "chunk", "remedy", "target", "key_hash"),
+        payload_from.alias("payload_from"),
+        said("$.undoes").alias("undoes"),
+        said(f"$.{PUTS_ASIDE}").alias("puts_aside"),
     )

@@ -1,8 +1,11 @@
 """Tell which findings the journal must have before a plan is made: it is of all of them or of nothing."""
 
-from makewhole.model.pipeline import FOR_ROWS, Pipeline, Remedy, TopicPoint
-from makewhole.model.verdict import REPAIRABLE, Verdict
+from itertools import product
 
+from makewhole.model.pipeline import FOR_ROWS, Pipeline, Remedy, TopicPoint
+from makewhole.model.verdict import DISPUTING, REPAIRABLE, Verdict
+
+_CARRYING = FOR_ROWS | {Remedy.REDELIVER}
 _TOLD_OF_READERS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.CONFLICT)
 
 
@@ -10,8 +13,8 @@ def kinds_needed(pipeline: Pipeline) -> frozenset[tuple[str, Verdict]]:
     """Return the hops with the verdicts of which a plan needs every finding: those that it answers. Where it sends
     records, these reach other hops, too, and it has to be known of every hop which keys it lacks, has several times or
     has in contradiction, and of topics that are filled from topics which they have alone. Where it takes rows back that
-    are unexpected, it has to be known which of their keys are missing further up; where it writes or moves rows, which
-    are undecidable in a topic."""
+    are unexpected, it has to be known which of their keys are missing further up; where it carries on what a topic has,
+    what hops into topics say is wrong there, or not known."""
     answers = {(hop.name, one): hop.remedies.answer_to(one) for hop in pipeline.hops for one in REPAIRABLE}
     needed = {kind for kind, remedy in answers.items() if remedy is not Remedy.REPORT}
     if not {Remedy.PRODUCE, Remedy.REDELIVER}.isdisjoint(answers.values()):
@@ -19,10 +22,10 @@ def kinds_needed(pipeline: Pipeline) -> frozenset[tuple[str, Verdict]]:
         needed |= {(name, Verdict.UNEXPECTED) for name in _between_topics(pipeline)}
     if any(verdict is Verdict.UNEXPECTED for _, verdict in needed):
         needed |= {(hop.name, Verdict.MISSING) for hop in pipeline.hops}
-    if not FOR_ROWS.isdisjoint(answers.values()):
+    if not _CARRYING.isdisjoint(answers.values()):
         needed |= {
-            (hop.name, Verdict.UNDECIDABLE)
-            for hop in pipeline.hops
+            (hop.name, verdict)
+            for hop, verdict in product(pipeline.hops, DISPUTING)
             if isinstance(pipeline.points[hop.target], TopicPoint)
         }
     return frozenset(needed)

@@ -52,7 +52,8 @@ class TableShape:
         terms = {term.column for terms in self.filters.values() for term in terms}
         erased = None if self.point.erased is None else self.point.erased.column
         single = {self.point.time, self.point.version, self.point.payload, self.point.record_key, erased} - {None}
-        return {*self.point.key, *self.compare, *terms, *(name for name in single if name)}
+        named = {*self.point.key, *self.compare, *self.point.header_columns, *terms}
+        return {*named, *(name for name in single if name)}
 
 
 @dataclass(frozen=True, kw_only=True)

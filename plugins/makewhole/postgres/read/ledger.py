@@ -9,20 +9,24 @@ from psycopg2 import sql
 from makewhole.compute.canonical import float_text
 from makewhole.model.pipeline import Semantics, TablePoint
 from makewhole.postgres.canonical import canonical_array
-from makewhole.postgres.tables import Table, key_lookup, match_key, statement, survivor_order
+from makewhole.postgres.tables import Table, key_lookup, listed, match_key, quoted, statement, survivor_order
 from makewhole.sql import PgConnection
+
+_PADDED = "bpchar"
+"""PostgreSQL's name of `char(n)` without its length."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerRecord:
-    """A ledger's row as a record. `timestamp_ms` is from the ledger's time column, None without one.
+    """A ledger's row as a record. `key` None: it has none. `timestamp_ms` is from the ledger's time column.
 
     `compared`: name, declared type and canonical text of the columns that were asked for.
     """
 
-    key: bytes
+    key: bytes | None
     value: bytes | None
     timestamp_ms: int | None
+    headers: tuple[tuple[str, bytes], ...] = ()
     compared: tuple[tuple[str, str, str | None], ...] = ()
 
 
@@ -43,7 +47,7 @@ def ledger_record(
     with key_lookup(session) as cursor:
         cursor.execute(query, parameters)
         row = cursor.fetchone()
-    return None if row is None else ledger_record_of(key, row, compare or {})
+    return None if row is None else ledger_record_of(point, key, row, compare or {})
 
 
 def ledger_columns(
@@ -54,20 +58,24 @@ def ledger_columns(
     return {
         "table": table.identifier,
         "record_key": _bytes_of(table, point.record_key) if point.record_key else sql.SQL("null::bytea"),
-        "value": _bytes_of(table, point.payload)
-        if point.payload
-        else sql.SQL("convert_to(row_to_json(t)::text, 'UTF8')"),
+        "value": _bytes_of(table, point.payload) if point.payload else _whole_row(table),
         "moment": _milliseconds(point),
         "compared": canonical_array("t", list(compare.items()), table.base_types),
+        "headers": sql.SQL("array[{}]::text[]").format(
+            listed(sql.SQL("{}::text").format(quoted("t", name)) for name in point.header_columns)
+        ),
         "order": survivor_order(point, is_latest_first=semantics is Semantics.UPSERT),
     }
 
 
-def ledger_record_of(key: str, row: Sequence[Any], compare: Mapping[str, str]) -> LedgerRecord:
-    """Return a row that was read as a record of this business key."""
-    record_key, value, moment, texts = row
+def ledger_record_of(point: TablePoint, key: str, row: Sequence[Any], compare: Mapping[str, str]) -> LedgerRecord:
+    """Return a row that was read as a record of this business key. A header without a value is none."""
+    record_key, value, moment, texts, header_texts = row
+    own_key = None if record_key is None else bytes(record_key)
+    headers = zip(point.headers, _texts_of(point, header_texts), strict=True)
     return LedgerRecord(
-        key=bytes(record_key) if record_key is not None else key.encode(),
+        key=own_key if point.record_key else key.encode(),
+        headers=tuple((name, text.encode()) for (name, _), text in headers if text is not None),
         value=None if value is None else bytes(value),
         timestamp_ms=None if moment is None else int(moment),
         compared=tuple(
@@ -75,6 +83,25 @@ def ledger_record_of(key: str, row: Sequence[Any], compare: Mapping[str, str]) -
             for (name, declared), text in zip(compare.items(), texts, strict=True)
         ),
     )
+
+
+def _texts_of(point: TablePoint, of_columns: Sequence[str | None]) -> list[str | None]:
+    """Return the text of each header of a point, from those of its columns."""
+    left = iter(of_columns)
+    return [source[1:-1] if source.startswith("'") else next(left) for _, source in point.headers]
+
+
+def _whole_row(table: Table) -> sql.Composable:
+    """Return the row as a JSON object. A `char(n)` is without its padding, as it is compared: a record with it would
+    differ from its row."""
+    if _PADDED not in table.base_types.values():
+        return sql.SQL("convert_to(row_to_json(t)::text, 'UTF8')")
+    fields = [
+        sql.SQL("{0}::text as {1}" if kind == _PADDED else "{0} as {1}").format(quoted("t", name), quoted(name))
+        for name, kind in table.base_types.items()
+    ]
+    whole = sql.SQL("convert_to((select row_to_json(whole) from (select {}) as whole)::text, 'UTF8')")
+    return whole.format(listed(fields))
 
 
 def _bytes_of(table: Table, column: str) -> sql.Composed:

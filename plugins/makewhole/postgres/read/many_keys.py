@@ -52,7 +52,7 @@ def ledger_records(
     """
     parts = ledger_columns(table, point, semantics, compare)
     rows = _of_many_keys(session, table, point, keys, "ledger_rows_of_many_keys", parts, is_exact=True)
-    return {key: ledger_record_of(key, row, compare) for key, *row in rows}
+    return {key: ledger_record_of(point, key, row, compare) for key, *row in rows}
 
 
 def _of_many_keys(

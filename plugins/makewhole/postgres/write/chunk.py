@@ -101,6 +101,11 @@ class TableChunk:
         """Foreign keys through which deleting a row would delete or change rows elsewhere."""
         return cascading_references(self.session, self.table)
 
+    @cached_property
+    def reaches(self) -> tuple[str, ...]:
+        """Foreign keys, and triggers, through which moving a row aside may delete or change rows elsewhere."""
+        return cascading_references(self.session, self.table, with_triggers=True)
+
 
 def _compared_text(column: sql.Composable, declared: str, column_type: str) -> sql.Composable:
     if declared == "double":  # by its bits; a zero has no sign

@@ -25,7 +25,7 @@ from makewhole.postgres.write.halving import Operation, RowItem, run_with_halvin
 from makewhole.postgres.write.new_row import values_to_insert
 from makewhole.postgres.write.quarantine import QuarantineRows
 from makewhole.postgres.write.receipts import ChunkId, ReceiptRow, receipts
-from makewhole.postgres.write.restore import RestoreRow, images_moved_by, row_to_undo
+from makewhole.postgres.write.restore import RestoreRow, images_put_back, row_to_undo
 from makewhole.postgres.write.row_change import RowChange, upserted
 from makewhole.postgres.write.upsert_row import UpsertRow, not_as_expected
 from makewhole.sql import PgConnection
@@ -178,7 +178,7 @@ def _upserted_row(chunk: TableChunk, item: UpsertRow, rows: Sequence[TableRow]) 
 
 def _rows_after_restore(chunk: TableChunk, item: RestoreRow, rows: Sequence[TableRow]) -> tuple[str, ...]:
     """Return the rows that are left when the effect is taken back."""
-    written = row_to_undo(chunk, item.effect, rows, images_moved_by(chunk, item.effect))
+    written = row_to_undo(chunk, item.effect, rows, images_put_back(chunk, item.effect))
     left = _texts(row for row in rows if row is not written)
     if item.effect.kind is EffectKind.INSERTED:
         return left

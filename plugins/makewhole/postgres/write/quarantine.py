@@ -46,9 +46,9 @@ def require_quarantine_possible(session: PgConnection, table: Table) -> None:
     """Check that deleting rows of the table does not reach into other tables.
 
     Raises:
-        RefusedError: a foreign key on this table cascades.
+        RefusedError: a foreign key on this table cascades, or a trigger runs after a row of it is deleted.
     """
-    _require_no_cascade(table, cascading_references(session, table))
+    _require_no_cascade(table, cascading_references(session, table, with_triggers=True))
 
 
 def move_aside(chunk: TableChunk, item: QuarantineRows) -> str | None:
@@ -56,7 +56,7 @@ def move_aside(chunk: TableChunk, item: QuarantineRows) -> str | None:
 
     The rows of the key are locked first, so what is compared is what is deleted.
     """
-    _require_no_cascade(chunk.table, chunk.cascades)
+    _require_no_cascade(chunk.table, chunk.reaches)
     now = chunk.lock_rows(item.key)
     refusal = _refusal(now, item)
     if refusal is None:
@@ -117,7 +117,7 @@ def _move(chunk: TableChunk, seq: int, row: TableRow, stays: str | None) -> None
 
 def _compare(chunk: TableChunk, items: Sequence[QuarantineRows]) -> tuple[Mapping[int, list[TableRow]], dict[int, str]]:
     """Return the rows of each item's key, and the refusals, both by action number."""
-    _require_no_cascade(chunk.table, chunk.cascades)
+    _require_no_cascade(chunk.table, chunk.reaches)
     now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=True)
     reasons = {item.seq: _refusal(now.get(item.seq, []), item) for item in items}
     return now, {seq: reason for seq, reason in reasons.items() if reason is not None}
@@ -162,9 +162,9 @@ def _how_to_restore(chunk: TableChunk) -> str:
     ).as_string(chunk.session)
 
 
-def _require_no_cascade(table: Table, cascades: Sequence[str]) -> None:
-    if cascades:
+def _require_no_cascade(table: Table, reaches: Sequence[str]) -> None:
+    if reaches:
         raise RefusedError(
             f"rows of {table.schema}.{table.name} cannot be quarantined: deleting one also changes other tables "
-            f"through {', '.join(cascades)}; repair these duplicates by hand"
+            f"through {', '.join(reaches)}; repair these duplicates by hand"
         )

@@ -1,6 +1,7 @@
 """Take back the effect of an action on a row, only where the row is still exactly what the action left."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +51,7 @@ def restore(chunk: TableChunk, item: RestoreRow) -> None:
         RefusedError: the row is not as the plan left it, or the table does not take it as it was; the caller undoes it.
     """
     now = chunk.lock_rows(item.key, is_exact=False)
-    row = row_to_undo(chunk, item.effect, now, images_moved_by(chunk, item.effect))
+    row = row_to_undo(chunk, item.effect, now, images_put_back(chunk, item.effect))
     match item.effect.kind, row:
         case EffectKind.INSERTED, TableRow():
             _delete(chunk, item, row)
@@ -63,16 +64,16 @@ def restore(chunk: TableChunk, item: RestoreRow) -> None:
             _insert_again(chunk, item)
 
 
-def row_to_undo(chunk: TableChunk, effect: Effect, now: Sequence[TableRow], moved: Collection[str]) -> TableRow | None:
+def row_to_undo(chunk: TableChunk, effect: Effect, now: Sequence[TableRow], back: Sequence[str]) -> TableRow | None:
     """Return the row that is to be deleted or put back; None where a row is to be inserted again, and may be.
 
-    `now` are the rows of the key, `moved` the images of those that the action moved aside with it.
+    `now` are the rows of the key, `back` the images of those that the action moved aside and that were put back.
 
     Raises:
         RefusedError: the rows of the key do not allow it.
     """
     if effect.kind not in (EffectKind.INSERTED, EffectKind.UPDATED):
-        _require_insertable(effect, now, moved)
+        _require_insertable(effect, now, back)
         return None
     row = _row_as_left(chunk, effect, now)
     if effect.kind is EffectKind.INSERTED:
@@ -80,11 +81,11 @@ def row_to_undo(chunk: TableChunk, effect: Effect, now: Sequence[TableRow], move
     return row
 
 
-def images_moved_by(chunk: TableChunk, effect: Effect) -> Collection[str]:
-    """Return the images of all rows that the effect's action moved aside; none where it moved none."""
+def images_put_back(chunk: TableChunk, effect: Effect) -> Sequence[str]:
+    """Return the images of the rows that the effect's action moved aside and that were put back."""
     if effect.kind is not EffectKind.MOVED:
         return ()
-    return {image for (image,) in chunk.run("moved_beside", undone_parameters(effect))}
+    return [image for (image,) in chunk.run("moved_beside", undone_parameters(effect))]
 
 
 def require_kept(chunk: TableChunk, effect: Effect) -> None:
@@ -112,15 +113,16 @@ def _row_as_left(chunk: TableChunk, effect: Effect, now: Sequence[TableRow]) -> 
     raise RefusedError(CHANGED if _is_readable(chunk, effect.after) else ALTERED)
 
 
-def _require_insertable(effect: Effect, now: Sequence[TableRow], moved: Collection[str]) -> None:
-    """Check that the key has the row that stayed, if one did, and no other rows but those that were moved with it.
+def _require_insertable(effect: Effect, now: Sequence[TableRow], back: Sequence[str]) -> None:
+    """Check that the key has the row that stayed, if one did, and no other rows but those that were put back: not even
+    an equal one, which a loader may have written since.
 
     Raises:
         RefusedError: the key has other rows, or the row that stayed is gone.
     """
     if effect.kind is not EffectKind.MOVED and now:
         raise RefusedError(APPEARED)
-    if any(row.image not in moved and row.image != effect.after for row in now):
+    if Counter(row.image for row in now if row.image != effect.after) - Counter(back):
         raise RefusedError(OTHERS_CHANGED)
     if effect.after is not None and all(row.image != effect.after for row in now):
         raise RefusedError(SURVIVOR_GONE)

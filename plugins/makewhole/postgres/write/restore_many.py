@@ -1,6 +1,6 @@
 """Take back many effects under the guards of `restore`: one read, and one statement for each kind of effect."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,11 +39,11 @@ def restore_many(chunk: TableChunk, items: Sequence[RestoreRow]) -> dict[int, st
     """
     now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=False)
     _require_disjoint(items, now)
-    moved = _images_by_action(chunk, items)
+    back = _images_by_action(chunk, items)
     writes, refused = _Writes(), dict[int, str]()
     for item in items:
         try:
-            _collect(chunk, item, now.get(item.seq, []), moved.get((item.effect.plan, item.effect.seq), ()), writes)
+            _collect(chunk, item, now.get(item.seq, []), back.get((item.effect.plan, item.effect.seq), ()), writes)
         except RefusedError as error:
             refused[item.seq] = str(error)
     _run(chunk, writes)
@@ -54,12 +54,12 @@ def restore_many(chunk: TableChunk, items: Sequence[RestoreRow]) -> dict[int, st
 def refusals(chunk: TableChunk, items: Sequence[RestoreRow]) -> dict[int, str]:
     """Return the refusals by action number, each item judged as if nothing before it had been done. Writes nothing."""
     now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=False)
-    moved = _images_by_action(chunk, items)
+    back = _images_by_action(chunk, items)
     found = dict[int, str]()
     for item in items:
         effect = item.effect
         try:
-            row_to_undo(chunk, effect, now.get(item.seq, []), moved.get((effect.plan, effect.seq), ()))
+            row_to_undo(chunk, effect, now.get(item.seq, []), back.get((effect.plan, effect.seq), ()))
             if effect.kind is EffectKind.MOVED:
                 require_kept(chunk, effect)
         except RefusedError as error:
@@ -81,20 +81,20 @@ def _require_disjoint(items: Sequence[RestoreRow], now: Mapping[int, Sequence[Ta
         raise CannotRunTogether
 
 
-def _images_by_action(chunk: TableChunk, items: Sequence[RestoreRow]) -> Mapping[tuple[str, int], Collection[str]]:
-    """Return the images of the rows that each action (plan, number) moved aside."""
+def _images_by_action(chunk: TableChunk, items: Sequence[RestoreRow]) -> Mapping[tuple[str, int], Sequence[str]]:
+    """Return the images of the rows that each action (plan, number) moved aside and that were put back."""
     rows = [(item.key, undone_parameters(item.effect)) for item in items if item.effect.kind is EffectKind.MOVED]
     if not rows:
         return {}
-    found: dict[tuple[str, int], set[str]] = {}
+    found: dict[tuple[str, int], list[str]] = {}
     fields = recordset_of_items(chunk, "undone_plan", "undone_seq")
-    for plan, seq, image in chunk.run("moved_beside_many", items_parameter(chunk, rows), items=fields):
-        found.setdefault((plan, seq), set()).add(image)
+    for plan, seq, _, image in chunk.run("moved_beside_many", items_parameter(chunk, rows), items=fields):
+        found.setdefault((plan, seq), []).append(image)
     return found
 
 
 def _collect(
-    chunk: TableChunk, item: RestoreRow, now: Sequence[TableRow], moved: Collection[str], writes: _Writes
+    chunk: TableChunk, item: RestoreRow, now: Sequence[TableRow], back: Sequence[str], writes: _Writes
 ) -> None:
     """Add one item to the statements that take its effect back.
 
@@ -102,7 +102,7 @@ def _collect(
         RefusedError: the effect cannot be taken back.
     """
     effect, image = item.effect, {"seq": item.seq, "image": item.effect.before}
-    row = row_to_undo(chunk, effect, now, moved)
+    row = row_to_undo(chunk, effect, now, back)
     if row is not None:
         place = {"table_oid": row.table_oid, "ctid": row.ctid}
         if effect.kind is EffectKind.UPDATED:

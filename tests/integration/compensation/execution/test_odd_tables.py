@@ -94,6 +94,46 @@ def test_rows_that_others_hang_on_by_cascade_are_not_quarantined(world: PlanWorl
     ]
 
 
+def test_rows_that_others_hang_on_through_one_partition_are_not_quarantined(world: PlanWorld) -> None:
+    world.sql(
+        "drop table dw.departures;"
+        "create table dw.departures (id text, delay numeric(6,1), note text, loaded_at timestamptz default now())"
+        " partition by list (note);"
+        "create table dw.early partition of dw.departures for values in ('early');"
+        "create table dw.late partition of dw.departures for values in ('late');"
+        "alter table dw.late add unique (delay);"
+        "create table dw.bags (delay numeric(6,1) references dw.late (delay) on delete cascade);"
+        "insert into dw.departures (id, delay, note) values ('K0', 1, 'early'), ('K0', 1, 'late');"
+        "insert into dw.bags values (1)"
+    )
+    frozen = world.freeze([world.finding(0, Verdict.DUPLICATE)])
+    assert frozen.plan is None
+    assert [refusal.reason for refusal in frozen.refusals] == [
+        "rows of dw.departures cannot be quarantined: deleting one also changes other tables through bags_delay_fkey; "
+        "repair these duplicates by hand"
+    ]
+
+
+def test_rows_whose_deletion_runs_a_trigger_are_not_quarantined_not_even_if_it_came_later(world: PlanWorld) -> None:
+    world.sql("insert into dw.departures (id, delay) values ('K0', 1), ('K0', 1), ('K1', 1), ('K1', 1)")
+    frozen = world.freeze_plan([world.finding(0, Verdict.DUPLICATE)])
+    world.sql(
+        "create table dw.gone (id text);"
+        "create function dw.note_gone() returns trigger language plpgsql as"
+        " $$ begin insert into dw.gone values (old.id); return null; end $$;"
+        "create trigger note_gone after delete on dw.departures for each row execute function dw.note_gone()"
+    )
+    world.run(frozen.plan.id)
+    later = world.freeze([world.finding(1, Verdict.DUPLICATE)])
+    reason = (
+        "rows of dw.departures cannot be quarantined: deleting one also changes other tables through trigger "
+        "note_gone; repair these duplicates by hand"
+    )
+    assert world.outcomes(frozen.plan.id) == {"K0": ("refused", reason)}
+    assert [refusal.reason for refusal in later.refusals] == [reason]
+    assert world.sql("select (select count(*) from dw.departures), (select count(*) from dw.gone)") == [(4, 0)]
+
+
 @pytest.mark.parametrize("table", ['"x"; drop table dw.departures', "dw.nowhere", "departures"])
 def test_a_table_that_the_catalogue_does_not_know_is_refused(world: PlanWorld, table: str) -> None:
     world.change_points(replace(world.table_point(), table=table))

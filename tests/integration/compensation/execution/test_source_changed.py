@@ -42,7 +42,6 @@ def test_a_row_that_the_ledger_gets_before_the_run_is_not_moved_aside(world: Pla
     ledger, _ = world.pipeline.hops
     straight = replace(ledger, target="warehouse", remedies=replace(ledger.remedies, unexpected=Remedy.QUARANTINE))
     world.pipeline = replace(world.pipeline, hops=(straight,))
-    world.sql("alter table ops.outbox add delay int")
     for number in range(2):
         world.load_again(f"K{number}", copies=1)
     plan = world.plan([world.finding(number, Verdict.UNEXPECTED, hop) for number in range(2)])

@@ -65,8 +65,9 @@ def test_a_key_that_a_table_behind_has_alone_is_refused_unless_its_loader_overwr
     draft = draft_plan(pipeline, findings, window_keys=10)
 
     assert [refusal.reason for refusal in draft.refusals] == [
-        "twice: store holds the key, and would get it a second time; name the 'version' of store if its loader "
-        "overwrites, or take the row out first"
+        "twice: store holds the key, and would get it a second time; write `unexpected: quarantine` on hop "
+        "topic→store, which puts the row aside before the record is sent, or name the 'version' of store if its loader "
+        "overwrites"
     ]
     store = pipeline.points["store"]
     assert isinstance(store, TablePoint)

@@ -67,7 +67,7 @@ class LedgerRows:
                 self._keys.setdefault((draft.action.hop, draft.action.remedy), set()).add(draft.action.key)
 
     def of(self, draft: ActionDraft) -> LedgerRecord | None:
-        """Return the row of a draft's key as a record, for an upsert with the compared values; None: it is gone.
+        """Return the row of a draft's key as a record, with the compared values; None: it is gone.
 
         Raises:
             RefusedError: the table cannot hold the key.
@@ -91,15 +91,16 @@ class LedgerRows:
             return None
 
     def _asked(self, hop: Hop, remedy: Remedy) -> tuple[TablePoint, PgConnection, Table, Mapping[str, str]]:
-        """Return the table that is asked, and the columns whose canonical texts are wanted: for an upsert those of its
-        row, which takes nothing from a payload."""
+        """Return the table that is asked, and the columns whose canonical texts are wanted: the compared ones, and for
+        an upsert those of its row, which takes nothing from a payload."""
         point, session, table = self._sources.table(hop.source)
-        if remedy is not Remedy.UPSERT:
-            return point, session, table, {}
-        columns = {**self._sources.pipeline.compare, **hop.write}
-        if point.version is not None:
-            columns.setdefault(point.version, version_type(table, point.version))
+        columns = dict(self._sources.pipeline.compare)
+        if remedy is Remedy.UPSERT:
+            columns |= hop.write
+            if point.version is not None:
+                columns.setdefault(point.version, version_type(table, point.version))
+            point = replace(point, payload=None)
         absent = [name for name in columns if name not in table.columns]
         if absent:
             raise RefusedError(f"unfit: {point.table} has no column {', '.join(absent)} any more")
-        return replace(point, payload=None), session, table, columns
+        return point, session, table, columns

@@ -1,0 +1,55 @@
+"""Hold a record that is produced to the ledger's row that it stands for, as the topic would read it."""
+
+from makewhole.compensation.freezing.sources import SourceRecord, business_key, decoded
+from makewhole.model.errors import RefusedError
+from makewhole.model.payload import Payload
+from makewhole.model.pipeline import Hop, Pipeline, TopicPoint
+from makewhole.postgres.read.ledger import LedgerRecord
+from makewhole.postgres.read.valued_rows import differing_columns
+from makewhole.window.context import value_shape
+
+
+def require_own_key(pipeline: Pipeline, hop: Hop, payload: Payload, key: str) -> None:
+    """Refuse a record that its topic would read with another business key than the one that it stands for.
+
+    Raises:
+        RefusedError: it has another key, or none.
+    """
+    point = pipeline.points[hop.target]
+    assert isinstance(point, TopicPoint)
+    if business_key(point, _as_record(payload)) != key:
+        raise RefusedError(
+            f"unfit: as the record that {hop.source} gives it would not have this key in {point.name}, which reads it "
+            f"from {', '.join(point.key)}: name the columns that hold the record, `record_key` and `payload`, at "
+            f"points.{hop.source}"
+        )
+
+
+def require_own_values(pipeline: Pipeline, hop: Hop, payload: Payload, row: LedgerRecord) -> None:
+    """Refuse a record that would not compare equal to the row that it is judged by.
+
+    Raises:
+        RefusedError: it would differ, in these columns.
+    """
+    point = pipeline.points[hop.target]
+    assert isinstance(point, TopicPoint)
+    fields = decoded(_as_record(payload), value_shape(pipeline, point))
+    sent = {name: fields[f"c:{name}"] for name in pipeline.compare}
+    differing = differing_columns(sent, {name: text for name, _, text in row.compared})
+    if differing:
+        raise RefusedError(
+            f"disputed: the record that {hop.source} gives has another value than its row in {', '.join(differing)}, "
+            f"and would be mismatched in {point.name} for ever; correct the row, or the column that is named under "
+            f"`payload` at points.{hop.source}, then run this window again"
+        )
+
+
+def _as_record(payload: Payload) -> SourceRecord:
+    return SourceRecord(
+        partition=-1,
+        offset=-1,
+        key=payload.key,
+        value=payload.value,
+        headers=payload.headers,
+        timestamp_ms=payload.timestamp_ms,
+    )

@@ -1,0 +1,186 @@
+"""Hold what a ledger's records look like against those that stand in their topic: record key and headers.
+
+The records that the last windows read are made once more, from the rows that the ledger has of them: they must have the
+keys and headers that they have in the topic, or nothing is produced to it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from makewhole.compensation.freezing.sources import Sources
+from makewhole.compute.column_values import parse_fields
+from makewhole.kafka.partitioner import KnownRecord
+from makewhole.model.errors import CorruptionError, RefusedError
+from makewhole.model.pipeline import Hop, Semantics, TablePoint
+from makewhole.model.plan import LINEAGE_PREFIX
+from makewhole.postgres.read.ledger import LedgerRecord, ledger_record
+from makewhole.postgres.read.many_keys import ledger_records
+from makewhole.postgres.tables import Table
+from makewhole.sql import PgConnection
+
+_BY_HAND = "send these records with the system's own producer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Pair:
+    """A record of the topic, the record that the ledger gives for its key, and the ledger's row."""
+
+    known: KnownRecord
+    made: LedgerRecord
+    row: Mapping[str, Any]
+
+
+class RecordForms:
+    """The forms of the records of ledgers for one plan. What is known of a topic is compared once for each hop."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._objections: dict[str, str | None] = {}
+
+    def require_fitting(self, hop: Hop) -> None:
+        """Refuse to produce over a hop whose ledger gives other records than those that stand in its topic.
+
+        Raises:
+            RefusedError: their keys or headers differ, or what stands there cannot be read.
+        """
+        if hop.name not in self._objections:
+            self._objections[hop.name] = self._objection(hop)
+        objection = self._objections[hop.name]
+        if objection is not None:
+            raise RefusedError(objection)
+
+    def _objection(self, hop: Hop) -> str | None:
+        try:
+            known = self._sources.known_keys(hop.target)
+        except (CorruptionError, RefusedError) as error:
+            return f"not known: what the records in {hop.target} look like: {error}"
+        records = () if known is None else [one for one in known.records if one.business_key is not None]
+        if not records:
+            return None
+        point, session, table = self._sources.table(hop.source)
+        pairs = _Ledger(session, table, point, hop.semantics).pairs(records)
+        own = [pair.known for pair in pairs] or records  # another ledger may send to the topic, too
+        return _key_objection(hop, point, records, pairs) or _header_objection(hop, point, own, pairs)
+
+
+class _Ledger:
+    """A ledger that is asked for the rows of known records."""
+
+    def __init__(self, session: PgConnection, table: Table, point: TablePoint, semantics: Semantics) -> None:
+        self._session, self._table, self._point, self._semantics = session, table, point, semantics
+
+    def pairs(self, records: Iterable[KnownRecord]) -> list[_Pair]:
+        """Return the last record of each key of which the ledger has a row, with what that gives."""
+        last = {record.business_key: record for record in records if record.business_key is not None}
+        made = self._read(self._point, sorted(last))
+        plain = replace(self._point, payload=None, record_key=None, headers=())
+        rows = self._read(plain, sorted(made))
+        return [
+            _Pair(known=last[key], made=made[key], row=parse_fields(rows[key].value or b"{}"))
+            for key in sorted(made)
+            if key in rows
+        ]
+
+    def _read(self, point: TablePoint, keys: Sequence[str]) -> Mapping[str, LedgerRecord]:
+        if not keys:
+            return {}
+        try:
+            return ledger_records(self._session, self._table, point, keys, self._semantics, {})
+        except RefusedError:  # one of them is none that the table can hold
+            found = {key: self._one(point, key) for key in keys}
+            return {key: record for key, record in found.items() if record is not None}
+
+    def _one(self, point: TablePoint, key: str) -> LedgerRecord | None:
+        try:
+            return ledger_record(self._session, self._table, point, key, self._semantics)
+        except RefusedError:
+            return None
+
+
+def _key_objection(hop: Hop, point: TablePoint, records: Sequence[KnownRecord], pairs: Sequence[_Pair]) -> str | None:
+    """Return why the ledger's record keys are not those of the topic, with the line to write; None: they are, or
+    nothing tells."""
+    if pairs:
+        differing, compared = sum(pair.made.key != pair.known.key for pair in pairs), len(pairs)
+    elif point.record_key is None:
+        differing = sum(record.key != (record.business_key or "").encode() for record in records)
+        compared = len(records)
+    else:
+        return None
+    if not differing:
+        return None
+    source = "its business key" if point.record_key is None else f"column {point.record_key}"
+    return (
+        f"unfit: {differing} of the last {compared} records in {hop.target} have another Kafka key than {source}, "
+        f"by which {hop.source} would give it; {_key_remedy(point, pairs)}"
+    )
+
+
+def _key_remedy(point: TablePoint, pairs: Sequence[_Pair]) -> str:
+    if pairs and all(pair.known.key == (pair.known.business_key or "").encode() for pair in pairs):
+        return f"their key is the business key: take 'record_key: {point.record_key}' out at point {point.name}"
+    column = _column_of(pairs, lambda record: record.key)
+    if column is not None:
+        return f"write 'record_key: {column}' on point {point.name}, which holds the key of all of them"
+    return (
+        f"no column of {point.table} holds the key of all of them: write 'record_key: COLUMN' on point {point.name} "
+        f"with one that does, or {_BY_HAND}"
+    )
+
+
+def _header_objection(
+    hop: Hop, point: TablePoint, records: Sequence[KnownRecord], pairs: Sequence[_Pair]
+) -> str | None:
+    """Return why the headers of the ledger's records are not those of the topic, with the line to write."""
+    named = {name for name, _ in point.headers} | set(point.leave_headers)
+    absent = [name for name in _headers_of_all(records) if name not in named]
+    if absent:
+        lines = ", ".join(f"{name}: {_column_of(pairs, _value_of(name)) or 'COLUMN'}" for name in absent)
+        return (
+            f"unfit: all of the last {len(records)} records in {hop.target} have the headers {', '.join(absent)}, and "
+            f"that of {hop.source} would not; write 'headers: {{{lines}}}' on point {point.name}, with a column for "
+            f"each or its text in quotes, or 'leave_headers: [{', '.join(absent)}]' if their readers need none of them"
+        )
+    for name, source in point.headers:
+        wrong = sum(_value_of(name)(pair.known) != dict(pair.made.headers).get(name) for pair in pairs)
+        if wrong:
+            return (
+                f"unfit: {wrong} of the last {len(pairs)} records in {hop.target} have another header {name} than "
+                f"{source} gives; name what holds it under 'headers' at point {point.name}"
+            )
+    return None
+
+
+def _headers_of_all(records: Sequence[KnownRecord]) -> list[str]:
+    """Return the names of the headers that every record has, but for those that makewhole writes."""
+    of_all = set.intersection(*({name for name, _ in record.headers} for record in records))
+    return sorted(name for name in of_all if not name.startswith(LINEAGE_PREFIX))
+
+
+def _value_of(name: str) -> Callable[[KnownRecord], bytes | None]:
+    return lambda record: next((value for header, value in record.headers if header == name), None)
+
+
+def _column_of(pairs: Sequence[_Pair], wanted: Callable[[KnownRecord], bytes | None]) -> str | None:
+    """Return the first column of the ledger that holds what is wanted of each of the records; None: none does, or no
+    record has a row."""
+    names = pairs[0].row if pairs else ()
+    return next(
+        (name for name in names if all(_bytes_of_field(pair.row.get(name)) == wanted(pair.known) for pair in pairs)),
+        None,
+    )
+
+
+def _bytes_of_field(value: Any) -> bytes | None:
+    """Return a field of a row as the bytes that a record would hold; `bytea` is hexadecimal in JSON."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower().encode()
+    text = str(value)
+    if text.startswith("\\x"):
+        with suppress(ValueError):
+            return bytes.fromhex(text[2:])
+    return text.encode()
