@@ -1,6 +1,7 @@
 """Test that what was judged stays judged: the latest version of any window counts, and rows that were rewritten are
 held to their records."""
 
+import shutil
 from collections.abc import Iterable
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ from confluent_kafka import Producer
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.lake.storage import Storage
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.window import WindowState
 from tests.world.orders import BORN, DAY, Order, orders
@@ -215,3 +217,45 @@ def test_versions_of_two_kinds_are_refused_when_a_window_is_opened(shop: Reconci
 
     with pytest.raises(ConfigurationError, match=r"its versions \(timestamp with time zone\) are not ordered with"):
         shop.ask()
+
+
+def test_a_row_whose_record_is_nowhere_any_more_is_left_and_said(shop: ReconciledShop) -> None:
+    """Its archive was removed, and Kafka has deleted the record."""
+    shop.describe(has_ledger=False, hop=UPSERT)
+    made = orders(range(4))
+    shop.send(made)
+    shop.write("warehouse", made)
+    first, closed = shop.whole_way()
+    assert closed.state is WindowState.CERTIFIED
+    later = orders(range(10, 12), day=1)
+    shop.send(later)
+    shop.write("warehouse", later)
+    moment = (BORN + DAY + timedelta(hours=3)).isoformat()
+    shop.sql("update warehouse set at = %s, amount = 99 where id = 'O1'", moment)
+    context = shop.judge_and_ask_the_gate(1)
+    assert shop.found(context, STORE_HOP) == {"O1": DIFFERS}
+    shutil.rmtree(f"{Storage.from_environment().uri(first.window.prefix)}/orders/archive")
+    shop.delete_records({0: 4})
+
+    plan_window(context)
+
+    outcome, reason = shop.outcome_of(context, STORE_HOP, "O1")
+    assert outcome in ("open", "refused")
+    assert "its record in orders is in no archive and on no broker any more" in (reason or "")
+    assert shop.sql("select amount::text from warehouse where id = 'O1'") == [("99.00",)]
+
+
+def test_a_window_that_is_judged_again_is_not_disturbed_by_a_row_that_was_set_back_later(shop: ReconciledShop) -> None:
+    versioned(shop, "bigint")
+    first = version(range(4), 5, 5)
+    shop.send(first)
+    shop.write("warehouse", first)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    newer = [*version(range(2), 6, 6, day=1), *version([9], 6, 6, day=1)]
+    shop.send(newer)
+    load(shop, newer)
+    assert shop.whole_way(1)[1].state is WindowState.CERTIFIED
+
+    again, closed = shop.whole_way()
+
+    assert (shop.found(again, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)

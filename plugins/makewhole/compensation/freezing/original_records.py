@@ -31,7 +31,7 @@ _GAP_MOST = 1_000  # offsets; positions closer than this are read together
 @dataclass(frozen=True, kw_only=True)
 class _RecordSource:
     """The source of a position: the archive in `folder`, or the brokers (None). `is_older`: of a revision before the
-    window's newest."""
+    window's newest, or of an earlier window, whose archive may have been removed."""
 
     part: PartitionRange
     folder: str | None = None
@@ -94,18 +94,26 @@ class WindowRecords:
         parts = {part.partition: part for part in self._context.window.ranges.get(point, ())}
         return {(at, offset) for at, offset in positions if at not in parts or not _holds(parts[at], offset)}
 
+    def _is_same_log(self, point: str, part: PartitionRange) -> bool:
+        """Tell whether an offset of an earlier window's range is the same record on the brokers."""
+        now = (one for one in self._context.window.ranges.get(point, ()) if one.partition == part.partition)
+        return any((one.topic_id, one.lineage) == (part.topic_id, part.lineage) for one in now)
+
     def _record_sources(
         self, windows: Sequence[Window], point: str, partition: int, offset: int
     ) -> Iterator[_RecordSource]:
         """Yield where a position may be read, the best first; nothing: the topic has no such partition any more, and no
-        archive has it."""
+        archive has it. Records of an earlier window may be on the brokers, too, where the log is the same."""
         for window in windows:
             for part in window.ranges.get(point, ()):
                 if part.partition == partition and _holds(part, offset):
                     for revision in range(window.revision, 0, -1):
                         prefix = replace(window, revision=revision).prefix
                         folder = self._context.storage.uri(f"{prefix}/{point}/archive")
-                        yield _RecordSource(part=part, folder=folder, is_older=revision < window.revision)
+                        is_older = revision < window.revision or window is not self._context.window
+                        yield _RecordSource(part=part, folder=folder, is_older=is_older)
+                    if window is not self._context.window and self._is_same_log(point, part):
+                        yield _RecordSource(part=part)
                     return
         now = (part for part in self._context.window.ranges[point] if part.partition == partition)
         yield from (_RecordSource(part=part) for part in islice(now, 1))

@@ -130,7 +130,9 @@ class Sources:
             RefusedError: it is nowhere any more, or is not of this business key.
         """
         if self._loaded.find(name, *(position or _NOWHERE)) is None:
-            raise RefusedError("the original record is in no archive of this window")
+            raise RefusedError(
+                f"not known: its record in {name} is in no archive and on no broker any more; write the row by hand"
+            )
         found = self.find(name, position, key)
         if found is None:
             raise RefusedError(
