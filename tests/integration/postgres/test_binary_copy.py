@@ -168,6 +168,19 @@ def test_times_versions_and_filters_are_the_same_in_both_formats(people: People,
     check()
 
 
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize("version", ["numeric", "timestamptz", "timestamp", "date"])
+def test_versions_with_fractions_and_moments_are_the_same_in_both_formats(people: People, version: str) -> None:
+    @FEW
+    @given(rows=st.lists(st.none() | VALUES[version], min_size=1, max_size=25))
+    @example(rows=["NaN", "1e30", "0.0000000001", "-2.5"] if version == "numeric" else ["infinity", "2013-01-01"])
+    def check(rows: list[str | None]) -> None:
+        fill(people, {"id": "int", "v": version}, [["1", row] for row in rows])
+        require_same(people, people.shape(version="v"))
+
+    check()
+
+
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/St_Johns"])
 def test_the_zone_of_the_server_changes_nothing(people: People, zone: str) -> None:
     (name,) = people.sql("select current_database()")[0]
