@@ -73,8 +73,9 @@ def judge_versions(bucket: BucketInput) -> pl.DataFrame:
 
 
 class _Joins(NamedTuple):
-    """The kinds of point that the hop joins: a source whose whole log is known, and a target that is a table. `has_cut`:
-    part of that log was cut off, and its offsets do not order all records."""
+    """The kinds of point that the hop joins: a source whose whole log is known, and a target that is a table.
+
+    `has_cut`: part of that log was cut off, and its offsets do not order all records."""
 
     has_log: bool
     is_table: bool
