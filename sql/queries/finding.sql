@@ -61,7 +61,7 @@ order by hop, verdict, place;
 
 -- open_disputes --
 -- Read what is open in the newest revisions of other windows of some keys, as far as it disputes a value.
-select number, hop, key, key_hash, verdict, cause
+select number, hop, key, key_hash, verdict, cause, coalesce((evidence ->> 'target_copies')::integer, 0)
 from makewhole.finding
 join makewhole.window as judged using (pipeline, number, revision)
 where pipeline = %(pipeline)s and number <> %(number)s and judged.is_newest and key_hash = any(%(hashes)s)

@@ -184,11 +184,11 @@ class Shop(World):
             headers=[(name, value.encode()) for name, value in (headers or {}).items()],
         )
 
-    def send_raw(self, value: bytes | None, day: int = 0) -> None:
-        """Send a record with any value."""
+    def send_raw(self, value: bytes | None, day: int = 0, key: bytes | None = b"raw") -> None:
+        """Send a record with any value. `key` None: it has none, and nothing produced can look otherwise."""
         client = producer(self.bootstrap)
         moment = BORN + day * DAY
-        client.produce(self.topic, partition=0, key=b"raw", value=value, timestamp=int(moment.timestamp() * 1000))
+        client.produce(self.topic, partition=0, key=key, value=value, timestamp=int(moment.timestamp() * 1000))
         assert client.flush(30) == 0
 
     def delete(

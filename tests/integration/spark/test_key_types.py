@@ -48,7 +48,7 @@ def trade(shop: ReconciledShop, spellings: tuple[Spelling, Spelling, Spelling], 
     numbers = range(1 + 10 * day, 11 + 10 * day)
     shop.write("outbox", rows(numbers, in_ledger, day))
     for record in rows(numbers[:-1], in_topic, day):
-        shop.send_raw(json.dumps(record).encode(), day)
+        shop.send_raw(json.dumps(record).encode(), day, key=None)
     shop.write("warehouse", rows(numbers[:-2], in_store, day))
 
 

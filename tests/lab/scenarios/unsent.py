@@ -52,10 +52,10 @@ def row_by_hand(lab: Lab) -> Outcome:
     happens=f"{_HAPPENS}; and the loader appends whatever it reads, so that a record sent now is a second row.",
     made="As before, with a store that names no `version`.",
     why=(
-        "Neither a second row nor none: the record is not sent while a table behind the topic holds its key, the row "
-        "stays, and both findings are open for a person. The refusal says what to do about it."
+        "Neither a second row nor none: the row is put aside first, and then the record is sent: the loader's row is "
+        "the only one. With one of the two remedies alone nothing is done, and the refusal names the other."
     ),
-    covered_by=SURVIVOR_TESTS,
+    covered_by=("tests/integration/spark/test_rows_aside.py",),
 )
 def row_by_hand_and_a_loader_that_inserts(lab: Lab) -> Outcome:
     shop = lab.shop.open_shop(compensation=_BOTH_REMEDIES)
@@ -66,8 +66,8 @@ def row_by_hand_and_a_loader_that_inserts(lab: Lab) -> Outcome:
         Naive(answer=_sent_by_a_script(shop, unsent), expected=f"{len(unsent)} repeated"),
     )
     window = Window(
-        judged=_repaired(shop, made, sent_again=[]),
-        expected=_expected(WindowState.GAPS, made, unsent, produced="refused (`twice`)", row="open"),
+        judged=_repaired(shop, made, sent_again=unsent),
+        expected=_expected(WindowState.CERTIFIED, made, unsent, produced="repaired", row="repaired"),
     )
     return Outcome(truth=_truth(made, unsent), naive=answer, windows=(window,))
 

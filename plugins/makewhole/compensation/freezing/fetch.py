@@ -130,8 +130,8 @@ class Fetcher:
         payload = Payload(
             key=found.key, value=found.value, headers=found.headers, timestamp_ms=found.timestamp_ms, extra=extra
         )
-        self._forms.require_fitting(hop)
         require_own_key(self._pipeline, hop, payload, draft.action.key)
+        self._forms.require_fitting(hop)
         require_own_values(self._pipeline, hop, payload, found)
         return self._partitions.choose(hop.target, payload)
 

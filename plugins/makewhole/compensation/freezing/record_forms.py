@@ -61,7 +61,8 @@ class RecordForms:
             return None
         point, session, table = self._sources.table(hop.source)
         pairs = _Ledger(session, table, point, hop.semantics).pairs(records)
-        return _key_objection(hop, point, records, pairs) or _header_objection(hop, point, records, pairs)
+        own = [pair.known for pair in pairs] or records  # another ledger may send to the topic, too
+        return _key_objection(hop, point, records, pairs) or _header_objection(hop, point, own, pairs)
 
 
 class _Ledger:

@@ -29,6 +29,16 @@ class _Dispute:
     point: str
     window: int | None = None
 
+    @property
+    def is_not_known(self) -> bool:
+        """Whether it says that nobody knows what is there."""
+        return self.finding.verdict is Verdict.UNDECIDABLE
+
+    @property
+    def says_nothing_of_values(self) -> bool:
+        """Whether another window only could not know if the key was there, and a repair has its record now."""
+        return self.is_not_known and self.window is not None and not self.finding.evidence.get("target_copies")
+
     def reason(self, hop: Hop) -> str:
         finding, of_window = self.finding, "" if self.window is None else f" in window {self.window}"
         return (
@@ -78,7 +88,7 @@ class DisputedValues:
         place = self._pipeline.points[hop.source].place
         for dispute in self._found.get((place, finding.key_hash), ()):
             is_own = dispute.window is None and dispute.finding.hop == finding.hop
-            counts = dispute.finding.verdict is Verdict.UNDECIDABLE or not is_unexpected
+            counts = dispute.is_not_known if is_unexpected else not dispute.says_nothing_of_values
             if counts and not is_own and not self._is_superseded(dispute, hop, origin):
                 return dispute.reason(hop)
         return None

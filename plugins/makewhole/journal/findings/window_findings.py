@@ -100,13 +100,23 @@ def open_findings(journal: PgConnection, window: Window, verdicts: Sequence[str]
 
 def open_disputes(journal: PgConnection, window: Window, key_hashes: Sequence[str]) -> list[tuple[int, Finding]]:
     """Return what the newest revisions of other windows left open or refused of some keys that says a value is wrong,
-    or not known: each with the number of its window, in their order; without its evidence."""
+    or not known: each with the number of its window, in their order; of its evidence only `target_copies`."""
     if not key_hashes:
         return []
     given = {"pipeline": window.pipeline, "number": window.number, "hashes": list(key_hashes)}
     return [
-        (number, Finding(hop=hop, key=key, key_hash=key_hash, verdict=Verdict(verdict), cause=Cause(cause)))
-        for number, hop, key, key_hash, verdict, cause in _run(journal, "open_disputes", **given)
+        (
+            number,
+            Finding(
+                hop=hop,
+                key=key,
+                key_hash=key_hash,
+                verdict=Verdict(verdict),
+                cause=Cause(cause),
+                evidence={"target_copies": copies},
+            ),
+        )
+        for number, hop, key, key_hash, verdict, cause, copies in _run(journal, "open_disputes", **given)
     ]
 
 

@@ -93,6 +93,20 @@ def test_an_open_finding_of_another_window_disputes_the_value_and_is_named_with_
     ]
 
 
+@pytest.mark.parametrize("copies", [0, 1])
+@pytest.mark.parametrize("window", [None, 3])
+def test_another_window_that_could_not_know_if_the_key_was_there_disputes_no_value_of_it(
+    window: int | None, copies: int
+) -> None:
+    not_known = replace(found(Verdict.UNDECIDABLE, FIRST), evidence={"target_copies": copies})
+    elsewhere = OpenElsewhere(findings=[] if window is None else [(window, not_known)])
+    disputed = DisputedValues(pipeline_of(), [not_known] if window is None else [], elsewhere)
+    hop = pipeline_of().hop(SECOND)
+    is_carried_on = disputed.reason(hop, found(Verdict.MISSING, SECOND), None) is None
+    assert is_carried_on == (window is not None and not copies)
+    assert disputed.reason(hop, found(Verdict.UNEXPECTED, SECOND), None) is not None
+
+
 @pytest.mark.parametrize("offset", [17, 30])
 @pytest.mark.parametrize("semantics", list(Semantics))
 def test_a_version_of_this_window_is_none_that_another_window_disputed(semantics: Semantics, offset: int) -> None:
