@@ -1,3 +1,32 @@
 -- plain_table --
 -- The id of a table without partitions and heirs, all of whose rows lie in itself; no row for any other.
 select oid from pg_class where oid = to_regclass(%(table)s) and relkind in ('r', 'm') and not relhassubclass
+
+-- column_kinds --
+-- The columns of a table: the type (of a domain, the one that it is made of) without its modifier, the type of an array's
+-- elements, and whether JSON has something else of it than its text, which no declared type reads.
+with recursive named as (
+    select a.attname, a.attnum, a.atttypid as id
+    from pg_attribute as a
+    where a.attrelid = to_regclass(%(table)s) and a.attnum > 0 and not a.attisdropped
+    union all
+    select named.attname, named.attnum, t.typbasetype
+    from named join pg_type as t on t.oid = named.id and t.typtype = 'd'
+)
+select
+    named.attname::text, format_type(t.oid, null),
+    case when t.typcategory = 'A' and t.typlen = -1 and t.typelem <> 0
+        then format_type(coalesce(nullif(e.typbasetype, 0), e.oid), null)
+    end,
+    t.typtype in ('c', 'p') or coalesce(e.typtype in ('c', 'p') and t.typcategory = 'A', false)
+        or t.oid not in ('json'::regtype, 'jsonb'::regtype) and exists (
+            select from pg_cast as c where c.castsource = t.oid and c.casttarget = 'json'::regtype
+        )
+from named
+join pg_type as t on t.oid = named.id and t.typtype <> 'd'
+left join pg_type as e on e.oid = t.typelem
+order by named.attnum
+
+-- relation_kind --
+-- What a name is: a table (r), a partitioned one (p), a view (v), a materialized view (m), a foreign table (f).
+select relkind::text from pg_class where oid = to_regclass(%(table)s)

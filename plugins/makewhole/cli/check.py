@@ -1,7 +1,7 @@
 """Run `makewhole check`: report every problem of pipeline files with its place and remedy."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from json import dumps
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from makewhole.config.pipeline_file import PipelineFile, pipeline_files, read_files
+from makewhole.model.errors import ConfigurationError
 from makewhole.model.text import counted
 
 _WRONG = 2
@@ -19,9 +20,14 @@ _WRONG = 2
 def check(
     files: Annotated[list[Path], typer.Argument(help="Pipeline files, or folders of them.", metavar="FILE…")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Ask the databases, too, whether their tables and columns fit the files.")
+    ] = False,
 ) -> None:
     """Check pipeline files: every problem at once, each with its place and remedy. Exit code 0: all good, 2: not."""
     read = read_files(_expanded(files))
+    if tables:
+        read = _with_tables(read)
     if json:
         typer.echo(dumps(_document(read), ensure_ascii=False))
     else:
@@ -34,6 +40,25 @@ def _expanded(paths: Sequence[Path]) -> tuple[Path, ...]:
     """Replace folders by the pipeline files in them; no path twice."""
     found = [inner for path in paths for inner in (pipeline_files([path]) if path.is_dir() else [path])]
     return tuple(dict.fromkeys(found))
+
+
+def _with_tables(read: Sequence[PipelineFile]) -> tuple[PipelineFile, ...]:
+    """Add what opening a window would refuse of the tables of each file."""
+    from makewhole.cli.environment import service_environment
+    from makewhole.window.context import connections_of
+    from makewhole.window.readable import problems_of_tables
+
+    def of(file: PipelineFile) -> PipelineFile:
+        if file.pipeline is None:
+            return file
+        try:
+            problems = problems_of_tables(file.pipeline, connections_of(file.pipeline))
+        except ConfigurationError as error:
+            problems = error.problems
+        return replace(file, pipeline=None, problems=problems) if problems else file
+
+    with service_environment():
+        return tuple(of(file) for file in read)
 
 
 def _document(read: Sequence[PipelineFile]) -> dict[str, object]:

@@ -8,26 +8,28 @@ JSON has no NaN and no infinity. The texts that PostgreSQL and its JSON write fo
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime
-from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import isinf
 from typing import Any
 
 import polars as pl
 import polars_hash as plh
 
+from makewhole.compute.moments import ENDLESS, day_of, microseconds_of
+from makewhole.compute.numbers import MOST_DIGITS, NOT_FINITE, exact_number
+from makewhole.compute.numbers import plain_text as plain_text
+from makewhole.compute.structures import array_text, json_text, written_json
 from makewhole.native.arrays import UInt64s
 from makewhole.native.text_hashes import TextViews, hash_rows
 
 FEWEST_COMPILED = 4_096
 """Rows for which it pays to load what is compiled."""
-_MOST_DIGITS = 1_000
-_EXACT = Context(prec=_MOST_DIGITS + 100)
-_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
-_ENDLESS = ("infinity", "-infinity")
-_BEYOND_MICROSECONDS = re.compile(r"(?<=[.,]\d{6})\d+")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ARRAY = "[]"
+"""The end of the type of an array, behind that of its elements."""
+_EXACT = Context(prec=MOST_DIGITS + 100)
 _DECIMAL = re.compile(r"decimal\(\s*\d+\s*,\s*(\d+)\s*\)")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
+_TRUE, _FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
 
 
 def decimal_scale(declared: str) -> int | None:
@@ -42,13 +44,43 @@ def canonical_text(value: Any, declared: str) -> str | None:
         return None
     try:
         text = _renderer(declared)(value)
-        text.encode()
+        if text is not None:
+            text.encode()
         return text
-    except (ValueError, TypeError, InvalidOperation, OverflowError):
-        return "!" + ascii(value)
+    except (ValueError, TypeError, InvalidOperation, OverflowError, RecursionError):
+        return "!" + ascii(_as_text(value))
 
 
-def _renderer(declared: str) -> Callable[[Any], str]:
+def _as_text(value: Any) -> Any:
+    """Return what a column of texts would hold of a value, so that it equals itself there and in another topic."""
+    try:
+        return written_json(value) if isinstance(value, dict | list) else _string(value)
+    except (TypeError, RecursionError):
+        return value
+
+
+def column_text(text: str | None, declared: str) -> str | None:
+    """Return the canonical text of what a column holds, from what a statement gives for it.
+
+    What PostgreSQL does not render itself comes as its own output behind `!`, and is read as a record's text is: so a
+    value has one text on both sides, and a text that is no value of its type stops no statement.
+    """
+    if text is None:
+        return None
+    if declared == "double" and not text.startswith("!"):
+        return float_text(float(text))
+    return canonical_text(text[1:], declared) if text.startswith("!") and not is_own_text(declared) else text
+
+
+def is_own_text(declared: str) -> bool:
+    """Tell whether the canonical text of a type is any text as it is, so that `!` at its beginning is its own."""
+    return declared in ("string", "char", "inet")
+
+
+def _renderer(declared: str) -> Callable[[Any], str | None]:
+    if declared.endswith(ARRAY):
+        element = declared.removesuffix(ARRAY)
+        return lambda value: array_text(value, lambda one: canonical_text(one, element))
     scale = decimal_scale(declared)
     if scale is not None:
         return lambda value: _as_not_finite(value) or _decimal(value, scale)
@@ -56,56 +88,28 @@ def _renderer(declared: str) -> Callable[[Any], str]:
 
 
 def _as_not_finite(value: Any) -> str | None:
-    return value if isinstance(value, str) and value in _NOT_FINITE else None
+    return value if isinstance(value, str) and value in NOT_FINITE else None
 
 
 def _decimal(value: Any, scale: int) -> str:
-    exact = _number(value)
-    if exact and exact.adjusted() > _MOST_DIGITS:
+    exact = exact_number(value)
+    if exact and exact.adjusted() > MOST_DIGITS:
         raise ValueError("too many digits")
     number = exact.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_EXACT)
     return format(abs(number) if number == 0 else number, "f")
 
 
-def _number(value: Any) -> Decimal:
-    if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
-        raise TypeError("not a number")
-    number = value if isinstance(value, Decimal) else Decimal(value)
-    if not number.is_finite():
-        raise ValueError("not finite")
-    return number
-
-
-def plain_text(number: Decimal) -> str:
-    """Render a number by its value: no exponent, no zeros at the end of a fraction, zero without a sign.
-
-    Raises:
-        ValueError: it would have over 1,000 digits (`1e999999999` would fill the memory), or is not finite.
-    """
-    _, digits, exponent = number.as_tuple()
-    if not isinstance(exponent, int):
-        raise ValueError("not finite")
-    if not number:
-        return "0"
-    if len(digits) + abs(exponent) > _MOST_DIGITS:
-        raise ValueError("too many digits")
-    text = format(number, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
 def _integer(value: Any) -> str:
+    """Render a number by its value: one with a fraction has it, as it has in a column, and equals only itself."""
     if (text := _as_not_finite(value)) is not None:
         return text
-    text = plain_text(_number(value))
-    if "." in text:
-        raise ValueError("not an integer")
-    return text
+    return plain_text(exact_number(value))
 
 
 def _double(value: Any) -> str:
     if (text := _as_not_finite(value)) is not None:
         return float_text(float(text))
-    number = float(_number(value))
+    number = float(exact_number(value))
     if isinf(number):
         raise OverflowError("no double is so large")
     return float_text(number)
@@ -117,10 +121,15 @@ def float_text(value: float) -> str:
 
 
 def _boolean(value: Any) -> str:
-    text = str(value).lower()
-    if text not in ("true", "false"):
-        raise ValueError("not a boolean")
-    return text
+    """Render true and false in the words that PostgreSQL reads."""
+    if not isinstance(value, bool | int | str):
+        raise TypeError("not a boolean")
+    word = str(value).strip().lower()
+    if word in _TRUE:
+        return "true"
+    if word in _FALSE:
+        return "false"
+    raise ValueError("not a boolean")
 
 
 def _string(value: Any) -> str:
@@ -128,38 +137,58 @@ def _string(value: Any) -> str:
         return value
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int | Decimal):
+    if isinstance(value, int):
         return str(value)
+    if isinstance(value, Decimal):
+        return format(value, "f") if value.is_finite() and abs(value.adjusted()) < MOST_DIGITS else str(value)
     raise TypeError("not a string")
 
 
+def _char(value: Any) -> str:
+    return _string(value).rstrip(" ")
+
+
+def _uuid(value: Any) -> str:
+    if not _UUID.fullmatch(value):
+        raise ValueError("not a UUID")
+    digits = value.replace("-", "").lower()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def address_text(text: str) -> str:
+    """Return a network address as `inet` writes it: without the mask that leaves one host."""
+    return text.removesuffix("/128" if ":" in text else "/32")
+
+
 def _timestamp(value: Any) -> str:
-    """Render microseconds since 1970 in UTC: no offset means UTC, finer fractions are rounded as PostgreSQL does."""
-    if value in _ENDLESS:
+    """Render microseconds since 1970 in UTC."""
+    if value in ENDLESS:
         return f"!{value}"
-    finer = _BEYOND_MICROSECONDS.search(value)
-    moment = datetime.fromisoformat(_BEYOND_MICROSECONDS.sub("", value, count=1))
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-    delta = moment - _EPOCH
-    exact = Decimal((delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds)
-    exact += Decimal(f"0.{finer[0]}") if finer else 0
-    return str(int(exact.to_integral_value(rounding=ROUND_HALF_EVEN)))
+    if not isinstance(value, str):
+        raise TypeError("not a moment")
+    return str(microseconds_of(value))
 
 
 def _date(value: Any) -> str:
-    if value in _ENDLESS:
+    if value in ENDLESS:
         return f"!{value}"
-    return date.fromisoformat(value).isoformat()
+    if not isinstance(value, str):
+        raise TypeError("not a day")
+    return day_of(value)
 
 
-_RENDERERS: dict[str, Callable[[Any], str]] = {
+_RENDERERS: dict[str, Callable[[Any], str | None]] = {
     "string": _string,
+    "char": _char,
     "int": _integer,
     "bigint": _integer,
     "double": _double,
     "boolean": _boolean,
     "timestamp": _timestamp,
     "date": _date,
+    "uuid": _uuid,
+    "inet": lambda value: address_text(_string(value)),
+    "json": json_text,
 }
 
 

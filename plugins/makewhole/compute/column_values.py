@@ -13,9 +13,10 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from makewhole.compute.canonical import canonical_text
+from makewhole.compute.canonical import ARRAY, canonical_text, is_own_text
 from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.keys import KeyProblem
+from makewhole.compute.structures import json_value, written_json
 from makewhole.model.errors import RefusedError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -50,7 +51,8 @@ class ColumnValue:
     def as_json(self) -> str:
         """The JSON text that a column of the table reads as the canonical text says; of what its type cannot hold, the
         record's own."""
-        return _json(_readable(self.raw, self.declared, self.text))
+        readable = _readable(self.raw, self.declared, self.text)
+        return written_json(readable) if self.declared == "json" else _json(readable)
 
 
 def parse_fields(value: bytes) -> Mapping[str, Any]:
@@ -85,16 +87,18 @@ def _json(value: Any) -> str:
 
 def _readable(raw: Any, declared: str, text: str | None) -> Any:
     """Return the JSON value to write: the record's own, where a table reads it as it is compared."""
-    if text is None or text.startswith("!"):
+    if text is None or declared.endswith(ARRAY) or (text.startswith("!") and not is_own_text(declared)):
         return None if text is None else raw
+    if declared == "json":
+        return json_value(raw)
     if declared == "timestamp":
         is_plain = isinstance(raw, str) and _PLAIN_MOMENT.fullmatch(raw) and canonical_text(raw, declared) == text
         return raw if is_plain else _moment_of(text) or raw
-    if declared == "string":
-        return raw if _as_jsonb_reads(raw) == text else text
+    if declared in ("string", "char", "inet"):
+        return raw if isinstance(raw, dict | list) or _as_jsonb_reads(raw) == text else text
     if declared in ("int", "bigint"):
         return raw if str(raw) == text and not isinstance(raw, bool) else text
-    if declared in ("boolean", "date"):
+    if declared in ("boolean", "date", "uuid"):
         return raw if (raw if isinstance(raw, str) else str(raw).lower()) == text else text
     return raw if canonical_text(raw, declared) == text else text
 

@@ -39,6 +39,8 @@ _COLUMN_TYPES: Mapping[str, KeyType] = {
     "character varying": KeyType.STRING,
     "citext": KeyType.STRING,
     "name": KeyType.STRING,
+    "inet": KeyType.INET,
+    "cidr": KeyType.INET,
 }
 _MODIFIER = re.compile(r"\(([^)]*)\)")
 _TEXTS, _NUMBERS = {KeyType.STRING, KeyType.CHAR}, {KeyType.BIGINT, KeyType.DECIMAL}

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.canonical import canonical_text
+from makewhole.compute.canonical import address_text, canonical_text
 from makewhole.compute.keys import KeyProblem, component_text
 from makewhole.model.pipeline import KeyType
 
@@ -28,10 +28,11 @@ _NUMBER, _UUID = re.compile(NUMBER_PATTERN), re.compile(UUID_PATTERN)
 _TRUE, _FALSE = re.compile(TRUE_PATTERN), re.compile(FALSE_PATTERN)
 _DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMESTAMP = re.compile(
-    "[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?"
+    "[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?"
+    "( ?([Zz]|UTC|utc)|[+-][0-9]{2}(:?[0-9]{2})?)?"
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NOUNS = {KeyType.DECIMAL: "number"}
+_NOUNS = {KeyType.DECIMAL: "number", KeyType.INET: "network address"}
 
 
 def unfit(kind: KeyType) -> str:
@@ -126,7 +127,12 @@ def _timestamp(value: Any) -> str:
     return moment.strftime(f"{moment.year:04d}-%m-%dT%H:%M:%S.%fZ")
 
 
+def _inet(value: Any) -> str:
+    return address_text(_text(value))
+
+
 _RENDERERS: Mapping[KeyType, Callable[[Any], str]] = {
+    KeyType.INET: _inet,
     KeyType.CHAR: _char,
     KeyType.BIGINT: _bigint,
     KeyType.DECIMAL: _decimal,

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import float_text, with_row_hash
+from makewhole.compute.canonical import column_text, float_text, is_own_text, with_row_hash
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.decode.unread_keys import unread_keys
 from makewhole.compute.frames import (
@@ -135,18 +135,32 @@ def _plan(headers: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
+def column_texts(texts: pl.Series, declared: str) -> pl.Series:
+    """Return the canonical texts of a column, from what a statement gives for it; see `canonical.column_text`."""
+    if is_own_text(declared):
+        return texts
+    is_unread = texts.str.starts_with("!").fill_null(False)
+    if not is_unread.any():
+        if declared != "double":
+            return texts
+        return texts.cast(pl.Float64).map_elements(float_text, return_dtype=pl.String).alias(texts.name)
+    known = (texts if declared == "double" else texts.filter(is_unread)).unique()
+    read = pl.Series([column_text(text, declared) for text in known], dtype=pl.String)
+    return texts.replace_strict(known, read, default=texts, return_dtype=pl.String).alias(texts.name)
+
+
 def table_frame(
     rows: pl.DataFrame, compare: dict[str, str], without_key: str = "key is null or empty"
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Normalise exported rows: (keys frame in `KEYS`, rows without a key in `UNDECODABLE`).
 
     `rows` has `key` (text or null), `place`, `time_us` (int64, microseconds, or null), `version`, `c:<name>` texts that
-    PostgreSQL rendered in the declared types, and `excluded_by` (hop names joined by commas, empty for none).
+    PostgreSQL rendered in the declared types (or its own outputs behind `!`), and `excluded_by` (hop names joined by
+    commas, empty for none).
     `without_key` is the reason of rows without a key.
     """
-    doubles = [f"c:{name}" for name, declared in compare.items() if declared == "double"]
     frame = rows.with_columns(
-        [pl.col(name).cast(pl.Float64).map_elements(float_text, return_dtype=pl.String) for name in doubles]
+        [column_texts(rows[f"c:{name}"], declared) for name, declared in compare.items()]
         + [
             _moment(rows["time_us"], 1).alias("time"),
             pl.when(pl.col("excluded_by").fill_null("") == "")

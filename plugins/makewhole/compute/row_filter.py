@@ -1,6 +1,7 @@
 """Test a value against a term of a hop's `where`, `column = literal`, as PostgreSQL would.
 
-PostgreSQL compares in the column's type: a JSON text is compared as text, a number by its value (never rounded).
+Both are compared in the type of the column (`19.0` is `"19.00"` where a table has a number there). Without a known type
+a JSON text is compared as text, a number by its value (never rounded).
 """
 
 from dataclasses import dataclass
@@ -12,14 +13,20 @@ from makewhole.compute.canonical import canonical_text
 
 @dataclass(frozen=True, kw_only=True)
 class TypedTerm:
-    """A term with its literal as canonical text of the type `declared`. A null column does not pass."""
+    """A term with its literal as canonical text of the type `declared`. A null column does not pass.
+
+    `is_of_column`: the type is that of the column; otherwise it is the literal's own.
+    """
 
     column: str
     literal: str
     declared: str
+    is_of_column: bool = False
 
     def holds(self, value: Any) -> bool:
         """Tell whether a decoded JSON value equals the literal."""
+        if self.is_of_column:
+            return canonical_text(value, self.declared) == self.literal
         if isinstance(value, bool):
             return self.literal == ("true" if value else "false")
         if isinstance(value, int | Decimal):
@@ -30,14 +37,19 @@ class TypedTerm:
         return isinstance(value, str) and value == self.literal
 
 
-def typed_term(column: str, literal: str | bool | int | Decimal) -> TypedTerm:
-    """Return the term that compares a column with a literal of a pipeline file."""
+def typed_term(column: str, literal: str | bool | int | Decimal, declared: str | None = None) -> TypedTerm:
+    """Return the term that compares a column with a literal of a pipeline file; `declared` is the column's type."""
+    kind = literal_type(literal) if declared is None else declared
+    text = canonical_text(literal, kind) or ""
+    return TypedTerm(column=column, literal=text, declared=kind, is_of_column=declared is not None)
+
+
+def literal_type(literal: str | bool | int | Decimal) -> str:
+    """Return the type of a literal."""
     if isinstance(literal, bool):
-        declared = "boolean"
-    elif isinstance(literal, str):
-        declared = "string"
-    elif isinstance(literal, int):
-        declared = "int"
-    else:
-        declared = f"decimal(38,{-int(literal.as_tuple().exponent)})"
-    return TypedTerm(column=column, literal=canonical_text(literal, declared) or "", declared=declared)
+        return "boolean"
+    if isinstance(literal, str):
+        return "string"
+    if isinstance(literal, int):
+        return "int"
+    return f"decimal(38,{-int(literal.as_tuple().exponent)})"

@@ -31,7 +31,7 @@ _CRON_FIELDS = (
 )
 _CRON_EXAMPLE = "for example '0 2 * * *' for every day at 02:00 UTC"
 PRESETS = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
-TYPES = ("string", "int", "bigint", "double", "boolean", "timestamp", "date")
+TYPES = ("string", "int", "bigint", "double", "boolean", "timestamp", "date", "json")
 
 
 class UnfitError(ValueError):

@@ -57,13 +57,15 @@ def connect(dsn: str | None = None) -> Iterator[PgConnection]:
     """Open a connection to the journal that commits when the block ends, rolls back when it raises, and is closed.
 
     Raises:
-        TransientError: the server cannot be reached.
+        TransientError: the server cannot be reached, or ended the session.
     """
     journal = open_connection(dsn or journal_dsn())
     try:
         _limit_statements(journal)
         with journal:
             yield journal
+    except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
+        raise TransientError("the session with the journal's PostgreSQL broke; try again") from error
     finally:
         journal.close()
 

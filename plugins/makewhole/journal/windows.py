@@ -11,6 +11,7 @@ from psycopg2.extras import Json
 from makewhole.journal.statements import scope, statements_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import KeyType
+from makewhole.model.value_types import ValueTypes
 from makewhole.model.verdict import GAPS, Verdict
 from makewhole.model.window import PartitionRange, Window, WindowState
 from makewhole.sql import PgConnection, load_queries
@@ -217,7 +218,7 @@ def _windows(journal: PgConnection, pipeline: str, rows: Sequence[Sequence[Any]]
 
 def window_of(pipeline: str, row: Sequence[Any], ranges: Mapping[str, tuple[PartitionRange, ...]]) -> Window:
     """Return a window from its columns in the journal, and its ranges by point."""
-    number, revision, start, end, opened_at, state, reason, _, layout = row
+    number, revision, start, end, opened_at, state, reason, _, layout, types = row
     return Window(
         pipeline=pipeline,
         number=number,
@@ -229,6 +230,7 @@ def window_of(pipeline: str, row: Sequence[Any], ranges: Mapping[str, tuple[Part
         state=WindowState(state),
         reason=reason,
         key_layout=_key_layout(layout),
+        value_types=ValueTypes(**(types or {})),
     )
 
 
@@ -237,10 +239,11 @@ def _key_layout(stored: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[K
     return {point: tuple(KeyType(kind) for kind in kinds) for point, kinds in (stored or {}).items()}
 
 
-def last_key_layout(journal: PgConnection, pipeline: str) -> dict[str, tuple[KeyType, ...]]:
-    """Return the key layout of the pipeline's newest window; empty without a window."""
-    rows = _run(journal, "last_key_layout", pipeline=pipeline)
-    return _key_layout(rows[0][0] if rows else None)
+def last_types(journal: PgConnection, pipeline: str) -> tuple[dict[str, tuple[KeyType, ...]], ValueTypes]:
+    """Return the key layout and the types of columns of the pipeline's newest window; none without a window."""
+    rows = _run(journal, "last_types", pipeline=pipeline)
+    layout, types = rows[0] if rows else (None, None)
+    return _key_layout(layout), ValueTypes(**(types or {}))
 
 
 def close(journal: PgConnection, window: Window, state: WindowState, reason: str | None) -> None:

@@ -65,6 +65,7 @@ class KeyType(StrEnum):
     BOOLEAN = "boolean"
     DATE = "date"
     TIMESTAMP = "timestamp"
+    INET = "inet"
 
 
 class Partitioner(StrEnum):
@@ -288,6 +289,8 @@ class Pipeline:
     `late` is how far before a window rows of tables are looked for that came since the window before. `reach` is `LOG`
     where the file accepts that nothing upstream of a topic says what was sent to it. `history` is how far back the key
     index knows the keys of topics; None: for ever.
+    `filter_types` are those by which a window reads the columns of filters, and `as_written` is the pipeline of the
+    file, where this one is as a window reads it.
     """
 
     name: str
@@ -308,6 +311,8 @@ class Pipeline:
     retry_for: timedelta = timedelta(hours=6)
     time_limits: TimeLimits = DEFAULT_LIMITS
     history: timedelta | None = field(default=None, metadata=WRITTEN_IF_ANY)
+    filter_types: Mapping[str, str] = field(default_factory=dict, metadata=NEVER_WRITTEN)
+    as_written: "Pipeline | None" = field(default=None, metadata=NEVER_WRITTEN)
 
     def hop(self, name: str) -> Hop:
         """Return the hop of this name.

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from makewhole.model.pipeline import WRITTEN_IF_ANY, KeyType
+from makewhole.model.value_types import DECLARED, ValueTypes
 
 
 class WindowState(StrEnum):
@@ -87,7 +88,8 @@ class Window:
 
     `start`/`end` label it and bound the rows of tables by their time column, half-open; `start` None is the beginning
     of time (the first window of `start: earliest`). `ranges` per topic point decide membership. `opened_at` is when the
-    bounds were frozen (S1). `key_layout`: the types by which keys are read, by point; frozen as well.
+    bounds were frozen (S1). `key_layout`: the types by which keys are read, by point; `value_types`: those of columns;
+    frozen as well.
     """
 
     pipeline: str
@@ -100,6 +102,7 @@ class Window:
     state: WindowState = WindowState.OPEN
     reason: str | None = None
     key_layout: Mapping[str, tuple[KeyType, ...]] = field(default_factory=dict)
+    value_types: ValueTypes = DECLARED
 
     @property
     def prefix(self) -> str:

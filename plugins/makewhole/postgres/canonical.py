@@ -1,24 +1,21 @@
-"""Build the SQL of canonical texts: how a column reads in its declared type, for snapshots and for what was written."""
+"""Build the SQL of canonical texts: how a column reads in its declared type, for snapshots and for what was written.
 
-from collections.abc import Mapping, Sequence
+No value stops a statement: what PostgreSQL cannot read in the declared type, or what only we render, comes as the
+type's own output behind `!`, and `makewhole.compute.canonical.column_text` reads it as it reads a record.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 
 from psycopg2 import sql
 
-from makewhole.compute.canonical import decimal_scale
-from makewhole.postgres.key_columns import FLOATS
+from makewhole.compute.canonical import ARRAY, decimal_scale
+from makewhole.compute.key_values import MOST_NUMBER_CHARACTERS, NUMBER_PATTERN
+from makewhole.postgres.key_columns import FLOATS, INTEGERS, TEXTS, address, bare, own_output
 from makewhole.postgres.tables import quoted
 
-_CASTS = {
-    "string": "{0}::text",
-    "int": "trim_scale({1})::text",
-    "bigint": "trim_scale({1})::text",
-    "double": "{0}::float8::text",
-    "boolean": "{0}::boolean::text",
-    "timestamp": (
-        "case when isfinite({0}) then (extract(epoch from {0}) * 1000000)::bigint::text else '!' || {0}::text end"
-    ),
-    "date": "case when isfinite({0}) then to_char({0}, 'YYYY-MM-DD') else '!' || {0}::text end",
-}
+_MOMENTS = ("timestamp with time zone", "timestamp without time zone")
+_NUMBERS = (*INTEGERS, "numeric")
+_UNREAD = "'!' || {0}::text"
 
 
 def canonical_expression(column: sql.Composable, declared: str, column_type: str) -> sql.Composable:
@@ -27,10 +24,15 @@ def canonical_expression(column: sql.Composable, declared: str, column_type: str
     A floating-point number counts by its shortest text: a cast to numeric rounds it to 15 digits, and two different
     numbers to one.
     """
+    name = bare(column_type)
     scale = decimal_scale(declared)
-    number = sql.SQL("{}::text::numeric" if column_type in FLOATS else "{}::numeric").format(column)
-    text = f"round({{1}}, {scale})::text" if scale is not None else _CASTS[declared]
-    return sql.SQL(text).format(column, number)
+    if scale is not None:
+        return _number(column, name, f"round({{0}}, {scale})::text")
+    if declared in ("int", "bigint"):
+        return _number(column, name, "trim_scale({0})::text")
+    if declared.endswith(ARRAY):
+        return sql.SQL(_UNREAD).format(column)
+    return _EXPRESSIONS[declared](column, column_type)
 
 
 def canonical_array(row: str, columns: Sequence[tuple[str, str]], types: Mapping[str, str]) -> sql.Composable:
@@ -38,3 +40,83 @@ def canonical_array(row: str, columns: Sequence[tuple[str, str]], types: Mapping
     those of the columns, by name."""
     texts = [canonical_expression(quoted(row, name), declared, types.get(name, "")) for name, declared in columns]
     return sql.SQL('array[{}]::text[] collate "C"').format(sql.SQL(", ").join(texts))
+
+
+def comparable_expression(column: sql.Composable, declared: str, column_type: str) -> sql.Composable:
+    """Return the text of a column that was just written, for a comparison in the statement itself.
+
+    A double by its bits, JSON as `jsonb` writes it, an array by its own output; of the rest, the canonical text.
+    """
+    if declared == "double":  # a zero has no sign; a `real` holds few doubles exactly, and takes no others
+        return sql.SQL("float8send({}::float8 + 0)::text").format(column)
+    if declared == "json" and column_type in ("json", "jsonb"):
+        scalars = "when 'string' then {0}::jsonb #>> '{{}}' when 'null' then null"
+        return sql.SQL(f"case jsonb_typeof({{0}}::jsonb) {scalars} else {{0}}::jsonb::text end").format(column)
+    if declared == "json" or declared.endswith(ARRAY):
+        return sql.SQL("{}::text").format(column)
+    return canonical_expression(column, declared, column_type)
+
+
+def _number(column: sql.Composable, name: str, text: str) -> sql.Composable:
+    """Return a number's text (`text` names the number); of a text only where it is one."""
+    if name in (*_NUMBERS, "money"):
+        return sql.SQL(text).format(sql.SQL("{}::numeric").format(column))
+    number = sql.SQL(text).format(sql.SQL("{}::text::numeric").format(column))
+    if name in FLOATS:
+        return number
+    if name not in TEXTS:
+        return sql.SQL(_UNREAD).format(column)
+    condition = "{0}::text ~ {1} and length({0}::text) <= {2}"
+    values = (column, sql.Literal(f"^({NUMBER_PATTERN})$"), sql.Literal(MOST_NUMBER_CHARACTERS), number)
+    return sql.SQL(f"case when {condition} then {{3}} else {_UNREAD} end").format(*values)
+
+
+def _double(column: sql.Composable, column_type: str) -> sql.Composable:
+    return sql.SQL("{0}::text" if column_type in (*FLOATS, *INTEGERS) else _UNREAD).format(column)
+
+
+def _boolean(column: sql.Composable, column_type: str) -> sql.Composable:
+    if column_type == "boolean":
+        return sql.SQL("{}::text").format(column)
+    words = "case when lower({0}::text) in ('true', 'false') then lower({0}::text) else"
+    return sql.SQL(f"{words} {_UNREAD} end").format(column)
+
+
+def _timestamp(column: sql.Composable, column_type: str) -> sql.Composable:
+    if bare(column_type) not in (*_MOMENTS, "date"):
+        return sql.SQL(_UNREAD).format(column)
+    # As a numeric: in the last years that PostgreSQL knows 64 bits hold no microseconds.
+    microseconds = "round((extract(epoch from {0}) * 1000000)::numeric)::text"
+    return sql.SQL(f"case when isfinite({{0}}) then {microseconds} else {_UNREAD} end").format(column)
+
+
+def _date(column: sql.Composable, column_type: str) -> sql.Composable:
+    if bare(column_type) not in (*_MOMENTS, "date"):
+        return sql.SQL(_UNREAD).format(column)
+    years = "{0} >= '0001-01-01' and {0} < '10000-01-01'"
+    return sql.SQL(f"case when {years} then to_char({{0}}, 'YYYY-MM-DD') else {_UNREAD} end").format(column)
+
+
+def _uuid(column: sql.Composable, column_type: str) -> sql.Composable:
+    return sql.SQL("{0}::text" if column_type == "uuid" else _UNREAD).format(column)
+
+
+def _json(column: sql.Composable, column_type: str) -> sql.Composable:
+    return sql.SQL("'!' || to_json({})::text" if column_type.endswith(ARRAY) else _UNREAD).format(column)
+
+
+def _char(column: sql.Composable, _: str) -> sql.Composable:
+    return sql.SQL("rtrim({}::text, ' ')").format(column)
+
+
+_EXPRESSIONS: Mapping[str, Callable[[sql.Composable, str], sql.Composable]] = {
+    "string": own_output,
+    "char": _char,
+    "double": _double,
+    "boolean": _boolean,
+    "timestamp": _timestamp,
+    "date": _date,
+    "uuid": _uuid,
+    "inet": address,
+    "json": _json,
+}

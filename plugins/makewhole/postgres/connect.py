@@ -10,6 +10,8 @@ from psycopg2.extensions import parse_dsn
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, TransientError
+from makewhole.postgres.server_errors import describe as describe
+from makewhole.postgres.server_errors import is_transient, remedy
 from makewhole.sql import PgConnection, connection_defaults
 
 _SESSION = {
@@ -37,11 +39,12 @@ def server_parameters(target: PostgresConnection) -> dict[str, str]:
 
 
 @contextmanager
-def connect(target: PostgresConnection) -> Iterator[PgConnection]:
+def connect(target: PostgresConnection, purpose: str = "") -> Iterator[PgConnection]:
     """A connection that commits when the block ends, rolls back when it raises, and is closed.
 
     `with connection:` inside the block makes a transaction of its own. `set local …` overrides the session's
     settings (no lock waits over 15 s, no idle transaction over 60 s, no statement over the connection's limit).
+    `purpose` is what the session is for, with its tables: an error names it ("reading shop.orders").
 
     Raises:
         TransientError: the server cannot be reached, went away, or a lock was not free in time.
@@ -60,34 +63,27 @@ def connect(target: PostgresConnection) -> Iterator[PgConnection]:
         _settle(connection, target)
         yield connection
         connection.commit()
-    except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
-        raise TransientError(_transient_message(target, error)) from error
     except psycopg2.Error as error:
-        if connection.closed:  # cut off in the middle of a COPY, libpq gives no more than a DatabaseError
-            raise TransientError(_transient_message(target, error)) from error
+        doing = f", while {purpose}" if purpose else ""
+        if is_transient(error, is_closed=bool(connection.closed)):
+            raise TransientError(_transient_message(target, error, doing)) from error
         # Not chained: the server's message and detail can quote keys and values.
-        raise PermanentError(f"connection {target.id}: PostgreSQL refused a statement: {describe(error)}") from None
+        raise PermanentError(
+            f"connection {target.id}: PostgreSQL refused a statement: {describe(error)}{doing}. {remedy(error)}"
+        ) from None
     finally:
         connection.close()
 
 
-def describe(error: psycopg2.Error) -> str:
-    """An error in words that quote no data: its class, SQLSTATE, and the objects it names."""
-    diag = error.diag
-    parts = [("constraint", diag.constraint_name), ("column", diag.column_name), ("table", diag.table_name)]
-    named = ", ".join(f"{kind} {name}" for kind, name in parts if name)
-    return f"{type(error).__name__} ({error.pgcode or 'no SQLSTATE'}){': ' + named if named else ''}"
-
-
-def _transient_message(target: PostgresConnection, error: psycopg2.Error) -> str:
+def _transient_message(target: PostgresConnection, error: psycopg2.Error, doing: str) -> str:
     if isinstance(error, pg_errors.LockNotAvailable):
-        return f"connection {target.id}: a lock was not free in time; another session is writing, try again"
+        return f"connection {target.id}: a lock was not free in time{doing}; another session is writing, try again"
     if isinstance(error, pg_errors.QueryCanceled):
         return (
-            f"connection {target.id}: the server ended a statement ({describe(error)}); where it took longer than "
-            "its time limit, give the pipeline file a longer one (`time_limits`), otherwise try again"
+            f"connection {target.id}: the server ended a statement ({describe(error)}){doing}; where it took longer "
+            "than its time limit, give the pipeline file a longer one (`time_limits`), otherwise try again"
         )
-    return f"connection {target.id}: the session with PostgreSQL broke ({describe(error)}); try again"
+    return f"connection {target.id}: the session with PostgreSQL broke ({describe(error)}){doing}; try again"
 
 
 def _settle(connection: PgConnection, target: PostgresConnection) -> None:

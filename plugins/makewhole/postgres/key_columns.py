@@ -21,6 +21,7 @@ from makewhole.model.pipeline import KeyType
 
 INTEGERS = ("smallint", "integer", "bigint")
 FLOATS = ("real", "double precision")
+TEXTS = ("text", "character varying", "character", "bpchar", "citext", "name")
 _CHAR = ("character", "bpchar")
 _NATIVE: Mapping[KeyType, tuple[str, ...]] = {
     KeyType.CHAR: _CHAR,
@@ -30,6 +31,7 @@ _NATIVE: Mapping[KeyType, tuple[str, ...]] = {
     KeyType.BOOLEAN: ("boolean",),
     KeyType.DATE: ("date",),
     KeyType.TIMESTAMP: ("timestamp with time zone", "timestamp without time zone"),
+    KeyType.INET: ("inet", "cidr"),
 }
 """Types of columns whose `=` is the equality of the key's type, so that an index on the column serves."""
 
@@ -53,7 +55,7 @@ def kinds_of(layout: Sequence[KeyType], parts: int) -> tuple[KeyType, ...]:
 def key_column_text(column: sql.Composable, column_type: str, kind: KeyType) -> sql.Composable:
     """Return the canonical text of a key column; null where its value is none of this type."""
     if kind is KeyType.STRING:
-        return sql.SQL("{}::text").format(column)
+        return own_output(column, column_type)
     return _TEXTS[kind](column, bare(column_type))
 
 
@@ -68,6 +70,20 @@ def key_column_value(column_type: str, kind: KeyType, part: sql.Composable) -> s
     if not is_native(column_type, kind):
         return part
     return sql.SQL("{}::{}").format(part, sql.SQL("bpchar" if bare(column_type) in _CHAR else bare(column_type)))
+
+
+def own_output(column: sql.Composable, column_type: str) -> sql.Composable:
+    """Return the text that PostgreSQL writes for a value of a type, in COPY and in JSON; of `boolean` and `character`
+    the cast's, as ever. The cast of an `inet` adds the mask of a single host, which no output has."""
+    return sql.SQL("abbrev({})" if bare(column_type) == "inet" else "{}::text").format(column)
+
+
+def address(column: sql.Composable, column_type: str) -> sql.Composable:
+    """Return a network address as text, without the mask that leaves one host."""
+    if bare(column_type) == "inet":
+        return own_output(column, column_type)
+    mask = "case when position(':' in {0}::text) > 0 then '/128$' else '/32$' end"
+    return sql.SQL(f"regexp_replace({{0}}::text, {mask}, '')").format(column)
 
 
 def _when(condition: str, text: str, *values: sql.Composable) -> sql.Composable:
@@ -146,4 +162,5 @@ _TEXTS: Mapping[KeyType, Callable[[sql.Composable, str], sql.Composable]] = {
     KeyType.BOOLEAN: _boolean,
     KeyType.DATE: _date,
     KeyType.TIMESTAMP: _timestamp,
+    KeyType.INET: lambda column, name: sql.SQL("nullif({}, '')").format(address(column, name)),
 }

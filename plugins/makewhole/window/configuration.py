@@ -19,7 +19,7 @@ def configuration_document(pipeline: Pipeline) -> dict[str, Any]:
 
     Numbers that are not whole are texts, so that every reader of the JSON gives the same bytes.
     """
-    document: dict[str, Any] = plain(pipeline)
+    document: dict[str, Any] = plain(pipeline.as_written or pipeline)
     return document
 
 

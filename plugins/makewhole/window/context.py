@@ -88,7 +88,10 @@ def table_shape(pipeline: Pipeline, point: TablePoint) -> TableShape:
 
 def _filters(pipeline: Pipeline, point: str) -> dict[str, tuple[TypedTerm, ...]]:
     return {
-        hop.name: tuple(typed_term(part.column, part.literal) for part in parse_where(hop.where))
+        hop.name: tuple(
+            typed_term(part.column, part.literal, pipeline.filter_types.get(part.column))
+            for part in parse_where(hop.where)
+        )
         for hop in pipeline.hops_from(point)
         if hop.where
     }
@@ -101,7 +104,7 @@ def window_context(window: Window, pipeline: Pipeline | None = None) -> WindowCo
     Raises:
         ConfigurationError: the pipeline is not known, or a connection or the storage is not configured.
     """
-    pipeline = with_layout(pipeline or find_pipeline(window.pipeline), window.key_layout)
+    pipeline = with_layout(pipeline or find_pipeline(window.pipeline), window.key_layout, window.value_types)
     return WindowContext(
         pipeline=pipeline,
         window=window,
@@ -112,7 +115,7 @@ def window_context(window: Window, pipeline: Pipeline | None = None) -> WindowCo
 
 def as_last_read(journal: PgConnection, pipeline: Pipeline) -> Pipeline:
     """Return the pipeline with keys that are read as its newest window read them."""
-    return with_layout(pipeline, windows.last_key_layout(journal, pipeline.name))
+    return with_layout(pipeline, *windows.last_types(journal, pipeline.name))
 
 
 def connections_of(pipeline: Pipeline) -> dict[str, Connection]:

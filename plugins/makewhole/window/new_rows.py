@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
 from makewhole.model.connection import Connection, PostgresConnection
-from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.tables import Table, describe_table
@@ -12,12 +12,12 @@ from makewhole.postgres.write.new_row import declared_type, new_row
 from makewhole.sql import PgConnection
 
 
-def require_columns_accounted_for(pipeline: Pipeline, connections: Mapping[str, Connection]) -> None:
-    """Check the columns of every table into which a hop writes missing rows.
+def unaccounted_columns(pipeline: Pipeline, connections: Mapping[str, Connection]) -> list[Problem]:
+    """Return every column of a table into which a hop writes missing rows of which nothing says what it holds, with the
+    lines to write.
 
     Raises:
-        ConfigurationError: with every column of which nothing says what it holds, and the lines to write.
-        RefusedError: a table does not exist, or is a view.
+        RefusedError: a table does not exist.
         TransientError: a database does not answer.
     """
     problems: list[Problem] = []
@@ -27,8 +27,7 @@ def require_columns_accounted_for(pipeline: Pipeline, connections: Mapping[str, 
             target = pipeline.points[hop.target]
             if isinstance(target, TablePoint) and Remedy.UPSERT in (hop.remedies.missing, hop.remedies.vanished):
                 problems += _problems(pipeline, hop, target, _Tables(stack, sessions, connections))
-    if problems:
-        raise ConfigurationError(problems)
+    return problems
 
 
 class _Tables:
@@ -43,7 +42,9 @@ class _Tables:
         if point.connection not in self._sessions:
             connection = self._connections[point.connection]
             assert isinstance(connection, PostgresConnection)
-            self._sessions[point.connection] = self._stack.enter_context(connect(connection))
+            self._sessions[point.connection] = self._stack.enter_context(
+                connect(connection, "reading the columns of its tables")
+            )
         return describe_table(self._sessions[point.connection], point)
 
 

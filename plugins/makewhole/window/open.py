@@ -6,10 +6,10 @@ already gets a new revision of the window that covers it.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
-from makewhole.compute.key_layout import KeyLayout, key_layout, require_same_keys, require_same_spelling
+from makewhole.compute.key_layout import KeyLayout, require_same_keys, require_same_spelling
 from makewhole.compute.same_key import KeyFields, as_document, from_document, key_fields, require_same_key
 from makewhole.journal import incidents, plans, windows
 from makewhole.journal.results import handover_keys, snapshot_manifests
@@ -20,14 +20,13 @@ from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline, TopicPoint
 from makewhole.model.window import Window, WindowState
-from makewhole.postgres.read.key_columns import KeyColumnsRead, read_key_columns
+from makewhole.postgres.read.key_columns import ColumnsRead
 from makewhole.signing.keys import sha256_of
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import configuration_document, judging_sha256
 from makewhole.window.freeze_ranges import CoveredRanges, Interval, Ranges, freeze_ranges
 from makewhole.window.incidents import transactions_at_window_end
 from makewhole.window.interval import Request, find_covering_window, interval_text, moment_text, require_past
-from makewhole.window.new_rows import require_columns_accounted_for
 from makewhole.window.observe import (
     ObservedTopic,
     observe,
@@ -36,7 +35,7 @@ from makewhole.window.observe import (
     settled_at,
     topic_logs,
 )
-from makewhole.window.version_columns import require_version_columns
+from makewhole.window.readable import readable_tables
 
 __all__ = ["OpenedWindow", "Request", "open_interval"]
 
@@ -83,8 +82,8 @@ def open_interval(
     Raises:
         RefusedError: the interval lies in the future, or cuts through windows, or keys would be spelled in another way
             than in the windows before.
-        ConfigurationError: a table does not exist, the columns of keys have types that cannot meet, or nothing says
-            what a column of rows holds that would be written.
+        ConfigurationError: a table or a column does not exist or cannot be what the file says, or nothing says what a
+            column of rows holds that would be written; all of them at once.
         TransientError: a server does not answer, or a leader changed meanwhile.
     """
     windows.lock_pipeline(journal, pipeline.name)
@@ -101,11 +100,8 @@ def open_interval(
         _require_hops_of_waiting(journal, pipeline)
     else:
         _supersede_plans(journal, pipeline, covering)
-    require_version_columns(pipeline, connections)
-    require_columns_accounted_for(pipeline, connections)
-    columns = read_key_columns(pipeline, connections)
-    layout = key_layout(pipeline, columns.types)
-    _require_same_spelling(journal, pipeline, columns, layout)
+    tables = readable_tables(pipeline, connections)
+    _require_same_spelling(journal, pipeline, tables.columns, tables.layout)
     with topic_logs(pipeline.ordered_points(), connections) as logs:
         states = {name: read_topic_state(log) for name, log in logs.items()}
         topics = _ObservedTopics(logs=logs, states=states, observed_at=observe(journal, pipeline, connections, states))
@@ -117,8 +113,8 @@ def open_interval(
         draft.incidents.extend(_transaction_incidents(pipeline, draft.window, topics))
         for name, log in logs.items():
             require_same_leaders(log, states[name])
-    draft = replace(draft, window=replace(draft.window, key_layout=layout))
-    _insert_revision(journal, pipeline, request, draft, key_fields(pipeline, columns.ids))
+    draft = replace(draft, window=replace(draft.window, key_layout=tables.layout, value_types=tables.types))
+    _insert_revision(journal, pipeline, request, draft, key_fields(pipeline, tables.columns.ids))
     return _opened(journal, pipeline, draft.window, is_new=covering is None)
 
 
@@ -191,9 +187,7 @@ def _require_hops_of_waiting(journal: PgConnection, pipeline: Pipeline) -> None:
             )
 
 
-def _require_same_spelling(
-    journal: PgConnection, pipeline: Pipeline, columns: KeyColumnsRead, layout: KeyLayout
-) -> None:
+def _require_same_spelling(journal: PgConnection, pipeline: Pipeline, columns: ColumnsRead, layout: KeyLayout) -> None:
     """Refuse to read keys from other fields, or to spell them in another way, than the windows that were compared."""
     if (window := windows.last_judged(journal, pipeline.name)) is not None:
         require_same_spelling(pipeline, columns.types, window.key_layout, layout)
@@ -318,6 +312,7 @@ def _insert_revision(
             "sha256": sha256_of(configuration_document(pipeline)),
             "judging_sha256": judging_sha256(pipeline),
             "key_layout": {point: [kind.value for kind in kinds] for point, kinds in draft.window.key_layout.items()},
+            "value_types": asdict(draft.window.value_types),
             "key_fields": as_document(fields),
             "settle_seconds": pipeline.settle.total_seconds(),
             "reason": request.reason,

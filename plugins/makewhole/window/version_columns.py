@@ -1,35 +1,19 @@
-"""Refuse a window whose tables have a `version` that is none, or that is not ordered with those on the other side."""
+"""Find tables that have a `version` that is none, or that is not ordered with those on the other side."""
 
 from collections.abc import Iterator, Mapping
 
-from makewhole.model.connection import Connection, PostgresConnection
-from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.compute.value_types import Kinds
+from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Pipeline, TablePoint
-from makewhole.postgres.connect import connect
-from makewhole.postgres.read.expressions import TableShape, column_types
 from makewhole.postgres.version_columns import is_moment_type, is_version_type
 
 
-def require_version_columns(pipeline: Pipeline, connections: Mapping[str, Connection]) -> None:
-    """Check the column of every table that a point names as its version.
-
-    Raises:
-        ConfigurationError: with every column of another type, and all that hops join although one side counts and the
-            other has moments; or a table or a column does not exist.
-        TransientError: a database does not answer.
-    """
-    found: dict[str, str] = {}
+def unfit_versions(pipeline: Pipeline, kinds: Kinds) -> list[Problem]:
+    """Return what is wrong with the columns that tables name as their version: those of another type, and all that hops
+    join although one side counts and the other has moments. `kinds`: the columns of the tables."""
     versioned = [one for one in pipeline.ordered_points() if isinstance(one, TablePoint) and one.version is not None]
-    for name in sorted({point.connection for point in versioned}):
-        connection = connections[name]
-        assert isinstance(connection, PostgresConnection)
-        with connect(connection) as session:
-            for point in (one for one in versioned if one.connection == name):
-                types = column_types(session, TableShape(point=point, compare={}, filters={}))
-                found[point.name] = types[point.version or ""]
-    problems = [*_of_other_types(versioned, found), *_not_ordered(pipeline, found)]
-    if problems:
-        raise ConfigurationError(problems)
+    found = {one.name: kinds[one.name][one.version or ""].type for one in versioned}
+    return [*_of_other_types(versioned, found), *_not_ordered(pipeline, found)]
 
 
 def _of_other_types(points: list[TablePoint], types: Mapping[str, str]) -> Iterator[Problem]:
@@ -37,9 +21,9 @@ def _of_other_types(points: list[TablePoint], types: Mapping[str, str]) -> Itera
         if not is_version_type(types[point.name]):
             yield _problem(
                 point.name,
-                f"{point.version} of {point.table} is of type {types[point.name]}, which orders no versions",
-                "Name a column of integers, numerics, timestamps or dates, or change its type "
-                f"(`alter table {point.table} alter {point.version} type bigint using {point.version}::bigint`)",
+                f"{point.table}.{point.version} (point {point.name}) is of type {types[point.name]}, "
+                "which is no version",
+                "Name a column of type bigint, integer, numeric, timestamptz, timestamp or date",
             )
 
 

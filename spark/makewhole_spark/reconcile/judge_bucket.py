@@ -128,6 +128,7 @@ def _gather(task: BucketTask, first: FirstPass) -> _Gathered:
         replays=task.replays,
         has_gone=not task.is_topic(task.hop.source) and _logs(task)[1].has_unread,
         has_cut=bool(task.source_log.truncations),
+        has_filter=task.hop.where is not None,
     )
     known = replace(known, unsettled=_unsettled_offsets(task, source, known.overdue))
     return _Gathered(known=known, judged_anew=anew, waiting=waiting)

@@ -50,7 +50,7 @@ def _rows_of_table(context: WindowContext, point: TablePoint) -> int:
     """
     bounds = None if point.time is None else TimeBounds(start=context.window.start, end=context.window.end)
     try:
-        with connect(context.postgres(point)) as session:
+        with connect(context.postgres(point), f"estimating the rows of {point.table}") as session:
             return estimate_rows(session, point, bounds)
     except PermanentError as error:
         logger.warning("the size of %s is not known: %s", point.name, error)

@@ -10,6 +10,7 @@ from makewhole.model.pipeline import Semantics, TablePoint
 from makewhole.model.window import Window
 from makewhole.postgres.read.export import HeldView
 from makewhole.postgres.read.expressions import EarlierRows, TimeBounds
+from makewhole.postgres.read.relations import has_places
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.census import Census, TableCensus, reaches_from
@@ -53,17 +54,24 @@ def table_bounds(journal: PgConnection, context: WindowContext, point: TablePoin
     if point.time is None:
         return TableBounds(bounds=None)
     window, late = context.window, context.pipeline.late
-    census = TableCensus(
-        journal=journal,
-        session=view.session,
-        window=window,
-        point=point,
-        late=late,
-        pg_snapshot=view.pg_snapshot,
-        has_versions=any(
-            hop.semantics is Semantics.UPSERT for hop in context.pipeline.hops if point.name in (hop.source, hop.target)
-        ),
-    ).take()
+    # Of a view's rows nothing tells when they came: each slice would look as if it had grown.
+    census = (
+        _NO_CENSUS
+        if not has_places(view.session, point)
+        else TableCensus(
+            journal=journal,
+            session=view.session,
+            window=window,
+            point=point,
+            late=late,
+            pg_snapshot=view.pg_snapshot,
+            has_versions=any(
+                hop.semantics is Semantics.UPSERT
+                for hop in context.pipeline.hops
+                if point.name in (hop.source, hop.target)
+            ),
+        ).take()
+    )
     last = previous_window(journal, context)
     manifest = snapshot_manifests.snapshots(journal, last).get(point.name) if last else None
     before, undated, earlier = None, None, list(census.earlier)

@@ -27,18 +27,18 @@ from tests.histories.upserts.events import (
 KINDS = {
     "loss": True,  # a version is never sent, a loader leaves one out
     "changed": True,  # a loader writes another amount
-    "sent_again": False,  # an old version is sent again, and a blind loader writes it over the newer one
-    "deletions": False,  # tombstones, and loaders that miss them
-    "rewritten": False,  # a loader that was set back writes older rows wrongly
+    "sent_again": True,  # an old version is sent again, and a blind loader writes it over the newer one
+    "deletions": True,  # tombstones, and loaders that miss them
+    "rewritten": True,  # a loader that was set back writes older rows wrongly
     "fulfilled": True,  # another system changes a column that nothing compares
     "gone": True,  # rows are deleted
     "stray": True,  # rows that no record says
     "unreadable": True,  # records of which the value or the amount cannot be read
-    "unreadable_version": False,  # or the version
+    "unreadable_version": True,  # or the version
     "purged": True,  # the ledger forgets what is older
     "filter": False,  # the store takes one region alone
     "filter_changes": False,  # and another one from some day on
-    "version_types": False,  # a version may be a number with a fraction, or a time
+    "version_types": True,  # a version may be a number with a fraction, or a time
     "unversioned": True,  # or there is none, and the last position counts
 }
 """The kinds of events, and whether they are drawn when nothing names any."""

@@ -86,12 +86,17 @@ def says(row: TableRow, version: Version, *, has_version: bool) -> bool:
 
 def version_of(like: Any, number: int) -> Any:
     """Return the number of a version as a column holds it that holds `like`."""
-    return number if not isinstance(like, str) else timestamp(number)
+    return timestamp(number) if isinstance(like, str) else fraction(number) if isinstance(like, float) else number
 
 
 def timestamp(number: int) -> str:
     """Return a version that is a time."""
     return f"2024-01-01T00:{number // 60:02}:{number % 60:02}+00:00"
+
+
+def fraction(number: int) -> float:
+    """Return a version that is no whole number."""
+    return number + 0.5
 
 
 @dataclass

@@ -33,7 +33,7 @@ from tests.histories.upserts.events import (
     Version,
     Window,
 )
-from tests.histories.upserts.held import Held, Record, Seen, timestamp
+from tests.histories.upserts.held import Held, Record, Seen, fraction, timestamp
 from tests.world.consumer import consumer, read_to_end
 from tests.world.orders import BORN, DAY, milliseconds
 from tests.world.windows import ReconciledShop
@@ -220,7 +220,7 @@ class UpsertPlayer:
 
     def _order(self, version: Version) -> dict[str, Any]:
         at = BORN + version.day * DAY + timedelta(minutes=version.minute)
-        number = timestamp(version.number) if self.history.version_type == "timestamptz" else version.number
+        number = {"numeric": fraction, "timestamptz": timestamp}.get(self.history.version_type, int)(version.number)
         return {
             "id": version.key,
             "number": int(version.key[1:]),
@@ -243,4 +243,4 @@ def _version_of(order: dict[str, Any]) -> Version:
     number = order.get("version", 0)
     if isinstance(number, str):
         number = int(number[14:16]) * 60 + int(number[17:19])
-    return Version(order["id"], number, round(float(order["amount"]) * 100), order["region"], 0, 0)
+    return Version(order["id"], int(number), round(float(order["amount"]) * 100), order["region"], 0, 0)

@@ -208,7 +208,7 @@ def test_a_column_that_is_no_version_is_refused_when_a_window_is_opened(shop: Re
         shop.ask()
 
     assert [problem.path for problem in error.value.problems] == ["points.outbox.version", "points.warehouse.version"]
-    assert f"version of warehouse is of type {kind}, which orders no versions" in str(error.value)
+    assert f"warehouse.version (point warehouse) is of type {kind}, which is no version" in str(error.value)
 
 
 def test_versions_of_two_kinds_are_refused_when_a_window_is_opened(shop: ReconciledShop) -> None:

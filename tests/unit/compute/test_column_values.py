@@ -25,7 +25,7 @@ def value(raw: str, declared: str) -> ColumnValue:
         ("int", "7.0", "7"),
         ("int", "1e2", "100"),
         ("int", '"007"', "7"),
-        ("string", "1e2", "1E+2"),
+        ("string", "1e2", "100"),
         ("string", "-0.0", "-0.0"),
         ("boolean", '"TRUE"', "true"),
         ("date", '"20130228"', "2013-02-28"),

@@ -55,7 +55,7 @@ def columns(ledger: str, store: str) -> KeyColumns:
         ("text", "character varying(12)", STRING),
         ("citext", "mood", STRING),
         ("mood", "mood", STRING),
-        ("inet", "text", STRING),
+        ("inet", "text", KeyType.INET),
         ("bigint", "integer", BIGINT),
         ("bigint", "numeric(10,2)", DECIMAL),
         ("double precision", "real", DECIMAL),

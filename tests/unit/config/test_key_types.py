@@ -49,7 +49,7 @@ def test_every_type_can_be_declared(minimal: str, write: Callable[..., Path], ki
             AT_LEDGER,
             "key: {flight_id: uid}, time",
             "points.outbox.key.flight_id (line 4): 'uid' is not a type of keys. Allowed: bigint, boolean, char, date, "
-            "decimal, string, timestamp, uuid. Did you mean 'uuid'?",
+            "decimal, inet, string, timestamp, uuid. Did you mean 'uuid'?",
         ),
         (
             AT_TOPIC,

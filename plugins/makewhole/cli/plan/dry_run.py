@@ -45,7 +45,7 @@ def run_dry(
         with connect() as journal:
             frozen = plans.get_plan(journal, plan).plan
             window = windows.load(journal, frozen.pipeline, frozen.window, frozen.revision)
-        pipeline = with_layout(find_pipeline(frozen.pipeline), window.key_layout)
+        pipeline = with_layout(find_pipeline(frozen.pipeline), window.key_layout, window.value_types)
         targets = targets_of(pipeline, connections_of(pipeline))
         report = dry_run(journal_dsn(), plan, targets, samples=samples, progress=bar.update)
     if json:

@@ -30,7 +30,7 @@ def open_writer(stack: ExitStack, targets: Mapping[str, Target], plan: PlanAtTar
         stack.callback(writer.close)
         return KafkaTarget(writer, plan, partial(chunks_in_topic, connection, point.topic, plan), look_again)
     if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
-        session = stack.enter_context(connect(connection))
+        session = stack.enter_context(connect(connection, f"writing {point.table}"))
         ensure_schema(session)
         return PostgresTarget(plan.plan, point, session, plan.lease_epoch, look_again)
     raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")

@@ -164,7 +164,9 @@ class Sources:
         point = self.pipeline.points[name]
         assert isinstance(point, TablePoint)
         if point.connection not in self._sessions:
-            self._sessions[point.connection] = self._stack.enter_context(connect(self.postgres(point)))
+            self._sessions[point.connection] = self._stack.enter_context(
+                connect(self.postgres(point), f"reading rows of {point.table}, and of others, for a plan")
+            )
         session = self._sessions[point.connection]
         if name not in self._tables:
             self._tables[name] = describe_table(session, point)

@@ -220,7 +220,9 @@ def _restore_items(attempt: Attempt, planned: pa.Table, targets: Mapping[str, Ta
             target = targets[name]
             if not isinstance(target.point, TablePoint) or not isinstance(target.connection, PostgresConnection):
                 continue
-            session = stack.enter_context(connect(target.connection))
+            session = stack.enter_context(
+                connect(target.connection, f"reading what was written to {target.point.table}")
+            )
             done = stack.enter_context(BatchFile[Effect]())
             ensure_schema(session)
             with session:

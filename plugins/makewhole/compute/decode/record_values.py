@@ -23,6 +23,7 @@ from makewhole.compute.decode.same_layout import (
     BOOLEAN_KEY,
     KEY,
     NUMBER_KEY,
+    RENDERED_TYPES,
     TEXT_KEY,
     VERSION,
     WantedLeaf,
@@ -43,6 +44,9 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "timestamp": pa.string(),
     "date": pa.string(),
+    "char": pa.string(),
+    "uuid": pa.string(),
+    "inet": pa.string(),
 }
 
 
@@ -157,7 +161,10 @@ def _is_columnar(shape: ValueShape) -> bool:
     has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key_paths[0] not in shape.compare
     has_plain_version = shape.version is None or shape.version.startswith("$.")
     has_filters = any(shape.filters.values())
-    return has_plain_key and has_plain_version and "double" not in shape.compare.values() and not has_filters
+    is_scalar = all(
+        declared in _ARROW_TYPES or decimal_scale(declared) is not None for declared in shape.compare.values()
+    )
+    return has_plain_key and has_plain_version and is_scalar and not has_filters
 
 
 def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
@@ -226,7 +233,7 @@ def _key_type(first: bytes | None, path: str) -> pa.DataType:
 
 
 def _canonical_column(column: ArrowArray, declared: str) -> pl.Series:
-    if declared in ("timestamp", "date"):
+    if declared in RENDERED_TYPES:
         texts = {text: canonical_text(text, declared) for text in column.unique().to_pylist()}
         return pl.Series([texts[text] for text in column.to_pylist()], dtype=pl.String)
     if (decimal_scale(declared) or 0) > _SCALE_WITHOUT_EXPONENT:

@@ -21,7 +21,9 @@ from makewhole.native.json_scan import BOOLEAN, NULL, NUMBER, TEXT
 
 _MOST_LAYOUTS = 4
 _MOST_FRACTION_DIGITS = 30
-_TIME_TYPES = ("timestamp", "date")
+RENDERED_TYPES = ("timestamp", "date", "char", "uuid", "inet")
+"""Declared types of texts that have several spellings of a value."""
+_UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 KEY, NUMBER_KEY, TEXT_KEY, BOOLEAN_KEY = "a key", "a number as key", "a text as key", "a boolean as key"
 VERSION = "a version"
 _KEYS: Mapping[str, LeafRule] = {
@@ -87,7 +89,7 @@ def _rule(declared: str) -> LeafRule:
     """Return the rule of leaves whose own text can be rendered as the declared type."""
     if declared in _KEYS:
         return _KEYS[declared]
-    if declared in ("string", *_TIME_TYPES):
+    if declared in ("string", *RENDERED_TYPES):
         return LeafRule(TEXT | NULL)
     if declared == VERSION:
         return LeafRule(TEXT | NUMBER | NULL, fraction_digits=SCALE)
@@ -119,7 +121,11 @@ def _rendered(leaf: LeafColumn, declared: str, content: Content) -> pl.Series:
     texts = pl.Series(pl.from_arrow(leaf.blobs.views(content, pa.string_view())))
     if declared == VERSION:
         return versions_of_texts(texts.cast(pl.String))
-    if declared in _TIME_TYPES:
+    if declared == "char":
+        return texts.str.strip_chars_end(" ")
+    if declared == "uuid" and texts.str.contains(_UUID).all():
+        return texts
+    if declared in RENDERED_TYPES:
         known = texts.unique()
         return texts.replace_strict(known, [canonical_text(text, declared) for text in known], return_dtype=pl.String)
     scale = decimal_scale(declared)

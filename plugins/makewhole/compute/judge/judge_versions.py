@@ -65,7 +65,7 @@ def judge_versions(bucket: BucketInput) -> pl.DataFrame:
         .with_columns(pl.coalesce("key", "key_target").alias("key"))
     )
     joins = _Joins(
-        has_log="offset" in bucket.source.columns,
+        has_log="offset" in bucket.source.columns and not bucket.has_filter,
         is_table="offset" not in bucket.target.columns,
         has_cut=bucket.has_cut,
     )
@@ -73,8 +73,9 @@ def judge_versions(bucket: BucketInput) -> pl.DataFrame:
 
 
 class _Joins(NamedTuple):
-    """The kinds of point that the hop joins: a source that has a log, and a target that is a table. `has_cut`: part of
-    that log was cut off, and its offsets do not order all records."""
+    """The kinds of point that the hop joins: a source whose whole log is known, and a target that is a table.
+
+    `has_cut`: part of that log was cut off, and its offsets do not order all records."""
 
     has_log: bool
     is_table: bool

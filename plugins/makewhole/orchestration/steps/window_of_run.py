@@ -74,7 +74,7 @@ def committed_step(task_id: str, context: Mapping[str, Any]) -> str | None:
     from makewhole.window.spark_steps import committed
 
     pipeline, found = _load_window(context)
-    window = _WindowOfRun(pipeline=with_layout(pipeline, found.key_layout), window=found)
+    window = _WindowOfRun(pipeline=with_layout(pipeline, found.key_layout, found.value_types), window=found)
     with connect() as journal:
         if task_id == SNAPSHOT:
             return committed.committed_snapshots(journal, window)

@@ -26,7 +26,7 @@ def erased_keys(connection: PostgresConnection, point: TablePoint, keys: Iterabl
     wanted = sorted(set(keys))
     if point.erased is None or point.erased.topics or not wanted:
         return set()
-    with connect(connection) as session:
+    with connect(connection, f"asking which keys of {point.table} were erased") as session:
         return erased_in(session, point, wanted)
 
 

@@ -24,9 +24,9 @@ from makewhole.postgres.read.expressions import (
     TimeBounds,
     column_types,
     live_condition,
-    table_identifier,
 )
 from makewhole.postgres.read.key_conditions import key_conditions
+from makewhole.postgres.read.relations import rows_of
 from makewhole.sql import PgConnection
 
 _FEW_KEYS = 20_000
@@ -70,7 +70,7 @@ def hold_view(connection: PostgresConnection, shape: TableShape) -> Iterator[Hel
         ConfigurationError: the table or a column does not exist.
         TransientError: the server does not answer.
     """
-    with connect(connection) as session:
+    with connect(connection, f"planning the reading of {shape.described}") as session:
         _set_snapshot(session)
         with session.cursor() as cursor:
             cursor.execute("select pg_export_snapshot(), pg_current_snapshot()::text")
@@ -117,10 +117,10 @@ class ExportReader:
         Raises:
             TransientError: the connection broke, or fewer rows arrived than were sent.
         """
-        with connect(self._connection) as session:
+        with connect(self._connection, f"reading {self._shape.described}") as session:
             _set_snapshot(session, self._snapshot)
             types = column_types(session, self._shape)
-            rows = self._rows(part_condition(self._shape, bounds, part))
+            rows = self._rows(session, part_condition(self._shape, bounds, part))
             self.counted += yield from copy_binary_rows(session, self._shape, types, rows)
 
     def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -131,17 +131,17 @@ class ExportReader:
         """
         if not keys:
             return
-        with connect(self._connection) as session:
+        with connect(self._connection, f"reading {self._shape.described}") as session:
             _set_snapshot(session, self._snapshot)
             types = column_types(session, self._shape)
             # What reads binary rows is compiled, and takes half a second to load.
             copy_rows = copy_text_rows if len(keys) <= _FEW_KEYS else copy_binary_rows
             for condition in key_conditions(self._shape, types, keys):
-                self.counted += yield from copy_rows(session, self._shape, types, self._rows(condition))
+                self.counted += yield from copy_rows(session, self._shape, types, self._rows(session, condition))
 
-    def _rows(self, condition: sql.Composable) -> sql.Composable:
+    def _rows(self, session: PgConnection, condition: sql.Composable) -> sql.Composable:
         point = self._shape.point
-        return sql.SQL("from {} t where {} and {}").format(table_identifier(point), condition, live_condition(point))
+        return sql.SQL("from {} where {} and {}").format(rows_of(session, point), condition, live_condition(point))
 
 
 def read_keys(connection: PostgresConnection, shape: TableShape, keys: Sequence[str]) -> Iterator[pl.DataFrame]:

@@ -19,6 +19,7 @@ from makewhole.postgres.read.expressions import (
     time_between,
     time_condition,
 )
+from makewhole.postgres.read.relations import has_places
 from makewhole.sql import PgConnection, PgCursor
 
 # Below that a second connection costs more than it saves.
@@ -52,6 +53,8 @@ def plan_parts(
     session: PgConnection, shape: TableShape, bounds: TimeBounds | None, wanted: int
 ) -> tuple[ExportPart, ...]:
     """Return the parts, at most `wanted` of a table, and at least one of each partition that is read."""
+    if not has_places(session, shape.point):
+        return (ExportPart(),)
     scan = _planned(session, shape, bounds)
     if scan.uses_index:
         return _by_times(shape, bounds, min(wanted, scan.rows // _ROWS_PER_PART))

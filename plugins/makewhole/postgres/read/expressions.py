@@ -47,6 +47,11 @@ class TableShape:
     compare: Mapping[str, str]
     filters: Mapping[str, tuple[TypedTerm, ...]]
 
+    @property
+    def described(self) -> str:
+        """The table with the columns that are read of it, for messages."""
+        return f"{self.point.table} (point {self.point.name}; columns {', '.join(sorted(self.column_names()))})"
+
     def column_names(self) -> set[str]:
         """Return every column that the pipeline file names for this table."""
         terms = {term.column for terms in self.filters.values() for term in terms}
@@ -145,7 +150,7 @@ def select_list(shape: TableShape, types: Mapping[str, str]) -> sql.Composable:
         sql.SQL("{} as time_us").format(microseconds(point.time)),
         sql.SQL("{} as version").format(_version(point, types)),
         *compared_columns(shape.compare, types),
-        sql.SQL("{} as excluded_by").format(excluded_by(shape.filters)),
+        sql.SQL("{} as excluded_by").format(excluded_by(shape.filters, types)),
     ]
     return sql.SQL(", ").join(columns)
 
@@ -173,7 +178,9 @@ def microseconds(column: str | None) -> sql.Composable:
     """Return the microseconds since 1970 of a time column; null for an infinite time, or without a column."""
     if column is None:
         return sql.SQL("null::bigint")
-    return sql.SQL("case when isfinite(t.{0}) then (extract(epoch from t.{0}) * 1000000)::bigint end").format(
+    # Of the last years that PostgreSQL knows 64 bits hold no microseconds.
+    within = "isfinite(t.{0}) and t.{0} <= '294247-01-10 04:00:54.775807'"
+    return sql.SQL(f"case when {within} then (extract(epoch from t.{{0}}) * 1000000)::bigint end").format(
         sql.Identifier(column)
     )
 
@@ -184,10 +191,11 @@ def _compared(name: str, declared: str, column_type: str) -> sql.Composable:
     return sql.SQL("{} as {}").format(text, sql.Identifier(f"c:{name}"))
 
 
-def excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]]) -> sql.Composable:
-    """Return the hops whose filter a row does not pass, joined by commas; empty for none."""
+def excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]], types: Mapping[str, str]) -> sql.Composable:
+    """Return the hops whose filter a row does not pass, joined by commas; empty for none. `types` are those of the
+    columns."""
     cases = [
-        sql.SQL("case when {} then null else {} end").format(_all_hold(terms), sql.Literal(hop))
+        sql.SQL("case when {} then null else {} end").format(_all_hold(terms, types), sql.Literal(hop))
         for hop, terms in filters.items()
         if terms
     ]
@@ -196,13 +204,16 @@ def excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]]) -> sql.Composable:
     return sql.SQL("concat_ws(',', {})").format(sql.SQL(", ").join(cases))
 
 
-def _all_hold(terms: tuple[TypedTerm, ...]) -> sql.Composable:
+def _all_hold(terms: tuple[TypedTerm, ...], types: Mapping[str, str]) -> sql.Composable:
     return sql.SQL(" and ").join(
-        sql.SQL("coalesce(t.{} = {}, false)").format(
-            sql.Identifier(term.column), sql.SQL("{}").format(sql.Literal(term.literal))
-        )
-        for term in terms
+        sql.SQL("coalesce({} = {}, false)").format(_filtered(term, types), sql.Literal(term.literal)) for term in terms
     )
+
+
+def _filtered(term: TypedTerm, types: Mapping[str, str]) -> sql.Composable:
+    """Return what a term compares with its literal: the column, or its canonical text in the type that it has."""
+    column = sql.SQL("t.{}").format(sql.Identifier(term.column))
+    return canonical_expression(column, term.declared, types[term.column]) if term.is_of_column else column
 
 
 def time_condition(point: TablePoint, bounds: TimeBounds | None) -> sql.Composable:

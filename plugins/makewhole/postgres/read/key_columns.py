@@ -1,47 +1,68 @@
-"""Read the types and the identities of the columns that a pipeline's keys stand in."""
+"""Read what the catalogue says of the columns of a pipeline: their types, and the identities of those of keys."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from makewhole.compute.key_layout import KeyColumns
 from makewhole.compute.same_key import ColumnIds
+from makewhole.compute.value_types import ColumnKind, Kinds
 from makewhole.model.connection import Connection, PostgresConnection
+from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Pipeline, TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import TableShape, column_types, regclass_text
+from makewhole.postgres.read.relations import relation_kind
 from makewhole.sql import PgConnection, load_queries
+
+ShapeOf = Callable[[TablePoint], TableShape]
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyColumnsRead:
-    """The key columns of tables: their types, and what the catalogue knows them by."""
+class ColumnsRead:
+    """The columns of tables: the types of those of keys, what the catalogue knows these by, and the kinds of all; what
+    the catalogue says that each table is (`r` a table, `v` a view, …).
+
+    `problems`: the tables and columns that do not exist; these tables are left out.
+    """
 
     types: KeyColumns
     ids: ColumnIds
+    kinds: Kinds
+    relations: Mapping[str, str]
+    problems: list[Problem] = field(default_factory=list)
 
 
-def read_key_columns(pipeline: Pipeline, connections: Mapping[str, Connection]) -> KeyColumnsRead:
-    """Return the key columns of every table on a hop, with one session a connection.
+def read_columns(pipeline: Pipeline, connections: Mapping[str, Connection], shape_of: ShapeOf) -> ColumnsRead:
+    """Return the columns of every table on a hop, with one session a connection; `shape_of` names those that the file
+    uses.
 
     Raises:
-        ConfigurationError: a table or a column of a key does not exist.
         TransientError: a database does not answer.
     """
     tables: dict[str, list[TablePoint]] = {}
     for point in pipeline.ordered_points():
         if isinstance(point, TablePoint):
             tables.setdefault(point.connection, []).append(point)
-    found: dict[str, tuple[str, ...]] = {}
+    types: dict[str, tuple[str, ...]] = {}
     ids: dict[str, Mapping[str, str]] = {}
+    kinds: dict[str, Mapping[str, ColumnKind]] = {}
+    relations: dict[str, str] = {}
+    problems: list[Problem] = []
     for name, points in tables.items():
         connection = connections[name]
         assert isinstance(connection, PostgresConnection)
-        with connect(connection) as session:
+        with connect(connection, "reading the columns of its tables") as session:
             for point in points:
-                types = column_types(session, TableShape(point=point, compare={}, filters={}))
-                found[point.name] = tuple(types[column] for column in point.key)
+                try:
+                    known = column_types(session, shape_of(point))
+                except ConfigurationError as error:
+                    problems += error.problems
+                    continue
+                types[point.name] = tuple(known[column] for column in point.key)
                 ids[point.name] = _column_ids(session, point)
-    return KeyColumnsRead(types=found, ids=ids)
+                kinds[point.name] = _column_kinds(session, point)
+                relations[point.name] = relation_kind(session, point)
+    return ColumnsRead(types=types, ids=ids, kinds=kinds, relations=relations, problems=problems)
 
 
 def _column_ids(session: PgConnection, point: TablePoint) -> dict[str, str]:
@@ -50,3 +71,12 @@ def _column_ids(session: PgConnection, point: TablePoint) -> dict[str, str]:
             load_queries("target")["column_ids"], {"table": regclass_text(point), "columns": list(point.key)}
         )
         return dict(cursor.fetchall())
+
+
+def _column_kinds(session: PgConnection, point: TablePoint) -> dict[str, ColumnKind]:
+    with session.cursor() as cursor:
+        cursor.execute(load_queries("export")["column_kinds"], {"table": regclass_text(point)})
+        return {
+            name: ColumnKind.of(column_type, element=element, is_opaque=is_opaque)
+            for name, column_type, element, is_opaque in cursor.fetchall()
+        }

@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg2 import sql
 
-from makewhole.compute.canonical import float_text
+from makewhole.compute.canonical import column_text
 from makewhole.model.pipeline import Semantics, TablePoint
 from makewhole.postgres.canonical import canonical_array
 from makewhole.postgres.tables import Table, key_lookup, listed, match_key, quoted, statement, survivor_order
@@ -79,7 +79,7 @@ def ledger_record_of(point: TablePoint, key: str, row: Sequence[Any], compare: M
         value=None if value is None else bytes(value),
         timestamp_ms=None if moment is None else int(moment),
         compared=tuple(
-            (name, declared, float_text(float(text)) if declared == "double" and text is not None else text)
+            (name, declared, column_text(text, declared))
             for (name, declared), text in zip(compare.items(), texts, strict=True)
         ),
     )
@@ -112,7 +112,9 @@ def _bytes_of(table: Table, column: str) -> sql.Composed:
 
 
 def _milliseconds(point: TablePoint) -> sql.Composable:
-    """Return the row's time in milliseconds; a timestamp without zone is read as UTC, as everywhere."""
+    """Return the row's time in milliseconds, null of an infinite one; a timestamp without zone is read as UTC, as
+    everywhere."""
     if point.time is None:
         return sql.SQL("null::bigint")
-    return sql.SQL("floor(extract(epoch from {}) * 1000)::bigint").format(sql.Identifier("t", point.time))
+    time = sql.Identifier("t", point.time)
+    return sql.SQL("case when isfinite({0}) then floor(extract(epoch from {0}) * 1000)::bigint end").format(time)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from psycopg2 import sql
 
-from makewhole.compute.canonical import float_text
+from makewhole.compute.canonical import column_text
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
 from makewhole.postgres.canonical import canonical_array
@@ -67,10 +67,8 @@ class ValuedTable:
 
     def row(self, table_oid: int, ctid: str, text: str, place: str, texts: Sequence[str | None]) -> ValuedRow:
         """Return what such a statement read of a row."""
-        values = dict(zip(self.compare, texts, strict=True))
-        for name, declared in self.compare.items():
-            if declared == "double" and (number := values[name]) is not None:
-                values[name] = float_text(float(number))
+        pairs = zip(self.compare.items(), texts, strict=True)
+        values = {name: column_text(text, declared) for (name, declared), text in pairs}
         return ValuedRow(row=TableRow(table_oid=table_oid, ctid=ctid, text=text), place=place, values=values)
 
 

@@ -13,16 +13,16 @@ from makewhole.postgres.read.expressions import (
     column_types,
     key_expression,
     surely_visible,
-    table_identifier,
     time_between,
     without_time,
 )
 from makewhole.postgres.read.key_conditions import key_conditions
+from makewhole.postgres.read.relations import rows_of
 
 
 def current_snapshot(connection: PostgresConnection) -> str:
     """Return the transaction snapshot of now, as PostgreSQL writes it (`pg_snapshot`)."""
-    with connect(connection) as session, session.cursor() as cursor:
+    with connect(connection, "reading its transaction snapshot") as session, session.cursor() as cursor:
         cursor.execute("select pg_current_snapshot()::text")
         return str((cursor.fetchone() or ("",))[0])
 
@@ -40,13 +40,13 @@ def keys_not_visible(
     settled: set[str] = set()
     visible = surely_visible(snapshot)
     young = sql.SQL("false") if every_before is None else _is_before(shape.point, every_before)
-    with connect(connection) as session, session.cursor() as cursor:
+    with connect(connection, f"looking up {shape.described}") as session, session.cursor() as cursor:
         types = column_types(session, shape)
         for condition in key_conditions(shape, types, keys):
             cursor.execute(
-                sql.SQL("select {} from {} t where {} group by 1 having bool_or({}) and not bool_or({})").format(
+                sql.SQL("select {} from {} where {} group by 1 having bool_or({}) and not bool_or({})").format(
                     key_expression(shape.point, types),
-                    table_identifier(shape.point),
+                    rows_of(session, shape.point),
                     condition,
                     visible,
                     sql.SQL("not {} and {}").format(visible, young),

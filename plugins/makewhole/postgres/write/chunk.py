@@ -9,7 +9,7 @@ from psycopg2 import sql
 
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
-from makewhole.postgres.canonical import canonical_expression
+from makewhole.postgres.canonical import comparable_expression
 from makewhole.postgres.tables import (
     Table,
     TableRow,
@@ -88,7 +88,7 @@ class TableChunk:
         if lost:
             raise RefusedError(f"unfit: the table has no column {', '.join(lost)} any more")
         types = self.table.base_types
-        texts = [_compared_text(quoted(row, name), declared, types[name]) for name, declared in columns]
+        texts = [comparable_expression(quoted(row, name), declared, types[name]) for name, declared in columns]
         return sql.SQL('array[{}]::text[] collate "C"').format(listed(texts))
 
     @cached_property
@@ -105,9 +105,3 @@ class TableChunk:
     def reaches(self) -> tuple[str, ...]:
         """Foreign keys, and triggers, through which moving a row aside may delete or change rows elsewhere."""
         return cascading_references(self.session, self.table, with_triggers=True)
-
-
-def _compared_text(column: sql.Composable, declared: str, column_type: str) -> sql.Composable:
-    if declared == "double":  # by its bits; a zero has no sign
-        return sql.SQL("float8send({}::float8 + 0)::text").format(column)
-    return canonical_expression(column, declared, column_type)

@@ -51,7 +51,7 @@ class ChunkForecast:
 @contextmanager
 def read_only_session(target: PostgresConnection) -> Iterator[PgConnection]:
     """Open a session in which the server refuses to write, and each transaction sees one moment."""
-    with connect(target) as session:
+    with connect(target, "forecasting a plan's writes") as session:
         session.set_session(isolation_level="REPEATABLE READ", readonly=True)
         yield session
 

@@ -8,6 +8,8 @@ from functools import cached_property
 
 import msgspec
 
+from makewhole.compute.canonical import ARRAY
+from makewhole.compute.structures import array_literal
 from makewhole.postgres.tables import TableRow, key_components, key_parameters
 
 _JSON_SPACE = " \t\n\r"
@@ -114,8 +116,13 @@ class UpsertRow:
 
 
 def _comparable(text: str | None, declared: str) -> str | None:
-    """Return a canonical text as the server compares it: a double by its bits, whose texts have several spellings."""
-    if declared != "double" or text is None or text.startswith("!"):
+    """Return a canonical text as the server compares it (`postgres.canonical.comparable_expression`): a double by its
+    bits, whose texts have several spellings, and an array by its own output."""
+    if text is None or text.startswith("!"):
+        return text
+    if declared.endswith(ARRAY):
+        return array_literal(text, has_booleans=declared == f"boolean{ARRAY}")
+    if declared != "double":
         return text
     return "\\x" + struct.pack(">d", float(text)).hex()
 

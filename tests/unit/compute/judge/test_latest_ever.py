@@ -1,5 +1,6 @@
 """Check that a target is held to the latest version known from any window, in the order of versions and deletions."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from makewhole.compute.judge.judge_copies import BucketInput
 from makewhole.compute.judge.judge_versions import judge_versions
 from makewhole.compute.versions import MOMENTS, UNREADABLE
-from tests.unit.compute.judge.bucket_input import NEW, NEWER, OLD, bucket, one, verdict_by_key
+from tests.unit.compute.judge.bucket_input import HOP, NEW, NEWER, OLD, bucket, one, verdict_by_key
 
 pytestmark = pytest.mark.unit
 
@@ -151,3 +152,11 @@ def test_a_moment_and_a_number_are_not_ordered() -> None:
     source, target = [one("a", 1, NEW, version=MOMENTS + 1)], [one("a", 0, NEW, version=5)]
 
     assert judged(bucket(source, target, target_is_topic=False)) == {"a": ("matched", None)}
+
+
+def test_behind_a_filter_a_row_may_have_a_version_that_does_not_pass() -> None:
+    """The loader may have written it: the older version that passes is not written over it."""
+    source = [one("a", 9, NEWER, excluded_by=[HOP])]
+    known = bucket(source, [one("a", 0, NEWER)], source_elsewhere=[before("a", 1, NEW)], target_is_topic=False)
+
+    assert judged(replace(known, has_filter=True)) == {}

@@ -67,7 +67,7 @@ def sent_columns(shape: TableShape, types: Mapping[str, str], *, is_plain: bool)
         columns.append(_version(point.version, types[point.version]))
     columns += [_compared(name, declared, types[name]) for name, declared in shape.compare.items()]
     if any(shape.filters.values()):
-        columns.append(SentColumn(name="excluded_by", selected=excluded_by(shape.filters)))
+        columns.append(SentColumn(name="excluded_by", selected=excluded_by(shape.filters, types)))
     return columns
 
 
@@ -129,7 +129,7 @@ def _native_value(as_name: str, name: str, declared: str, column_type: str) -> S
         if column_type in INTEGERS:
             return _rendered(as_name, name, render.INTEGER, scale)
         return _rendered(as_name, name, render.ROUNDED, scale) if column_type == "numeric" else None
-    if declared == "string" or (declared, column_type) == ("boolean", "boolean"):
+    if declared == "string" or declared == column_type in ("boolean", "uuid"):
         return _as_stored(as_name, name, column_type)
     if declared in ("int", "bigint"):
         if column_type in INTEGERS:

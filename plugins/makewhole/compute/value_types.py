@@ -1,0 +1,237 @@
+"""Decide by which types the columns of a pipeline are read, and name every column that cannot be what its file says.
+
+A column that the file declares a `string` is read in its own type where its texts have several spellings: PostgreSQL
+writes a moment with `T` in JSON and with a space in COPY, an array as `[1,2]` and as `{1,2}`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from makewhole.compute.canonical import ARRAY, canonical_text, decimal_scale
+from makewhole.compute.row_filter import literal_type
+from makewhole.config.hops.where import WhereTerm, parse_where
+from makewhole.model.errors import Problem
+from makewhole.model.pipeline import Hop, Pipeline, TablePoint
+from makewhole.model.value_types import ValueTypes
+
+_TEXT, _OWN = "string", "own"
+_NATURES = {
+    "smallint": "int",
+    "integer": "int",
+    "bigint": "int",
+    "numeric": "int",
+    "real": "double",
+    "double precision": "double",
+    "money": "money",
+    "boolean": "boolean",
+    "timestamp with time zone": "timestamp",
+    "timestamp without time zone": "timestamp",
+    "date": "date",
+    "uuid": "uuid",
+    "inet": "inet",
+    "cidr": "inet",
+    "json": "json",
+    "jsonb": "json",
+    "character": "char",
+    "bpchar": "char",
+    "text": _TEXT,
+    "character varying": _TEXT,
+    "citext": _TEXT,
+    "name": _TEXT,
+}
+_UNREAD_ELEMENTS = ("box", "json", "jsonb")
+"""Types whose arrays no type reads: boxes are parted by semicolons, and in JSON an element looks like a dimension."""
+_NUMBERS = {"int", "double", "money", _TEXT, "char"}
+_DAYS = {"timestamp", "date", _TEXT, "char"}
+_ACCEPTED = {
+    "int": _NUMBERS,
+    "bigint": _NUMBERS,
+    "double": _NUMBERS,
+    "boolean": {"boolean", "int", _TEXT, "char"},
+    "timestamp": _DAYS,
+    "date": _DAYS,
+    "json": {"json", _TEXT, "char"},
+}
+"""Declared type → the natures of columns whose values can be of it. Arrays are JSON, too."""
+_DECLARATIONS = {"int": "decimal(38,9)", "money": "decimal(38,9)"}
+_PLAIN = {"smallint": "int", "integer": "int", "bigint": "bigint"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnKind:
+    """The type of a column as the catalogue writes it without its modifier, and its nature: the type by which its
+    values are told apart. `own`: by the text that PostgreSQL writes; None: not at all."""
+
+    type: str
+    nature: str | None
+
+    @classmethod
+    def of(cls, column_type: str, *, element: str | None = None, is_opaque: bool = False) -> "ColumnKind":
+        """Return the kind of a column; `element` is the type of an array's elements. `is_opaque`: PostgreSQL writes it
+        in JSON as something else than its text, which no declared type reads (a composite type)."""
+        if is_opaque or element in _UNREAD_ELEMENTS:
+            return cls(type=column_type, nature=None)
+        if element is None:
+            return cls(type=column_type, nature=_NATURES.get(column_type, _OWN))
+        of_element = _NATURES.get(element, _OWN)
+        read = {_OWN: _TEXT, "money": _TEXT, "double": "int"}.get(of_element, of_element)
+        return cls(type=column_type, nature=f"{read}{ARRAY}")
+
+
+Kinds = Mapping[str, Mapping[str, ColumnKind]]
+"""Table point → its columns."""
+
+
+def value_types(pipeline: Pipeline, kinds: Kinds) -> tuple[ValueTypes, list[Problem]]:
+    """Return the types by which columns are read, and every column that cannot be what the file says."""
+    columns = _TypedColumns(pipeline=pipeline, kinds=kinds)
+    values: dict[str, str] = {}
+    problems: list[Problem] = []
+    for name, declared, path in _declared(pipeline):
+        if declared != _TEXT:
+            problems += columns.unfit(name, declared, path)
+        elif (found := columns.common(name, path, problems)) != _TEXT:
+            values[name] = found
+    filters = {}
+    for hop in pipeline.hops:
+        for term in parse_where(hop.where) if hop.where else ():
+            filters[term.column] = columns.of_filter(hop, term, problems)
+    problems += columns.unfit_roles()
+    return ValueTypes(values=values, filters=filters), list(dict.fromkeys(problems))
+
+
+def _declared(pipeline: Pipeline) -> Iterator[tuple[str, str, str]]:
+    """Yield each column with a declared type, and where the file declares it."""
+    for name, declared in pipeline.compare.items():
+        yield name, declared, f"compare.{name}"
+    for hop in pipeline.hops:
+        for name, declared in hop.write.items():
+            yield name, declared, f"hops {hop.name}.write.{name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TypedColumns:
+    """The columns of a pipeline's tables."""
+
+    pipeline: Pipeline
+    kinds: Kinds
+    named: dict[str, list[tuple[TablePoint, ColumnKind]]] = field(default_factory=dict)
+
+    def of(self, name: str) -> list[tuple[TablePoint, ColumnKind]]:
+        """Return the columns of this name."""
+        if name not in self.named:
+            tables = (self.pipeline.points[point] for point in self.kinds)
+            self.named[name] = [
+                (table, self.kinds[table.name][name])
+                for table in tables
+                if isinstance(table, TablePoint) and name in self.kinds[table.name]
+            ]
+        return self.named[name]
+
+    def unfit(self, name: str, declared: str, path: str) -> Iterator[Problem]:
+        """Yield the columns of which no value is of a declared type."""
+        for table, kind in self.of(name):
+            if not _is_accepted(kind.nature, declared):
+                yield _problem(
+                    path,
+                    f"{_column(table, name, kind)}, of which no value is compared as {declared}",
+                    _declaration(name, kind),
+                )
+
+    def common(self, name: str, path: str, problems: list[Problem]) -> str:
+        """Return the type by which the columns of a name are told apart together; a problem where there is none."""
+        found = self.of(name)
+        for table, kind in found:
+            if kind.nature is None:
+                problems.append(_problem(path, f"{_column(table, name, kind)}, which no type reads", _take_out(name)))
+        natures = {kind.nature for _, kind in found if kind.nature is not None}
+        common = _common(natures)
+        if common is None:
+            listed = " and ".join(_column(table, name, kind) for table, kind in found)
+            problems.append(_problem(path, f"{listed}: no value is both", _take_out(name)))
+        return common or _TEXT
+
+    def of_filter(self, hop: Hop, term: WhereTerm, problems: list[Problem]) -> str:
+        """Return the type by which a term of a `where` is compared; a problem where its literal is none of it."""
+        found = self.of(term.column)
+        natures = {kind.nature for _, kind in found if kind.nature is not None}
+        common = _common(natures)
+        own = literal_type(term.literal)
+        declared = (own if decimal_scale(own) is None else "int") if common in (None, _TEXT) else str(common)
+        literal = canonical_text(term.literal, declared)
+        is_unread = literal is None or (literal.startswith("!") and declared not in (_TEXT, "char", "inet"))
+        is_unfit = is_unread or common is None or declared == "json" or declared.endswith(ARRAY)
+        wrong = [(table, kind) for table, kind in found if is_unfit or not _is_searchable(kind.nature, declared)]
+        if wrong:
+            listed = " and ".join(_column(table, term.column, kind) for table, kind in wrong)
+            remedy = "Write a literal that is one, or filter by another column"
+            literal_text = f"and {term.literal!s:.40} is none that it can be compared with"
+            problems.append(_problem(f"hops {hop.name}.where", f"{listed}, {literal_text}", remedy))
+        return declared
+
+    def unfit_roles(self) -> Iterator[Problem]:
+        """Yield the columns that cannot be the key or the time of their point."""
+        for name, kinds in self.kinds.items():
+            table = self.pipeline.points[name]
+            assert isinstance(table, TablePoint)
+            for column in () if table.key_types else table.key:
+                kind = kinds[column]
+                if kind.nature in (None, "json") or str(kind.nature).endswith(ARRAY):
+                    remedy = f"Name a column with one value, or compare its text: `key: {{{column}: string}}`"
+                    yield _problem(f"points.{name}.key", f"{_column(table, column, kind)}, which is no key", remedy)
+            if table.time and kinds[table.time].nature not in ("timestamp", "date"):
+                found = f"{_column(table, table.time, kinds[table.time])}, which is no moment"
+                yield _problem(
+                    f"points.{name}.time",
+                    found,
+                    "Name a column of type timestamptz, timestamp or date, or a view that casts",
+                )
+
+
+def _common(natures: Iterable[str]) -> str | None:
+    """Return the type by which values of several natures are compared; None: no value is of all."""
+    rest = {"int" if one == "double" else _OWN if one == "money" else one for one in natures} - {_TEXT}
+    if len(rest) > 1:
+        rest -= {"char"}
+    if rest <= {_OWN}:
+        return _TEXT
+    if len(rest) == 1:
+        return next(iter(rest))
+    if rest == {"timestamp", "date"}:
+        return "timestamp"
+    return "json" if all(one == "json" or one.endswith(ARRAY) for one in rest) and "json" in rest else None
+
+
+def _is_accepted(nature: str | None, declared: str) -> bool:
+    accepted = _ACCEPTED["int"] if decimal_scale(declared) is not None else _ACCEPTED[declared]
+    return nature in accepted or (declared == "json" and nature is not None and nature.endswith(ARRAY))
+
+
+def _is_searchable(nature: str | None, declared: str) -> bool:
+    """Tell whether PostgreSQL itself can find the rows whose column equals a literal of this type."""
+    if declared in ("timestamp", "date"):
+        return nature in ("timestamp", "date")
+    if declared == "uuid":
+        return nature == "uuid"
+    return nature is not None
+
+
+def _column(table: TablePoint, name: str, kind: ColumnKind) -> str:
+    return f"{table.table}.{name} (point {table.name}) is of type {kind.type}"
+
+
+def _declaration(name: str, kind: ColumnKind) -> str:
+    if kind.nature is None:
+        return _take_out(name)
+    nature = "json" if kind.nature.endswith(ARRAY) else kind.nature
+    declared = _PLAIN.get(kind.type) or _DECLARATIONS.get(nature) or nature
+    kept = declared if declared in _ACCEPTED or decimal_scale(declared) is not None else _TEXT
+    return f'Write `{name}: "{kept}"`' if "(" in kept else f"Write `{name}: {kept}`"
+
+
+def _take_out(name: str) -> str:
+    return f"Take {name} out, or name a view that makes one of PostgreSQL's plain types of it"
+
+
+def _problem(path: str, found: str, remedy: str) -> Problem:
+    return Problem(file="pipeline file", path=path, found=found, remedy=remedy)

@@ -1,0 +1,52 @@
+"""Sort the errors of PostgreSQL: which of them pass, and in which words a person reads them. No data are quoted."""
+
+import psycopg2
+
+# SQLSTATE classes and codes of what may be over when a statement is tried again. What is not listed stays as it is.
+# Source: https://www.postgresql.org/docs/16/errcodes-appendix.html
+_TRANSIENT_CLASSES = (
+    "08",  # connection exception
+    "40",  # transaction rollback: a deadlock, a serialization failure
+    "53",  # insufficient resources: no more connections, disk full, out of memory
+    "58",  # system error: input or output failed
+)
+_TRANSIENT_CODES = (
+    "25P03",  # idle_in_transaction_session_timeout
+    "25P04",  # transaction_timeout
+    "55006",  # object_in_use
+    "55P03",  # lock_not_available
+    "57014",  # query_canceled
+    "57P01",  # admin_shutdown
+    "57P02",  # crash_shutdown
+    "57P03",  # cannot_connect_now
+    "57P05",  # idle_session_timeout
+)
+_REMEDIES = {
+    "22": "A value in one of these columns stops the statement: mend it, or name a view that leaves it out",
+    "42": "`makewhole check --tables` names each table and column that does not fit the pipeline file",
+}
+_NO_RIGHT = "42501"
+
+
+def is_transient(error: psycopg2.Error, *, is_closed: bool) -> bool:
+    """Tell whether a statement that failed may succeed when it is tried again. `is_closed`: the session ended: cut off
+    in the middle of a COPY, libpq gives no more than an error without a code."""
+    if error.pgcode is None:
+        return is_closed or isinstance(error, psycopg2.OperationalError)
+    return error.pgcode.startswith(_TRANSIENT_CLASSES) or error.pgcode in _TRANSIENT_CODES
+
+
+def describe(error: psycopg2.Error) -> str:
+    """An error in words that quote no data: its class, SQLSTATE, and the objects it names."""
+    diag = error.diag
+    parts = [("constraint", diag.constraint_name), ("column", diag.column_name), ("table", diag.table_name)]
+    named = ", ".join(f"{kind} {name}" for kind, name in parts if name)
+    return f"{type(error).__name__} ({error.pgcode or 'no SQLSTATE'}){': ' + named if named else ''}"
+
+
+def remedy(error: psycopg2.Error) -> str:
+    """Return what to do about an error that no retry mends."""
+    code = error.pgcode or ""
+    if code == _NO_RIGHT:
+        return "Grant the connection's user the right to do it (GRANT SELECT to read a table)"
+    return _REMEDIES.get(code[:2], "The server's log has its words, which can quote rows and are left out here")

@@ -1,0 +1,59 @@
+"""Refuse a window whose tables cannot be read as the pipeline file says: every column at once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from makewhole.compute.key_layout import KeyLayout, key_layout
+from makewhole.compute.value_types import value_types
+from makewhole.model.connection import Connection
+from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.value_types import ValueTypes
+from makewhole.postgres.read.key_columns import ColumnsRead, read_columns
+from makewhole.window.context import table_shape
+from makewhole.window.new_rows import unaccounted_columns
+from makewhole.window.version_columns import unfit_versions
+from makewhole.window.views import unfit_remedies
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadableTables:
+    """What the catalogues say of a pipeline's tables, and the types by which a window reads them."""
+
+    columns: ColumnsRead
+    layout: KeyLayout
+    types: ValueTypes
+
+
+def readable_tables(pipeline: Pipeline, connections: Mapping[str, Connection]) -> ReadableTables:
+    """Return the types by which a pipeline's tables are read.
+
+    Raises:
+        ConfigurationError: with every table and column that does not exist or cannot be what the file says, and every
+            column of new rows of which nothing says what it holds.
+        TransientError: a database does not answer.
+    """
+    columns = read_columns(pipeline, connections, lambda point: table_shape(pipeline, point))
+    if columns.problems:
+        raise ConfigurationError(columns.problems)
+    types, problems = value_types(pipeline, columns.kinds)
+    problems += unfit_versions(pipeline, columns.kinds)
+    layout: KeyLayout = {}
+    try:
+        layout = key_layout(pipeline, columns.types)
+    except ConfigurationError as error:
+        problems += error.problems
+    unfit = list(unfit_remedies(pipeline, columns.relations))
+    problems += unfit or unaccounted_columns(pipeline, connections)
+    if problems:
+        raise ConfigurationError(problems)
+    return ReadableTables(columns=columns, layout=layout, types=types)
+
+
+def problems_of_tables(pipeline: Pipeline, connections: Mapping[str, Connection]) -> tuple[Problem, ...]:
+    """Return why a pipeline's tables cannot be read; nothing where they can. Raises as `readable_tables` but for it."""
+    try:
+        readable_tables(pipeline, connections)
+    except ConfigurationError as error:
+        return error.problems
+    return ()
