@@ -113,8 +113,8 @@ def _source_key_numbers(summary: HopSummary) -> list[Number]:
     undecidable = counts.undecidable - summary.undecidable_without_source
     before = counts.before_baseline - summary.before_baseline_without_source
     known = counts.matched + counts.missing + counts.mismatched + counts.conflict + with_source
-    known += counts.vanished + counts.erased
-    accounted = known + counts.pending + undecidable + before
+    known += counts.vanished + counts.erased + summary.unexpected_with_source
+    accounted = known + (counts.pending - summary.pending_without_source) + undecidable + before
     return [
         Number(
             name="source_keys",
@@ -154,6 +154,18 @@ def _without_source_numbers(summary: HopSummary) -> list[Number]:
             at_most=max(counts.before_baseline, 0),
             sentence=f"{text(summary.before_baseline_without_source)} of {keys(counts.before_baseline)} before the "
             "baseline lack a source",
+        ),
+        Number(
+            name="pending_without_source",
+            value=summary.pending_without_source,
+            at_most=max(counts.pending, 0),
+            sentence=f"{text(summary.pending_without_source)} of {keys(counts.pending)} pending lack a source",
+        ),
+        Number(
+            name="unexpected_with_source",
+            value=summary.unexpected_with_source,
+            at_most=max(counts.unexpected, 0),
+            sentence=f"{text(summary.unexpected_with_source)} of {keys(counts.unexpected)} unexpected have a source",
         ),
         Number(
             name="handed_over",

@@ -22,6 +22,7 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.UPSTREAM_DUPLICATE: "it is there several times upstream already",
     Cause.READ_UNCOMMITTED: "its record was aborted, and the consumer read it all the same",
     Cause.NOT_IN_SOURCE: "nothing upstream has it",
+    Cause.LEFT_FILTER: "its latest version does not pass the hop's filter any more, so that the row should be gone",
     Cause.VALUE_DIFFERS: "both have it, and a compared column differs",
     Cause.SOURCE_CONTRADICTS: "the source has it with different values; which of them is right, a person must say",
     Cause.TARGET_CONTRADICTS: "beside its first record the topic has a replay with another value, which the source has",

@@ -329,6 +329,8 @@ class BucketAnswer:
     without_source: int
     undecidable_without_source: int
     before_baseline_without_source: int
+    pending_without_source: int
+    unexpected_with_source: int
     older_than_log: int
     judged_anew: int
     clean: int

@@ -22,6 +22,7 @@ from makewhole.compute.judge.undecidable import (
     mark_unreadable,
     undecidable_spans,
 )
+from makewhole.compute.key_runs import passing_rows
 from makewhole.key_index.files import write_index_file
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import GAPS, Cause, HopCounts, Verdict
@@ -141,7 +142,7 @@ def _judged_anew(task: BucketTask, elsewhere: pl.DataFrame) -> tuple[pl.DataFram
     if isinstance(point, TablePoint) and len(others):
         rows = pl.concat([rows, look_up(task, point, others.sort(HASH))], how="diagonal_relaxed")
     passing = committed_copies(rows.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
-    by_name = others.join(elsewhere, on=HASH, how="semi")
+    by_name = others.join(passing_rows(elsewhere, task.hop.name), on=HASH, how="semi")
     known = pl.concat([passing.select(HASH), by_name.select(HASH)]).unique()
     return names.join(known, on=HASH, how="semi").select(*NAMED_KEYS).sort(HASH), passing
 
@@ -284,11 +285,16 @@ def _write(
         digest=rollup.add_digests([first.digest, rollup.digest(judged)]),
         expected=_count_source_keys(task, first, known)
         + sum(
-            without_source.get(verdict.value, 0) for verdict in (*GAPS, Verdict.UNDECIDABLE, Verdict.BEFORE_BASELINE)
+            without_source.get(verdict.value, 0)
+            for verdict in (*GAPS, Verdict.PENDING, Verdict.UNDECIDABLE, Verdict.BEFORE_BASELINE)
         ),
         without_source=without_source.get(Verdict.DUPLICATE.value, 0),
         undecidable_without_source=without_source.get(Verdict.UNDECIDABLE.value, 0),
         before_baseline_without_source=without_source.get(Verdict.BEFORE_BASELINE.value, 0),
+        pending_without_source=without_source.get(Verdict.PENDING.value, 0),
+        unexpected_with_source=len(
+            judged.filter(pl.col("in_source") & (pl.col("verdict") == Verdict.UNEXPECTED.value))
+        ),
         older_than_log=len(judged.filter(pl.col("hint") == Cause.OLDER_THAN_LOG.value)),
         judged_anew=len(gathered.judged_anew),
         unreached=unreached(task, known.source, first.narrow),

@@ -73,6 +73,8 @@ def _with_whole(result: HopResult, whole: Sequence[JudgedFinding]) -> HopResult:
         expected_rows=None if summary.expected_rows is None else summary.expected_rows - len(target_only),
         duplicates_without_source=summary.duplicates_without_source
         - sum(item.finding.verdict is Verdict.DUPLICATE for item in target_only),
+        unexpected_with_source=summary.unexpected_with_source
+        - sum(item.finding.verdict is Verdict.UNEXPECTED and _is_of_source(item) for item in whole),
     )
     return HopResult(
         hop=result.hop,

@@ -4,6 +4,9 @@ The latest is the one of the highest version number; without numbers, and among 
 without a value (a tombstone) deletes its key: where it is the latest version, the target must not have the key. Older
 versions in a topic are no duplicates; two rows of one key in a table always are.
 
+A version that does not pass the hop's filter takes its key out of the hop, as a tombstone does: where it is the latest,
+the target must not have the key, and one that it holds is unexpected. Versions that passed before do not count then.
+
 Without numbers, nothing orders two records in different partitions of a topic, nor two rows of one time. Where both
 could be the latest, and they differ, the verdict is undecidable. So it is where the value of the version that counts is
 not known any more.
@@ -26,6 +29,7 @@ _ABSENT = 0  # the state of a key that has no copy, or whose latest copy is a to
 _BEFORE_ALL = -(2**63)
 _NO_STATES = pl.lit([], dtype=pl.List(pl.UInt64))
 _SLICE, _LATER = 1, 2  # ranks of copies: in the slice, after it; earlier copies have rank 0
+_IS_OUTSIDE = "is_outside"  # a column of copies of the source: it does not pass the hop's filter
 
 
 def judge_versions(bucket: BucketInput) -> pl.DataFrame:
@@ -40,19 +44,22 @@ def judge_versions(bucket: BucketInput) -> pl.DataFrame:
     target = _target_versions(bucket)
     everywhere = _with_elsewhere(target, bucket.target_elsewhere)
     of_target = _aggregated_slice(target, "target")
-    of_source = _aggregated_slice(source, "source")
+    source_elsewhere = _mark_outside(bucket.source_elsewhere, bucket.hop)
+    passing_elsewhere = source_elsewhere.filter(~pl.col(_IS_OUTSIDE))
+    of_source = _aggregated_slice(source.filter(~pl.col(_IS_OUTSIDE)), "source")
     require_same_key(of_source, of_target)
     joined = (
         of_source.join(of_target, on=HASH, how="full", coalesce=True)
+        .join(_left_keys(source), on=HASH, how="full", coalesce=True)
         .join(_latest_states(source, "source"), on=HASH, how="left")
         .join(_latest_states(everywhere, "target"), on=HASH, how="left")
         .join(_latest_states(everywhere.filter(pl.col("rank") != _LATER), "soon"), on=HASH, how="left")
         .join(_aggregated_elsewhere(bucket.target_elsewhere, "elsewhere"), on=HASH, how="left")
-        .join(_aggregated_elsewhere(bucket.source_elsewhere, "source_elsewhere"), on=HASH, how="left")
+        .join(_aggregated_elsewhere(passing_elsewhere, "source_elsewhere"), on=HASH, how="left")
         .join(marked(bucket.unsettled, "is_unsettled"), on=HASH, how="left")
         .join(marked(bucket.overdue, "is_overdue"), on=HASH, how="left")
-        .join(_other_states(source, bucket.source_elsewhere), on=HASH, how="left")
-        .with_columns(pl.coalesce("key", "key_target").alias("key"))
+        .join(_other_states(source, source_elsewhere), on=HASH, how="left")
+        .with_columns(pl.coalesce("key", "key_target", "key_left").alias("key"))
     )
     is_table = "offset" not in bucket.target.columns
     return judged_frame(_with_verdict(_with_defaults(joined), is_table=is_table))
@@ -62,10 +69,34 @@ def judge_versions(bucket: BucketInput) -> pl.DataFrame:
 
 
 def _source_versions(bucket: BucketInput) -> pl.DataFrame:
-    """Return the committed versions that pass the hop's filter, and the keys that were handed over by name."""
-    copies = committed_copies(bucket.source.filter(~pl.col("excluded_by").list.contains(bucket.hop)))
-    handed = bucket.handed_over.join(copies.select(HASH), on=HASH, how="anti").select("key", *HASH)
-    return pl.concat([_versions(copies), handed], how="diagonal_relaxed")
+    """Return the committed versions, marked where they do not pass the hop's filter, and the keys that were handed over
+    by name."""
+    copies = _mark_outside(committed_copies(bucket.source), bucket.hop)
+    passing = copies.filter(~pl.col(_IS_OUTSIDE)).select(HASH)
+    handed = bucket.handed_over.join(passing, on=HASH, how="anti").select("key", *HASH)
+    named = handed.with_columns(pl.lit(False).alias(_IS_OUTSIDE))
+    return pl.concat([_versions(copies), named], how="diagonal_relaxed")
+
+
+def _mark_outside(copies: pl.DataFrame, hop: str) -> pl.DataFrame:
+    """Mark the copies that do not pass the filter of a hop. Where it is not known which filters a copy passes, it
+    does."""
+    return copies.with_columns(pl.col("excluded_by").list.contains(hop).fill_null(False).alias(_IS_OUTSIDE))
+
+
+def _left_keys(source: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys of which no version that could be the latest of the slice passes the hop's filter (`has_left`),
+    with the time at which each left it."""
+    left = (
+        _latest_copies(source)
+        .group_by(HASH, maintain_order=True)
+        .agg(
+            pl.col("key").first().alias("key_left"),
+            pl.col("time").max().alias("left_time"),
+            pl.col(_IS_OUTSIDE).all().alias("has_left"),
+        )
+    )
+    return left.filter("has_left")
 
 
 def _target_versions(bucket: BucketInput) -> pl.DataFrame:
@@ -86,7 +117,7 @@ def _versions(copies: pl.DataFrame) -> pl.DataFrame:
             pl.col("time").dt.epoch("us").fill_null(_BEFORE_ALL).alias("offset"),
         )
     wanted = ("key", *HASH, "place", "time", "version", "partition", "offset", "row_hash", "state", "rank")
-    marks = [name for name in ("is_replay", IS_GONE) if name in copies.columns]
+    marks = [name for name in ("is_replay", IS_GONE, _IS_OUTSIDE) if name in copies.columns]
     return (
         copies.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
         .with_columns(_state(copies), pl.lit(_SLICE).alias("rank"))
@@ -98,10 +129,9 @@ def _versions(copies: pl.DataFrame) -> pl.DataFrame:
 def _state(copies: pl.DataFrame) -> pl.Expr:
     """Return the state of the key after a copy: a number for its compared values; null when they are not known."""
     value = pl.when(pl.col("row_hash") == _ABSENT).then(pl.lit(1, dtype=pl.UInt64)).otherwise("row_hash")
-    if "is_tombstone" not in copies.columns:
-        return value.alias("state")
-    is_tombstone = pl.col("is_tombstone").fill_null(False)
-    return pl.when(is_tombstone).then(pl.lit(_ABSENT, dtype=pl.UInt64)).otherwise(value).alias("state")
+    marks = [name for name in ("is_tombstone", _IS_OUTSIDE) if name in copies.columns]
+    is_gone = pl.any_horizontal(pl.lit(False), *(pl.col(name).fill_null(False) for name in marks))
+    return pl.when(is_gone).then(pl.lit(_ABSENT, dtype=pl.UInt64)).otherwise(value).alias("state")
 
 
 def _with_elsewhere(target: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFrame:
@@ -118,6 +148,20 @@ def _with_elsewhere(target: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFra
 
 def _latest_states(copies: pl.DataFrame, side: str) -> pl.DataFrame:
     """Return, per key, the states that could be the latest: one, or one per partition, or those of rows of one time."""
+    return (
+        _latest_copies(copies)
+        .group_by(HASH, maintain_order=True)
+        .agg(
+            pl.col("state").unique(maintain_order=True).alias(f"{side}_states"),
+            pl.col("version").last().alias(f"{side}_version"),
+            pl.col("row_hash").last().alias(f"{side}_row_hash"),
+            pl.col("place").last().alias(f"{side}_latest_place"),
+        )
+    )
+
+
+def _latest_copies(copies: pl.DataFrame) -> pl.DataFrame:
+    """Return the copies of each key that could be its latest, by partition."""
     numbered = copies.filter(pl.col("place").is_not_null()).with_columns(
         pl.col("version").fill_null(_BEFORE_ALL).alias("number")
     )
@@ -127,13 +171,7 @@ def _latest_states(copies: pl.DataFrame, side: str) -> pl.DataFrame:
         is_gone = pl.col(IS_GONE).fill_null(False)
         newest = newest.filter(~is_gone | is_gone.all().over(HASH))
     at = pl.col("offset").fill_null(_BEFORE_ALL)
-    last = newest.filter(at == at.max().over(*HASH, "partition")).sort(*HASH, "partition", "offset", "place")
-    return last.group_by(HASH, maintain_order=True).agg(
-        pl.col("state").unique(maintain_order=True).alias(f"{side}_states"),
-        pl.col("version").last().alias(f"{side}_version"),
-        pl.col("row_hash").last().alias(f"{side}_row_hash"),
-        pl.col("place").last().alias(f"{side}_latest_place"),
-    )
+    return newest.filter(at == at.max().over(*HASH, "partition")).sort(*HASH, "partition", "offset", "place")
 
 
 def _aggregated_slice(copies: pl.DataFrame, side: str) -> pl.DataFrame:
@@ -185,33 +223,53 @@ def _with_defaults(joined: pl.DataFrame) -> pl.DataFrame:
             pl.col(name).fill_null(pl.lit([_ABSENT], dtype=pl.List(pl.UInt64)))
             for name in ("target_states", "soon_states")
         ),
-        pl.col("is_unsettled", "is_overdue").fill_null(False),
+        pl.col("is_unsettled", "is_overdue", "has_left").fill_null(False),
     ).with_columns(
         pl.col("source_slice_copies").alias("source_copies"),
         (pl.col("target_slice_copies") + pl.col("elsewhere_copies")).alias("target_copies"),
         (pl.col("later_states").list.len() > 0).alias("has_later"),
         pl.col("source_latest_place").alias("latest_place"),
         pl.col("source_row_hash").alias("row_hash"),
-        pl.coalesce("source_time", "target_time").alias("time"),
+        pl.coalesce("left_time", "source_time", "target_time").alias("time"),
     )
 
 
 def _with_verdict(frame: pl.DataFrame, *, is_table: bool) -> pl.DataFrame:
-    absent = _is_absent("target")
+    absent, has_left = _is_absent("target"), pl.col("has_left")
     known = pl.col("in_source") | (pl.col("source_elsewhere_copies") > 0)
     repeated = pl.lit(is_table) & (pl.col("target_slice_copies") > 1)
     unknown = ~known & (pl.col("target_originals") > 0) & ~absent
     return (
-        frame.filter(pl.col("in_source") | unknown | (known & repeated))
+        frame.filter(pl.col("in_source") | unknown | (known & repeated) | has_left)
         .with_columns(
-            pl.when(~known)
+            pl.when(has_left & ~(repeated & pl.col("has_later")))
+            .then(_verdict_of_left())
+            .when(~known)
             .then(pl.lit(Verdict.UNEXPECTED.value))
             .when(repeated)
             .then(pl.lit(Verdict.DUPLICATE.value))
             .otherwise(_verdict_by_version())
             .alias("verdict")
         )
+        .filter(pl.col("in_source") | (pl.col("verdict") != Verdict.MATCHED.value))
         .with_columns(_hint().alias("hint"))
+    )
+
+
+def _verdict_of_left() -> pl.Expr:
+    """Return the verdict of a key whose latest version does not pass the hop's filter: the target must not have it,
+    but for a version that came later."""
+    surely = pl.any_horizontal(_holds(side)[0] for side in ("soon", "target"))
+    may_be_absent = pl.col("target_states").list.contains(pl.lit(_ABSENT, dtype=pl.UInt64))
+    may_be_later = pl.col("has_later") & (_has_unknown("target") | _holds("target")[1])
+    return (
+        pl.when(surely)
+        .then(pl.lit(Verdict.MATCHED.value))
+        .when(pl.col("is_unsettled") & ~pl.col("is_overdue"))
+        .then(pl.lit(Verdict.PENDING.value))
+        .when(may_be_absent | may_be_later)
+        .then(pl.lit(Verdict.UNDECIDABLE.value))
+        .otherwise(pl.lit(Verdict.UNEXPECTED.value))
     )
 
 
@@ -273,8 +331,11 @@ def _hint() -> pl.Expr:
     is_known = pl.col("older_states").list.set_intersection(states).list.len() > 0
     is_stale = (pl.col("verdict") == Verdict.MISMATCHED.value) & (is_deletion | _is_older("target") | is_known)
     is_deleted = (pl.col("verdict") == Verdict.MISSING.value) & (pl.col("target_copies") > 0)
+    has_left = pl.col("has_left") & (pl.col("verdict") == Verdict.UNEXPECTED.value)
     return (
-        pl.when(is_stale)
+        pl.when(has_left)
+        .then(pl.lit(Cause.LEFT_FILTER.value))
+        .when(is_stale)
         .then(pl.lit(Cause.STALE_VERSION.value))
         .when(is_deleted)
         .then(pl.lit(Cause.DELETED.value))
