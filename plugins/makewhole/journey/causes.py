@@ -39,6 +39,7 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.ORDER_UNKNOWN: "several of its versions could be the latest, and no number orders them",
     Cause.SOURCE_GONE: "an earlier window left it to this one, and the source's copies are gone; run that window again",
     Cause.UNREADABLE_VALUE: "the key index does not know a value of it any more; run the window that saw it again",
+    Cause.PLACEHOLDER: "its record has Debezium's placeholder in place of a value: there is nothing to compare",
     Cause.UNREADABLE_SOURCE: "the source could not be read",
     Cause.UNREADABLE_RECORD: "a record of the window that could not be read may be of this key",
 }

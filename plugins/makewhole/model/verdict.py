@@ -83,6 +83,7 @@ class Cause(StrEnum):
     ORDER_UNKNOWN = "order_unknown"  # versions without a number in several partitions, or of one time: which is latest?
     SOURCE_GONE = "source_gone"  # handed over by an earlier window, and nobody has the source's copies any more
     UNREADABLE_VALUE = "unreadable_value"  # what one side holds can be read nowhere any more
+    PLACEHOLDER = "placeholder"  # a record has a placeholder of the capture in place of a compared value
     UNREADABLE_SOURCE = "unreadable_source"
     UNREADABLE_RECORD = "unreadable_record"  # a record of the window that could not be read may be of this key
 

@@ -20,6 +20,7 @@ from makewhole.compute.judge.undecidable import (
     UndecidableSpans,
     mark_undecidable,
     mark_unreadable,
+    name_placeholders,
     undecidable_spans,
 )
 from makewhole.compute.key_runs import passing_rows
@@ -78,8 +79,9 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     wanted, late = ({}, {}) if task.tails is not None else _write_wanted(task, judged)
     to_order = {} if task.tails is not None else _write_to_order(task, judged)
     marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))
-    unread = (records.read(task.context.storage) for records in (task.source_unread, task.target_unread))
-    marked = mark_unreadable(marked, *unread)
+    of_source, of_target = (one.read(task.context.storage) for one in (task.source_unread, task.target_unread))
+    marked = mark_unreadable(marked, of_source, of_target, _lags(task))
+    marked = name_placeholders(marked, known.source, known.target)
     lacking = lacking_keys(task, marked, known.source)
     found = mark_not_lost(task, marked, known.source_elsewhere, lacking)
     answer = replace(
@@ -168,9 +170,12 @@ def _logs(task: BucketTask) -> tuple[LogHistory, LogHistory]:
 
 def _undecidable_spans(task: BucketTask) -> UndecidableSpans:
     source, target = _logs(task)
+    return undecidable_spans(source, target, _lags(task))
+
+
+def _lags(task: BucketTask) -> Lags:
     pipeline = task.context.pipeline
-    lags = Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
-    return undecidable_spans(source, target, lags)
+    return Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
 
 
 def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
