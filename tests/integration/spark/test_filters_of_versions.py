@@ -102,6 +102,17 @@ def test_a_key_that_leaves_the_filter_on_another_day_is_unexpected_while_its_row
     assert rows(customers) == [("A", 2, "EU", "by hand")]
 
 
+def test_a_later_version_that_left_the_filter_excuses_an_absent_row(customers: ReconciledShop) -> None:
+    """It stands behind the window, and the loader has deleted the row already."""
+    customers.describe(topic_key="kafka.key", is_upsert=True, has_version=True, hop=REPAIRED, has_ledger=False)
+    first = versions(["A", "B"], 1, "EU")
+    customers.send([*first, *versions(["B"], 2, "US", 1)])
+    customers.write("warehouse", first[:1])
+    context, closed = customers.whole_way()
+    assert customers.found(context, STORE_HOP) == {}
+    assert closed.state is WindowState.CERTIFIED
+
+
 def test_a_loader_that_has_not_reached_the_version_that_left_is_waited_for(customers: ReconciledShop) -> None:
     hop = REPAIRED | {"consumer_group": customers.topic}
     customers.describe(topic_key="kafka.key", is_upsert=True, has_version=True, hop=hop, has_ledger=False)

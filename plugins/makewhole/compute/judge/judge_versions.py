@@ -87,8 +87,9 @@ def _mark_outside(copies: pl.DataFrame, hop: str) -> pl.DataFrame:
 def _left_keys(source: pl.DataFrame) -> pl.DataFrame:
     """Return the keys of which no version that could be the latest of the slice passes the hop's filter (`has_left`),
     with the time at which each left it."""
+    may_have_left = source.filter(_IS_OUTSIDE).select(HASH).unique()
     left = (
-        _latest_copies(source)
+        _latest_copies(source.join(may_have_left, on=HASH, how="semi"))
         .group_by(HASH, maintain_order=True)
         .agg(
             pl.col("key").first().alias("key_left"),
