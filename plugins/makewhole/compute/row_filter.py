@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from makewhole.compute.canonical import canonical_text
+from makewhole.config.hops.where import parse_where
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,3 +42,8 @@ def typed_term(column: str, literal: str | bool | int | Decimal) -> TypedTerm:
     else:
         declared = f"decimal(38,{-int(literal.as_tuple().exponent)})"
     return TypedTerm(column=column, literal=canonical_text(literal, declared) or "", declared=declared)
+
+
+def filter_terms(where: str | None) -> tuple[TypedTerm, ...]:
+    """Return the terms of a hop's filter; none where it has no filter."""
+    return tuple(typed_term(part.column, part.literal) for part in parse_where(where)) if where else ()

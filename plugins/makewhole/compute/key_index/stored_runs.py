@@ -63,8 +63,8 @@ def stored_run(run: pl.DataFrame, window: int) -> pl.DataFrame:
         run = run.with_columns(pl.lit(window, dtype=pl.Int32).alias("window"))
     run = run.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in STORED.items() if name not in run)
     if "last_place" in run.columns:
-        of_last = ((f"last_{name}", name) for name in _DIFFERENCES)
-        run = run.with_columns(pl.col(last) - pl.col(first).fill_null(0) for last, first in of_last)
+        pairs = ((f"last_{name}", name) for name in _DIFFERENCES)
+        run = run.with_columns(pl.col(last) - pl.col(first).fill_null(0) for last, first in pairs)
     return run.select(pl.col(name).cast(kind) for name, kind in STORED.items())
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from psycopg2 import sql
 
-from makewhole.model.pipeline import Semantics, TablePoint
+from makewhole.model.pipeline import Hop, TablePoint
 from makewhole.postgres.read.ledger import LedgerRecord, ledger_columns, ledger_record_of
 from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable
 from makewhole.postgres.tables import (
@@ -42,7 +42,7 @@ def ledger_records(
     table: Table,
     point: TablePoint,
     keys: Sequence[str],
-    semantics: Semantics,
+    hop: Hop,
     compare: Mapping[str, str],
 ) -> dict[str, LedgerRecord]:
     """Read the row of each key that the ledger has now, as `ledger_record` does of one.
@@ -50,7 +50,7 @@ def ledger_records(
     Raises:
         RefusedError: one of the keys is none that the table's columns can hold; ask for them one by one then.
     """
-    parts = ledger_columns(table, point, semantics, compare)
+    parts = ledger_columns(table, point, hop, compare)
     rows = _of_many_keys(session, table, point, keys, "ledger_rows_of_many_keys", parts, is_exact=True)
     return {key: ledger_record_of(key, row, compare) for key, *row in rows}
 
