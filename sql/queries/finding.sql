@@ -47,6 +47,12 @@ select verdict, outcome, count(*) from makewhole.finding_now
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 group by verdict, outcome;
 
+-- count_refused_by --
+-- Count the findings of some verdicts of one revision that were refused with certain words in the reason.
+select count(*) from makewhole.finding_now
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
+  and outcome = 'refused' and verdict = any(%(verdicts)s) and position(%(words)s in outcome_reason) > 0;
+
 -- open_findings --
 -- Read the first open findings of each hop and verdict of one revision.
 select hop, key, key_hash, verdict, cause, evidence

@@ -332,15 +332,16 @@ from {table} as t, jsonb_populate_record(null::{table}, %(key)s::jsonb || %(valu
 where {match}
 
 -- ledger_rows --
--- Read the rows of one key from the ledger: record key, value, time in milliseconds, texts of the compared
--- columns, texts of the headers.
-select {record_key}, {value}, {moment}, {compared}, {headers} from {table} as t where {match} order by {order}
+-- Read the rows of one key from the ledger: record key, value, time in milliseconds, texts of the compared columns, texts
+-- of the headers, and whether the row passes the hop's filter.
+select {record_key}, {value}, {moment}, {compared}, {headers}, {passes}
+from {table} as t where {match} order by {order}
 
 -- ledger_rows_of_many_keys --
 -- Read of many keys the row of the ledger that counts, with the number of its key among those that were given.
 -- First every key is read as the columns' types: the join with an empty table would not tell that they cannot hold one.
 select {values} from unnest({arrays}) as wanted ({fields});
-select distinct on (wanted.number) wanted.number, {record_key}, {value}, {moment}, {compared}, {headers}
+select distinct on (wanted.number) wanted.number, {record_key}, {value}, {moment}, {compared}, {headers}, {passes}
 from unnest({arrays}) with ordinality as wanted ({fields}, number) join {table} as t on {match}
 order by wanted.number, {order}
 

@@ -4,7 +4,6 @@ PostgreSQL reads some texts otherwise than they are compared: a `timestamp` colu
 not read `7.0`.
 """
 
-import base64
 import json
 import re
 from collections.abc import Mapping
@@ -16,16 +15,13 @@ from typing import Any
 from makewhole.compute.canonical import ARRAY, canonical_text, is_own_text
 from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.keys import KeyProblem
+from makewhole.compute.placeholders import PLACEHOLDERS
 from makewhole.compute.structures import json_value, written_json
 from makewhole.model.errors import RefusedError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Read the same by every type of time; an offset other than UTC is not.
 _PLAIN_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?")
-_UNAVAILABLE = "__debezium_unavailable_value"
-_PLACEHOLDERS = (_UNAVAILABLE, base64.b64encode(_UNAVAILABLE.encode()).decode())
-"""Placeholders of Debezium for a value that PostgreSQL's log did not hold, in a text and in bytes (its option
-`unavailable.value.placeholder`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +41,7 @@ class ColumnValue:
     @property
     def is_placeholder(self) -> bool:
         """Whether it stands for a value that the capture did not send."""
-        return self.raw in _PLACEHOLDERS or self.text in _PLACEHOLDERS
+        return self.raw in PLACEHOLDERS or self.text in PLACEHOLDERS
 
     @property
     def as_json(self) -> str:

@@ -41,8 +41,8 @@ TOPIC_KEYS: Schema = KEYS | {
 STORED_TOPIC_KEYS: Schema = {name: kind for name, kind in TOPIC_KEYS.items() if name != "place"}
 """`TOPIC_KEYS` as a snapshot's files hold them: `with_place` makes the place from partition and offset."""
 
-NEVER_NULL = frozenset(STORED_TOPIC_KEYS) - {"time", "version", "excluded_by", "replay_plan"}
-"""Columns that every copy has, of a topic or a table."""
+NEVER_NULL = frozenset(STORED_TOPIC_KEYS) - {"row_hash", "time", "version", "excluded_by", "replay_plan"}
+"""Columns that every copy has, of a topic or a table. A record with a placeholder for a compared value has no hash."""
 
 UNDECODABLE: Schema = {"place": pl.String, "reason": pl.String, "business_key": pl.String}
 """Records and rows without a usable key, with their place and the reason. `business_key`: that of a record, known from

@@ -23,6 +23,7 @@ from makewhole.compute.frames import (
     with_place,
 )
 from makewhole.compute.keys import with_hash
+from makewhole.compute.placeholders import holds_placeholder
 from makewhole.model.plan import PLAN_HEADER
 
 _PLAN_ID = re.compile(rb"[a-z][a-z0-9_]*-[0-9]{1,10}-[0-9a-f]{12}(-r[0-9]{1,10})?")  # -r2: the same plan frozen again
@@ -78,7 +79,7 @@ def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords
         _moment(milliseconds, 1_000).alias("time"),
         pl.Series("is_tombstone", pl.from_arrow(batch.column("value").is_null()), dtype=pl.Boolean),
     )
-    frame = with_row_hash(frame, [f"c:{name}" for name in shape.compare])
+    frame = _with_known_hashes(frame, [f"c:{name}" for name in shape.compare])
     bad = _unreadable(frame, batch, shape) if frame["key"].null_count() else empty(UNDECODABLE)
     good = with_hash(frame.filter(pl.col("key").is_not_null()) if frame["key"].null_count() else frame)
     tombstones = good.filter("is_tombstone") if shape.tombstones_erase else good.clear()
@@ -88,6 +89,12 @@ def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords
         undecodable=_typed(bad, UNDECODABLE),
         tombstones=_typed(tombstones.filter(~pl.col("is_aborted")), TOMBSTONES),
     )
+
+
+def _with_known_hashes(frame: pl.DataFrame, compared: Sequence[str]) -> pl.DataFrame:
+    """Add the row hash of records; null, not known, where a placeholder stands for a compared value."""
+    known = pl.when(~holds_placeholder(compared)).then("row_hash").alias("row_hash")
+    return with_row_hash(frame, compared).with_columns(known)
 
 
 def _unreadable(frame: pl.DataFrame, batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:

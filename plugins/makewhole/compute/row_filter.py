@@ -4,11 +4,13 @@ Both are compared in the type of the column (`19.0` is `"19.00"` where a table h
 a JSON text is compared as text, a number by its value (never rounded).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from makewhole.compute.canonical import canonical_text
+from makewhole.config.hops.where import parse_where
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,3 +55,9 @@ def literal_type(literal: str | bool | int | Decimal) -> str:
     if isinstance(literal, int):
         return "int"
     return f"decimal(38,{-int(literal.as_tuple().exponent)})"
+
+
+def filter_terms(where: str | None, types: Mapping[str, str]) -> tuple[TypedTerm, ...]:
+    """Return the terms of a hop's filter, none without one; `types` are those of columns, as far as known."""
+    parts = parse_where(where) if where else ()
+    return tuple(typed_term(part.column, part.literal, types.get(part.column)) for part in parts)

@@ -125,10 +125,10 @@ def _source_key_numbers(summary: HopSummary) -> list[Number]:
     with_source = counts.duplicate - summary.duplicates_without_source
     undecidable = counts.undecidable - summary.undecidable_without_source
     before = counts.before_baseline - summary.before_baseline_without_source
-    differing = counts.mismatched + counts.conflict - summary.differing_without_source
-    known = counts.matched + counts.missing + differing + with_source
-    known += counts.vanished + counts.erased
-    accounted = known + counts.pending + undecidable + before
+    differing = counts.missing + counts.mismatched + counts.conflict - summary.differing_without_source
+    known = counts.matched + differing + with_source
+    known += counts.vanished + counts.erased + summary.unexpected_with_source
+    accounted = known + (counts.pending - summary.pending_without_source) + undecidable + before
     return [
         Number(
             name="source_keys",
@@ -172,9 +172,21 @@ def _without_source_numbers(summary: HopSummary) -> list[Number]:
         Number(
             name="differing_without_source",
             value=summary.differing_without_source,
-            at_most=max(counts.mismatched + counts.conflict, 0),
-            sentence=f"{text(summary.differing_without_source)} of {keys(counts.mismatched + counts.conflict)} that "
-            "differ lack a source",
+            at_most=max(counts.missing + counts.mismatched + counts.conflict, 0),
+            sentence=f"{text(summary.differing_without_source)} of "
+            f"{keys(counts.missing + counts.mismatched + counts.conflict)} that are missing or differ lack a source",
+        ),
+        Number(
+            name="pending_without_source",
+            value=summary.pending_without_source,
+            at_most=max(counts.pending, 0),
+            sentence=f"{text(summary.pending_without_source)} of {keys(counts.pending)} pending lack a source",
+        ),
+        Number(
+            name="unexpected_with_source",
+            value=summary.unexpected_with_source,
+            at_most=max(counts.unexpected, 0),
+            sentence=f"{text(summary.unexpected_with_source)} of {keys(counts.unexpected)} unexpected have a source",
         ),
         Number(
             name="handed_over",

@@ -34,8 +34,10 @@ class HopSummary:
     the keys that only the target gives rise to. `duplicates_without_source` are the keys in `counts.duplicate` that the
     source does not have in this window, `undecidable_without_source` those of `counts.undecidable`,
     `before_baseline_without_source` those of `counts.before_baseline`, `differing_without_source` those of
-    `counts.mismatched` and `counts.conflict`, whose record an earlier window has; `handed_over` the
-    keys that an earlier window left to this one, or that are judged anew because a truncation took their records.
+    `counts.missing`, `counts.mismatched` and `counts.conflict`, whose record an earlier window has,
+    `pending_without_source` those of `counts.pending`; `unexpected_with_source` the keys in `counts.unexpected` of
+    which the source has versions in this window, the latest of which does not pass the hop's filter. `handed_over` are
+    the keys that an earlier window left to this one, or that are judged anew because a truncation took their records.
     `handovers_written`: the keys that this window leaves to the next one, as the journal counts the rows it was given,
     never copied from `counts.pending`; None: not known. `clean`: the keys that are matched and have no row of their own
     among the verdicts. `accepted`: how many of the keys in `counts` a person has accepted, by verdict.
@@ -51,6 +53,8 @@ class HopSummary:
     undecidable_without_source: int = 0
     before_baseline_without_source: int = 0
     differing_without_source: int = 0
+    pending_without_source: int = 0
+    unexpected_with_source: int = 0
     handovers_written: int | None = None
     clean: int = 0
     accepted: Mapping[str, int] = field(default_factory=dict)

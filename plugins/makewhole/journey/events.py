@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from makewhole.journal.acceptances import KeyWord
 from makewhole.journal.key_history import Judgement, KeyAction
@@ -13,6 +13,7 @@ from makewhole.model.acceptance import AcceptanceState
 from makewhole.model.pipeline import PointKind, Remedy
 
 _LAST = datetime.max.replace(tzinfo=UTC)
+_AHEAD = timedelta(days=1)
 
 Replays = Mapping[str, frozenset[str] | None]
 """Plan → the positions (`partition:offset`) at which it wrote the key; None: it keeps no positions."""
@@ -66,10 +67,16 @@ def _of_stop(stop: Stop, replays: Replays) -> Iterator[Event]:
             time=copy.time,
             kind="record" if stop.kind is PointKind.TOPIC else "row",
             where=stop.point,
-            text=record_text(copy, replays) if stop.kind is PointKind.TOPIC else f"{stop.system} {copy.place}",
+            text=record_text(copy, replays) if stop.kind is PointKind.TOPIC else _row_text(stop, copy),
             window=copy.window,
             revision=copy.revision,
         )
+
+
+def _row_text(stop: Stop, copy: JourneyCopy) -> str:
+    """Describe a row in words: its table and place, and whether it has a time that no window reaches."""
+    is_ahead = copy.time is not None and copy.time > datetime.now(UTC) + _AHEAD
+    return f"{stop.system} {copy.place}" + (", no window reaches its time" if is_ahead else "")
 
 
 def record_text(copy: JourneyCopy, replays: Replays) -> str:

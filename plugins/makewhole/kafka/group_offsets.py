@@ -56,10 +56,18 @@ def read_group_offsets(log: TopicLog, group: str) -> GroupOffsets:
 def _look(log: TopicLog, group: str) -> GroupOffsets:
     committed = log.committed(group)  # before the ends, which only move on
     starts, ends = log.starts(), log.high_watermarks()
-    out_of_range = {
-        partition: OffsetOutOfRange(committed=offset, start=starts[partition].offset, end=ends[partition].offset)
-        for partition, offset in committed.items()
-        if offset is not None and not starts[partition].offset <= offset <= ends[partition].offset
-    }
+    of_log = {partition: (start.offset, ends[partition].offset) for partition, start in starts.items()}
+    out_of_range = offsets_out_of_range({at: offset for at, offset in committed.items() if offset is not None}, of_log)
     usable = {partition: None if partition in out_of_range else offset for partition, offset in committed.items()}
     return GroupOffsets(committed=usable, out_of_range=out_of_range)
+
+
+def offsets_out_of_range(
+    committed: Mapping[int, int], of_log: Mapping[int, tuple[int, int]]
+) -> dict[int, OffsetOutOfRange]:
+    """Return the committed offsets that logs (start and end by partition) do not have."""
+    return {
+        partition: OffsetOutOfRange(committed=offset, start=of_log[partition][0], end=of_log[partition][1])
+        for partition, offset in committed.items()
+        if partition in of_log and not of_log[partition][0] <= offset <= of_log[partition][1]
+    }

@@ -7,7 +7,7 @@ divides a log between two windows, and any offset divides it soundly.
 
 import math
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,9 @@ from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.window import PartitionRange
+
+_FIRST_KAFKA = datetime(2011, 1, 1, tzinfo=UTC)
+_AHEAD_MOST = timedelta(hours=1)
 
 
 def first_records(
@@ -40,29 +43,34 @@ def first_records(
     return found
 
 
-def first_record_times(log: TopicLog, within: Iterable[PartitionRange]) -> dict[int, datetime | None]:
-    """Return the time of the first committed data record of each range; None: no such record, or it has no time.
+def first_record_stamps(log: TopicLog, within: Iterable[PartitionRange]) -> dict[int, int | None]:
+    """Return the timestamp of the first committed data record of each range, in milliseconds; None: no such record.
 
     Raises:
         TransientError: the cluster does not answer.
     """
     with BrokerLog(log.connection) as broker:
-        return {part.partition: _first_time(broker, part) for part in within}
+        return {part.partition: _first_stamp(broker, part) for part in within}
 
 
-def _first_time(broker: BrokerLog, part: PartitionRange) -> datetime | None:
+def _first_stamp(broker: BrokerLog, part: PartitionRange) -> int | None:
     for batch in read_range(broker, part).batches():
         if len(batch):
-            return record_time(int(batch.column("timestamp").cast(pa.int64())[0].as_py()))
+            return int(batch.column("timestamp").cast(pa.int64())[0].as_py())
     return None
 
 
-def record_time(timestamp_ms: int) -> datetime | None:
-    """Return a record's timestamp as a time; None where it has none, or one outside the calendar."""
-    try:
-        return datetime.fromtimestamp(timestamp_ms / 1000, UTC) if timestamp_ms >= 0 else None
-    except (ValueError, OverflowError, OSError):
+def plausible_time(timestamp_ms: int, now: datetime) -> datetime | None:
+    """Return a record's timestamp as a time, never after `now`; None: it cannot be the time of a record in Kafka.
+
+    No topic is older than Kafka, so that a stamp from before is none in milliseconds (seconds since 1970 give January
+    1970), or a time of something else. By themselves brokers take no stamp that is more than an hour ahead of their
+    clock (`message.timestamp.after.max.ms`).
+    """
+    first, last = (int(moment.timestamp() * 1000) for moment in (_FIRST_KAFKA, now + _AHEAD_MOST))
+    if not first <= timestamp_ms <= last:
         return None
+    return min(datetime.fromtimestamp(timestamp_ms / 1000, UTC), now)
 
 
 def _first(broker: BrokerLog, part: PartitionRange, lo: int, since: datetime, now: datetime) -> int | None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from aiokafka.protocol.admin import ListGroupsRequest
 from aiokafka.protocol.commit import OffsetFetchRequest
 
+from makewhole.kafka.group_offsets import OffsetOutOfRange, offsets_out_of_range
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import read_range
-from makewhole.kafka.offsets import describe_topic, stable_offsets
+from makewhole.kafka.offsets import TopicLog, describe_topic, stable_offsets
 from makewhole.kafka.wire.cluster import Cluster, NotNowError
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError, MakewholeError
@@ -32,7 +33,9 @@ class ReadingGroup:
     partitions in which it has committed; `unread`: the number of partitions in which it has not. `standing`: where it
     has committed, by partition.
 
-    `records`: how many of these offsets hold records that it will be given; None: nobody counted them.
+    `records`: how many of these offsets hold records that it will be given; None: nobody counted them. `out_of_range`:
+    where it has committed, by partition, offsets that the log does not have: they say nothing of how far it is, and are
+    in no number.
     """
 
     group: str
@@ -40,6 +43,7 @@ class ReadingGroup:
     unread: int
     records: int | None = None
     standing: Mapping[int, int] = field(default_factory=dict, compare=False)
+    out_of_range: Mapping[int, OffsetOutOfRange] = field(default_factory=dict)
 
 
 def topic_readers(
@@ -54,15 +58,27 @@ def topic_readers(
     """
     with Cluster(connection, patience_seconds=patience_seconds) as cluster:
         standing = cluster.run(cluster.retry(f"consumer groups of topic {topic}", lambda: _standing(cluster, topic)))
-    ends = stable_offsets(connection, topic) if standing else {}
-    return tuple(
-        ReadingGroup(
-            group=group,
-            lag=sum(max(0, ends.get(partition, 0) - offset) for partition, offset in committed.items()),
-            unread=len(ends) - len(committed),
-            standing=committed,
-        )
-        for group, committed in sorted(standing.items())
+    if not standing:
+        return ()
+    with TopicLog(connection, topic) as log:
+        ends = {partition: end.offset for partition, end in log.stable_ends().items()}
+        starts, high = log.starts(), log.high_watermarks()
+    of_log = {partition: (starts[partition].offset, end.offset) for partition, end in high.items()}
+    return tuple(_reading_group(group, committed, ends, of_log) for group, committed in sorted(standing.items()))
+
+
+def _reading_group(
+    group: str, committed: Mapping[int, int], ends: Mapping[int, int], of_log: Mapping[int, tuple[int, int]]
+) -> ReadingGroup:
+    """Hold what a group has committed against the stable ends, and against where the logs begin and end."""
+    out_of_range = offsets_out_of_range(committed, of_log)
+    usable = {partition: offset for partition, offset in committed.items() if partition not in out_of_range}
+    return ReadingGroup(
+        group=group,
+        lag=sum(max(0, ends.get(partition, 0) - offset) for partition, offset in usable.items()),
+        unread=len(ends) - len(committed),
+        standing=usable,
+        out_of_range=out_of_range,
     )
 
 

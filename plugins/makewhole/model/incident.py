@@ -30,6 +30,7 @@ class IncidentKind(StrEnum):
     SLICE_SHRUNK = "slice_shrunk"  # rows that an earlier window had counted in a table are gone
     SLICE_FIRST_COUNTED = "slice_first_counted"  # nobody had counted the rows of an earlier window's slice
     NO_TIME_INDEX = "no_time_index"  # no index of a large table begins with its time column
+    TIMES_AHEAD = "times_ahead"  # rows of a table have times that no window reaches
 
 
 class Doubt(StrEnum):
@@ -64,8 +65,10 @@ class Incident:
     expired               what was deleted
     leader_changed        from the first offset under another epoch on; `epochs`, `before` (the last window's last);
                             where no hop leads into the topic `doubts`: each with a count; empty: it lost nothing
-    beginning_gone        the topic; `starts` by partition, `begins_at`: the time of the last of these first records
-    baseline_unknown      the topic; `hop`, `keys`: number of undecidable keys, `begins_at`: the log's first record
+    beginning_gone        the topic; `starts` by partition, `begins_at`: the time of the last of these first records;
+                            null where stamps of theirs cannot be: `stamps` (partition → milliseconds)
+    baseline_unknown      the topic; `hop`, `keys`: number of undecidable keys, `begins_at`: the log's first record, or
+                            with `stamps` (as above) when its first window was opened
     partitions_added      the range of the new partition
     open_transaction      from its first offset to the high watermark; `producer_id`, `producer_epoch`,
     hanging_transaction     `transactional_id`, `state`, `last_timestamp_ms`
@@ -77,6 +80,8 @@ class Incident:
     slice_shrunk            it was counted last, `rows`: now), `windows`: number of slices, `rows`: by how many they
     slice_first_counted     changed, `new_rows`: those that transaction ids say are new or changed
     no_time_index         a table; `column`
+    times_ahead           a table; `column`, `rows` with times more than a day ahead, `oldest` and `newest` of these
+                            times, as text; `infinite`: rows with the time infinity, which are judged without a time
 
     Offsets that were frozen and gone before they could be read have `before_it_was_read` true: they are what the
     accounting counts as expired. A truncation that took offsets which earlier windows had read has it false.

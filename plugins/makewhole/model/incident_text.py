@@ -9,6 +9,7 @@ _UPSTREAM = (
     "no point of this pipeline feeds the topic, so nothing says what must be in it: add the producer's ledger as a "
     "point, or compare the archives of the windows before with the stores by hand"
 )
+_STAMPS_LISTED_MOST = 3
 _SAFER = "unclean.leader.election.enable=false, acks=all and min.insync.replicas of 2 or more prevent it"
 
 
@@ -23,6 +24,12 @@ def settled_by(incident: Incident) -> str:
         return (
             f"end it with `kafka-transactions.sh abort --topic {incident.topic} --partition {incident.partition} "
             f"--start-offset {incident.lo}`, then run this window again"
+        )
+    if incident.kind is IncidentKind.BASELINE_UNKNOWN and incident.detail.get("stamps"):
+        return (
+            "write `start:` into the pipeline's file, with the time from which on the topic has its records (ask its "
+            "owner, or look when its first records that are left were written); then run this window again. Producers "
+            "that stamp records in milliseconds, or `message.timestamp.type=LogAppendTime`, prevent it"
         )
     if incident.kind is IncidentKind.BASELINE_UNKNOWN:
         return (
@@ -45,7 +52,11 @@ def settled_by(incident: Incident) -> str:
     return {
         IncidentKind.TRUNCATED: f"{_UPSTREAM}; {_SAFER}",
         IncidentKind.TOPIC_RECREATED: _UPSTREAM,
-        IncidentKind.BEGINNING_GONE: "what is older is counted as `before_baseline`, not as missing or unexpected",
+        IncidentKind.BEGINNING_GONE: (
+            "what is older is counted as `before_baseline`, not as missing or unexpected"
+            if incident.detail.get("begins_at")
+            else "what one end alone has from before the first window is undecidable, until `start:` says a time"
+        ),
         IncidentKind.OPEN_TRANSACTION: "its records are judged in a later window, when it has ended",
         IncidentKind.CONSUMER_STALLED: (
             f"look at the consumer: the record at {_place(incident)} offset {incident.detail.get('committed')} may be "
@@ -62,6 +73,10 @@ def settled_by(incident: Incident) -> str:
         IncidentKind.SLICE_FIRST_COUNTED: (
             "rows that are new or changed since, by their transaction ids, are judged in this window; what was deleted "
             "before is not known"
+        ),
+        IncidentKind.TIMES_AHEAD: (
+            f"look at the rows of {incident.topic} where {incident.detail.get('column')} > now() + interval '1 day', "
+            "and correct the times that are wrong: a row is judged by the window that sees it come into its slice"
         ),
         IncidentKind.NO_TIME_INDEX: (
             f"make one: `create index concurrently on {incident.topic} ({incident.detail.get('column')})`"
@@ -143,15 +158,32 @@ def _leaders(incident: Incident) -> str:
 
 
 def _beginning(incident: Incident) -> str:
+    if incident.detail["begins_at"] is None:
+        return (
+            f"the beginning of {incident.topic} was deleted before the first window, and {_stamps(incident)}: from "
+            "when on it has its records is not known"
+        )
     return (
         f"the beginning of {incident.topic} was deleted before the first window: it reaches back to "
         f"{incident.detail['begins_at']}"
     )
 
 
+def _stamps(incident: Incident) -> str:
+    """Return the stamps of first records that cannot be, by partition."""
+    listed = [f"{stamp} ms in partition {partition}" for partition, stamp in incident.detail["stamps"].items()]
+    more = f" and {len(listed) - _STAMPS_LISTED_MOST} more" if len(listed) > _STAMPS_LISTED_MOST else ""
+    return f"its first record has a timestamp that cannot be ({', '.join(listed[:_STAMPS_LISTED_MOST])}{more})"
+
+
 def _older(incident: Incident) -> str:
     count = int(incident.detail["keys"])
     keys = "1 key is" if count == 1 else f"{count:,} keys are"
+    if incident.detail.get("stamps"):
+        return (
+            f"on {incident.detail['hop']} {keys} older than the first window of {incident.topic}, and "
+            f"{_stamps(incident)}: lost, or from before the topic?"
+        )
     return (
         f"on {incident.detail['hop']} {keys} older "
         f"than the first record of {incident.topic} ({incident.detail['begins_at']}), whose log begins at offset 0: "
@@ -243,6 +275,22 @@ def _first_counted(incident: Incident) -> str:
     )
 
 
+def _ahead(incident: Incident) -> str:
+    infinite, parts = int(incident.detail["infinite"]), []
+    if incident.detail["rows"]:
+        parts.append(
+            f"{_rows(incident)} of {incident.point} ({incident.topic}) with times that no window reaches, from "
+            f"{incident.detail['oldest']} to {incident.detail['newest']} in {incident.detail['column']}, in no count "
+            "of any window"
+        )
+    if infinite:
+        parts.append(
+            f"{counted(infinite, 'row')} of {incident.point} ({incident.topic}) with the time infinity in "
+            f"{incident.detail['column']}, judged like rows without a time"
+        )
+    return f"there {'is' if parts[0].startswith('1 ') else 'are'} {', and '.join(parts)}"
+
+
 _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.TRUNCATED: _truncated,
     IncidentKind.TOPIC_RECREATED: _made_again,
@@ -259,6 +307,7 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.SLICE_GROWN: _grown,
     IncidentKind.SLICE_SHRUNK: _shrunk,
     IncidentKind.SLICE_FIRST_COUNTED: _first_counted,
+    IncidentKind.TIMES_AHEAD: _ahead,
     IncidentKind.NO_TIME_INDEX: lambda one: (
         f"no index of {one.point} ({one.topic}) begins with {one.detail.get('column')}: every window reads the whole "
         "table"

@@ -53,6 +53,10 @@ sent: their loaders add a row for it."""
 GROUPS = "groups"
 """The field of `Action.before` that names the only consumer groups that may read what is redelivered to its source."""
 
+CANNOT_BE_READ = "cannot be read"
+"""Words in the reason of an action that is refused because a record which came since may be of its key: whether the key
+is lost is not known then."""
+
 _ESCAPES = str.maketrans({"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"})
 """What COPY does not leave as it is (PostgreSQL, COPY, "Text Format")."""
 

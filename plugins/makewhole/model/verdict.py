@@ -68,6 +68,7 @@ class Cause(StrEnum):
     UPSTREAM_DUPLICATE = "upstream_duplicate"  # several records, several rows
     READ_UNCOMMITTED = "read_uncommitted"  # the row's record was aborted
     NOT_IN_SOURCE = "not_in_source"
+    LEFT_FILTER = "left_filter"  # the latest version in the source does not pass the hop's filter any more
     VALUE_DIFFERS = "value_differs"
     SOURCE_CONTRADICTS = "source_contradicts_itself"  # the source has the key with different values
     TARGET_CONTRADICTS = "target_contradicts_itself"  # a replay stands beside an original with another value
@@ -86,6 +87,7 @@ class Cause(StrEnum):
     ORDER_UNKNOWN = "order_unknown"  # versions without a number in several partitions, or of one time: which is latest?
     SOURCE_GONE = "source_gone"  # handed over by an earlier window, and nobody has the source's copies any more
     UNREADABLE_VALUE = "unreadable_value"  # what one side holds can be read nowhere any more
+    PLACEHOLDER = "placeholder"  # a record has a placeholder of the capture in place of a compared value
     UNREADABLE_SOURCE = "unreadable_source"
     UNREADABLE_VERSION = "unreadable_version"  # a version of the key is no number and no moment, or of another kind
     UNREADABLE_RECORD = "unreadable_record"  # a record of the window that could not be read may be of this key
@@ -108,8 +110,8 @@ class HopCounts:
     """Distinct keys of a hop by verdict, with the numbers that cross-check them.
 
     `source_keys` = matched + missing + mismatched + conflict + vanished + erased + duplicate-with-source + pending +
-    undecidable + before_baseline; those of the last three and duplicates that have no source key, and `unexpected`,
-    are counted beside it. `source_rows`/`target_rows` count copies.
+    undecidable + before_baseline + unexpected-with-source; those of these that have no source key are counted beside
+    it. `source_rows`/`target_rows` count copies.
     """
 
     source_keys: int = 0

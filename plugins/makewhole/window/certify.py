@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from makewhole.gate.counts import is_brought_back
 from makewhole.journal import acceptances, certificates, incidents, plans, windows
 from makewhole.journal.certificates import ChainEntry
+from makewhole.journal.findings import window_findings
 from makewhole.journal.results import gate_answers, handover_keys, hop_results
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.journal.windows import OlderOpen
@@ -18,6 +19,7 @@ from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incident_text import incident_sentence, settled_by
 from makewhole.model.pipeline import Pipeline
+from makewhole.model.plan import CANNOT_BE_READ
 from makewhole.model.verdict import GAPS, Verdict
 from makewhole.model.window import Window, WindowState
 from makewhole.signing.keys import SigningKey, sha256_of
@@ -257,6 +259,11 @@ def _uncertified_state(journal: PgConnection, pipeline: Pipeline, window: Window
     )
     if not remaining:
         return WindowState.NOT_KNOWN, f"not proven: {why}"
+    if remaining == window_findings.count_refused_by(journal, window, (*GAPS, Verdict.VANISHED), CANNOT_BE_READ):
+        return WindowState.NOT_KNOWN, (
+            f"not proven: {why}. Whether they are lost is not known: records that came since and {CANNOT_BE_READ} may "
+            "be theirs. Mend their producer, or say how they are read, then run this window again"
+        )
     stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
     if stored is not None and stored.plan.reason and stored.plan.state.value in ("refused", "rejected"):
         why = f"{why}. The plan was {stored.plan.state.value}: {stored.plan.reason}"

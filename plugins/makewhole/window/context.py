@@ -6,9 +6,8 @@ from typing import Any
 
 from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.key_layout import with_layout
-from makewhole.compute.row_filter import TypedTerm, typed_term
+from makewhole.compute.row_filter import TypedTerm, filter_terms
 from makewhole.config.connections import from_environment
-from makewhole.config.hops.where import parse_where
 from makewhole.config.pipeline_file import find_pipeline as find_pipeline
 from makewhole.journal import windows
 from makewhole.lake.storage import Storage
@@ -87,14 +86,7 @@ def table_shape(pipeline: Pipeline, point: TablePoint) -> TableShape:
 
 
 def _filters(pipeline: Pipeline, point: str) -> dict[str, tuple[TypedTerm, ...]]:
-    return {
-        hop.name: tuple(
-            typed_term(part.column, part.literal, pipeline.filter_types.get(part.column))
-            for part in parse_where(hop.where)
-        )
-        for hop in pipeline.hops_from(point)
-        if hop.where
-    }
+    return {hop.name: filter_terms(hop.where, pipeline.filter_types) for hop in pipeline.hops_from(point) if hop.where}
 
 
 def window_context(window: Window, pipeline: Pipeline | None = None) -> WindowContext:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from makewhole.kafka.lineage import Epochs, divergence, epochs_of, seen_epochs
 from makewhole.kafka.offsets import TopicLog
-from makewhole.kafka.offsets_by_time import first_record_times, first_records
+from makewhole.kafka.offsets_by_time import first_record_stamps, first_records, plausible_time
 from makewhole.model.errors import TransientError
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import TopicPoint
@@ -91,14 +91,18 @@ def _beginning_incidents(
 ) -> list[Incident]:
     """Return the incident of a topic of which records were deleted before the first window: from when on it has all.
 
-    A partition without any record left has all from now on. No record was written later than now, whatever it says.
+    A partition without any record left has all from now on. A stamp that cannot be says nothing, and then it is not
+    known.
     """
     if not gone:
         return []
     within = [_unread_range(log, now, part.partition, part.lo) for part in gone]
-    times = first_record_times(log, within)
-    begins_at = max(min(times[part.partition] or interval.now, interval.now) for part in gone)
-    return [beginning_gone(point, now.state.topic_id, {part.partition: part.lo for part in gone}, begins_at)]
+    stamps = first_record_stamps(log, within)
+    times = [interval.now if stamp is None else plausible_time(stamp, interval.now) for stamp in stamps.values()]
+    known = [moment for moment in times if moment is not None]
+    odd = {at: one for at, one in stamps.items() if one is not None and plausible_time(one, interval.now) is None}
+    starts = {part.partition: part.lo for part in gone}
+    return [beginning_gone(point, now.state.topic_id, starts, None if odd else max(known), odd)]
 
 
 def _topic_incidents(point: TopicPoint, now: ObservedTopic, covered: CoveredRanges, ranges: Ranges) -> list[Incident]:

@@ -42,8 +42,17 @@ def topic_recreated(point: TopicPoint, topic_id: str, old_id: str, old_ends: Map
     )
 
 
-def beginning_gone(point: TopicPoint, topic_id: str, starts: Mapping[int, int], begins_at: datetime) -> Incident:
-    """Return the incident of a topic whose beginning was deleted before the first window. `starts`: what is left."""
+def beginning_gone(
+    point: TopicPoint,
+    topic_id: str,
+    starts: Mapping[int, int],
+    begins_at: datetime | None,
+    stamps: Mapping[int, int],
+) -> Incident:
+    """Return the incident of a topic whose beginning was deleted before the first window. `starts`: what is left.
+
+    `begins_at` None: the `stamps` of first records (milliseconds by partition) cannot be, so that it is not known.
+    """
     return Incident(
         kind=IncidentKind.BEGINNING_GONE,
         point=point.name,
@@ -51,20 +60,28 @@ def beginning_gone(point: TopicPoint, topic_id: str, starts: Mapping[int, int], 
         topic_id=topic_id,
         detail={
             "starts": {str(partition): offset for partition, offset in sorted(starts.items())},
-            "begins_at": begins_at.isoformat(),
+            "begins_at": None if begins_at is None else begins_at.isoformat(),
+            **_stamps(stamps),
         },
     )
 
 
-def baseline_unknown(point: TopicPoint, topic_id: str, hop: str, keys: int, begins_at: datetime) -> Incident:
-    """Return the incident of keys that are older than the first record of a log that begins at offset 0."""
+def baseline_unknown(
+    point: TopicPoint, topic_id: str, hop: str, keys: int, begins_at: datetime, stamps: Mapping[int, int]
+) -> Incident:
+    """Return the incident of keys that are older than the first record of a log that begins at offset 0, or than the
+    first window (`begins_at`) of one whose first `stamps` (milliseconds by partition) cannot be."""
     return Incident(
         kind=IncidentKind.BASELINE_UNKNOWN,
         point=point.name,
         topic=point.topic,
         topic_id=topic_id,
-        detail={"hop": hop, "keys": keys, "begins_at": begins_at.isoformat()},
+        detail={"hop": hop, "keys": keys, "begins_at": begins_at.isoformat(), **_stamps(stamps)},
     )
+
+
+def _stamps(stamps: Mapping[int, int]) -> dict[str, dict[str, int]]:
+    return {"stamps": {str(partition): stamp for partition, stamp in sorted(stamps.items())}} if stamps else {}
 
 
 def partition_added(point: TopicPoint, part: PartitionRange) -> Incident:

@@ -52,7 +52,8 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     otherwise = _target_read_otherwise(neighbours, hop)
     erasures = logs_of_erasures(neighbours, hop, handing)
     alone = met_alone(neighbours, hop)
-    unread = {point: unread_records(neighbours, point) for point in (hop.source, hop.target)}
+    ends = ((hop.source, hop.target), (hop.target, hop.source))
+    unread = {point: unread_records(neighbours, point, other=other) for point, other in ends}
     return [
         BucketTask(
             context=context,

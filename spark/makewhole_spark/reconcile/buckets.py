@@ -9,7 +9,7 @@ import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, NAMED_KEYS, REPLAYS, WAITING, Schema
 from makewhole.compute.judge.baseline import Baseline
-from makewhole.compute.judge.log_history import LogHistory
+from makewhole.compute.judge.log_history import LogHistory, TimeSpan
 from makewhole.compute.judge.undecidable import UnreadRecords
 from makewhole.key_index.files import IndexFile
 from makewhole.lake.rows_by_bucket import BucketRows
@@ -184,15 +184,16 @@ class JournalKeys:
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadOfBucket:
-    """Hold the records of a topic in the window that could not be read: the keys of a bucket that some of them have
-    (`HASHES`), and whether there are others, which may be of any key."""
+    """Hold the records of a topic that could not be read: the keys of a bucket that some of them have (`HASHES`), and
+    whether there are others, which may be of any key: in the window or after it, and (by their `spans`) before it."""
 
     keys: BucketRows = field(default_factory=partial(BucketRows.none, HASHES))
     is_any: bool = False
+    spans: tuple[TimeSpan, ...] = ()
 
     def read(self, storage: Storage) -> UnreadRecords:
         """Return the records with their keys."""
-        return UnreadRecords(keys=self.keys.read_hashes(storage), is_any=self.is_any)
+        return UnreadRecords(keys=self.keys.read_hashes(storage), is_any=self.is_any, spans=self.spans)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -330,6 +331,8 @@ class BucketAnswer:
     undecidable_without_source: int
     before_baseline_without_source: int
     differing_without_source: int
+    pending_without_source: int
+    unexpected_with_source: int
     older_than_log: int
     judged_anew: int
     clean: int

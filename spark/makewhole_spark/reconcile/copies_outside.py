@@ -46,10 +46,11 @@ def source_copies_outside(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     """Return every copy of some keys that the source has or had (`ELSEWHERE`), truncated ones included.
 
     They are in the order in which their values count: of an event the first record of the topic as it is, under upsert
-    the last one. Those that do not pass the hop's filter are no copies of it.
+    the last one. Those of an event that do not pass the hop's filter are no copies of it; a version that does not pass
+    takes its key out of the hop (`makewhole.compute.judge.judge_versions`).
     """
     index = task.source_index
-    hop = None if task.hop.where is None else task.hop.name
+    hop = None if task.hop.where is None or task.is_upsert else task.hop.name
     former = _from_runs(task, keys, index.former, is_later=False, hop=hop).with_columns(is_former=pl.lit(True))
     earlier = _from_runs(task, keys, index.earlier, is_later=False, hop=hop)
     found = pl.concat(

@@ -20,8 +20,10 @@ from makewhole.compute.judge.undecidable import (
     UndecidableSpans,
     mark_undecidable,
     mark_unreadable,
+    name_placeholders,
     undecidable_spans,
 )
+from makewhole.compute.key_runs import passing_rows
 from makewhole.key_index.files import write_index_file
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import GAPS, Cause, HopCounts, Verdict
@@ -53,7 +55,7 @@ from makewhole_spark.reconcile.look_ups import confirm, look_up, slice_frame
 from makewhole_spark.reconcile.not_lost import NotLost, mark_not_lost
 from makewhole_spark.reconcile.sequence_evidence import StoredSequences
 
-_DIFFERING = (Verdict.MISMATCHED, Verdict.CONFLICT)
+_DIFFERING = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.CONFLICT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +81,9 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     wanted, late = ({}, {}) if task.tails is not None else _write_wanted(task, judged)
     to_order = {} if task.tails is not None else _write_to_order(task, judged)
     marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))
-    unread = (records.read(task.context.storage) for records in (task.source_unread, task.target_unread))
-    marked = mark_unreadable(marked, *unread)
+    of_source, of_target = (one.read(task.context.storage) for one in (task.source_unread, task.target_unread))
+    marked = mark_unreadable(marked, of_source, of_target, _lags(task))
+    marked = name_placeholders(marked, known.source, known.target)
     lacking = lacking_keys(task, marked, known.source)
     found = mark_not_lost(task, marked, known.source_elsewhere, lacking)
     answer = replace(
@@ -128,7 +131,6 @@ def _gather(task: BucketTask, first: FirstPass) -> _Gathered:
         replays=task.replays,
         has_gone=not task.is_topic(task.hop.source) and _logs(task)[1].has_unread,
         has_cut=bool(task.source_log.truncations),
-        has_filter=task.hop.where is not None,
     )
     known = replace(known, unsettled=_unsettled_offsets(task, source, known.overdue))
     return _Gathered(known=known, judged_anew=anew, waiting=waiting)
@@ -145,7 +147,7 @@ def _judged_anew(task: BucketTask, elsewhere: pl.DataFrame) -> tuple[pl.DataFram
     if isinstance(point, TablePoint) and len(others):
         rows = pl.concat([rows, look_up(task, point, others.sort(HASH))], how="diagonal_relaxed")
     passing = committed_copies(rows.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
-    by_name = others.join(elsewhere, on=HASH, how="semi")
+    by_name = others.join(passing_rows(elsewhere, task.hop.name), on=HASH, how="semi")
     known = pl.concat([passing.select(HASH), by_name.select(HASH)]).unique()
     return names.join(known, on=HASH, how="semi").select(*NAMED_KEYS).sort(HASH), passing
 
@@ -171,9 +173,12 @@ def _logs(task: BucketTask) -> tuple[LogHistory, LogHistory]:
 
 def _undecidable_spans(task: BucketTask) -> UndecidableSpans:
     source, target = _logs(task)
+    return undecidable_spans(source, target, _lags(task))
+
+
+def _lags(task: BucketTask) -> Lags:
     pipeline = task.context.pipeline
-    lags = Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
-    return undecidable_spans(source, target, lags)
+    return Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
 
 
 def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
@@ -291,12 +296,17 @@ def _write(
         digest=rollup.add_digests([first.digest, rollup.digest(judged)]),
         expected=_count_source_keys(task, first, known)
         + sum(
-            without_source.get(verdict.value, 0) for verdict in (*GAPS, Verdict.UNDECIDABLE, Verdict.BEFORE_BASELINE)
+            without_source.get(verdict.value, 0)
+            for verdict in (*GAPS, Verdict.PENDING, Verdict.UNDECIDABLE, Verdict.BEFORE_BASELINE)
         ),
         without_source=without_source.get(Verdict.DUPLICATE.value, 0),
         undecidable_without_source=without_source.get(Verdict.UNDECIDABLE.value, 0),
         before_baseline_without_source=without_source.get(Verdict.BEFORE_BASELINE.value, 0),
         differing_without_source=sum(without_source.get(verdict.value, 0) for verdict in _DIFFERING),
+        pending_without_source=without_source.get(Verdict.PENDING.value, 0),
+        unexpected_with_source=len(
+            judged.filter(pl.col("in_source") & (pl.col("verdict") == Verdict.UNEXPECTED.value))
+        ),
         older_than_log=len(judged.filter(pl.col("hint") == Cause.OLDER_THAN_LOG.value)),
         judged_anew=len(gathered.judged_anew),
         unreached=unreached(task, known.source, first.narrow),

@@ -250,6 +250,8 @@ def _add_up(
         undecidable_without_source=sum(answer.undecidable_without_source for answer in answers),
         before_baseline_without_source=sum(answer.before_baseline_without_source for answer in answers),
         differing_without_source=sum(answer.differing_without_source for answer in answers),
+        pending_without_source=sum(answer.pending_without_source for answer in answers),
+        unexpected_with_source=sum(answer.unexpected_with_source for answer in answers),
         handed_over=handed_over + sum(answer.judged_anew for answer in answers),
         clean=sum(answer.clean for answer in answers),
     )

@@ -8,7 +8,7 @@ from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, NAMED_KEYS, 
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.compute.normalise import table_frame
 from makewhole.model.pipeline import TablePoint
-from makewhole.model.verdict import Verdict
+from makewhole.model.verdict import Cause, Verdict
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.visibility import keys_not_visible
 from makewhole_spark.reconcile.buckets import BucketTask
@@ -24,30 +24,40 @@ def confirm(
     (hashes): keys of which more is known than the window's slices say.
     """
     source, target = (task.context.pipeline.points[name] for name in (task.hop.source, task.hop.target))
-    to_confirm = judged.filter(pl.col("verdict").is_in(_to_confirm(task)))
+    to_confirm = judged.filter(_is_to_confirm(task))
     rows = None
     if isinstance(target, TablePoint):
-        of_target = pl.concat([to_confirm, _not_in_slice(task, judged)])
+        of_target = pl.concat([to_confirm, _not_in_slice(task, judged), _left_to_this_window(task, known, judged)])
         asked = pl.concat([of_target.select(*NAMED_KEYS), _in_other_slices(task, judged, known_besides)])
         known, rows = _with_target_rows(task, target, known, judged, asked)
     if isinstance(source, TablePoint):
         known = _with_source_rows(task, source, known, _with_followed(task, known, judged), to_confirm)
     elif task.is_upsert and task.later_source_files:
         later = slice_frame(task, source.name, task.later_source_files).join(to_confirm, on=HASH, how="semi")
-        versions = _as_elsewhere(_passing(task, committed_copies(later)), is_later=True)
+        versions = _as_elsewhere(committed_copies(later), is_later=True)
         known = replace(known, source_elsewhere=pl.concat([known.source_elsewhere, versions]))
     return known, rows
 
 
-def _to_confirm(task: BucketTask) -> list[str]:
-    """Return the verdicts to confirm. Under upsert a mismatched target may be ahead of the window."""
+def _is_to_confirm(task: BucketTask) -> pl.Expr:
+    """Select the verdicts to confirm. Under upsert a target that differs, or that holds a key which left the filter,
+    may be ahead of the window."""
     wanted = [Verdict.MISSING, Verdict.MISMATCHED] if task.is_upsert else [Verdict.MISSING]
-    return [verdict.value for verdict in wanted]
+    has_left = pl.col("hint").eq_missing(Cause.LEFT_FILTER.value)
+    return pl.col("verdict").is_in([verdict.value for verdict in wanted]) | has_left
 
 
 def _not_in_slice(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
     """Return the keys that are pending as the slice has no row of them: one may be there with another time."""
     return judged.filter((pl.col("verdict") == Verdict.PENDING.value) & pl.lit(task.has_slices))
+
+
+def _left_to_this_window(task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys of versions that an earlier window left to this one and of which the slice has no row: it was
+    read by the keys of this window's source, and a row that should be gone may be there."""
+    return judged.filter((pl.col("target_copies") == 0) & pl.lit(task.is_upsert)).join(
+        known.handed_over.select(HASH), on=HASH, how="semi"
+    )
 
 
 def _in_other_slices(task: BucketTask, judged: pl.DataFrame, known_besides: pl.DataFrame) -> pl.DataFrame:
@@ -93,12 +103,14 @@ def _with_source_rows(
     asked = judged.filter(~pl.col("in_source"))
     unexpected = look_up(task, source, asked)
     purged = _purged(task, source, asked.join(unexpected, on=HASH, how="anti"))
+    if task.is_upsert:  # of versions that left the filter in this window it has later ones
+        unexpected = unexpected.join(known.source, on=HASH, how="anti")
     found = [
         known.source_elsewhere,
         *(_as_elsewhere(_passing(task, rows), is_later=False) for rows in (unexpected, purged)),
     ]
     if task.is_upsert:
-        rows = _passing(task, look_up(task, source, to_confirm))
+        rows = look_up(task, source, to_confirm)
         found.append(_as_elsewhere(_newer(rows, known.source), is_later=True))
     unsettled = _unsettled(task, source, to_confirm)
     return replace(known, source_elsewhere=pl.concat(found), unsettled=pl.concat([known.unsettled, unsettled]).unique())

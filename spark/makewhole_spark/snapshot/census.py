@@ -6,7 +6,7 @@ window's cost does not grow with the number of windows.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -16,7 +16,7 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.window import CountedSlice, KnownSlice, TimeSlice, Window
 from makewhole.postgres.read.expressions import EarlierRows
-from makewhole.postgres.read.slices import count_new_rows, count_rows, has_time_index, pages
+from makewhole.postgres.read.slices import count_new_rows, count_rows, has_time_index, pages, rows_ahead
 from makewhole.sql import PgConnection
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -106,6 +106,19 @@ class TableCensus:
                 topic=self.point.table,
                 topic_id="",
                 detail={"column": self.point.time},
+            )
+        yield from self._times_ahead()
+
+    def _times_ahead(self) -> Iterable[Incident]:
+        """Yield an incident where rows have times that no window reaches: nobody would ever count them."""
+        ahead = rows_ahead(self.session, self.point)
+        if ahead.rows or ahead.infinite:
+            yield Incident(
+                kind=IncidentKind.TIMES_AHEAD,
+                point=self.point.name,
+                topic=self.point.table,
+                topic_id="",
+                detail={"column": self.point.time, **asdict(ahead)},
             )
 
     def _is_behind(self, change: _Change) -> bool:

@@ -8,6 +8,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 import makewhole.kafka.topic_readers as topic_readers_module
+from makewhole.kafka.group_offsets import OffsetOutOfRange
 from makewhole.kafka.topic_readers import ReadingGroup, topic_readers, with_records
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError
@@ -81,6 +82,25 @@ def test_what_nobody_is_given_to_read_is_no_record_before_a_group(
         ReadingGroup(group=f"a-{run}", lag=2, unread=0, records=0),
         ReadingGroup(group=f"b-{run}", lag=5, unread=1, records=1),
     )
+
+
+def test_an_offset_that_the_log_does_not_have_says_nothing_of_how_far_a_group_is(
+    connection: KafkaConnection, make_topic: Callable[..., str]
+) -> None:
+    topic = make_topic(2)
+    bootstrap, run = str(connection.properties["bootstrap.servers"]), uuid.uuid4().hex[:8]
+    client = producer(bootstrap)
+    for number in range(10):
+        client.produce(topic, value=b"{}", partition=number % 2)
+    assert client.flush(30) == 0
+    with consumer(bootstrap, f"a-{run}") as both:
+        offsets = [TopicPartition(topic, 0, 99), TopicPartition(topic, 1, 3)]
+        both.commit(offsets=offsets, asynchronous=False)
+
+    (found,) = with_records(connection, topic, topic_readers(connection, topic))
+
+    out = {0: OffsetOutOfRange(committed=99, start=0, end=5)}
+    assert found == ReadingGroup(group=f"a-{run}", lag=2, unread=0, records=2, out_of_range=out)
 
 
 def test_a_topic_that_is_not_there_has_no_readers_to_ask_for(connection: KafkaConnection) -> None:

@@ -13,7 +13,7 @@ from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.normalise import table_frame
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import KeyType, Semantics
+from makewhole.model.pipeline import Hop, KeyType, Remedies, Remedy, Semantics
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import TableShape, column_types
 from makewhole.postgres.read.key_conditions import key_condition
@@ -191,6 +191,12 @@ def test_a_key_that_the_column_cannot_hold_is_told_whatever_keys_are_asked_for_w
     assert again == {"1": found["1"]}
 
 
+def hop_of(semantics: Semantics, where: str | None = None) -> Hop:
+    """A hop from a ledger."""
+    remedies = Remedies(missing=Remedy.PRODUCE, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
+    return Hop(source="ledger", target="topic", remedies=remedies, semantics=semantics, where=where)
+
+
 @pytest.mark.parametrize("semantics", list(Semantics))
 @pytest.mark.parametrize("columns", [{}, {"time": "at"}, {"time": "at", "version": "number", "payload": "body"}])
 def test_many_keys_have_the_records_that_each_has_alone(
@@ -203,14 +209,18 @@ def test_many_keys_have_the_records_that_each_has_alone(
     )
     compare = {"number": "int", "weight": "double"}
     shape = people.shape(compare=compare, **columns)
-    keys = ["%", "1", "2", "3"]
+    keys, hop = ["%", "1", "2", "3"], hop_of(semantics)
     with connect(people.connection) as session:
         table = describe_table(session, shape.point)
         for some in (compare, {}):
-            together = ledger_records(session, table, shape.point, keys, semantics, some)
-            alone = {key: ledger_record(session, table, shape.point, key, semantics, some) for key in keys}
+            together = ledger_records(session, table, shape.point, keys, hop, some)
+            alone = {key: ledger_record(session, table, shape.point, key, hop, some) for key in keys}
             assert together == {key: record for key, record in alone.items() if record is not None}
             assert sorted(together) == ["%", "1", "2"]
+            filtered = ledger_records(session, table, shape.point, keys, hop_of(semantics, "number = 20"), some)
+            # Of an event the first row that passes is its record; of versions the latest has to pass.
+            is_event = semantics is Semantics.EVENT
+            assert {key: record.passes for key, record in filtered.items()} == {"%": False, "1": False, "2": is_event}
 
 
 @pytest.mark.parametrize("kind", [KeyType.STRING, KeyType.BIGINT])
@@ -242,7 +252,7 @@ def test_a_key_that_the_column_cannot_hold_is_told_whatever_the_table_holds(
                 with pytest.raises(RefusedError, match=unfit):
                     rows_of_many_keys(store_of(session, shape), [good, bad], is_exact=is_exact)
             with pytest.raises(RefusedError, match=unfit):
-                ledger_records(session, table, shape.point, [good, bad], Semantics.EVENT, {})
+                ledger_records(session, table, shape.point, [good, bad], hop_of(Semantics.EVENT), {})
             found = rows_of_many_keys(store_of(session, shape), [good], is_exact=True)
         assert [json.loads(one.row.text)["number"] for one in found.get(good, [])] == ([70] if rows else [])
 

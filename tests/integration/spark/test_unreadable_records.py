@@ -7,6 +7,7 @@ import pytest
 
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.world.orders import Order, milliseconds, orders
@@ -116,6 +117,11 @@ def test_a_record_that_cannot_be_read_and_comes_before_the_plan_runs_stops_what_
         "select outcome, outcome_reason from makewhole.action where plan = %s", plan.id
     )
     assert (outcome, why.startswith(reason)) == ("refused", True), why
+    assert "cannot be read" in why
+    verify_window(context, lambda *_: None)
+    closed = shop.certify(context)
+    assert closed.state is WindowState.NOT_KNOWN
+    assert "records that came since and cannot be read may be theirs" in (closed.reason or "")
 
 
 def test_a_row_whose_record_could_not_be_read_is_not_moved_aside(shop: ReconciledShop) -> None:
@@ -133,3 +139,42 @@ def test_a_row_whose_record_could_not_be_read_is_not_moved_aside(shop: Reconcile
     plan_window(context)
     compensate_window(context, lambda _: None)
     assert sorted(key for (key,) in shop.sql("select id from warehouse")) == [f"O{number}" for number in range(7)]
+
+
+@pytest.mark.parametrize("key", ["O5", None])
+def test_a_late_row_whose_record_an_earlier_window_could_not_read_is_not_missing(
+    shop: ReconciledShop, key: str | None
+) -> None:
+    """The record lies in the window of its time, whose other keys were whole; the ledger's row came after it."""
+    shop.describe(**EVERYTHING)  # type: ignore[arg-type]
+    made, late = orders(range(5)), orders([5, 6])
+    shop.trade(made)
+    send_raw(shop, [(key, wrapped(late[0]), late[0])])
+    first, closed = shop.whole_way()
+    assert (shop.found(first, LEDGER_HOP), closed.state) == ({}, WindowState.NOT_KNOWN)
+    shop.write("outbox", late)
+    new = orders(range(20, 24), 1)
+    shop.trade(new, unsent=new[:1])
+    second = shop.judge_and_ask_the_gate(1)
+    known = {"O20": UNSENT} if key is None else {"O20": UNSENT, "O6": UNSENT}
+    assert shop.found(second, LEDGER_HOP) == dict.fromkeys(("O5", "O6"), NOT_KNOWN) | known
+    assert sorted(sent(shop, second)) == sorted(known)
+
+
+@pytest.mark.parametrize("key", ["O5", None])
+def test_a_row_that_is_loaded_late_from_a_record_that_an_earlier_window_could_not_read_is_not_unexpected(
+    shop: ReconciledShop, key: str | None
+) -> None:
+    shop.describe(**EVERYTHING, hop={"compensation": "{unexpected: quarantine}"})  # type: ignore[arg-type]
+    made, unread = orders(range(5)), orders([5])[0]
+    shop.trade(made)
+    send_raw(shop, [(key, wrapped(unread), unread)])
+    shop.whole_way()
+    loaded = unread | {"at": orders([9], 1)[0]["at"]}
+    shop.trade(orders(range(20, 24), 1))
+    shop.write("warehouse", [loaded])
+    second = shop.judge_and_ask_the_gate(1)
+    assert shop.found(second, STORE_HOP) == {"O5": NOT_KNOWN}
+    plan_window(second)
+    compensate_window(second, lambda _: None)
+    assert shop.sql("select count(*) from warehouse where id = 'O5'") == [(1,)]

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from makewhole.journal import acceptances, certificates, incidents, plans, windows
+from makewhole.journal.findings import window_findings
 from makewhole.journal.results import gate_answers, hop_results, snapshot_manifests
 from makewhole.journal.results.hop_results import RECONCILED, VERIFIED, HopResult
 from makewhole.model.gate import GateAnswer, GateReport
@@ -49,6 +50,7 @@ class CommittedEvidence:
     later_gaps: int | None = None
     undone_by: str | None = None
     accepted: dict[str, dict[str, int]] = field(default_factory=dict)
+    refused_as_unread: int = 0
 
 
 def gate(answer: GateAnswer, *failures: str) -> GateReport:
@@ -75,6 +77,7 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> CommittedEvidence:
     monkeypatch.setattr(certificates, "gaps_after", lambda *_: state.later_gaps)
     monkeypatch.setattr(plans, "undone_since", lambda *_: state.undone_by)
     monkeypatch.setattr(acceptances, "count_accepted", lambda *_: state.accepted)
+    monkeypatch.setattr(window_findings, "count_refused_by", lambda *_: state.refused_as_unread)
     return state
 
 
@@ -168,6 +171,16 @@ def test_gaps_that_nobody_mended_stay_gaps(committed: CommittedEvidence) -> None
     committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing on a→b")}
 
     assert decided() == (WindowState.GAPS, "1 missing on a→b")
+
+
+def test_gaps_of_which_only_refused_ones_are_left_that_nothing_can_tell_are_not_known(
+    committed: CommittedEvidence,
+) -> None:
+    committed.results[RECONCILED]["a→b"] = GAPPY
+    committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing on a→b")}
+    committed.refused_as_unread = 1
+
+    assert decided()[0] is WindowState.NOT_KNOWN
 
 
 def test_a_pass_before_is_not_worth_more_than_a_fail_after(committed: CommittedEvidence) -> None:

@@ -23,6 +23,12 @@ pytestmark = pytest.mark.unit
 
 POINT = TopicPoint(name="orders", connection="log", topic="orders", key=("$.id",))
 MOMENT, DAY = datetime(2013, 1, 2, tzinfo=UTC), timedelta(days=1)
+
+
+def milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
 INTERVAL = Interval(start=None, end=MOMENT, now=MOMENT)
 
 
@@ -100,19 +106,30 @@ def test_the_first_window_starts_at_the_log_start() -> None:
 
 @pytest.mark.parametrize(
     ("first_record", "begins_at"),
-    [(MOMENT - DAY, MOMENT - DAY), (MOMENT + DAY, MOMENT), (None, MOMENT)],
-    ids=["its time", "a time to come", "no record"],
+    [(MOMENT - DAY, MOMENT - DAY), (MOMENT + timedelta(minutes=50), MOMENT), (None, MOMENT)],
+    ids=["its time", "a clock that is ahead", "no record"],
 )
 def test_a_log_that_lost_its_beginning_says_from_when_on_it_has_all_records(
     monkeypatch: pytest.MonkeyPatch, first_record: datetime | None, begins_at: datetime
 ) -> None:
-    monkeypatch.setattr(ranges_module, "first_record_times", lambda *_: {0: first_record})
+    monkeypatch.setattr(
+        ranges_module, "first_record_stamps", lambda *_: {0: first_record and milliseconds(first_record)}
+    )
     ranges, (gone,) = frozen_ranges(Brokers({0: 90, 1: 20}, starts={0: 40, 1: 0}), CoveredRanges())
     assert ranges == [(0, 0, 40, 90), (1, 0, 0, 20)]
     assert (gone.kind, gone.detail) == (
         IncidentKind.BEGINNING_GONE,
         {"starts": {"0": 40}, "begins_at": begins_at.isoformat()},
     )
+
+
+@pytest.mark.parametrize("stamp", [1_750_000_000, -1, 1_750_000_000_000_000, milliseconds(MOMENT + DAY)])
+def test_a_stamp_that_cannot_be_does_not_say_from_when_on_a_log_has_its_records(
+    monkeypatch: pytest.MonkeyPatch, stamp: int
+) -> None:
+    monkeypatch.setattr(ranges_module, "first_record_stamps", lambda *_: {0: milliseconds(MOMENT - DAY), 1: stamp})
+    _, (gone,) = frozen_ranges(Brokers({0: 90, 1: 20}, starts={0: 40, 1: 10}), CoveredRanges())
+    assert gone.detail == {"starts": {"0": 40, "1": 10}, "begins_at": None, "stamps": {"1": stamp}}
 
 
 def test_a_window_goes_on_where_the_last_one_ended_even_when_the_log_starts_later_now() -> None:

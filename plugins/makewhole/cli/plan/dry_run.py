@@ -99,7 +99,11 @@ def dry_run_document(report: DryRun) -> dict[str, Any]:
 
 def _topic_document(topic: TopicEffects) -> dict[str, Any]:
     names = ("group", "lag", "records", "unread")
-    groups = [{name: getattr(group, name) for name in names} for group in topic.groups]
+    groups = [
+        {name: getattr(group, name) for name in names}
+        | ({"out_of_range": {at: asdict(one) for at, one in group.out_of_range.items()}} if group.out_of_range else {})
+        for group in topic.groups
+    ]
     return {"target": topic.target, "place": topic.place, "groups": groups, "silent": topic.silent}
 
 

@@ -154,7 +154,7 @@ class ReversalFetcher:
         if isinstance(self._pipeline.points[hop.source], TopicPoint):
             return _record_fields(self._sources.record(hop.source, draft.origin, draft.action.key))
         point, session, table = self._sources.table(hop.source)
-        found = ledger_record(session, table, point, draft.action.key, hop.semantics)
+        found = ledger_record(session, table, point, draft.action.key, hop)
         if found is None:
             raise RefusedError("erased: the source table has no row of this key any more")
         return {

@@ -13,7 +13,7 @@ from makewhole.compensation.freezing.sources import Sources
 from makewhole.compute.column_values import parse_fields
 from makewhole.kafka.partitioner import KnownRecord
 from makewhole.model.errors import CorruptionError, RefusedError
-from makewhole.model.pipeline import Hop, Semantics, TablePoint
+from makewhole.model.pipeline import Hop, TablePoint
 from makewhole.model.plan import LINEAGE_PREFIX
 from makewhole.postgres.read.ledger import LedgerRecord, ledger_record
 from makewhole.postgres.read.many_keys import ledger_records
@@ -60,7 +60,7 @@ class RecordForms:
         if not records:
             return None
         point, session, table = self._sources.table(hop.source)
-        pairs = _Ledger(session, table, point, hop.semantics).pairs(records)
+        pairs = _Ledger(session, table, point, hop).pairs(records)
         own = [pair.known for pair in pairs] or records  # another ledger may send to the topic, too
         return _key_objection(hop, point, records, pairs) or _header_objection(hop, point, own, pairs)
 
@@ -68,8 +68,8 @@ class RecordForms:
 class _Ledger:
     """A ledger that is asked for the rows of known records."""
 
-    def __init__(self, session: PgConnection, table: Table, point: TablePoint, semantics: Semantics) -> None:
-        self._session, self._table, self._point, self._semantics = session, table, point, semantics
+    def __init__(self, session: PgConnection, table: Table, point: TablePoint, hop: Hop) -> None:
+        self._session, self._table, self._point, self._hop = session, table, point, hop
 
     def pairs(self, records: Iterable[KnownRecord]) -> list[_Pair]:
         """Return the last record of each key of which the ledger has a row, with what that gives."""
@@ -87,14 +87,14 @@ class _Ledger:
         if not keys:
             return {}
         try:
-            return ledger_records(self._session, self._table, point, keys, self._semantics, {})
+            return ledger_records(self._session, self._table, point, keys, self._hop, {})
         except RefusedError:  # one of them is none that the table can hold
             found = {key: self._one(point, key) for key in keys}
             return {key: record for key, record in found.items() if record is not None}
 
     def _one(self, point: TablePoint, key: str) -> LedgerRecord | None:
         try:
-            return ledger_record(self._session, self._table, point, key, self._semantics)
+            return ledger_record(self._session, self._table, point, key, self._hop)
         except RefusedError:
             return None
 

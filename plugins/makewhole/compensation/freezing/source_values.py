@@ -122,7 +122,7 @@ class SourceValues:
             for frame in read_keys(self._sources.postgres(point), shape, keys)
         ]
         found = pl.concat(frames) if frames else empty(KEYS)
-        passing = found.filter(~pl.col("excluded_by").list.contains(hop.name))
+        passing = passing_source_rows(found, hop)
         by_key = {str(name[0]): rows for name, rows in passing.group_by("key")}
         self._rows |= {(hop.name, key): by_key.get(key, passing.clear()) for key in keys}
 
@@ -136,16 +136,32 @@ class SourceValues:
         """Return the first row by time, or the latest version."""
         if hop.semantics is Semantics.EVENT:
             return rows.sort("time", "place", nulls_last=True).row(0, named=True)
-        ordered = rows.with_columns(version_in_order()).sort("version", "time")
-        last = ordered.filter(
-            (pl.col("version") == ordered["version"][-1]) & pl.col("time").eq_missing(ordered["time"][-1])
-        )
+        last = _latest_rows(rows)
         if last["row_hash"].n_unique() > 1:
             raise RefusedError(_UNORDERED)
         return last.row(0, named=True)
 
     def _values(self, fields: Mapping[str, Any]) -> Values:
         return {name: fields[f"c:{name}"] for name in self._pipeline.compare}
+
+
+def passing_source_rows(rows: pl.DataFrame, hop: Hop) -> pl.DataFrame:
+    """Return the rows of a table that pass the filter of a hop; of versions none of a key whose latest does not."""
+    is_excluded = pl.col("excluded_by").list.contains(hop.name)
+    passing = rows.filter(~is_excluded)
+    if hop.semantics is Semantics.EVENT or len(passing) == len(rows):
+        return passing
+    latest = [_latest_rows(of_key) for _, of_key in rows.group_by("key")]
+    left = pl.concat(latest).filter(is_excluded).select("key")
+    return passing.join(left, on="key", how="anti")
+
+
+def _latest_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of a key that could be its latest version: several, where nothing orders them."""
+    ordered = rows.with_columns(version_in_order()).sort("version", "time")
+    return ordered.filter(
+        (pl.col("version") == ordered["version"][-1]) & pl.col("time").eq_missing(ordered["time"][-1])
+    )
 
 
 def _is_decided(finding: Finding, hop: Hop) -> bool:

@@ -83,8 +83,20 @@ class TopicEffects:
 
 
 def _behind(reader: ReadingGroup) -> str:
-    """Return how many records a group has before it; offsets where they were not counted, which may hold fewer."""
-    return f"at most {reader.lag:,} behind" if reader.records is None else f"{reader.records:,} behind"
+    """Return how many records a group has before it; offsets where they were not counted, which may hold fewer. An
+    offset that the log does not have says nothing."""
+    known = f"at most {reader.lag:,} behind" if reader.records is None else f"{reader.records:,} behind"
+    if not reader.out_of_range:
+        return known
+    places = ", ".join(
+        f"offset {one.committed} of partition {partition}, whose log has {one.start} to {one.end}"
+        for partition, one in sorted(reader.out_of_range.items())
+    )
+    others = f"; in the others it is {known}" if reader.standing else ""
+    return (
+        f"how far behind is not known: it stands at {places}, and will read what its auto.offset.reset says "
+        f"(group_out_of_range){others}"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from makewhole.compensation.freezing.sources import Position, Sources, decoded
-from makewhole.model.pipeline import Hop, Pipeline, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Semantics, TablePoint, TopicPoint
 from makewhole.model.verdict import Finding
 from makewhole.window.context import value_shape
 
@@ -72,8 +72,17 @@ class TopicRecords:
 
 
 def copies_pass(copies: Iterable[Mapping[str, Any]], hop: Hop) -> bool:
-    """Tell whether one of these copies passes the filter of a hop."""
-    return any(hop.name not in (copy["excluded_by"] or ()) for copy in copies)
+    """Tell whether these copies bring their key through the filter of a hop: one of an event, the latest version."""
+    return copy_that_counts(copies, hop) is not None
+
+
+def copy_that_counts(copies: Iterable[Mapping[str, Any]], hop: Hop) -> Mapping[str, Any] | None:
+    """Return the copy of a key that counts behind a hop: of an event the first that passes its filter, else the latest
+    version. None: no copy passes, or that version does not."""
+    in_order = sorted(copies, key=lambda copy: (copy["version"] or 0, copy["partition"], copy["offset"]))
+    if hop.semantics is Semantics.UPSERT:
+        in_order = in_order[-1:]
+    return next((copy for copy in in_order if hop.name not in (copy["excluded_by"] or ())), None)
 
 
 def _positions(finding: Finding) -> list[Position]:

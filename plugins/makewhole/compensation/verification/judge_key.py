@@ -7,10 +7,15 @@ from typing import Any
 from makewhole.compensation.freezing.source_values import SourceValues
 from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.verification.committed_since import CopiesByKey
-from makewhole.compensation.verification.downstream import TopicRecords, copies_pass, expected_at_stores
+from makewhole.compensation.verification.downstream import (
+    TopicRecords,
+    copies_pass,
+    copy_that_counts,
+    expected_at_stores,
+)
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, TablePoint, TopicPoint
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.read.valued_rows import Values, differing_columns
 
@@ -106,12 +111,8 @@ class KeyJudge:
         if isinstance(self._pipeline.points[hop.source], TablePoint):
             return self._values.row_values(hop, finding.key) if self._values.has_row(hop, finding.key) else None
         copies = self._written[hop.source].get(finding.key, [])
-        came = [copy for copy in copies if copies_pass([copy], hop)]
-        came.sort(key=lambda copy: (copy["version"] or 0, copy["partition"], copy["offset"]))
-        if not came:
-            return None
-        copy = came[-1] if hop.semantics is Semantics.UPSERT else came[0]
-        return None if copy["is_tombstone"] else self._values_of_copy(copy)
+        copy = copy_that_counts(copies, hop)
+        return None if copy is None or copy["is_tombstone"] else self._values_of_copy(copy)
 
     def _values_of_copy(self, copy: Mapping[str, Any]) -> Values:
         return {name: copy.get(f"c:{name}") for name in self._pipeline.compare}

@@ -8,7 +8,6 @@ A row without a time that was there when its table was first read may be as old 
 baseline, wherever a hop has one.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -37,7 +36,8 @@ class Baseline:
 def mark_before_baseline(judged: pl.DataFrame, baseline: Baseline) -> pl.DataFrame:
     """Turn every missing or unexpected verdict of `judged` (`JUDGED`) from before the baseline into that.
 
-    A key without a time keeps its verdict, unless its table is read for the first time.
+    A key without a time keeps its verdict, unless its table is read for the first time. So does one that left the
+    filter of its hop: the source has that version in the window.
     """
     turned = judged
     for verdict, before, unknown, undated in (
@@ -61,14 +61,10 @@ def mark_before_baseline(judged: pl.DataFrame, baseline: Baseline) -> pl.DataFra
 def _is_before(verdict: Verdict, moment: datetime | None, *, undated: bool) -> pl.Expr:
     if moment is None:
         return pl.lit(False)
-    return (pl.col("verdict") == verdict.value) & (pl.col("time") < moment).fill_null(undated)
+    has_left = pl.col("hint").eq_missing(Cause.LEFT_FILTER.value)
+    return (pl.col("verdict") == verdict.value) & ~has_left & (pl.col("time") < moment).fill_null(undated)
 
 
 def latest_of(*moments: datetime | None) -> datetime | None:
     """Return the latest of the moments that are known."""
     return max((moment for moment in moments if moment is not None), default=None)
-
-
-def earliest_record(first_records: Mapping[str, int | None]) -> int | None:
-    """Return the earliest timestamp of a log's first records by partition, in milliseconds; None: none has one."""
-    return min((stamp for stamp in first_records.values() if stamp is not None and stamp >= 0), default=None)

@@ -186,7 +186,7 @@ def _record_before(
         return {}
     found = {"partition": int(latest["place"].split(":")[0])} | latest
     rivals = [{"partition": int(copy["place"].split(":")[0])} | copy for copy in before]
-    is_unknown = _is_order_unknown(found, [*rivals, *_passing(source, hop)])
+    is_unknown = _is_order_unknown(found, [*rivals, *source], hop)
     return {"latest": _outside_copy(latest)} | ({"order_unknown": True} if is_unknown else {})
 
 
@@ -280,7 +280,7 @@ def _copies_evidence(
         evidence["values"] = {name[2:]: value for name, value in latest.items() if name.startswith("c:")}
     if row["latest_place"] is not None and latest is not None:
         evidence["latest"] = _shown_copy(latest)
-        if _is_order_unknown(latest, _passing(source, hop)):
+        if _is_order_unknown(latest, source, hop):
             evidence["order_unknown"] = True
     if row["has_later"]:
         evidence["has_later"] = True
@@ -337,7 +337,7 @@ def _compared_copy(row: FrameRow, source: Sequence[CopyFields], hop: str) -> Cop
     return next(committed, None) or next(_passing(source, hop), None)
 
 
-def _is_order_unknown(latest: CopyFields, source: Iterable[CopyFields]) -> bool:
+def _is_order_unknown(latest: CopyFields, source: Iterable[CopyFields], hop: str) -> bool:
     """Tell whether another copy could be the latest version, too, with another value: see
     `makewhole.compute.judge.judge_versions`.
 
@@ -347,8 +347,8 @@ def _is_order_unknown(latest: CopyFields, source: Iterable[CopyFields]) -> bool:
     rivals: dict[Any, tuple[Any, Any, bool]] = {}
     for copy in source:
         if not copy.get("is_aborted") and copy["version"] == latest["version"]:
-            value = copy["row_hash"], bool(copy.get("is_tombstone"))
-            rivals[copy["place" if is_table else "partition"]] = copy.get("time"), *value
+            is_gone = bool(copy.get("is_tombstone")) or hop in (copy["excluded_by"] or ())
+            rivals[copy["place" if is_table else "partition"]] = copy.get("time"), copy["row_hash"], is_gone
     values = {(value, is_gone) for time, value, is_gone in rivals.values() if not is_table or time == latest["time"]}
     return len(values) > 1
 

@@ -32,7 +32,6 @@ class BucketInput:
     keys whose absence does not count yet. `overdue`: keys that have waited for longer than they may: their absence
     counts all the same. `replays`: records that compensation wrote, by the journal. `has_gone`: offsets of the target
     were gone before anybody read them, in this window or another. `has_cut`: part of the source's log was cut off.
-    `has_filter`: records that do not pass the hop's `where` are no copies, and may be later than those that do.
     """
 
     hop: str
@@ -46,7 +45,6 @@ class BucketInput:
     replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
     has_gone: bool = False
     has_cut: bool = False
-    has_filter: bool = False
 
     def is_same_as(self, other: Self) -> bool:
         """Whether every verdict must be the same: the same copies and keys, in the same order."""

@@ -4,8 +4,12 @@ The latest is the one that `makewhole.compute.judge.latest_state` finds, of all 
 a value (a tombstone) deletes its key: where it is the latest version, the target must not have the key. Older versions
 in a topic are no duplicates; two rows of one key in a table always are.
 
+A version that does not pass the hop's filter takes its key out of the hop, as a tombstone does: where it is the latest,
+the target must not have the key, and one that it holds is unexpected. Versions that passed before do not count then.
+
 A row in the slice whose key the source has in earlier windows alone is held to the latest version all the same: a
-loader that was set back has written over it.
+loader that was set back has written over it. So is a key whose versions in the slice do not pass the filter, where the
+latest lies in an earlier window, and passes.
 """
 
 from typing import NamedTuple
@@ -35,6 +39,9 @@ from makewhole.compute.versions import is_moment, is_unreadable
 from makewhole.model.verdict import Cause, Verdict
 
 _NO_STATES = pl.lit([], dtype=pl.List(pl.UInt64))
+_IS_OUTSIDE = "is_outside"  # a column of copies of the source: it does not pass the hop's filter
+_LEFT = (pl.col(_IS_OUTSIDE).all().alias("has_left"), pl.col("time").max().alias("left_time"))
+"""Of what could be the latest version: whether none of it passes the filter, and the time at which a key left it."""
 
 
 def judge_versions(bucket: BucketInput) -> pl.DataFrame:
@@ -48,24 +55,27 @@ def judge_versions(bucket: BucketInput) -> pl.DataFrame:
     source = _source_versions(bucket)
     target = _target_versions(bucket)
     everywhere = _with_elsewhere(target, bucket.target_elsewhere)
-    of_windows = _with_elsewhere(source, bucket.source_elsewhere).filter(pl.col("rank") != LATER)
+    source_elsewhere = _mark_outside(bucket.source_elsewhere, bucket.hop)
+    of_windows = _with_elsewhere(source, source_elsewhere).filter(pl.col("rank") != LATER)
     of_target = _aggregated_slice(target, "target")
-    of_source = _aggregated_slice(source, "source")
+    passing_elsewhere = source_elsewhere.filter(~pl.col(_IS_OUTSIDE))
+    of_source = _aggregated_slice(source.filter(~pl.col(_IS_OUTSIDE)), "source")
     require_same_key(of_source, of_target)
     joined = (
         of_source.join(of_target, on=HASH, how="full", coalesce=True)
-        .join(latest_states(of_windows, "source"), on=HASH, how="left")
+        .join(_outside_keys(source), on=HASH, how="full", coalesce=True)
+        .join(latest_states(of_windows, "source", *_LEFT), on=HASH, how="left")
         .join(latest_states(everywhere, "target"), on=HASH, how="left")
         .join(latest_states(everywhere.filter(pl.col("rank") != LATER), "soon"), on=HASH, how="left")
         .join(_aggregated_elsewhere(bucket.target_elsewhere, "elsewhere"), on=HASH, how="left")
-        .join(_aggregated_elsewhere(bucket.source_elsewhere, "source_elsewhere"), on=HASH, how="left")
+        .join(_aggregated_elsewhere(passing_elsewhere, "source_elsewhere"), on=HASH, how="left")
         .join(marked(bucket.unsettled, "is_unsettled"), on=HASH, how="left")
         .join(marked(bucket.overdue, "is_overdue"), on=HASH, how="left")
-        .join(_other_states(source, bucket.source_elsewhere), on=HASH, how="left")
-        .with_columns(pl.coalesce("key", "key_target").alias("key"))
+        .join(_other_states(source, source_elsewhere), on=HASH, how="left")
+        .with_columns(pl.coalesce("key", "key_target", "key_outside").alias("key"))
     )
     joins = _Joins(
-        has_log="offset" in bucket.source.columns and not bucket.has_filter,
+        has_log="offset" in bucket.source.columns,
         is_table="offset" not in bucket.target.columns,
         has_cut=bucket.has_cut,
     )
@@ -73,7 +83,7 @@ def judge_versions(bucket: BucketInput) -> pl.DataFrame:
 
 
 class _Joins(NamedTuple):
-    """The kinds of point that the hop joins: a source whose whole log is known, and a target that is a table.
+    """The kinds of point that the hop joins: a source that has a log, and a target that is a table.
 
     `has_cut`: part of that log was cut off, and its offsets do not order all records."""
 
@@ -86,10 +96,29 @@ class _Joins(NamedTuple):
 
 
 def _source_versions(bucket: BucketInput) -> pl.DataFrame:
-    """Return the committed versions that pass the hop's filter, and the keys that were handed over by name."""
-    copies = committed_copies(bucket.source.filter(~pl.col("excluded_by").list.contains(bucket.hop)))
-    handed = bucket.handed_over.join(copies.select(HASH), on=HASH, how="anti").select("key", *HASH)
-    return pl.concat([_versions(copies), handed], how="diagonal_relaxed")
+    """Return the committed versions, marked where they do not pass the hop's filter, and the keys that were handed over
+    by name."""
+    copies = _mark_outside(committed_copies(bucket.source), bucket.hop)
+    passing = copies.filter(~pl.col(_IS_OUTSIDE)).select(HASH)
+    handed = bucket.handed_over.join(passing, on=HASH, how="anti").select("key", *HASH)
+    named = handed.with_columns(pl.lit(False).alias(_IS_OUTSIDE))
+    return pl.concat([_versions(copies), named], how="diagonal_relaxed")
+
+
+def _mark_outside(copies: pl.DataFrame, hop: str) -> pl.DataFrame:
+    """Mark the copies that do not pass the filter of a hop. Where it is not known which filters a copy passes, it
+    does."""
+    return copies.with_columns(pl.col("excluded_by").list.contains(hop).fill_null(False).alias(_IS_OUTSIDE))
+
+
+def _outside_keys(source: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys with versions in the slice that do not pass the hop's filter, and the time of the last."""
+    outside = source.filter(_IS_OUTSIDE).group_by(HASH, maintain_order=True)
+    return outside.agg(
+        pl.col("key").first().alias("key_outside"),
+        pl.col("time").max().alias("outside_time"),
+        pl.lit(True).alias("is_outside_slice"),
+    )
 
 
 def _target_versions(bucket: BucketInput) -> pl.DataFrame:
@@ -110,12 +139,15 @@ def _versions(copies: pl.DataFrame) -> pl.DataFrame:
             pl.col("time").dt.epoch("us").fill_null(NO_POSITION).alias("offset"),
         )
     wanted = ("key", *HASH, "place", "time", "version", "partition", "offset", "row_hash", "state", "rank")
-    ends = (pl.col("state") == ABSENT) & pl.col("version").is_null()
-    marks = [name for name in ("is_replay", IS_GONE) if name in copies.columns]
+    marks = [name for name in ("is_replay", IS_GONE, _IS_OUTSIDE) if name in copies.columns]
     return (
         copies.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
-        .with_columns(_state(copies), pl.lit(SLICE).alias("rank"))
-        .select(*wanted, ends.fill_null(False).alias("ends_earlier"), *marks)
+        .with_columns(
+            _state(copies),
+            pl.lit(SLICE).alias("rank"),
+            (_is_any(copies, "is_tombstone") & pl.col("version").is_null()).alias("ends_earlier"),
+        )
+        .select(*wanted, "ends_earlier", *marks)
         .sort(*HASH, "partition", "offset", "place")
     )
 
@@ -123,10 +155,14 @@ def _versions(copies: pl.DataFrame) -> pl.DataFrame:
 def _state(copies: pl.DataFrame) -> pl.Expr:
     """Return the state of the key after a copy: a number for its compared values; null when they are not known."""
     value = pl.when(pl.col("row_hash") == ABSENT).then(pl.lit(1, dtype=pl.UInt64)).otherwise("row_hash")
-    if "is_tombstone" not in copies.columns:
-        return value.alias("state")
-    is_tombstone = pl.col("is_tombstone").fill_null(False)
-    return pl.when(is_tombstone).then(pl.lit(ABSENT, dtype=pl.UInt64)).otherwise(value).alias("state")
+    is_gone = _is_any(copies, "is_tombstone", _IS_OUTSIDE)
+    return pl.when(is_gone).then(pl.lit(ABSENT, dtype=pl.UInt64)).otherwise(value).alias("state")
+
+
+def _is_any(copies: pl.DataFrame, *marks: str) -> pl.Expr:
+    """Tell whether a copy has one of these marks, as far as there are columns of them."""
+    found = (pl.col(name).fill_null(False) for name in marks if name in copies.columns)
+    return pl.any_horizontal(pl.lit(False), *found)
 
 
 def _with_elsewhere(target: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFrame:
@@ -198,19 +234,22 @@ def _with_defaults(joined: pl.DataFrame) -> pl.DataFrame:
             pl.col(name).fill_null(pl.lit([ABSENT], dtype=pl.List(pl.UInt64)))
             for name in ("target_states", "soon_states")
         ),
-        pl.col("is_unsettled", "is_overdue", "source_is_open", "target_is_open").fill_null(False),
+        pl.col(
+            "is_unsettled", "is_overdue", "source_is_open", "target_is_open", "has_left", "is_outside_slice"
+        ).fill_null(False),
     ).with_columns(
         pl.col("source_slice_copies").alias("source_copies"),
         (pl.col("target_slice_copies") + pl.col("elsewhere_copies")).alias("target_copies"),
         (pl.col("later_states").list.len() > 0).alias("has_later"),
         pl.col("source_latest_place").alias("latest_place"),
         pl.col("source_row_hash").alias("row_hash"),
-        pl.coalesce("source_time", "target_time").alias("time"),
+        pl.coalesce(pl.when("has_left").then("left_time"), "source_time", "target_time", "outside_time").alias("time"),
     )
 
 
 def _with_verdict(frame: pl.DataFrame, joins: _Joins) -> pl.DataFrame:
     absent = _is_absent("target")
+    in_slice = pl.col("in_source") | pl.col("is_outside_slice")
     known = pl.col("in_source") | (pl.col("source_elsewhere_copies") > 0)
     is_met = (pl.col("target_originals") > 0) & ~absent
     repeated = pl.lit(joins.is_table) & (pl.col("target_slice_copies") > 1)
@@ -218,16 +257,36 @@ def _with_verdict(frame: pl.DataFrame, joins: _Joins) -> pl.DataFrame:
     set_back = pl.lit(joins.has_log and joins.is_table) & known & is_met & has_order & ~pl.col("is_unsettled")
     set_back &= _surely_differs()
     return (
-        frame.filter(pl.col("in_source") | (~known & is_met) | (known & repeated) | set_back)
+        frame.filter(in_slice | (~known & is_met) | (known & repeated) | set_back)
         .with_columns(
-            pl.when(~known)
+            pl.when(pl.col("has_left") & (in_slice | set_back) & ~(repeated & pl.col("has_later")))
+            .then(_verdict_of_left())
+            .when(~known)
             .then(pl.lit(Verdict.UNEXPECTED.value))
             .when(repeated)
             .then(pl.lit(Verdict.DUPLICATE.value))
             .otherwise(_verdict_by_version())
             .alias("verdict")
         )
+        .filter(pl.col("in_source") | (pl.col("verdict") != Verdict.MATCHED.value))
         .with_columns(_hint().alias("hint"))
+    )
+
+
+def _verdict_of_left() -> pl.Expr:
+    """Return the verdict of a key whose latest version does not pass the hop's filter: the target must not have it,
+    but for a version that came later."""
+    surely = pl.any_horizontal(_holds(side)[0] for side in ("soon", "target"))
+    may_be_absent = pl.col("target_states").list.contains(pl.lit(ABSENT, dtype=pl.UInt64))
+    may_be_later = pl.col("has_later") & (_has_unknown("target") | _holds("target")[1])
+    return (
+        pl.when(surely)
+        .then(pl.lit(Verdict.MATCHED.value))
+        .when(pl.col("is_unsettled") & ~pl.col("is_overdue"))
+        .then(pl.lit(Verdict.PENDING.value))
+        .when(may_be_absent | may_be_later)
+        .then(pl.lit(Verdict.UNDECIDABLE.value))
+        .otherwise(pl.lit(Verdict.UNEXPECTED.value))
     )
 
 
@@ -303,8 +362,11 @@ def _hint() -> pl.Expr:
     is_known = pl.col("older_states").list.set_intersection(states).list.len() > 0
     is_stale = (pl.col("verdict") == Verdict.MISMATCHED.value) & (is_deletion | _is_older("target") | is_known)
     is_deleted = (pl.col("verdict") == Verdict.MISSING.value) & (pl.col("target_copies") > 0)
+    has_left = pl.col("has_left") & (pl.col("verdict") == Verdict.UNEXPECTED.value)
     return (
-        pl.when(is_stale)
+        pl.when(has_left)
+        .then(pl.lit(Cause.LEFT_FILTER.value))
+        .when(is_stale)
         .then(pl.lit(Cause.STALE_VERSION.value))
         .when(is_deleted)
         .then(pl.lit(Cause.DELETED.value))

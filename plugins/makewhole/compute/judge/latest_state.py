@@ -24,12 +24,13 @@ NO_POSITION = -(2**63)
 _LIFE = (*HASH, "partition")
 
 
-def latest_states(copies: pl.DataFrame, side: str) -> pl.DataFrame:
+def latest_states(copies: pl.DataFrame, side: str, *more: pl.Expr) -> pl.DataFrame:
     """Return, per key, the states that could be the latest: one, or one per partition, or those of rows of one time.
 
     `copies`: hashes, `place`, `partition`, `offset`, `version`, `state` (null: not known), `rank`, `ends_earlier`, and
     `is_gone` where some are of a log that is gone. Of the result, `<side>_version`, `<side>_row_hash` and
     `<side>_latest_place` are of the last of them; `<side>_is_open`: versions of the key are none, or of two kinds.
+    `more`: aggregates of the copies that could be the latest.
     """
     standing = _standing(with_lives(copies.filter(pl.col("place").is_not_null())))
     last = pl.concat([_last(standing), _last(standing.filter(~pl.col("is_unsure")))]).unique([*HASH, "place"])
@@ -42,6 +43,7 @@ def latest_states(copies: pl.DataFrame, side: str) -> pl.DataFrame:
             pl.col("row_hash").last().alias(f"{side}_row_hash"),
             pl.col("place").last().alias(f"{side}_latest_place"),
             pl.col("is_open").any().alias(f"{side}_is_open"),
+            *more,
         )
     )
 

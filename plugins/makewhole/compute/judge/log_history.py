@@ -1,7 +1,7 @@
 """Collect the incidents of a topic's log that verdicts depend on: truncated, expired, recreated, another leader."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -59,7 +59,8 @@ class LogHistory:
     noticed. `expired`: the time spans of earlier windows with offsets that nobody could read; `dropped`: those of what
     the key index has dropped, with the time by which rows may be late; `is_partial`: this window, or one after it that
     was judged before, has offsets that nobody could read. `begins_at`: from when on it has records, where older ones
-    were deleted before the first window could read them. The others are this window's incidents of their kind.
+    were deleted before the first window could read them; not known with `odd_stamps` (milliseconds by partition), those
+    of its first records that cannot be. The others are this window's incidents of their kind.
     """
 
     truncations: tuple[Truncation, ...] = ()
@@ -68,6 +69,7 @@ class LogHistory:
     dropped: tuple[TimeSpan, ...] = ()
     is_partial: bool = False
     begins_at: datetime | None = None
+    odd_stamps: Mapping[str, int] = field(default_factory=dict)
     recreated: tuple[Incident, ...] = ()
     leader_changes: tuple[Incident, ...] = ()
     transactions: tuple[Incident, ...] = ()
@@ -90,6 +92,7 @@ class LogHistory:
 def log_history(window: Window, point: str, found: Sequence[tuple[Window, Incident]], *, expired: int) -> LogHistory:
     """Return a topic's history from all windows' incidents; `expired`: number of this window's expired offsets."""
     ours = [(of, incident) for of, incident in found if incident.point == point]
+    beginnings = [incident for _, incident in ours if incident.kind is IncidentKind.BEGINNING_GONE]
     now = [incident for of, incident in ours if of.number == window.number]
     unread = [of for of, incident in ours if of.number < window.number and _is_unread(incident)]
     return LogHistory(
@@ -97,7 +100,8 @@ def log_history(window: Window, point: str, found: Sequence[tuple[Window, Incide
         truncated=tuple(incident for incident in now if _is_truncation(incident)),
         expired=tuple(TimeSpan(start=of.start, end=of.end) for of in unread),
         is_partial=expired > 0 or any(of.number >= window.number and _is_unread(incident) for of, incident in ours),
-        begins_at=max((_beginning(one) for _, one in ours if one.kind is IncidentKind.BEGINNING_GONE), default=None),
+        begins_at=_latest_beginning(beginnings),
+        odd_stamps={at: stamp for one in beginnings for at, stamp in one.detail.get("stamps", {}).items()},
         recreated=tuple(incident for incident in now if incident.kind is IncidentKind.TOPIC_RECREATED),
         leader_changes=tuple(incident for incident in now if incident.kind is IncidentKind.LEADER_CHANGED),
         transactions=tuple(incident for incident in now if incident.kind in _TRANSACTIONS),
@@ -109,8 +113,10 @@ def _is_unread(incident: Incident) -> bool:
     return incident.kind is IncidentKind.EXPIRED or bool(incident.detail.get("before_it_was_read"))
 
 
-def _beginning(incident: Incident) -> datetime:
-    return datetime.fromisoformat(incident.detail["begins_at"])
+def _latest_beginning(beginnings: Iterable[Incident]) -> datetime | None:
+    """Return from when on a log that lost its beginning has its records, as far as the stamps of these say it."""
+    known = (one.detail["begins_at"] for one in beginnings)
+    return max((datetime.fromisoformat(moment) for moment in known if moment is not None), default=None)
 
 
 def _is_truncation(incident: Incident) -> bool:

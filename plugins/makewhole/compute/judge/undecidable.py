@@ -1,13 +1,14 @@
 """Turn verdicts into undecidable where part of a log is gone: then absence from the log proves nothing."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, empty
 from makewhole.compute.judge.log_history import LogHistory, TimeSpan
+from makewhole.compute.placeholders import holds_placeholder
 from makewhole.model.verdict import Cause, Verdict
 
 _ALWAYS = (TimeSpan(),)
@@ -26,10 +27,11 @@ class UndecidableSpans:
 @dataclass(frozen=True, kw_only=True)
 class UnreadRecords:
     """The records of a topic that could not be read: the keys (`HASHES`) of those whose key is known all the same, and
-    whether there are others (`is_any`), which may be of any key."""
+    whether there are others (`is_any`), which may be of any key; `spans`: the times of windows before with others."""
 
     keys: pl.DataFrame
     is_any: bool = False
+    spans: tuple[TimeSpan, ...] = ()
 
     @classmethod
     def none(cls) -> "UnreadRecords":
@@ -41,6 +43,10 @@ class UnreadRecords:
         named = self.keys.select(HASH).unique().with_columns(pl.lit(True).alias("is_named"))
         found = judged.select(HASH).join(named, on=HASH, how="left", maintain_order="left")["is_named"]
         return found.fill_null(self.is_any)
+
+    def widened(self, *, before: timedelta = timedelta(), after: timedelta = timedelta()) -> "UnreadRecords":
+        """Return the records with spans that begin and end so much earlier and later."""
+        return replace(self, spans=tuple(span.widened(before=before, after=after) for span in self.spans))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,21 +111,36 @@ def mark_undecidable(judged: pl.DataFrame, open_spans: UndecidableSpans) -> pl.D
     return turned
 
 
-def mark_unreadable(judged: pl.DataFrame, source: UnreadRecords, target: UnreadRecords) -> pl.DataFrame:
+def mark_unreadable(judged: pl.DataFrame, source: UnreadRecords, target: UnreadRecords, lags: Lags) -> pl.DataFrame:
     """Turn every verdict of `judged` (`JUDGED`) into undecidable that a record which could not be read may change: of a
-    key that a topic does not have, of a row without a record, and of values that differ."""
+    key that a topic does not have, of a row without a record, and of values that differ. In windows before, its key has
+    a time by which the record may lie there, as with offsets that were gone (`undecidable_spans`)."""
+    target = target.widened(before=lags.settle)
     for verdict, unread in (
         (Verdict.MISSING, (target,)),
-        (Verdict.UNEXPECTED, (source,)),
-        (Verdict.MISMATCHED, (source, target)),
+        (Verdict.UNEXPECTED, (source.widened(after=max(lags.settle, lags.longest)),)),
+        (Verdict.MISMATCHED, (source.widened(after=lags.settle), target)),
     ):
         for records in unread:
-            may_be = (pl.col("verdict") == verdict.value) & records.may_be(judged)
+            in_span = judged.with_columns(_in_any(records.spans).alias("in_span"))["in_span"]
+            is_there = records.may_be(judged) | in_span
+            may_be = (pl.col("verdict") == verdict.value) & is_there
             judged = judged.with_columns(
                 pl.when(may_be).then(pl.lit(Cause.UNREADABLE_RECORD.value)).otherwise("hint").alias("hint"),
                 pl.when(may_be).then(pl.lit(Verdict.UNDECIDABLE.value)).otherwise("verdict").alias("verdict"),
             )
     return judged
+
+
+def name_placeholders(judged: pl.DataFrame, *copies: pl.DataFrame) -> pl.DataFrame:
+    """Name the placeholder where the value of a key is not known because copies of it (with columns `c:…`) have one."""
+    found = []
+    for frame in copies:
+        compared = [name for name in frame.columns if name.startswith("c:")]
+        found.append(frame.filter(pl.col("row_hash").is_null() & holds_placeholder(compared)).select(HASH))
+    named = UnreadRecords(keys=pl.concat(found)).may_be(judged)
+    is_one = (pl.col("hint") == Cause.UNREADABLE_VALUE.value) & named
+    return judged.with_columns(pl.when(is_one).then(pl.lit(Cause.PLACEHOLDER.value)).otherwise("hint").alias("hint"))
 
 
 def _in_any(spans: Iterable[TimeSpan]) -> pl.Expr:

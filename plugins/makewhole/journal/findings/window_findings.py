@@ -165,6 +165,13 @@ def count_outcomes(journal: PgConnection, window: Window) -> dict[tuple[str, str
     return {(verdict, outcome): count for verdict, outcome, count in rows}
 
 
+def count_refused_by(journal: PgConnection, window: Window, verdicts: Iterable[Verdict], words: str) -> int:
+    """Count the findings of some verdicts whose actions were refused with these words in the reason."""
+    wanted = {"verdicts": [verdict.value for verdict in verdicts], "words": words}
+    ((count,),) = _run(journal, "count_refused_by", **scope(window), **wanted)
+    return int(count)
+
+
 def set_outcomes(journal: PgConnection, window: Window, judged: Sequence[JudgedFinding]) -> None:
     """Write the outcomes of findings, where they are not what they were, and `compared` of their evidence: the values
     that verify found to differ."""

@@ -9,9 +9,9 @@ from datetime import datetime
 
 from psycopg2 import sql
 
-from makewhole.compute.row_filter import TypedTerm
+from makewhole.compute.row_filter import TypedTerm, filter_terms
 from makewhole.model.errors import ConfigurationError, Problem
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.pipeline import Hop, TablePoint
 from makewhole.postgres.canonical import canonical_expression
 from makewhole.postgres.key_columns import key_column_text, kinds_of
 from makewhole.postgres.version_columns import version_text
@@ -202,6 +202,12 @@ def excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]], types: Mapping[str
     if not cases:
         return sql.SQL("''::text")
     return sql.SQL("concat_ws(',', {})").format(sql.SQL(", ").join(cases))
+
+
+def passes_filter(hop: Hop, types: Mapping[str, str], filter_types: Mapping[str, str]) -> sql.Composable:
+    """Return whether a row `t` passes the filter of a hop. `types` are those of the table's columns, `filter_types`
+    those by which the filter's columns are read."""
+    return _all_hold(filter_terms(hop.where, filter_types), types) if hop.where else sql.SQL("true")
 
 
 def _all_hold(terms: tuple[TypedTerm, ...], types: Mapping[str, str]) -> sql.Composable:

@@ -7,8 +7,9 @@ from typing import Any
 from psycopg2 import sql
 
 from makewhole.compute.canonical import column_text
-from makewhole.model.pipeline import Semantics, TablePoint
+from makewhole.model.pipeline import Hop, Semantics, TablePoint
 from makewhole.postgres.canonical import canonical_array
+from makewhole.postgres.read.expressions import passes_filter
 from makewhole.postgres.tables import Table, key_lookup, listed, match_key, quoted, statement, survivor_order
 from makewhole.sql import PgConnection
 
@@ -20,7 +21,8 @@ _PADDED = "bpchar"
 class LedgerRecord:
     """A ledger's row as a record. `key` None: it has none. `timestamp_ms` is from the ledger's time column.
 
-    `compared`: name, declared type and canonical text of the columns that were asked for.
+    `compared`: name, declared type and canonical text of the columns that were asked for. `passes`: the row passes the
+    filter of its hop.
     """
 
     key: bytes | None
@@ -28,6 +30,7 @@ class LedgerRecord:
     timestamp_ms: int | None
     headers: tuple[tuple[str, bytes], ...] = ()
     compared: tuple[tuple[str, str, str | None], ...] = ()
+    passes: bool = True
 
 
 def ledger_record(
@@ -35,15 +38,16 @@ def ledger_record(
     table: Table,
     point: TablePoint,
     key: str,
-    semantics: Semantics,
+    hop: Hop,
     compare: Mapping[str, str] | None = None,
+    filter_types: Mapping[str, str] | None = None,
 ) -> LedgerRecord | None:
     """Read the key's row now, as a record; None when the ledger no longer has it.
 
-    Of several rows: the first by (time, place), or for `upsert` the latest version.
+    Of several rows: the first by (time, place) that passes the filter of the hop, or for `upsert` the latest version.
     """
     match, parameters = match_key(table, point, key, is_exact=True)
-    query = statement("ledger_rows", match=match, **ledger_columns(table, point, semantics, compare or {}))
+    query = statement("ledger_rows", match=match, **ledger_columns(table, point, hop, compare or {}, filter_types))
     with key_lookup(session) as cursor:
         cursor.execute(query, parameters)
         row = cursor.fetchone()
@@ -51,10 +55,12 @@ def ledger_record(
 
 
 def ledger_columns(
-    table: Table, point: TablePoint, semantics: Semantics, compare: Mapping[str, str]
+    table: Table, point: TablePoint, hop: Hop, compare: Mapping[str, str], filter_types: Mapping[str, str] | None = None
 ) -> dict[str, sql.Composable]:
     """Return the parts of the statements that read rows `t` of a ledger as records: what is read, and in which order
-    the row that counts comes first."""
+    the row that counts comes first. `filter_types` are those by which a window reads the columns of filters."""
+    is_upsert, passes = hop.semantics is Semantics.UPSERT, passes_filter(hop, table.base_types, filter_types or {})
+    order = survivor_order(point, is_latest_first=is_upsert)
     return {
         "table": table.identifier,
         "record_key": _bytes_of(table, point.record_key) if point.record_key else sql.SQL("null::bytea"),
@@ -64,13 +70,14 @@ def ledger_columns(
         "headers": sql.SQL("array[{}]::text[]").format(
             listed(sql.SQL("{}::text").format(quoted("t", name)) for name in point.header_columns)
         ),
-        "order": survivor_order(point, is_latest_first=semantics is Semantics.UPSERT),
+        "passes": passes,
+        "order": order if is_upsert or not hop.where else sql.SQL("{} desc, {}").format(passes, order),
     }
 
 
 def ledger_record_of(point: TablePoint, key: str, row: Sequence[Any], compare: Mapping[str, str]) -> LedgerRecord:
     """Return a row that was read as a record of this business key. A header without a value is none."""
-    record_key, value, moment, texts, header_texts = row
+    record_key, value, moment, texts, header_texts, passes = row
     own_key = None if record_key is None else bytes(record_key)
     headers = zip(point.headers, _texts_of(point, header_texts), strict=True)
     return LedgerRecord(
@@ -82,6 +89,7 @@ def ledger_record_of(point: TablePoint, key: str, row: Sequence[Any], compare: M
             (name, declared, column_text(text, declared))
             for (name, declared), text in zip(compare.items(), texts, strict=True)
         ),
+        passes=passes,
     )
 
 

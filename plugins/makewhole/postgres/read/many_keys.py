@@ -5,7 +5,7 @@ from typing import Any
 
 from psycopg2 import sql
 
-from makewhole.model.pipeline import Semantics, TablePoint
+from makewhole.model.pipeline import Hop, TablePoint
 from makewhole.postgres.read.ledger import LedgerRecord, ledger_columns, ledger_record_of
 from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable
 from makewhole.postgres.tables import (
@@ -42,15 +42,16 @@ def ledger_records(
     table: Table,
     point: TablePoint,
     keys: Sequence[str],
-    semantics: Semantics,
+    hop: Hop,
     compare: Mapping[str, str],
+    filter_types: Mapping[str, str] | None = None,
 ) -> dict[str, LedgerRecord]:
     """Read the row of each key that the ledger has now, as `ledger_record` does of one.
 
     Raises:
         RefusedError: one of the keys is none that the table's columns can hold; ask for them one by one then.
     """
-    parts = ledger_columns(table, point, semantics, compare)
+    parts = ledger_columns(table, point, hop, compare, filter_types)
     rows = _of_many_keys(session, table, point, keys, "ledger_rows_of_many_keys", parts, is_exact=True)
     return {key: ledger_record_of(point, key, row, compare) for key, *row in rows}
 

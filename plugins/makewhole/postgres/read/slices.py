@@ -1,12 +1,19 @@
 """Count the rows of a table by time slice: what came to a slice, or left it, since it was counted last."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from psycopg2 import sql
 
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.window import TimeSlice
-from makewhole.postgres.read.expressions import regclass_text, surely_visible, table_identifier, time_between
+from makewhole.postgres.read.expressions import (
+    live_condition,
+    regclass_text,
+    surely_visible,
+    table_identifier,
+    time_between,
+)
 from makewhole.sql import PgConnection
 
 _TIME_INDEX = """
@@ -21,6 +28,38 @@ select (coalesce(sum(pg_relation_size(part.relid)), 0) + max(pg_relation_size(t.
 from pg_class t left join pg_partition_tree(t.oid) part on part.relid <> t.oid
 where t.oid = to_regclass(%s)
 """
+
+
+_AHEAD = """
+select count(*) filter (where {time} < 'infinity'), min({time}) filter (where {time} < 'infinity')::text,
+    max({time}) filter (where {time} < 'infinity')::text, count(*) filter (where {time} = 'infinity')
+from {table} t where {time} > now() + interval '1 day' and {live}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsAhead:
+    """The rows of a table with times more than a day after the database's clock: their number, the first and the last
+    of their times as PostgreSQL writes them (None without rows), and the number of rows with the time `infinity`."""
+
+    rows: int
+    oldest: str | None
+    newest: str | None
+    infinite: int
+
+
+def rows_ahead(session: PgConnection, point: TablePoint) -> RowsAhead:
+    """Count the rows of a table whose times no window reaches. An index on the time column finds them."""
+    assert point.time is not None
+    parts = {
+        "time": sql.SQL("t.{}").format(sql.Identifier(point.time)),
+        "table": table_identifier(point),
+        "live": live_condition(point),
+    }
+    with session.cursor() as cursor:
+        cursor.execute(sql.SQL(_AHEAD).format(**parts))
+        ((rows, oldest, newest, infinite),) = cursor.fetchall()
+    return RowsAhead(rows=int(rows), oldest=oldest, newest=newest, infinite=int(infinite))
 
 
 def has_time_index(session: PgConnection, point: TablePoint) -> bool:

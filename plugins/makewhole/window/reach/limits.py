@@ -27,17 +27,20 @@ class LimitKind(StrEnum):
     COMPACTED = "compacted"
     BEFORE_BASELINE = "before_baseline"
     OLDER_DUPLICATES = "older_duplicates"  # the key index knows no older keys: `history`
+    TIMES_AHEAD = "times_ahead"  # rows with times that no window reaches
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProofLimit:
     """Name one thing that the proof cannot exclude. `at`: the point or hop that it is about; `count` where counted;
-    `since`: the moment from which on keys are known."""
+    `since`: the moment from which on keys are known, or the first of the times (as text) of which `until` is the
+    last."""
 
     kind: LimitKind
     at: str
     count: int | None = None
     since: str | None = None
+    until: str | None = None
 
     @property
     def sentence(self) -> str:
@@ -67,6 +70,10 @@ _SENTENCES: Mapping[LimitKind, Callable[[ProofLimit], str]] = {
         f"{counted(one.count or 0, 'offset')} of {one.at} that were compacted before they were read"
     ),
     LimitKind.BEFORE_BASELINE: lambda one: f"{counted(one.count or 0, 'key')} of {one.at} from before the baseline",
+    LimitKind.TIMES_AHEAD: lambda one: (
+        f"{counted(one.count or 0, 'row')} of {one.at} with times that no window reaches, from {one.since} to "
+        f"{one.until}"
+    ),
     LimitKind.OLDER_DUPLICATES: lambda one: f"in {one.at} {older_duplicates(datetime.fromisoformat(one.since or ''))}",
 }
 
@@ -79,9 +86,11 @@ def reach_document(
 ) -> dict[str, Any]:
     """Return what a certificate says of the reach of a revision: by chain, whether the file accepts it, the limits."""
     manifests = snapshot_manifests.snapshots(journal, window)
+    happened = incidents.of(journal, window)
     found = [
-        *_limits_of_first_points(pipeline, manifests, incidents.of(journal, window)),
+        *_limits_of_first_points(pipeline, manifests, happened),
         *_limits_of_hops(results),
+        *_limits_of_tables(happened),
     ]
     return {
         "from": reach_of(pipeline).value,
@@ -126,3 +135,15 @@ def _limits_of_hops(results: Mapping[str, HopResult]) -> Iterator[ProofLimit]:
         begins |= result.files.get(HISTORY_BEGINS, {})
     for point, moment in sorted(begins.items()):
         yield ProofLimit(kind=LimitKind.OLDER_DUPLICATES, at=point, since=moment)
+
+
+def _limits_of_tables(happened: list[Incident]) -> Iterator[ProofLimit]:
+    for one in happened:
+        if one.kind is IncidentKind.TIMES_AHEAD and one.detail["rows"]:
+            yield ProofLimit(
+                kind=LimitKind.TIMES_AHEAD,
+                at=one.point,
+                count=one.detail["rows"],
+                since=one.detail["oldest"],
+                until=one.detail["newest"],
+            )

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from makewhole.compute.judge.baseline import Baseline, earliest_record, latest_of
-from makewhole.kafka.offsets_by_time import record_time
+from makewhole.compute.judge.baseline import Baseline, latest_of
+from makewhole.kafka.offsets_by_time import plausible_time
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, TopicPoint
 from makewhole.window.incidents import baseline_unknown
@@ -69,24 +69,59 @@ def _whole_from(neighbours: NeighbouringWindows, point: str) -> datetime | None:
 
 
 def log_beginning(neighbours: NeighbouringWindows, point: str, *, of: str) -> datetime | None:
-    """Return the time, less the settle time, of the first record of a log that begins at offset 0, where keys of
-    another point in this window may be older: of the window in which the log begins, and late rows of a table.
+    """Return the moment before which keys of another point in this window may be older than a log, so that their
+    absence from it says nothing: of the window in which the log begins, and late rows of a table.
 
-    None: the pipeline says where to start, or the point is no such topic. A log without records begins when its first
-    window was opened.
+    Of a log that begins at offset 0 the time of its first record, less the settle time; of one without records, or
+    whose first records have stamps that cannot be, the time at which its first window was opened. None: the pipeline
+    says where to start, or the point is no such topic.
     """
-    context = neighbours.context
-    if context.pipeline.start is not None or not _is_topic(neighbours, point):
+    if not _is_topic(neighbours, point):
         return None
+    first, window = neighbours.first_reading(point), neighbours.context.window
+    if first is not window and _is_topic(neighbours, of):
+        return None
+    moment = _beginning_of_lost(neighbours, point) or _beginning_of_whole(neighbours, point)
+    return moment if moment is None or first is window else min(moment, window.start or moment)
+
+
+def _beginning_of_lost(neighbours: NeighbouringWindows, point: str) -> datetime | None:
+    """Return when the first window of a log was opened that lost its beginning, and whose stamps do not tell when; None
+    where they do, or the pipeline's `start` is a time."""
+    is_said = _start(neighbours) is not None
+    return neighbours.first_reading(point).opened_at if _lost_stamps(neighbours, point) and not is_said else None
+
+
+def _beginning_of_whole(neighbours: NeighbouringWindows, point: str) -> datetime | None:
+    """Return when a log begins that begins at offset 0, less the settle time; None where the file has a `start`."""
+    context, first = neighbours.context, neighbours.first_reading(point)
+    if context.pipeline.start is not None or any(part.lo for part in first.ranges[point]):
+        return None
+    times = (plausible_time(stamp, first.opened_at) for stamp in _first_stamps(neighbours, point).values())
+    return min((moment for moment in times if moment is not None), default=first.opened_at) - context.pipeline.settle
+
+
+def _lost_stamps(neighbours: NeighbouringWindows, point: str) -> Mapping[str, int]:
+    return neighbours.log(point).odd_stamps
+
+
+def _first_stamps(neighbours: NeighbouringWindows, point: str) -> Mapping[str, int]:
+    """Return the stamps of the first records of a log by partition, in milliseconds."""
     first = neighbours.first_reading(point)
-    is_own = first is context.window
-    if any(part.lo for part in first.ranges[point]) or (not is_own and _is_topic(neighbours, of)):
-        return None
+    is_own = first is neighbours.context.window
     manifest = neighbours.manifests[point] if is_own else neighbours.manifests_of(first).get(point, {})
-    stamp = earliest_record(manifest.get("first_records", {}))
-    begins_at = None if stamp is None else record_time(stamp)
-    moment = min(begins_at or first.opened_at, first.opened_at) - context.pipeline.settle
-    return moment if is_own else min(moment, context.window.start or moment)
+    return {at: stamp for at, stamp in manifest.get("first_records", {}).items() if stamp is not None}
+
+
+def _odd_stamps(neighbours: NeighbouringWindows, point: str) -> dict[int, int]:
+    """Return the stamps of a log's first records (milliseconds by partition) where they cannot be and decide; none
+    where one of a whole log says when it began."""
+    opened_at = neighbours.first_reading(point).opened_at
+    stamps = _lost_stamps(neighbours, point)
+    if not stamps:
+        stamps = _first_stamps(neighbours, point)
+        stamps = {} if any(plausible_time(one, opened_at) is not None for one in stamps.values()) else stamps
+    return {int(partition): stamp for partition, stamp in stamps.items()}
 
 
 def baseline_incidents(neighbours: NeighbouringWindows, older: Mapping[str, int]) -> list[Incident]:
@@ -101,7 +136,8 @@ def baseline_incidents(neighbours: NeighbouringWindows, older: Mapping[str, int]
         if begins_at is not None and isinstance(point, TopicPoint):
             topic_id = neighbours.context.window.ranges[name][0].topic_id
             keys = sum(older[hop.name] for hop in hops)
-            found.append(baseline_unknown(point, topic_id, ", ".join(hop.name for hop in hops), keys, begins_at))
+            names, stamps = ", ".join(hop.name for hop in hops), _odd_stamps(neighbours, name)
+            found.append(baseline_unknown(point, topic_id, names, keys, begins_at, stamps))
     return found
 
 

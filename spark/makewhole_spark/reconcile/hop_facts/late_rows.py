@@ -29,7 +29,7 @@ class LateFacts:
 
 def late_facts(neighbours: NeighbouringWindows, hop: Hop) -> LateFacts:
     """Return what earlier windows know of what came late to a hop's target."""
-    reached = _reached_windows(neighbours, hop.target)
+    reached = reached_windows(neighbours, hop.target)
     told = told_keys(neighbours.journal, neighbours.context.window, hop.name, reached[0].number) if reached else ()
     return LateFacts(
         told=neighbours.by_bucket(f"{hop.slug}/told", map(hashes, told), HASHES),
@@ -64,7 +64,7 @@ def windows_before(neighbours: NeighbouringWindows) -> list[Window]:
     return [*reached, *recent[-1:]]
 
 
-def _reached_windows(neighbours: NeighbouringWindows, point: str) -> list[Window]:
+def reached_windows(neighbours: NeighbouringWindows, point: str) -> list[Window]:
     """Return the windows before this one of whose times rows were read with it."""
     spans = [
         (None if span["start"] is None else datetime.fromisoformat(span["start"]), datetime.fromisoformat(span["end"]))

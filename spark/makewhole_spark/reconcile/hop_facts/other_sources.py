@@ -8,6 +8,7 @@ import polars as pl
 from makewhole.compute.buckets import files_of_bucket
 from makewhole.compute.frames import HASH
 from makewhole.compute.judge.judge_copies import committed_copies
+from makewhole.compute.key_runs import passing_rows
 from makewhole.model.pipeline import Hop, TablePoint
 from makewhole.model.verdict import Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, OtherSource
@@ -56,15 +57,31 @@ def without_rows_of_others(task: BucketTask, target: pl.DataFrame, own: pl.DataF
 
 def without_keys_of_others(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
     """Drop the keys of `judged` (`JUDGED`) that the hop's source does not have in this window and another source has,
-    or had: they are not unexpected, and what is right for them is not for this source to say."""
-    of_others = [verdict.value for verdict in (Verdict.UNEXPECTED, Verdict.MISMATCHED, Verdict.CONFLICT)]
+    or had: they are not unexpected, and what is right for them is not for this source to say. An unexpected one that
+    the hop's own source has in this window, in versions that left its filter, is matched by what the other brings."""
+    differing = [verdict.value for verdict in (Verdict.MISSING, Verdict.MISMATCHED, Verdict.CONFLICT)]
+    is_unexpected = pl.col("verdict") == Verdict.UNEXPECTED.value
+    is_of_others = is_unexpected | (~pl.col("in_source") & pl.col("verdict").is_in(differing))
     for one in task.other_sources:
-        strangers = judged.filter(~pl.col("in_source") & pl.col("verdict").is_in(of_others))
+        strangers = judged.filter(is_of_others)
         if strangers.is_empty():
             break
         known = pl.concat(frame.select(HASH) for frame in _copies(task, one, strangers))
-        judged = judged.join(strangers.join(known, on=HASH, how="semi"), on=HASH, how="anti", maintain_order="left")
+        explained = strangers.join(known, on=HASH, how="semi")
+        judged = _with_matched(judged, explained.filter("in_source"))
+        judged = judged.join(explained.filter(~pl.col("in_source")), on=HASH, how="anti", maintain_order="left")
     return judged
+
+
+def _with_matched(judged: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
+    """Turn the verdicts of some keys into matched, without a hint."""
+    if keys.is_empty():
+        return judged
+    is_one = pl.col("key_hash").is_in(keys["key_hash"].to_list())
+    return judged.with_columns(
+        pl.when(is_one).then(None).otherwise("hint").alias("hint"),
+        pl.when(is_one).then(pl.lit(Verdict.MATCHED.value)).otherwise("verdict").alias("verdict"),
+    )
 
 
 def _copies(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> Iterable[pl.DataFrame]:
@@ -75,7 +92,8 @@ def _copies(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> Iterable[
         yield _passing(one, look_up(task, point, keys.sort(HASH)))
         yield _passing(one, slice_frame(task, point.name, one.earlier_files))
     else:
-        yield source_copies_outside(replace(task, hop=one.hop, source_index=one.index), keys.select(HASH))
+        outside = source_copies_outside(replace(task, hop=one.hop, source_index=one.index), keys.select(HASH))
+        yield passing_rows(outside, one.hop.name)
 
 
 def _slice(task: BucketTask, one: OtherSource) -> pl.DataFrame:

@@ -19,6 +19,7 @@ from makewhole.compensation.preview.dry_report import (
     TableEffects,
     TopicEffects,
 )
+from makewhole.kafka.group_offsets import OffsetOutOfRange
 from makewhole.kafka.topic_readers import ReadingGroup
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState
@@ -166,6 +167,9 @@ def test_the_page_says_what_stays_empty_and_who_waits() -> None:
     ) in body
 
 
+OUT_OF_RANGE = OffsetOutOfRange(committed=99, start=3, end=12)
+
+
 @pytest.mark.parametrize(
     ("groups", "silent", "lines"),
     [
@@ -174,11 +178,15 @@ def test_the_page_says_what_stays_empty_and_who_waits() -> None:
                 ReadingGroup(group="dw_loader", lag=1_203, unread=0, records=1_200),
                 ReadingGroup(group="far", lag=12_000, unread=0),
                 ReadingGroup(group="b*i", lag=4, unread=1, records=0),
+                ReadingGroup(group="restored", lag=0, unread=0, out_of_range={0: OUT_OF_RANGE}),
             ),
             None,
             "- flights (log:flights) is read by group dw\\_loader, 1,200 behind\n"
             "- flights (log:flights) is read by group far, at most 12,000 behind\n"
-            "- flights (log:flights) is read by group b\\*i, 0 behind, no offset in 1 partition",
+            "- flights (log:flights) is read by group b\\*i, 0 behind, no offset in 1 partition\n"
+            "- flights (log:flights) is read by group restored, how far behind is not known: it stands at offset 99 of "
+            "partition 0, whose log has 3 to 12, and will read what its auto.offset.reset says "
+            "(group\\_out\\_of\\_range)",
         ),
         ((), None, "- flights (log:flights): no consumer group has an offset there; who reads it is not known"),
         ((), "refused", "- flights (log:flights): which groups read it is not known: refused"),

@@ -46,14 +46,12 @@ def bucket(
     replays: Sequence[tuple[str, str]] = (),
     placed: Sequence[tuple[str, str, int, bool]] = (),
     has_cut: bool = False,
-    has_filter: bool = False,
 ) -> BucketInput:
     """Return the input of a kernel; `replays` are (plan, key) of plans that keep no positions, `placed` are (plan, key,
     offset in partition 0, is it produced) of those that do."""
     return BucketInput(
         hop=HOP,
         has_cut=has_cut,
-        has_filter=has_filter,
         source=copies(source, source_is_topic),
         target=copies(target, target_is_topic),
         source_elsewhere=hashed(source_elsewhere, ELSEWHERE),

@@ -1,6 +1,5 @@
 """Check that a target is held to the latest version known from any window, in the order of versions and deletions."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -154,9 +153,46 @@ def test_a_moment_and_a_number_are_not_ordered() -> None:
     assert judged(bucket(source, target, target_is_topic=False)) == {"a": ("matched", None)}
 
 
-def test_behind_a_filter_a_row_may_have_a_version_that_does_not_pass() -> None:
-    """The loader may have written it: the older version that passes is not written over it."""
-    source = [one("a", 9, NEWER, excluded_by=[HOP])]
-    known = bucket(source, [one("a", 0, NEWER)], source_elsewhere=[before("a", 1, NEW)], target_is_topic=False)
+OUTSIDE = {"excluded_by": [HOP]}
 
-    assert judged(replace(known, has_filter=True)) == {}
+
+def test_a_filter_is_asked_of_the_latest_version_of_any_window() -> None:
+    """Of each key an older version comes again, which passes."""
+    names = ("gone", "loaded", "repeated")
+    source = [one(key, at, OLD, version=4) for at, key in enumerate(names)]
+    target = [one("loaded", 0, OLD, version=4), one("repeated", 1, OLD), one("repeated", 2, NEW)]
+    of_windows = [before(key, at, NEW, version=5, **OUTSIDE) for at, key in enumerate(names)]
+    known = bucket(source, target, source_elsewhere=of_windows, target_is_topic=False)
+
+    left = ("unexpected", "left_filter")
+    assert judged(known) == {"gone": ("matched", None), "loaded": left, "repeated": left}
+
+
+def test_a_row_of_a_key_that_left_the_filter_in_a_window_before_is_unexpected() -> None:
+    """Whether a version passed before that or not; where the key came back, its row is compared."""
+    target = [one(key, at, OLD) for at, key in enumerate(("left", "never", "back", "later"))]
+    of_windows = [before(key, 0, OLD) for key in ("left", "back", "later")]
+    of_windows += [before(key, 1, NEW, **OUTSIDE) for key in ("left", "never", "back", "later")]
+    of_windows += [before("back", 2, NEW), before("later", 9, OLD) | {"is_later": True}]
+    known = bucket([], target, source_elsewhere=of_windows, target_is_topic=False)
+
+    left = ("unexpected", "left_filter")
+    assert judged(known) == {"left": left, "never": left, "back": ("mismatched", "stale_version")}
+
+
+def test_an_older_version_that_does_not_pass_takes_no_key_out() -> None:
+    """The latest one, of a window before, passes: a loader that believed the older one made a gap."""
+    source = [one(key, at, OLD, version=4, **OUTSIDE) for at, key in enumerate(("deleted", "kept", "other"))]
+    target = [one("kept", 0, NEW, version=5), one("other", 1, NEWER, version=5)]
+    of_windows = [before(key, at, NEW, version=5) for at, key in enumerate(("deleted", "kept", "other"))]
+    known = bucket(source, target, source_elsewhere=of_windows, target_is_topic=False)
+
+    assert judged(known) == {"deleted": ("missing", None), "other": ("mismatched", None)}
+    assert not judge_versions(known)["in_source"].any()
+
+
+def test_a_record_without_a_version_that_does_not_pass_ends_no_versions() -> None:
+    source = [one("a", 7, OLD, **OUTSIDE)]
+    known = bucket(source, [], source_elsewhere=[before("a", 1, NEW, version=5)], target_is_topic=False)
+
+    assert judged(known) == {"a": ("missing", None)}

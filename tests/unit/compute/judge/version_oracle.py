@@ -1,6 +1,6 @@
 """Judge an upsert hop one key at a time, in plain Python, and draw situations to judge.
 
-State None: absent.
+State None: absent. So is a key after a version of the source that does not pass the hop's filter: it has left it.
 """
 
 from datetime import UTC, datetime
@@ -48,17 +48,20 @@ def last_ones(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def state(copy: dict[str, Any]) -> int | None:
-    return None if copy["is_tombstone"] else copy["row_hash"]
+    return None if copy["is_tombstone"] or copy["excluded_by"] else copy["row_hash"]
 
 
 def oracle(key: str, known: dict[str, Any]) -> str | None:
     """Return the verdict of one key; None if it is not judged."""
-    source = [c for c in known["source"] if c["key"] == key and not c["is_aborted"] and not c["excluded_by"]]
+    source = [c for c in known["source"] if c["key"] == key and not c["is_aborted"]]
     target = [c for c in known["target"] if c["key"] == key and not c["is_aborted"]]
     beyond = [c for c in known["source_elsewhere"] if c["key"] == key]
     up_to_now = source + [c for c in beyond if c["age"] != 2]
     of_source = newest(up_to_now)
     wanted = {state(copy) for copy in of_source}
+    has_left = bool(of_source) and all(copy["excluded_by"] for copy in of_source)
+    is_there = any(not copy["excluded_by"] for copy in source) or key in known["handed_over"]
+    is_known = is_there or any(not copy["excluded_by"] for copy in beyond)
     number = max((number_of(copy) for copy in of_source), default=-1)
 
     def is_after(copy: dict[str, Any]) -> bool:
@@ -83,15 +86,22 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
     here = {c["place"] for c in target}
     present = {state(copy) for copy in newest(target + elsewhere)} or {None}
     fine, maybe = zip(holds(target + [c for c in elsewhere if c["age"] != 2]), holds(target + elsewhere), strict=True)
-    if not (source or key in known["handed_over"]):
-        if beyond and not known["target_is_topic"] and target:
-            is_set_back = len(wanted) == 1 and not any(maybe) and key not in known["unsettled"]
-            return "duplicate" if len(here) > 1 else "mismatched" if is_set_back else None
-        return None if beyond or not target or present == {None} else "unexpected"
-    if not known["target_is_topic"] and len(here) > 1:
+    is_met = bool(target) and present != {None}
+    is_repeated = not known["target_is_topic"] and len(here) > 1
+    is_sure = len(wanted) == 1 and not any(maybe) and key not in known["unsettled"]
+    is_set_back = is_known and is_met and is_sure and not known["target_is_topic"]
+    right = "matched" if is_there else None
+    if has_left and (source or is_there or is_set_back) and not (is_repeated and later):
+        wrong = "undecidable" if None in present or (later and maybe[1]) else "unexpected"
+        return right if any(fine) else "pending" if key in known["unsettled"] else wrong
+    if not is_known:
+        return "unexpected" if is_met else None
+    if is_repeated:
         return "duplicate"
+    if not (source or is_there):
+        return "mismatched" if is_set_back else None
     if any(fine):
-        return "matched"
+        return right
     if key in known["unsettled"]:
         return "pending"
     return "undecidable" if any(maybe) else "missing" if present == {None} else "mismatched"
@@ -101,7 +111,7 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
 def situations(draw: st.DrawFn) -> dict[str, Any]:
     keys = st.sampled_from(NAMES)
 
-    def log(most: int, age: int, first: int) -> list[dict[str, Any]]:
+    def log(most: int, age: int, first: int, *, is_source: bool) -> list[dict[str, Any]]:
         return [
             {
                 "key": draw(keys),
@@ -111,7 +121,7 @@ def situations(draw: st.DrawFn) -> dict[str, Any]:
                 "version": draw(st.sampled_from([None, None, 1, 2])),
                 "is_tombstone": draw(st.sampled_from([False, False, False, True])),
                 "is_aborted": age == 1 and draw(st.sampled_from([False, False, True])),
-                "excluded_by": draw(st.sampled_from([[], [], [HOP]])) if age == 1 else [],
+                "excluded_by": draw(st.sampled_from([[], [], [HOP]])) if is_source else [],
                 "age": age,
                 "is_later": age == 2,
                 "is_replay": False,
@@ -119,20 +129,20 @@ def situations(draw: st.DrawFn) -> dict[str, Any]:
             for offset in draw(st.lists(st.integers(first, first + 20), unique=True, max_size=most))
         ]
 
-    def elsewhere() -> list[dict[str, Any]]:
-        found = [*log(2, 0, 0), *log(2, 2, 100)]
+    def elsewhere(*, is_source: bool) -> list[dict[str, Any]]:
+        found = [*log(2, 0, 0, is_source=is_source), *log(2, 2, 100, is_source=is_source)]
         return [copy | {"place": f"{copy['partition']}:{copy['offset']}", "ends_earlier": ends(copy)} for copy in found]
 
     target_is_topic = draw(st.booleans())
-    target = log(6, 1, 50)
+    target = log(6, 1, 50, is_source=False)
     if not target_is_topic:
         target = [copy | {"is_aborted": False, "is_tombstone": False, "partition": 0} for copy in target]
     return {
-        "source": [copy | {"place": f"{copy['partition']}:{copy['offset']}"} for copy in log(6, 1, 50)],
+        "source": [copy | {"place": f"{copy['partition']}:{copy['offset']}"} for copy in log(6, 1, 50, is_source=True)],
         "target": [copy | {"place": f"{copy['partition']}:{copy['offset']}"} for copy in target],
         "target_is_topic": target_is_topic,
-        "source_elsewhere": elsewhere(),
-        "target_elsewhere": elsewhere() if target_is_topic else [],
+        "source_elsewhere": elsewhere(is_source=True),
+        "target_elsewhere": elsewhere(is_source=False) if target_is_topic else [],
         "handed_over": draw(st.lists(keys, unique=True, max_size=1)),
         "unsettled": draw(st.lists(keys, max_size=2)),
     }

@@ -22,7 +22,7 @@ from makewhole.kafka.topic_readers import topic_readers
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint, has_erasures
-from makewhole.model.plan import ERASABLE, GROUPS, LACKING, ONCE, REPEATS, UNKNOWN_TO, ErasedSince
+from makewhole.model.plan import CANNOT_BE_READ, ERASABLE, GROUPS, LACKING, ONCE, REPEATS, UNKNOWN_TO, ErasedSince
 from makewhole.model.positions import RecordPositions
 from makewhole.postgres.read.erased import erased_keys
 from makewhole.postgres.read.export import read_keys
@@ -170,8 +170,9 @@ def _in_topic(name: str, tail: TopicTail, keys: Sequence[str]) -> ReasonsByKey:
         return _all_refused(
             keys, f"not known: {tail.not_known}, so that the key may have arrived there; run the window again"
         )
+    records = {key: f"a record that {CANNOT_BE_READ}, and is" if key in tail.unread else "a record" for key in places}
     return {
-        key: f"arrived: a record of the key came to {name} at {places[key]} after the window was judged"
+        key: f"arrived: {records[key]} of the key came to {name} at {places[key]} after the window was judged"
         for key in keys
         if key in places
     }

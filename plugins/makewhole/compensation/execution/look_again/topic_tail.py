@@ -19,7 +19,7 @@ from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import TransientError
 from makewhole.model.pipeline import Erased, TablePoint, TopicPoint
-from makewhole.model.plan import ErasedSince
+from makewhole.model.plan import CANNOT_BE_READ, ErasedSince
 from makewhole.model.positions import RecordPositions, SeenLog
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
@@ -67,7 +67,8 @@ class FollowedTopic:
 class TopicTail(ClosingContext):
     """The committed records of some keys behind the place up to which a topic was looked at. Close it after use.
 
-    `not_known`: why some of these records cannot be known any more; None: all of them are.
+    `not_known`: why some of these records cannot be known any more; None: all of them are. `unread`: the keys whose
+    first record cannot be read, and is known to be theirs by its Kafka key alone.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class TopicTail(ClosingContext):
         self._own_ends: dict[int, int] = {}
         self._topic_id: str | None = None
         self._places: dict[str, str] = {}
+        self.unread: set[str] = set()
         self._ordered: list[pl.DataFrame] = []
         self._erased: dict[str, str] | None = None
         self._stack = ExitStack()
@@ -196,16 +198,17 @@ class TopicTail(ClosingContext):
         if reader.expired:
             self._note_gap(f"partition {partition} lost offsets from {begin} on before they were looked at")
         if reader.undecodable:
-            self._note_gap(f"partition {partition} has {len(reader.undecodable)} places that cannot be read")
+            self._note_gap(f"partition {partition} has {len(reader.undecodable)} places that {CANNOT_BE_READ}")
 
     def _note_unread(self, partition: int, unread: pl.DataFrame) -> None:
         """Take a record that cannot be read as one of the key that it may have; where that may be any, nothing is
         known."""
         if unread["business_key"].null_count():
-            self._note_gap(f"partition {partition} has records that cannot be read and may be of any key")
+            self._note_gap(f"partition {partition} has records that {CANNOT_BE_READ} and may be of any key")
         named = unread.select(pl.col("business_key").alias("key"), "place").drop_nulls("key")
         for key, place in self._of_keys(named).iter_rows():
-            self._places.setdefault(key, place)
+            if self._places.setdefault(key, place) == place:
+                self.unread.add(key)
 
     def _keep_lease(self) -> None:
         if time.monotonic() - self._renewed_at > _RENEW_SECONDS:

@@ -70,8 +70,14 @@ class LedgerRows:
         """Return the row of a draft's key as a record, with the compared values; None: it is gone.
 
         Raises:
-            RefusedError: the table cannot hold the key.
+            RefusedError: the table cannot hold the key, or the row does not pass the filter of the hop any more.
         """
+        found, hop = self._find(draft), self._hops[draft.action.hop]
+        if found is not None and not found.passes:
+            raise RefusedError(f"stale: the row of this key in {hop.source} has left the filter `{hop.where}` by now")
+        return found
+
+    def _find(self, draft: ActionDraft) -> LedgerRecord | None:
         place, key = (draft.action.hop, draft.action.remedy), draft.action.key
         if place not in self._rows:
             self._rows[place] = self._together(*place)
@@ -79,14 +85,14 @@ class LedgerRows:
         if rows is not None:
             return rows.get(key)
         point, session, table, columns = self._asked(hop, draft.action.remedy)
-        return ledger_record(session, table, point, key, hop.semantics, columns)
+        return ledger_record(session, table, point, key, hop, columns, self._sources.pipeline.filter_types)
 
     def _together(self, hop_name: str, remedy: Remedy) -> Mapping[str, LedgerRecord] | None:
         """Return the rows of all keys; None: one of them is unfit, and each is asked for alone."""
         hop, keys = self._hops[hop_name], sorted(self._keys[hop_name, remedy])
         point, session, table, columns = self._asked(hop, remedy)
         try:
-            return ledger_records(session, table, point, keys, hop.semantics, columns)
+            return ledger_records(session, table, point, keys, hop, columns, self._sources.pipeline.filter_types)
         except RefusedError:
             return None
 
