@@ -55,9 +55,12 @@ class Held:
         return found
 
     def is_damaged(self, key: str) -> bool:
-        """Whether the last record of a key cannot be read, so that it cannot be known what its latest version is."""
+        """Whether it cannot be known what the latest version of a key is: its last record cannot be read, or one cannot
+        be placed among the versions since its last deletion."""
         records = self.of_key(key)
-        return bool(records) and records[-1].damage is not None
+        ends = [at for at, record in enumerate(records) if record.version.is_deletion]
+        living = records[ends[-1] if ends else 0 :]
+        return bool(living) and (living[-1].damage is not None or any(one.damage == "version" for one in living))
 
     def due(self, key: str) -> Version | None:
         """Return the version that the store should hold for a key, None if it should hold none."""
