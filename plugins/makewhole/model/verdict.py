@@ -66,6 +66,7 @@ class Cause(StrEnum):
     NOT_IN_SOURCE = "not_in_source"
     VALUE_DIFFERS = "value_differs"
     SOURCE_CONTRADICTS = "source_contradicts_itself"  # the source has the key with different values
+    SOURCES_DISAGREE = "sources_disagree"  # two sources of one place have the key with different values
     TARGET_CONTRADICTS = "target_contradicts_itself"  # a replay stands beside an original with another value
     GONE_SINCE_CERTIFIED = "gone_since_certified"  # a certified window saw it in the store; purged, most likely
     ERASED_ON_PURPOSE = "erased_on_purpose"  # by what `erased` of the store says
@@ -83,6 +84,7 @@ class Cause(StrEnum):
     SOURCE_GONE = "source_gone"  # handed over by an earlier window, and nobody has the source's copies any more
     UNREADABLE_VALUE = "unreadable_value"  # what one side holds can be read nowhere any more
     UNREADABLE_SOURCE = "unreadable_source"
+    FILTER_CHANGED = "filter_changed"  # the file's `where` is another one than when the record was read
     UNREADABLE_RECORD = "unreadable_record"  # a record of the window that could not be read may be of this key
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.key_layout import with_layout
 from makewhole.compute.row_filter import TypedTerm, typed_term
+from makewhole.compute.same_place import with_identities
 from makewhole.config.connections import from_environment
 from makewhole.config.hops.where import parse_where
 from makewhole.config.pipeline_file import find_pipeline as find_pipeline
@@ -102,6 +103,7 @@ def window_context(window: Window, pipeline: Pipeline | None = None) -> WindowCo
         ConfigurationError: the pipeline is not known, or a connection or the storage is not configured.
     """
     pipeline = with_layout(pipeline or find_pipeline(window.pipeline), window.key_layout)
+    pipeline = with_identities(pipeline, window.places)
     return WindowContext(
         pipeline=pipeline,
         window=window,

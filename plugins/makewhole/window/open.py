@@ -11,6 +11,7 @@ from datetime import datetime
 
 from makewhole.compute.key_layout import KeyLayout, key_layout, require_same_keys, require_same_spelling
 from makewhole.compute.same_key import KeyFields, as_document, from_document, key_fields, require_same_key
+from makewhole.compute.same_place import require_one_key, require_same_names, with_identities
 from makewhole.journal import incidents, plans, windows
 from makewhole.journal.results import handover_keys, snapshot_manifests
 from makewhole.journal.windows import WindowBounds
@@ -106,6 +107,8 @@ def open_interval(
     _require_same_spelling(journal, pipeline, columns, layout)
     with topic_logs(pipeline.ordered_points(), connections) as logs:
         states = {name: read_topic_state(log) for name, log in logs.items()}
+        places = {**columns.places, **{name: f"kafka:{one.state.topic_id}" for name, one in states.items()}}
+        _require_same_names(journal, pipeline, places)
         topics = _ObservedTopics(logs=logs, states=states, observed_at=observe(journal, pipeline, connections, states))
         draft = (
             _draft_window(journal, pipeline, existing, request, topics)
@@ -115,7 +118,7 @@ def open_interval(
         draft.incidents.extend(_transaction_incidents(pipeline, draft.window, topics))
         for name, log in logs.items():
             require_same_leaders(log, states[name])
-    draft = replace(draft, window=replace(draft.window, key_layout=layout))
+    draft = replace(draft, window=replace(draft.window, key_layout=layout, places=places))
     _insert_revision(journal, pipeline, request, draft, key_fields(pipeline, columns.ids))
     return _opened(journal, pipeline, draft.window, is_new=covering is None)
 
@@ -202,6 +205,13 @@ def _require_same_spelling(
             waiting = handover_keys.handovers(journal, pipeline.name, window.number)
             known = ((sources[hop], key) for piece in waiting for hop, key, *_ in piece if hop in sources)
             require_same_keys(pipeline, layout, known)
+
+
+def _require_same_names(journal: PgConnection, pipeline: Pipeline, places: Mapping[str, str]) -> None:
+    """Refuse points that the windows before knew under other names, and points of one table whose keys differ."""
+    require_one_key(with_identities(pipeline, places))
+    if (window := windows.last_judged(journal, pipeline.name)) is not None:
+        require_same_names(pipeline, window.places, places)
 
 
 def _supersede_plans(journal: PgConnection, pipeline: Pipeline, covering: WindowBounds) -> None:
@@ -317,6 +327,7 @@ def _insert_revision(
             "judging_sha256": judging_sha256(pipeline),
             "key_layout": {point: [kind.value for kind in kinds] for point, kinds in draft.window.key_layout.items()},
             "key_fields": as_document(fields),
+            "places": draft.window.places,
             "settle_seconds": pipeline.settle.total_seconds(),
             "reason": request.reason,
         },

@@ -26,6 +26,7 @@ from makewhole.key_index.files import write_index_file
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import GAPS, Cause, HopCounts, Verdict
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
+from makewhole_spark.reconcile.compared_sources import SourcesTogether
 from makewhole_spark.reconcile.copies_outside import (
     handed_over_copies,
     keys_of_bucket,
@@ -36,10 +37,15 @@ from makewhole_spark.reconcile.copies_outside import (
     target_copies_outside,
     with_values_of_now,
 )
+from makewhole_spark.reconcile.filter_changes import keys_kept_out, mark_filter_changed
 from makewhole_spark.reconcile.first_pass import FirstPass, first_pass, keep_exceptions
 from makewhole_spark.reconcile.hop_facts.certified_before import lacking_keys, recorded_in
 from makewhole_spark.reconcile.hop_facts.late_rows import without_told_rows
-from makewhole_spark.reconcile.hop_facts.other_sources import without_keys_of_others, without_rows_of_others
+from makewhole_spark.reconcile.hop_facts.other_sources import (
+    mark_unknown_to_others,
+    without_keys_of_others,
+    without_rows_of_others,
+)
 from makewhole_spark.reconcile.hop_facts.tombstones import may_be_erased
 from makewhole_spark.reconcile.hop_facts.waiting import (
     behind_limits,
@@ -73,22 +79,28 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     at_first = kernel(gathered.known)
     alone = _met_alone(task, first.target, at_first)
     known, rows = confirm(task, gathered.known, at_first, first.known_besides)
-    judged = without_keys_of_others(task, at_first if known.is_same_as(gathered.known) else kernel(known))
+    together = SourcesTogether.of(task, known, at_first)
+    of_all = together.with_later_versions(known)
+    judged = without_keys_of_others(task, at_first if of_all.is_same_as(gathered.known) else kernel(of_all))
+    judged, other_copies = together.compare(judged, known)
     wanted, late = ({}, {}) if task.tails is not None else _write_wanted(task, judged)
     to_order = {} if task.tails is not None else _write_to_order(task, judged)
     marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))
     unread = (records.read(task.context.storage) for records in (task.source_unread, task.target_unread))
     marked = mark_unreadable(marked, *unread)
+    marked = mark_unknown_to_others(task, marked, _lags(task))
+    kept_out = keys_kept_out(task, marked, known.source)
+    marked = mark_filter_changed(task, marked, kept_out)
     lacking = lacking_keys(task, marked, known.source)
     found = mark_not_lost(task, marked, known.source_elsewhere, lacking)
     answer = replace(
-        _write(task, first, replace(gathered, known=known), found, wanted),
+        _write(task, first, replace(gathered, known=known), found, wanted, other_copies),
         late_wanted=late,
         to_order=to_order,
         kept=keep_exceptions(task, first) if wanted or to_order else None,
         met_alone=_write_met_alone(task, alone),
         met_far_ahead=_count_far_ahead(task, alone),
-        recorded_in=recorded_in(task, found.asked),
+        recorded_in=recorded_in(task, pl.concat([found.asked, kept_out])),
         **_write_lacking(task, lacking.join(found.asked, on=HASH, how="semi")),
     )
     if task.is_upsert and wanted and rows is not None:
@@ -166,10 +178,12 @@ def _logs(task: BucketTask) -> tuple[LogHistory, LogHistory]:
 
 
 def _undecidable_spans(task: BucketTask) -> UndecidableSpans:
-    source, target = _logs(task)
+    return undecidable_spans(*_logs(task), _lags(task))
+
+
+def _lags(task: BucketTask) -> Lags:
     pipeline = task.context.pipeline
-    lags = Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
-    return undecidable_spans(source, target, lags)
+    return Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
 
 
 def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
@@ -260,10 +274,20 @@ def _hash_files(task: BucketTask, wanted: Mapping[str, pl.DataFrame]) -> dict[st
 
 
 def _write(
-    task: BucketTask, first: FirstPass, gathered: _Gathered, found: NotLost, wanted: Mapping[str, str]
+    task: BucketTask,
+    first: FirstPass,
+    gathered: _Gathered,
+    found: NotLost,
+    wanted: Mapping[str, str],
+    other_copies: Mapping[str, Any],
 ) -> BucketAnswer:
     known, judged = gathered.known, found.judged
-    findings = explain(judged, replace(_hop_context(task, gathered), not_lost=found.evidence_of))
+
+    def known_besides(key_hash: str) -> dict[str, Any]:
+        others = {"other_sources": other_copies[key_hash]} if key_hash in other_copies else {}
+        return {**found.evidence_of(key_hash), **others}
+
+    findings = explain(judged, replace(_hop_context(task, gathered), not_lost=known_besides))
     folder, storage = f"{task.context.window.prefix}/{task.hop.slug}", task.context.storage
     causes = findings.select("key_hash", "cause")
     verdicts = (

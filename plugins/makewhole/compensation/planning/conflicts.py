@@ -10,7 +10,7 @@ from makewhole.model.pipeline import FOR_ROWS, Hop, Pipeline, Remedy
 from makewhole.model.verdict import Finding, Verdict
 
 _Place = tuple[str, str]
-"""The place of a point, and the hash of a key."""
+"""What tells the place of a point from others, and the hash of a key."""
 
 
 def without_conflicts(
@@ -23,7 +23,8 @@ def without_conflicts(
     - A key whose record comes to a topic, or goes through it once more, is not unexpected behind it any more.
     - A row that a loader will write, from a record that comes again, is not inserted beside it.
     - A row that one hop says is extra, and another one corrects or keeps, is not extra.
-    - What two hops say of the same rows is done once.
+    - What two hops say of the same rows is done once; and a record that a topic lacks is produced once, whichever
+      ledgers have it.
     """
     hops = {hop.name: hop for hop in pipeline.hops}
     arriving = _arriving(pipeline, hops, drafts)
@@ -43,7 +44,7 @@ def without_conflicts(
             continue
         if _inserts_row(draft) and target in arriving:
             continue
-        if draft.action.remedy in (Remedy.QUARANTINE, Remedy.UPSERT):
+        if draft.action.remedy in (Remedy.QUARANTINE, Remedy.UPSERT, Remedy.PRODUCE):
             if (draft.action.remedy, target) in done:
                 continue
             done.add((draft.action.remedy, target))
@@ -93,4 +94,4 @@ def _inserts_row(draft: ActionDraft) -> bool:
 
 
 def _place(pipeline: Pipeline, point: str, finding: Finding) -> _Place:
-    return pipeline.points[point].place, finding.key_hash
+    return pipeline.place_of(point), finding.key_hash

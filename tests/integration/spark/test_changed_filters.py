@@ -1,0 +1,88 @@
+"""Test filters that change between windows: what the change of the file alone explains is no wrong row."""
+
+import pytest
+
+from makewhole.model.window import WindowState
+from tests.integration.spark.test_survivors import repair
+from tests.world.orders import Order, orders
+from tests.world.pipeline_file import Settings
+from tests.world.shop import STORE_HOP
+from tests.world.windows import ReconciledShop
+
+pytestmark = pytest.mark.integration
+
+QUARANTINE: Settings = {"limits": "{share: 1.0}", "unexpected": "quarantine"}
+
+
+def describe(shop: ReconciledShop, region: str | None) -> None:
+    hop = {} if region is None else {"where": f"\"region = '{region}'\""}
+    shop.describe(has_ledger=False, hop=hop, compensation=QUARANTINE, late="1d")
+
+
+def of(region: str, made: list[Order]) -> list[Order]:
+    return [order for order in made if order["region"] == region]
+
+
+def rows(shop: ReconciledShop) -> set[str]:
+    return {row[0] for row in shop.sql("select id from warehouse")}
+
+
+def test_rows_whose_records_pass_the_new_filter_stay(shop: ReconciledShop) -> None:
+    describe(shop, "EU")
+    made = orders(range(12))
+    shop.send(made)
+    shop.write("warehouse", of("EU", made))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    describe(shop, "US")
+    day = orders(range(100, 112), 1)
+    shop.send(day)
+    shop.write("warehouse", of("US", day))
+    late = orders([112], 1)[0]["at"]
+    shop.write("warehouse", [order | {"at": late} for order in of("US", made)])
+    context = shop.judge_and_ask_the_gate(1)
+    changed = {order["id"]: ("undecidable", "filter_changed") for order in of("US", made)}
+    assert shop.found(context, STORE_HOP) == changed
+    closed = repair(shop, context)
+
+    assert rows(shop) == {order["id"] for order in (*made, *of("US", day))}
+    assert closed.state is WindowState.NOT_KNOWN
+
+
+def test_rows_that_a_narrowed_filter_keeps_out_are_reported_and_stay(shop: ReconciledShop) -> None:
+    describe(shop, None)
+    made = orders(range(12))
+    shop.send(made)
+    shop.write("warehouse", made)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    describe(shop, "EU")
+    day = orders(range(100, 112), 1)
+    shop.send(day)
+    shop.write("warehouse", of("EU", day))
+    shop.sql("update warehouse set at = at + interval '1 day' where region = 'US'")
+    context = shop.judge_and_ask_the_gate(1)
+    changed = {order["id"]: ("undecidable", "filter_changed") for order in of("US", made)}
+    assert shop.found(context, STORE_HOP) == changed
+    closed = repair(shop, context)
+
+    assert rows(shop) == {order["id"] for order in (*made, *of("EU", day))}
+    assert closed.state is WindowState.NOT_KNOWN
+
+
+def test_a_window_that_is_run_again_with_a_narrowed_filter_moves_nothing_aside(shop: ReconciledShop) -> None:
+    describe(shop, None)
+    made = orders(range(12))
+    shop.send(made)
+    shop.write("warehouse", [*made, *orders([77])])
+    first = shop.judge_and_ask_the_gate()
+    assert shop.found(first, STORE_HOP) == {"O77": ("unexpected", "not_in_source")}
+    assert repair(shop, first).state is WindowState.CERTIFIED
+
+    describe(shop, "EU")
+    again = shop.judge_and_ask_the_gate()
+    changed = {order["id"]: ("undecidable", "filter_changed") for order in of("US", made)}
+    assert shop.found(again, STORE_HOP) == changed
+    repair(shop, again)
+
+    assert rows(shop) == {order["id"] for order in made}

@@ -1,0 +1,67 @@
+"""Test places that a pipeline knows under several names: a place is what it is, whatever a point is called."""
+
+import pytest
+
+from makewhole.model.errors import RefusedError
+from makewhole.model.window import WindowState
+from tests.integration.spark.test_survivors import outcomes, repair, send
+from tests.world.orders import orders
+from tests.world.pipeline_file import Settings, store, topic
+from tests.world.shop import STORE_HOP
+from tests.world.windows import ReconciledShop
+
+pytestmark = pytest.mark.integration
+
+OTHER_HOP = "others→shelf"
+QUARANTINE: Settings = {"limits": "{share: 1.0}", "unexpected": "quarantine"}
+
+
+def with_two_points_on_one_table(shop: ReconciledShop, table: str = "warehouse", **more: str) -> str:
+    """Describe two topics that fill one table through two points; return the second topic."""
+    others = shop.add_topic()
+    shop.describe(
+        more_points={"others": topic("log", others), "shelf": store("db", table, **more)},
+        more_hops=[{"from": "others", "to": "shelf"}],
+        compensation=QUARANTINE,
+    )
+    return others
+
+
+@pytest.mark.parametrize("table", ["warehouse", "public.warehouse"])
+def test_rows_of_one_source_are_not_unexpected_at_another_point_of_the_same_table(
+    shop: ReconciledShop, table: str
+) -> None:
+    others = with_two_points_on_one_table(shop, table)
+    made, more = orders(range(6)), orders(range(10, 16))
+    shop.trade(made)
+    send(shop, others, more)
+    shop.write("warehouse", [*more, orders([77])[0]])
+
+    context = shop.judge_and_ask_the_gate()
+    unexpected = {"O77": ("unexpected", "not_in_source")}
+    assert (shop.found(context, STORE_HOP), shop.found(context, OTHER_HOP)) == (unexpected, unexpected)
+    closed = repair(shop, context)
+
+    kept = {row[0] for row in shop.sql("select id from warehouse")}
+    assert kept == {order["id"] for order in (*made, *more)}
+    assert outcomes(shop, context)[STORE_HOP, "O77"] == ("unexpected", "repaired", None)
+    assert closed.state is WindowState.CERTIFIED, closed.reason
+
+
+def test_a_renamed_point_is_refused_by_its_former_name(shop: ReconciledShop) -> None:
+    shop.describe(has_ledger=False, hop={"where": "\"region = 'EU'\""}, compensation=QUARANTINE)
+    made = orders(range(12))
+    shop.send(made)
+    shop.write("warehouse", [order for order in made if order["region"] == "EU"])
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    text = shop.file.read_text()
+    shop.file.write_text(text.replace("orders:", "sales:").replace("from: orders", "from: sales"))
+    shop.sql("update warehouse set at = at + interval '1 day'")
+    with pytest.raises(RefusedError) as refused:
+        shop.open(1)
+    assert str(refused.value) == (
+        "shop: sales is what the windows before knew as orders, and what is kept from them (the key index, keys handed "
+        "over, findings) is under that name: nothing of it would be found. Call the point orders again; to give it "
+        "another name, give the pipeline another name, too: it begins a history of its own, from `start:` on"
+    )
