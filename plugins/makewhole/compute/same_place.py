@@ -20,6 +20,12 @@ def with_identities(pipeline: Pipeline, places: Identities) -> Pipeline:
     return replace(pipeline, points=points)
 
 
+def with_former_filters(pipeline: Pipeline, former: Mapping[str, str]) -> Pipeline:
+    """Return the pipeline with hops that know the filters of the windows before, where the file has others since."""
+    hops = tuple(replace(hop, former_where=former.get(hop.name)) for hop in pipeline.hops)
+    return replace(pipeline, hops=hops)
+
+
 def require_same_names(pipeline: Pipeline, before: Identities, now: Identities) -> None:
     """Refuse points whose places the windows before knew under other names alone.
 

@@ -24,7 +24,7 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.NOT_IN_SOURCE: "nothing upstream has it",
     Cause.VALUE_DIFFERS: "both have it, and a compared column differs",
     Cause.SOURCE_CONTRADICTS: "the source has it with different values; which of them is right, a person must say",
-    Cause.SOURCES_DISAGREE: "another source of the same place has it with another value; which is right, a person must say",
+    Cause.SOURCES_DISAGREE: "another source of its place has it with another value; which is right, a person must say",
     Cause.TARGET_CONTRADICTS: "beside its first record the topic has a replay with another value, which the source has",
     Cause.GONE_SINCE_CERTIFIED: "a certified window saw it in the store, and it is gone since: purged, most likely",
     Cause.ERASED_ON_PURPOSE: "it was deleted on purpose, as the store itself says",

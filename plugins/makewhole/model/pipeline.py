@@ -203,7 +203,8 @@ class Hop:
     `redeliver_to` is the topic point that redelivered records go to; None: back to the source. `redeliver_despite`:
     consumer groups that may read a record a second time. `reverse` is there when a remedy is `reverse`. `write` maps
     the columns that `upsert` writes into new rows besides the compared ones to their declared types; `leave` names
-    those that it leaves to the table.
+    those that it leaves to the table. `former_where` is none of the file's: the filter of the windows before, where
+    that was another one (empty: none); None: it is the same.
     """
 
     source: str
@@ -217,6 +218,7 @@ class Hop:
     reverse: Reverse | None = None
     write: Mapping[str, str] = field(default_factory=dict, metadata=WRITTEN_IF_ANY)
     leave: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
+    former_where: str | None = field(default=None, metadata=NEVER_WRITTEN)
 
     @property
     def name(self) -> str:
@@ -226,6 +228,11 @@ class Hop:
     def slug(self) -> str:
         """The name in ASCII, for paths and ids."""
         return f"{self.source}-{self.target}"
+
+    @property
+    def former_name(self) -> str:
+        """The name by which copies say that the former filter excludes them."""
+        return f"former {self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)

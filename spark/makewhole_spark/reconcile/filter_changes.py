@@ -18,15 +18,24 @@ _OF_EVENTS = (Verdict.UNEXPECTED, Verdict.MISMATCHED)
 _OF_VERSIONS = (*_OF_EVENTS, Verdict.MISSING, Verdict.DUPLICATE)
 
 
-def mark_filter_changed(task: BucketTask, judged: pl.DataFrame, kept_out: pl.DataFrame) -> pl.DataFrame:
+def mark_filter_changed(
+    task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame, kept_out: pl.DataFrame
+) -> pl.DataFrame:
     """Turn verdicts of `judged` (`JUDGED`) into undecidable ones where another window has copies of the key of which
     it is not known whether they pass the filter of now; and where a row is unexpected as the filter keeps its record
-    out (`kept_out`, `HASHES`), though a certified window saw both."""
+    out (`kept_out`, `HASHES`), though a certified window saw both, or the filter of the windows before let it pass.
+    `source`: the copies of the slice."""
     wanted = _OF_VERSIONS if task.is_upsert else _OF_EVENTS
     asked = judged.filter(pl.col("verdict").is_in([verdict.value for verdict in wanted]))
     if asked.is_empty():
         return judged
-    found = pl.concat([_of_unknown_filter(task, asked), _seen_before(task, kept_out)])
+    found = pl.concat(
+        [
+            _of_unknown_filter(task, asked),
+            _seen_before(task, kept_out),
+            _passed_before(task, source).join(kept_out, on=HASH, how="semi"),
+        ]
+    )
     is_explained = pl.col("_is_explained").fill_null(False) & pl.col("verdict").is_in([one.value for one in wanted])
     marked = judged.join(
         found.unique().with_columns(pl.lit(True).alias("_is_explained")), on=HASH, how="left", maintain_order="left"
@@ -65,6 +74,15 @@ def _seen_before(task: BucketTask, kept_out: pl.DataFrame) -> pl.DataFrame:
     names = {f"{high:016x}{low:016x}": (high, low) for high, low in kept_out.select(HASH).rows()}
     seen = {key for one in task.certified for key, is_held in judged_by(task, one, {*names}).items() if is_held}
     return pl.DataFrame([names[key] for key in sorted(seen)], schema=HASHES, orient="row")
+
+
+def _passed_before(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys of copies in the slice that only the filter of the windows before lets pass."""
+    hop = task.hop
+    if hop.former_where is None or not task.is_topic(hop.source):
+        return empty(HASHES)
+    excluded = pl.col("excluded_by").list
+    return source.filter(excluded.contains(hop.name) & ~excluded.contains(hop.former_name)).select(HASH)
 
 
 def _files(task: BucketTask) -> tuple[IndexFile, ...]:

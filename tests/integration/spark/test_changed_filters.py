@@ -2,6 +2,9 @@
 
 import pytest
 
+from makewhole.journal import incidents
+from makewhole.journal.database import connect
+from makewhole.model.incident_text import incident_sentence
 from makewhole.model.window import WindowState
 from tests.integration.spark.test_survivors import repair
 from tests.world.orders import Order, orders
@@ -86,3 +89,47 @@ def test_a_window_that_is_run_again_with_a_narrowed_filter_moves_nothing_aside(s
     repair(shop, again)
 
     assert rows(shop) == {order["id"] for order in made}
+
+
+def test_rows_of_the_day_of_the_change_that_the_former_filter_lets_pass_stay(shop: ReconciledShop) -> None:
+    describe(shop, None)
+    made = orders(range(12))
+    shop.send(made)
+    shop.write("warehouse", made)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    day = orders(range(100, 112), 1)
+    shop.send(day)
+    shop.write("warehouse", [*day, *orders([177], 1)])
+    describe(shop, "EU")
+    context = shop.judge_and_ask_the_gate(1)
+    changed = {order["id"]: ("undecidable", "filter_changed") for order in of("US", day)}
+    assert shop.found(context, STORE_HOP) == changed | {"O177": ("unexpected", "not_in_source")}
+    with connect(shop.journal) as journal:
+        said = [incident_sentence(one) for one in incidents.of(journal, context.window)]
+    assert said == ["`where` of orders→warehouse is region = 'EU' now, and was no filter in the windows before"]
+    repair(shop, context)
+    assert rows(shop) == {order["id"] for order in (*made, *day)}
+
+    next_day = orders(range(200, 206), 2)
+    shop.send(next_day)
+    shop.write("warehouse", next_day)
+    third = shop.judge_and_ask_the_gate(2)
+    wrong = {order["id"]: ("unexpected", "not_in_source") for order in of("US", next_day)}
+    assert shop.found(third, STORE_HOP) == wrong
+
+
+def test_a_filter_that_is_only_written_otherwise_has_not_changed(shop: ReconciledShop) -> None:
+    describe(shop, "EU")
+    made = orders(range(12))
+    shop.send(made)
+    shop.write("warehouse", of("EU", made))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    shop.describe(has_ledger=False, hop={"where": "\"region='EU'\""}, compensation=QUARANTINE)
+    day = orders(range(100, 112), 1)
+    shop.send(day)
+    shop.write("warehouse", of("EU", day))
+    shop.sql("update warehouse set at = at + interval '1 day' where at < '2025-03-02'")
+    context, closed = shop.whole_way(1)
+    assert (shop.found(context, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)

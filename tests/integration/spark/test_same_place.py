@@ -4,7 +4,9 @@ import pytest
 
 from makewhole.model.errors import RefusedError
 from makewhole.model.window import WindowState
+from makewhole.stack.environment import connection_postgres
 from tests.integration.spark.test_survivors import outcomes, repair, send
+from tests.world.environment import set_connection
 from tests.world.orders import orders
 from tests.world.pipeline_file import Settings, store, topic
 from tests.world.shop import STORE_HOP
@@ -16,22 +18,27 @@ OTHER_HOP = "others→shelf"
 QUARANTINE: Settings = {"limits": "{share: 1.0}", "unexpected": "quarantine"}
 
 
-def with_two_points_on_one_table(shop: ReconciledShop, table: str = "warehouse", **more: str) -> str:
+def with_two_points_on_one_table(
+    shop: ReconciledShop, table: str = "warehouse", connection: str = "db", **more: str
+) -> str:
     """Describe two topics that fill one table through two points; return the second topic."""
     others = shop.add_topic()
     shop.describe(
-        more_points={"others": topic("log", others), "shelf": store("db", table, **more)},
+        more_points={"others": topic("log", others), "shelf": store(connection, table, **more)},
         more_hops=[{"from": "others", "to": "shelf"}],
         compensation=QUARANTINE,
     )
     return others
 
 
-@pytest.mark.parametrize("table", ["warehouse", "public.warehouse"])
+@pytest.mark.parametrize(
+    ("table", "connection"), [("warehouse", "db"), ("public.warehouse", "db"), ("warehouse", "same_db")]
+)
 def test_rows_of_one_source_are_not_unexpected_at_another_point_of_the_same_table(
-    shop: ReconciledShop, table: str
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch, table: str, connection: str
 ) -> None:
-    others = with_two_points_on_one_table(shop, table)
+    set_connection(monkeypatch, "same_db", connection_postgres(shop.dsn))
+    others = with_two_points_on_one_table(shop, table, connection)
     made, more = orders(range(6)), orders(range(10, 16))
     shop.trade(made)
     send(shop, others, more)
@@ -46,6 +53,30 @@ def test_rows_of_one_source_are_not_unexpected_at_another_point_of_the_same_tabl
     assert kept == {order["id"] for order in (*made, *more)}
     assert outcomes(shop, context)[STORE_HOP, "O77"] == ("unexpected", "repaired", None)
     assert closed.state is WindowState.CERTIFIED, closed.reason
+
+
+def test_two_points_of_one_table_with_other_keys_are_refused(shop: ReconciledShop) -> None:
+    with_two_points_on_one_table(shop, key="number")
+    with pytest.raises(RefusedError, match="warehouse and shelf are one place, and are known by other keys"):
+        shop.open()
+
+
+def test_a_table_that_moves_to_another_schema_is_the_same_place(shop: ReconciledShop) -> None:
+    shop.describe(has_ledger=False)
+    shop.trade(orders(range(6)))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    shop.sql("create schema dw; alter table warehouse set schema dw")
+    text = shop.file.read_text()
+    shop.file.write_text(text.replace("table: warehouse", "table: dw.warehouse"))
+    shop.open(1)
+    shop.file.write_text(
+        text.replace("table: warehouse", "table: dw.warehouse")
+        .replace("warehouse:", "shelf:", 1)
+        .replace("to: warehouse", "to: shelf")
+    )
+    with pytest.raises(RefusedError, match="shelf is what the windows before knew as warehouse"):
+        shop.open(2)
 
 
 def test_a_renamed_point_is_refused_by_its_former_name(shop: ReconciledShop) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from makewhole.config.hops.where import parse_where
-from makewhole.model.pipeline import Hop
+from makewhole.model.pipeline import Hop, Pipeline
 
 _DIGITS = 16
 _FILTERS, _EXCLUDED = "filters", "excluded_by"
@@ -24,6 +24,16 @@ def filter_digest(where: str) -> str:
     """Return what two spellings of one filter have in common."""
     terms: Sequence[Any] = sorted((term.column, repr(term.literal)) for term in parse_where(where))
     return hashlib.sha256(repr(terms).encode()).hexdigest()[:_DIGITS]
+
+
+def changed_filters(pipeline: Pipeline, before: Mapping[str, str]) -> dict[str, str]:
+    """Return, of the hops whose filter was another one, that one; empty: it had none. `before`: hop → `where`."""
+    known = ((hop.name, hop.where or "", before[hop.name]) for hop in pipeline.hops if hop.name in before)
+    return {name: former for name, now, former in known if _digest_if_any(now) != _digest_if_any(former)}
+
+
+def _digest_if_any(where: str) -> str:
+    return filter_digest(where) if where else ""
 
 
 def with_noted_filters(run: pl.DataFrame, filters: Mapping[str, str] | None) -> pl.DataFrame:
