@@ -57,6 +57,7 @@ from makewhole_spark.reconcile.hop_facts.waiting import (
 from makewhole_spark.reconcile.key_index.ask import known_later
 from makewhole_spark.reconcile.look_ups import confirm, look_up, slice_frame
 from makewhole_spark.reconcile.not_lost import NotLost, mark_not_lost
+from makewhole_spark.reconcile.repeated_records import keys_met_before, mark_repeated
 from makewhole_spark.reconcile.sequence_evidence import StoredSequences
 
 
@@ -83,6 +84,8 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     of_all = together.with_later_versions(known)
     judged = without_keys_of_others(task, at_first if of_all.is_same_as(gathered.known) else kernel(of_all))
     judged, other_copies = together.compare(judged, known)
+    met = keys_met_before(task, judged)
+    judged = mark_repeated(task, judged, met)
     wanted, late = ({}, {}) if task.tails is not None else _write_wanted(task, judged)
     to_order = {} if task.tails is not None else _write_to_order(task, judged)
     marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))
@@ -100,7 +103,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
         kept=keep_exceptions(task, first) if wanted or to_order else None,
         met_alone=_write_met_alone(task, alone),
         met_far_ahead=_count_far_ahead(task, alone),
-        recorded_in=recorded_in(task, pl.concat([found.asked, kept_out])),
+        recorded_in=recorded_in(task, pl.concat([found.asked, kept_out])) | _met_in(task, met),
         **_write_lacking(task, lacking.join(found.asked, on=HASH, how="semi")),
     )
     if task.is_upsert and wanted and rows is not None:
@@ -110,6 +113,11 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
 
 
 # What is known
+
+
+def _met_in(task: BucketTask, met: pl.DataFrame) -> frozenset[int]:
+    """Return the windows that may have seen keys on both sides; when they have been asked, none."""
+    return frozenset() if task.is_told_of_certified else frozenset(met["window"].to_list())
 
 
 def _gather(task: BucketTask, first: FirstPass) -> _Gathered:

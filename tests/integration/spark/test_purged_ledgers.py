@@ -6,6 +6,7 @@ from makewhole.model.window import WindowState
 from tests.integration.spark.test_survivors import repair
 from tests.world.orders import COLUMNS, Order, orders
 from tests.world.pipeline_file import ledger, pipeline_file, store
+from tests.world.shop import LEDGER_HOP
 from tests.world.windows import ReconciledShop
 
 pytestmark = pytest.mark.integration
@@ -58,3 +59,23 @@ def test_rows_that_a_certified_window_saw_on_both_sides_stay_though_the_ledger_w
         order["id"] for order in (*first, *second, *third)
     }
     assert closed.state is WindowState.CERTIFIED
+
+
+def test_a_record_that_is_sent_again_is_a_duplicate_though_the_ledger_was_purged(shop: ReconciledShop) -> None:
+    shop.describe(late="1h", is_observing=True)
+    first, second, third = (orders(range(day * 100, day * 100 + 6), day) for day in range(3))
+    shop.trade(first)
+    assert shop.whole_way(0)[1].state is WindowState.CERTIFIED
+    shop.trade(second)
+    assert shop.whole_way(1)[1].state is WindowState.CERTIFIED
+
+    shop.sql("delete from outbox where at < '2025-03-02'")
+    shop.trade(third)
+    later = third[0]["at"]
+    shop.send([first[2] | {"at": later}, orders([277], 2)[0]])
+    context, _ = shop.whole_way(2)
+
+    assert shop.found(context, LEDGER_HOP) == {
+        "O2": ("duplicate", "retry_without_idempotence"),
+        "O277": ("unexpected", "not_in_source"),
+    }

@@ -23,8 +23,8 @@ def without_conflicts(
     - A key whose record comes to a topic, or goes through it once more, is not unexpected behind it any more.
     - A row that a loader will write, from a record that comes again, is not inserted beside it.
     - A row that one hop says is extra, and another one corrects or keeps, is not extra.
-    - What two hops say of the same rows is done once; and a record that a topic lacks is produced once, whichever
-      ledgers have it.
+    - A key is touched at a place for one hop alone: what two of them say of the same rows is done once, and a record
+      that a topic lacks is produced once, whichever ledgers have it.
     """
     hops = {hop.name: hop for hop in pipeline.hops}
     arriving = _arriving(pipeline, hops, drafts)
@@ -32,7 +32,7 @@ def without_conflicts(
         _behind(pipeline, hops, findings, verdict) for verdict in (Verdict.MISSING, Verdict.UNDECIDABLE)
     )
     claimed = _claimed(pipeline, hops, drafts)
-    done: set[tuple[Remedy, _Place]] = set()
+    touched: set[_Place] = set()
     kept = []
     for draft in drafts:
         hop = hops[draft.action.hop]
@@ -45,9 +45,9 @@ def without_conflicts(
         if _inserts_row(draft) and target in arriving:
             continue
         if draft.action.remedy in (Remedy.QUARANTINE, Remedy.UPSERT, Remedy.PRODUCE):
-            if (draft.action.remedy, target) in done:
+            if target in touched:
                 continue
-            done.add((draft.action.remedy, target))
+            touched.add(target)
         kept.append(draft)
     return kept
 
