@@ -32,7 +32,7 @@ def mark_filter_changed(
     found = pl.concat(
         [
             _of_unknown_filter(task, asked),
-            _seen_before(task, kept_out),
+            _seen_before(task, asked, kept_out),
             _passed_before(task, source).join(kept_out, on=HASH, how="semi"),
         ]
     )
@@ -69,11 +69,17 @@ def _of_unknown_filter(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     return _hashes(found)
 
 
-def _seen_before(task: BucketTask, kept_out: pl.DataFrame) -> pl.DataFrame:
-    """Return those of some keys that a certified window of the hop saw on both sides."""
-    names = {f"{high:016x}{low:016x}": (high, low) for high, low in kept_out.select(HASH).rows()}
-    seen = {key for one in task.certified for key, is_held in judged_by(task, one, {*names}).items() if is_held}
-    return pl.DataFrame([names[key] for key in sorted(seen)], schema=HASHES, orient="row")
+def _seen_before(task: BucketTask, asked: pl.DataFrame, kept_out: pl.DataFrame) -> pl.DataFrame:
+    """Return the unexpected keys that a certified window of the hop saw on both sides: of those whose record the filter
+    keeps out any window, of all others this one, whose ledger may have been purged since."""
+    strangers = asked.filter(pl.col("verdict") == Verdict.UNEXPECTED.value)
+    named = {name: (high, low) for high, low, name in strangers.select(*HASH, "key_hash").rows()}
+    held_back = {*strangers.join(kept_out, on=HASH, how="semi")["key_hash"]}
+    seen = set[str]()
+    for result in task.certified if task.hop.where is not None else ():
+        keys = {*named} if result.number == task.context.window.number else held_back
+        seen |= {key for key, is_held in judged_by(task, result, keys).items() if is_held}
+    return pl.DataFrame([named[key] for key in sorted(seen)], schema=HASHES, orient="row")
 
 
 def _passed_before(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:

@@ -79,3 +79,20 @@ def test_a_record_that_is_sent_again_is_a_duplicate_though_the_ledger_was_purged
         "O2": ("duplicate", "retry_without_idempotence"),
         "O277": ("unexpected", "not_in_source"),
     }
+
+
+def test_rows_of_a_purged_ledger_stay_when_the_filter_changes(shop: ReconciledShop) -> None:
+    describe(shop, late="3d")
+    first, second = (orders(range(day * 100, day * 100 + 6), day) for day in range(2))
+    write_both(shop, first)
+    assert shop.whole_way(0)[1].state is WindowState.CERTIFIED
+
+    shop.file.write_text(shop.file.read_text().replace("to: warehouse", "to: warehouse, where: \"region = 'EU'\""))
+    shop.sql("delete from outbox")
+    shop.sql("update warehouse set at = at + interval '1 day'")
+    shop.write("outbox", second)
+    shop.write("warehouse", [order for order in second if order["region"] == "EU"])
+    context = shop.judge_and_ask_the_gate(1)
+    assert shop.found(context, HOP) == {order["id"]: ("undecidable", "filter_changed") for order in first}
+    repair(shop, context)
+    assert len(shop.sql("select 1 from warehouse")) == 9
