@@ -9,6 +9,7 @@ from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.model.pipeline import FOR_ROWS, Hop, Pipeline, Remedy
 from makewhole.model.verdict import Finding, Verdict
 
+_ONCE_AT_A_PLACE = (Remedy.QUARANTINE, Remedy.UPSERT, Remedy.PRODUCE, Remedy.REDELIVER)
 _Place = tuple[str, str]
 """What tells the place of a point from others, and the hash of a key."""
 
@@ -24,7 +25,7 @@ def without_conflicts(
     - A row that a loader will write, from a record that comes again, is not inserted beside it.
     - A row that one hop says is extra, and another one corrects or keeps, is not extra.
     - A key is touched at a place for one hop alone: what two of them say of the same rows is done once, and a record
-      that a topic lacks is produced once, whichever ledgers have it.
+      that a topic or a store lacks is sent once, whichever ledgers or topics have it.
     """
     hops = {hop.name: hop for hop in pipeline.hops}
     arriving = _arriving(pipeline, hops, drafts)
@@ -44,7 +45,7 @@ def without_conflicts(
             continue
         if _inserts_row(draft) and target in arriving:
             continue
-        if draft.action.remedy in (Remedy.QUARANTINE, Remedy.UPSERT, Remedy.PRODUCE):
+        if draft.action.remedy in _ONCE_AT_A_PLACE:
             if target in touched:
                 continue
             touched.add(target)

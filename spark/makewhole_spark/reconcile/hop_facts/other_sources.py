@@ -11,7 +11,6 @@ from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.compute.judge.undecidable import (
     Lags,
-    UndecidableSpans,
     UnreadRecords,
     mark_undecidable,
     mark_unreadable,
@@ -80,14 +79,14 @@ def without_keys_of_others(task: BucketTask, judged: pl.DataFrame) -> pl.DataFra
 
 
 def mark_unknown_to_others(task: BucketTask, judged: pl.DataFrame, lags: Lags) -> pl.DataFrame:
-    """Turn unexpected keys of `judged` (`JUDGED`) into undecidable ones that another source may have had, in a part of
-    its log that is gone; and those, and keys that differ, of which it may have had a record that could not be read."""
+    """Turn unexpected keys of `judged` (`JUDGED`), and keys that differ, into undecidable ones of which another source
+    may have had a record: in a part of its log that is gone, or one that could not be read."""
     for one in task.other_sources:
         log = replace(one.log, is_partial=one.log.is_partial or one.hop.source in task.partial_tails)
         spans = undecidable_spans(log, LogHistory(), lags)
-        strangers = UndecidableSpans(unexpected=spans.unexpected, unexpected_cause=spans.unexpected_cause)
+        of_source = replace(spans, missing=())
         unread = one.unread.read(task.context.storage)
-        judged = mark_unreadable(mark_undecidable(judged, strangers), unread, UnreadRecords.none())
+        judged = mark_unreadable(mark_undecidable(judged, of_source), unread, UnreadRecords.none())
     return judged
 
 

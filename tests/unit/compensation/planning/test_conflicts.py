@@ -135,3 +135,12 @@ def test_rows_at_two_points_of_one_table_are_moved_aside_once() -> None:
     found = [finding("a", Verdict.UNEXPECTED, "clean→store"), finding("a", Verdict.UNEXPECTED, "clean→shelf")]
     made = [(action.remedy, action.hop) for action in plan_actions(both, found)]
     assert made == [(Remedy.QUARANTINE, "clean→store")]
+
+
+def test_a_record_that_two_topics_have_and_a_store_lacks_is_sent_once() -> None:
+    both = pipeline()
+    hop = replace(both.hops[2], source="raw")
+    both = replace(both, hops=(*both.hops, hop))
+    found = [finding("a", Verdict.MISSING, "clean→store"), finding("a", Verdict.MISSING, "raw→store")]
+    made = [(action.remedy, action.hop) for action in plan_actions(both, found)]
+    assert made == [(Remedy.REDELIVER, "clean→store")]
