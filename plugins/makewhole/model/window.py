@@ -87,7 +87,9 @@ class Window:
 
     `start`/`end` label it and bound the rows of tables by their time column, half-open; `start` None is the beginning
     of time (the first window of `start: earliest`). `ranges` per topic point decide membership. `opened_at` is when the
-    bounds were frozen (S1). `key_layout`: the types by which keys are read, by point; frozen as well.
+    bounds were frozen (S1). `key_layout`: the types by which keys are read, by point; frozen as well. `places`: what
+    the place of each point was when it was opened. `former_filters`: by hop the `where` of the windows before (empty:
+    none), where the file has another one since.
     """
 
     pipeline: str
@@ -100,6 +102,8 @@ class Window:
     state: WindowState = WindowState.OPEN
     reason: str | None = None
     key_layout: Mapping[str, tuple[KeyType, ...]] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
+    former_filters: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prefix(self) -> str:

@@ -32,7 +32,7 @@ class SecondCopies:
     def __init__(self, pipeline: Pipeline, findings: Iterable[Finding]) -> None:
         """`findings`: all of their keys."""
         self._pipeline = pipeline
-        targets = {hop.name: hop.target for hop in pipeline.hops}
+        targets = {hop.name: pipeline.place_of(hop.target) for hop in pipeline.hops}
         self._strangers = {
             (targets.get(one.hop), one.key_hash) for one in findings if one.verdict is Verdict.UNEXPECTED
         }
@@ -57,4 +57,5 @@ class SecondCopies:
         return None
 
     def _holding(self, points: Iterable[str], finding: Finding) -> list[str]:
-        return [name for name in points if (name, finding.key_hash) in self._strangers]
+        place_of = self._pipeline.place_of
+        return [name for name in points if (place_of(name), finding.key_hash) in self._strangers]
