@@ -351,6 +351,19 @@ select attname::text, format('%%s.%%s', attrelid::bigint, attnum)
 from pg_attribute
 where attrelid = to_regclass(%(table)s) and attname = any(%(columns)s::text[]) and not attisdropped;
 
+-- identity_of_data --
+-- Read the number and the timeline of a server's data: a standby, and a connection of another name, have the same.
+select system_identifier || '/' || timeline_id from pg_control_system(), pg_control_checkpoint();
+
+-- identity_of_server --
+-- Read when a server was started, whether it follows another one, and the number of the session's database in it.
+select pg_postmaster_start_time()::text, pg_is_in_recovery(), oid::bigint
+from pg_database where datname = current_database();
+
+-- identity_of_table --
+-- Read what the catalogue knows a table by: a table that gets another name or schema keeps it.
+select to_regclass(%(table)s)::oid::bigint;
+
 -- has_receipts --
 -- Tell whether a plan was ever done in this database.
 select to_regclass('makewhole.receipt') is not null

@@ -75,7 +75,8 @@ order by covered.number, lane.point, lane.partition;
 -- get --
 -- Read one revision of a window.
 select number, revision, start_time, end_time, opened_at, state, reason, plan_only,
-    configuration -> 'key_layout', configuration -> 'value_types'
+    configuration -> 'key_layout', configuration -> 'value_types', configuration -> 'places',
+    configuration -> 'former_filters'
 from makewhole.window
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
@@ -91,7 +92,9 @@ where pipeline = %(pipeline)s order by number desc, revision desc limit 1;
 
 -- newest --
 -- Read the newest revisions of the newest windows, or of one window, newest window first.
-select number, revision, start_time, end_time, opened_at, state, reason, plan_only, configuration -> 'key_layout', configuration -> 'value_types'
+select number, revision, start_time, end_time, opened_at, state, reason, plan_only,
+    configuration -> 'key_layout', configuration -> 'value_types', configuration -> 'places',
+    configuration -> 'former_filters'
 from makewhole.window
 where pipeline = %(pipeline)s and is_newest and (%(number)s::integer is null or number = %(number)s::integer)
 order by number desc limit %(most)s;
@@ -103,14 +106,16 @@ select count(*) from makewhole.window where pipeline = %(pipeline)s and is_newes
 -- newest_judged --
 -- Read the newest revision of every window that was compared to its end, newest window first.
 select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only,
-    configuration -> 'key_layout', configuration -> 'value_types'
+    configuration -> 'key_layout', configuration -> 'value_types', configuration -> 'places',
+    configuration -> 'former_filters'
 from makewhole.window join makewhole.hop_result using (pipeline, number, revision)
 where pipeline = %(pipeline)s and stage = 'reconciled' order by number desc, revision desc;
 
 -- last_judged --
 -- Read the newest compared revision of the newest window that has one, or of one window.
 select number, revision, start_time, end_time, opened_at, state, reason, plan_only,
-    configuration -> 'key_layout', configuration -> 'value_types'
+    configuration -> 'key_layout', configuration -> 'value_types', configuration -> 'places',
+    configuration -> 'former_filters'
 from makewhole.window as compared
 where pipeline = %(pipeline)s and (%(number)s::integer is null or number = %(number)s::integer)
   and exists (

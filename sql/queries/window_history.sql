@@ -51,7 +51,8 @@ union all
 -- judged --
 -- Read the newest compared revision of windows, by their numbers, in order.
 select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only,
-    configuration -> 'key_layout', configuration -> 'value_types'
+    configuration -> 'key_layout', configuration -> 'value_types', configuration -> 'places',
+    configuration -> 'former_filters'
 from makewhole.window as compared
 where pipeline = %(pipeline)s and number = any(%(numbers)s) and exists (
     select from makewhole.hop_result as result

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, Schema
+from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
 from makewhole.compute.versions import UNREADABLE, VERSION, version_in_order
 
 _LATEST = ("place", "row_hash", "version", "is_tombstone", "ends_earlier")
@@ -98,12 +99,12 @@ def _of_point(run: pl.DataFrame) -> pl.DataFrame:
 
 
 def passing_rows(run: pl.DataFrame, hop: str) -> pl.DataFrame:
-    """Return the rows of a run whose copies pass the filter of a hop; those of an older makewhole all do."""
+    """Return the rows of a run whose copies surely pass the filter of a hop; those of an older makewhole all do."""
     if "excluded_by" not in run.columns:
         return run
-    return run.filter(~pl.col("excluded_by").list.contains(hop).fill_null(False)).with_columns(
-        pl.lit(False).alias(_IS_EXTRA)
-    )
+    excluded = pl.col("excluded_by").list
+    passes = ~(excluded.contains(hop) | excluded.contains(UNKNOWN_FILTER)).fill_null(False)
+    return run.filter(passes).with_columns(pl.lit(False).alias(_IS_EXTRA))
 
 
 def first_copies(run: pl.DataFrame, *, is_later: bool) -> pl.DataFrame:

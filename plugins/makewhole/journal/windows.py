@@ -218,7 +218,7 @@ def _windows(journal: PgConnection, pipeline: str, rows: Sequence[Sequence[Any]]
 
 def window_of(pipeline: str, row: Sequence[Any], ranges: Mapping[str, tuple[PartitionRange, ...]]) -> Window:
     """Return a window from its columns in the journal, and its ranges by point."""
-    number, revision, start, end, opened_at, state, reason, _, layout, types = row
+    number, revision, start, end, opened_at, state, reason, _, layout, types, places, former = row
     return Window(
         pipeline=pipeline,
         number=number,
@@ -231,6 +231,8 @@ def window_of(pipeline: str, row: Sequence[Any], ranges: Mapping[str, tuple[Part
         reason=reason,
         key_layout=_key_layout(layout),
         value_types=ValueTypes(**(types or {})),
+        places=places or {},
+        former_filters=former or {},
     )
 
 

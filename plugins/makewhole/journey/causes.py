@@ -25,6 +25,7 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.LEFT_FILTER: "its latest version does not pass the hop's filter any more, so that the row should be gone",
     Cause.VALUE_DIFFERS: "both have it, and a compared column differs",
     Cause.SOURCE_CONTRADICTS: "the source has it with different values; which of them is right, a person must say",
+    Cause.SOURCES_DISAGREE: "another source of its place has it with another value; which is right, a person must say",
     Cause.TARGET_CONTRADICTS: "beside its first record the topic has a replay with another value, which the source has",
     Cause.GONE_SINCE_CERTIFIED: "a certified window saw it in the store, and it is gone since: purged, most likely",
     Cause.ERASED_ON_PURPOSE: "it was deleted on purpose, as the store itself says",
@@ -42,6 +43,7 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.PLACEHOLDER: "its record has Debezium's placeholder in place of a value: there is nothing to compare",
     Cause.UNREADABLE_SOURCE: "the source could not be read",
     Cause.UNREADABLE_VERSION: "a version of it is no number and no moment, or of another kind: which is the latest?",
+    Cause.FILTER_CHANGED: "`where` in the file changed since its record was read; run the window of the record again",
     Cause.UNREADABLE_RECORD: "a record of the window that could not be read may be of this key",
 }
 

@@ -126,7 +126,9 @@ def rows_of_file(file: IndexFile, rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows that were read from a file in the columns of today, and without windows that do not count."""
     if "window" not in rows.columns:
         return stored_run(rows, file.windows[0])
-    return rows.filter(pl.col("window").is_in(file.windows)).select(*STORED)
+    counted = rows.filter(pl.col("window").is_in(file.windows))
+    lacking = [pl.lit(None, dtype=kind).alias(name) for name, kind in STORED.items() if name not in rows.columns]
+    return counted.with_columns(lacking).select(*STORED)
 
 
 def _rows_by_file(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> Iterator[pl.DataFrame]:

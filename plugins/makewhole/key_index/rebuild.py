@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.frames import REPLAYS, empty
+from makewhole.compute.key_index.hop_filters import with_noted_filters
 from makewhole.compute.key_index.stored_runs import run_of
 from makewhole.journal import windows
 from makewhole.journal.history.judged import JudgedWindows
@@ -22,7 +23,7 @@ from makewhole.key_index.files import IndexFile, rows_of_file
 from makewhole.key_index.window_run import replays_in, run_of_bucket, spans_of, write_bucket
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import CorruptionError
-from makewhole.model.pipeline import Pipeline, PointKind
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.text import counted
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -52,7 +53,7 @@ class _IndexSources:
 
     def from_snapshot(self, manifest: Mapping[str, Any], replays: pl.DataFrame) -> dict[str, pl.DataFrame]:
         """Return the run of a window by bucket, from its snapshot. Values that were compared as another file said are
-        not known.
+        not known, nor is what passed its filters.
 
         Raises:
             CorruptionError: a file of the snapshot does not exist.
@@ -63,6 +64,7 @@ class _IndexSources:
             if snapshot_manifests.read_with(manifest) != self.reading_sha256:
                 unknown = [name for name in _VALUES if name in run.columns]
                 run = run.with_columns(pl.lit(None, dtype=pl.UInt64).alias(name) for name in unknown)
+                run = with_noted_filters(run, None)
             found[bucket] = run
         return found
 
@@ -84,16 +86,15 @@ class _IndexSources:
 
 
 def rebuild(journal: PgConnection, storage: Storage, pipeline: Pipeline, reading_sha256: str) -> list[RebuiltIndex]:
-    """Write the index of every topic of a pipeline again.
+    """Write the index of every point of a pipeline that has one again.
 
     Raises:
         CorruptionError: of some windows neither the snapshots nor the runs can be read; the others were written.
     """
-    topics = [point.name for point in pipeline.ordered_points() if point.kind is PointKind.TOPIC]
     too_old_before = JudgedWindows(journal=journal, pipeline=pipeline.name).first_within(pipeline.history)
     judged = list(reversed(windows.newest_judged(journal, pipeline.name)))
     found = []
-    for point in topics:
+    for point in pipeline.indexed_points():
         topic = IndexedTopic(pipeline=pipeline.name, point=point)
         runs = readable_runs(journal, topic)
         sources = _IndexSources(

@@ -73,10 +73,11 @@ def tidy(
 
 def drop_old_runs(journal: PgConnection, topic: IndexedTopic, history: timedelta | None) -> int:
     """Drop what the index has of windows that end longer before the newest judged one than `history`; nothing where it
-    is None. Returns the number of windows that were dropped now."""
-    if history is None:
-        return 0
+    is None, or of a ledger: of rows that were purged nothing else says that they were right. Returns the number of
+    windows that were dropped now."""
     windows = JudgedWindows(journal=journal, pipeline=topic.pipeline)
+    if history is None or windows.first_reading(topic.point) is None:
+        return 0
     return drop_before(journal, topic, windows.first_within(history))
 
 

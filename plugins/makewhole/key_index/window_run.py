@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from makewhole.compute.frames import REPLAYS, Schema
+from makewhole.compute.frames import REPLAYS, TOPIC_KEYS, Schema
 from makewhole.compute.judge.judge_copies import committed_copies
+from makewhole.compute.key_index.hop_filters import filter_digest, with_noted_filters
 from makewhole.compute.key_index.stored_runs import stored_run
 from makewhole.compute.key_index.window_rows import COPIES, window_rows
 from makewhole.compute.key_runs import count_keys, with_compared
@@ -14,7 +15,7 @@ from makewhole.journal import plans, replayed_positions
 from makewhole.journal.written_keys import replayed_keys, reversal_keys
 from makewhole.key_index.files import write_index_file
 from makewhole.lake.storage import Storage
-from makewhole.model.pipeline import Pipeline, Semantics
+from makewhole.model.pipeline import Pipeline, Semantics, TablePoint, TopicPoint
 from makewhole.model.positions import PositionSpan
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -23,6 +24,7 @@ _PLACED: Schema = {name: REPLAYS[name] for name in ("plan", "partition", "offset
     "key_hash": pl.String,
     "is_produced": REPLAYS["is_produced"],
 }
+_OF_ROWS = ("key_hi", "key_lo", "row_hash", "version", "excluded_by", "time")
 _OF_PLAN: Schema = {"plan": REPLAYS["plan"], "key_hash": pl.String}
 _NO_POSITION = (
     *(pl.lit(None, dtype=REPLAYS[name]).alias(name) for name in ("partition", "offset")),
@@ -33,16 +35,35 @@ _NO_POSITION = (
 def run_of_bucket(
     storage: Storage, files: Sequence[str], replays: pl.DataFrame, pipeline: Pipeline, point: str
 ) -> pl.DataFrame:
-    """Return the run of a bucket of a topic's snapshot: its distinct committed keys in key order, each with its first
-    copy. `replays`: what compensation wrote to the topic.
+    """Return the run of a bucket of a snapshot of a topic or a ledger: its distinct committed keys in key order, each
+    with its first copy. `replays`: what compensation wrote to the topic.
 
     Raises:
         CorruptionError: a file of the snapshot does not exist.
     """
-    frame = storage.read_parquet(files, COPIES)
+    is_table = isinstance(pipeline.points[point], TablePoint)
+    frame = storage.read_parquet(files, _OF_ROWS if is_table else COPIES)
     assert frame is not None
+    frame = _as_copies(frame) if is_table else frame
     rows = window_rows(committed_copies(frame), replays, has_versions=_has_versions(pipeline, point))
-    return with_compared(rows, pipeline.compare)
+    return with_noted_filters(with_compared(rows, pipeline.compare), noted_filters(pipeline, point))
+
+
+def _as_copies(rows: pl.DataFrame) -> pl.DataFrame:
+    """Lay the rows of a table out as the copies of one partition, in the order of their times."""
+    at = pl.col("time").dt.epoch("us").fill_null(0).alias("offset")
+    never = [pl.lit(False).alias(name) for name in ("is_tombstone", "is_aborted")]
+    missing = [name for name in COPIES if name not in (*rows.columns, "offset", "is_tombstone", "is_aborted")]
+    nulls = [pl.lit(None, dtype=TOPIC_KEYS[name]).alias(name) for name in missing if name != "partition"]
+    return rows.select(*rows.columns, at, *never, *nulls, pl.lit(0, dtype=pl.Int32).alias("partition"))
+
+
+def noted_filters(pipeline: Pipeline, point: str) -> dict[str, str]:
+    """Return the digests of the filters that the copies of a point were held against, by the names in `excluded_by`."""
+    hops, is_topic = pipeline.hops_from(point), isinstance(pipeline.points[point], TopicPoint)
+    former = {hop.former_name: hop.former_where for hop in hops if hop.former_where and is_topic}
+    known = {hop.name: hop.where for hop in hops if hop.where} | former
+    return {name: filter_digest(where) for name, where in known.items()}
 
 
 def write_bucket(storage: Storage, window: Window, point: str, bucket: str, run: pl.DataFrame) -> tuple[str, int]:

@@ -29,6 +29,7 @@ class IncidentKind(StrEnum):
     SLICE_GROWN = "slice_grown"  # rows came to a table with times before those that `late` reaches
     SLICE_SHRUNK = "slice_shrunk"  # rows that an earlier window had counted in a table are gone
     SLICE_FIRST_COUNTED = "slice_first_counted"  # nobody had counted the rows of an earlier window's slice
+    FILTER_CHANGED = "filter_changed"  # a hop has another `where` than in the windows before
     NO_TIME_INDEX = "no_time_index"  # no index of a large table begins with its time column
     TIMES_AHEAD = "times_ahead"  # rows of a table have times that no window reaches
 
@@ -82,6 +83,7 @@ class Incident:
     no_time_index         a table; `column`
     times_ahead           a table; `column`, `rows` with times more than a day ahead, `oldest` and `newest` of these
                             times, as text; `infinite`: rows with the time infinity, which are judged without a time
+    filter_changed        a hop's end (`topic` is the hop, `topic_id` empty); `hop`, `before` and `now`: its `where`
 
     Offsets that were frozen and gone before they could be read have `before_it_was_read` true: they are what the
     accounting counts as expired. A truncation that took offsets which earlier windows had read has it false.

@@ -66,6 +66,11 @@ def settled_by(incident: Incident) -> str:
             "they are judged in this window. If rows come so late as a rule, write a longer `late` into the pipeline's "
             "file"
         ),
+        IncidentKind.FILTER_CHANGED: (
+            f"what the windows before found stands by the former filter: rows of {incident.point} that only that one "
+            "lets pass may be there still, and what only the new one lets pass was not looked for. Run those windows "
+            "again to have them judged by the new one"
+        ),
         IncidentKind.SLICE_SHRUNK: (
             "a purge is ordinary, and nothing has to be done then; nobody brings them back unasked. If nobody deleted "
             "them, restore them from a backup"
@@ -291,6 +296,11 @@ def _ahead(incident: Incident) -> str:
     return f"there {'is' if parts[0].startswith('1 ') else 'are'} {', and '.join(parts)}"
 
 
+def _filter_changed(incident: Incident) -> str:
+    before, now = (incident.detail[name] or "no filter" for name in ("before", "now"))
+    return f"`where` of {incident.detail['hop']} is {now} now, and was {before} in the windows before"
+
+
 _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.TRUNCATED: _truncated,
     IncidentKind.TOPIC_RECREATED: _made_again,
@@ -308,6 +318,7 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.SLICE_SHRUNK: _shrunk,
     IncidentKind.SLICE_FIRST_COUNTED: _first_counted,
     IncidentKind.TIMES_AHEAD: _ahead,
+    IncidentKind.FILTER_CHANGED: _filter_changed,
     IncidentKind.NO_TIME_INDEX: lambda one: (
         f"no index of {one.point} ({one.topic}) begins with {one.detail.get('column')}: every window reads the whole "
         "table"

@@ -106,7 +106,8 @@ class TablePoint:
     `headers` (ledger) are those of its records, by name: a column, or a text in single quotes; `leave_headers` names
     those that produced records go without.
     `key_types` is what the file says of the key's parts. `key_layout` is by what a window reads them, on every point of
-    a hop the same; it is none of the file's, and empty means texts as they are.
+    a hop the same; it is none of the file's, and empty means texts as they are. `identity` is none of the file's
+    either: what the table is, whatever connection or point is called; empty where no window was opened.
     `erased` (store) tells which keys were deleted on purpose.
     """
 
@@ -123,6 +124,7 @@ class TablePoint:
     leave_headers: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
+    identity: str = field(default="", metadata=NEVER_WRITTEN)
     erased: Erased | None = None
 
     @property
@@ -141,7 +143,7 @@ class TopicPoint:
     """A Kafka topic. Each part of `key` is `$.path.to.field` in the JSON value, `kafka.key`, or `header:NAME`.
 
     `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
-    `key_types` and `key_layout` are as in `TablePoint`.
+    `key_types`, `key_layout` and `identity` are as in `TablePoint`.
     """
 
     name: str
@@ -153,6 +155,7 @@ class TopicPoint:
     partitioner: Partitioner = Partitioner.MURMUR2
     key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
+    identity: str = field(default="", metadata=NEVER_WRITTEN)
 
     @property
     def kind(self) -> PointKind:
@@ -210,7 +213,8 @@ class Hop:
     `redeliver_to` is the topic point that redelivered records go to; None: back to the source. `redeliver_despite`:
     consumer groups that may read a record a second time. `reverse` is there when a remedy is `reverse`. `write` maps
     the columns that `upsert` writes into new rows besides the compared ones to their declared types; `leave` names
-    those that it leaves to the table.
+    those that it leaves to the table. `former_where` is none of the file's: the filter of the windows before, where
+    that was another one (empty: none); None: it is the same.
     """
 
     source: str
@@ -224,6 +228,7 @@ class Hop:
     reverse: Reverse | None = None
     write: Mapping[str, str] = field(default_factory=dict, metadata=WRITTEN_IF_ANY)
     leave: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
+    former_where: str | None = field(default=None, metadata=NEVER_WRITTEN)
 
     @property
     def name(self) -> str:
@@ -233,6 +238,11 @@ class Hop:
     def slug(self) -> str:
         """The name in ASCII, for paths and ids."""
         return f"{self.source}-{self.target}"
+
+    @property
+    def former_name(self) -> str:
+        """The name by which copies say that the former filter excludes them."""
+        return f"former {self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -327,10 +337,30 @@ class Pipeline:
             )
         return found
 
+    def place_of(self, name: str) -> str:
+        """Return what tells the place of a point from others: two points that are one table or topic have the same."""
+        point = self.points.get(name)
+        return name if point is None else point.identity or point.place
+
+    def hops_into(self, name: str) -> tuple[Hop, ...]:
+        """Return the hops that lead to the place of a point, whatever it is called at their ends, in file order."""
+        place = self.place_of(name)
+        return tuple(hop for hop in self.hops if self.place_of(hop.target) == place)
+
     def forgets_records_of(self, target: str) -> bool:
         """Tell whether rows of a point may belong to records of topics that the key index knows no more (`history`)."""
-        feeding = (self.points.get(hop.source) for hop in self.hops if hop.target == target)
+        feeding = (self.points.get(hop.source) for hop in self.hops_into(target))
         return self.history is not None and any(isinstance(point, TopicPoint) for point in feeding)
+
+    def indexed_points(self) -> tuple[str, ...]:
+        """Return the points whose keys the key index has: topics, and ledgers that feed a table of events: their rows
+        may be purged, and their keys are known for ever."""
+        found: dict[str, None] = {}
+        for hop in self.hops:
+            names = [name for name in (hop.source, hop.target) if isinstance(self.points.get(name), TopicPoint)]
+            into_table = isinstance(self.points.get(hop.target), TablePoint) and hop.semantics is Semantics.EVENT
+            found |= dict.fromkeys([*names, *([hop.source] if into_table else [])])
+        return tuple(found)
 
     def hops_from(self, point: str) -> tuple[Hop, ...]:
         """Return the hops whose source is `point`, in file order."""

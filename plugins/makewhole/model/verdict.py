@@ -71,6 +71,7 @@ class Cause(StrEnum):
     LEFT_FILTER = "left_filter"  # the latest version in the source does not pass the hop's filter any more
     VALUE_DIFFERS = "value_differs"
     SOURCE_CONTRADICTS = "source_contradicts_itself"  # the source has the key with different values
+    SOURCES_DISAGREE = "sources_disagree"  # two sources of one place have the key with different values
     TARGET_CONTRADICTS = "target_contradicts_itself"  # a replay stands beside an original with another value
     GONE_SINCE_CERTIFIED = "gone_since_certified"  # a certified window saw it in the store; purged, most likely
     ERASED_ON_PURPOSE = "erased_on_purpose"  # by what `erased` of the store says
@@ -90,6 +91,7 @@ class Cause(StrEnum):
     PLACEHOLDER = "placeholder"  # a record has a placeholder of the capture in place of a compared value
     UNREADABLE_SOURCE = "unreadable_source"
     UNREADABLE_VERSION = "unreadable_version"  # a version of the key is no number and no moment, or of another kind
+    FILTER_CHANGED = "filter_changed"  # the file's `where` is another one than when the record was read
     UNREADABLE_RECORD = "unreadable_record"  # a record of the window that could not be read may be of this key
 
 

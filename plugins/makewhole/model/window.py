@@ -89,7 +89,8 @@ class Window:
     `start`/`end` label it and bound the rows of tables by their time column, half-open; `start` None is the beginning
     of time (the first window of `start: earliest`). `ranges` per topic point decide membership. `opened_at` is when the
     bounds were frozen (S1). `key_layout`: the types by which keys are read, by point; `value_types`: those of columns;
-    frozen as well.
+    frozen as well. `places`: what the place of each point was when it was opened. `former_filters`: by hop the `where`
+    of the windows before (empty: none), where the file has another one since.
     """
 
     pipeline: str
@@ -103,6 +104,8 @@ class Window:
     reason: str | None = None
     key_layout: Mapping[str, tuple[KeyType, ...]] = field(default_factory=dict)
     value_types: ValueTypes = DECLARED
+    places: Mapping[str, str] = field(default_factory=dict)
+    former_filters: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prefix(self) -> str:

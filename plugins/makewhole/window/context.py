@@ -7,6 +7,7 @@ from typing import Any
 from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.key_layout import with_layout
 from makewhole.compute.row_filter import TypedTerm, filter_terms
+from makewhole.compute.same_place import with_former_filters, with_identities
 from makewhole.config.connections import from_environment
 from makewhole.config.pipeline_file import find_pipeline as find_pipeline
 from makewhole.journal import windows
@@ -86,7 +87,13 @@ def table_shape(pipeline: Pipeline, point: TablePoint) -> TableShape:
 
 
 def _filters(pipeline: Pipeline, point: str) -> dict[str, tuple[TypedTerm, ...]]:
-    return {hop.name: filter_terms(hop.where, pipeline.filter_types) for hop in pipeline.hops_from(point) if hop.where}
+    """Return the terms of the filters behind a point, by hop; of a topic also of those that the windows before knew. (A
+    table may not have the column of a former one any more.)"""
+    hops = pipeline.hops_from(point)
+    texts = {hop.name: hop.where for hop in hops if hop.where}
+    if isinstance(pipeline.points[point], TopicPoint):
+        texts |= {hop.former_name: hop.former_where for hop in hops if hop.former_where}
+    return {name: filter_terms(text, pipeline.filter_types) for name, text in texts.items()}
 
 
 def window_context(window: Window, pipeline: Pipeline | None = None) -> WindowContext:
@@ -97,6 +104,7 @@ def window_context(window: Window, pipeline: Pipeline | None = None) -> WindowCo
         ConfigurationError: the pipeline is not known, or a connection or the storage is not configured.
     """
     pipeline = with_layout(pipeline or find_pipeline(window.pipeline), window.key_layout, window.value_types)
+    pipeline = with_former_filters(with_identities(pipeline, window.places), window.former_filters)
     return WindowContext(
         pipeline=pipeline,
         window=window,

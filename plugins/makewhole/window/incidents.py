@@ -7,7 +7,7 @@ from makewhole.kafka.lineage import Epochs
 from makewhole.kafka.offsets import TopicLog
 from makewhole.kafka.open_transactions import OpenTransaction, open_transactions
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.pipeline import Pipeline, TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.observe import ObservedTopic
 
@@ -95,6 +95,21 @@ def partition_added(point: TopicPoint, part: PartitionRange) -> Incident:
         lo=part.lo,
         hi=part.hi,
     )
+
+
+def filter_incidents(pipeline: Pipeline, former: Mapping[str, str]) -> list[Incident]:
+    """Return an incident for each hop whose filter was another one in the windows before (`former`: hop → `where`)."""
+    return [
+        Incident(
+            kind=IncidentKind.FILTER_CHANGED,
+            point=hop.target,
+            topic=hop.name,
+            topic_id="",
+            detail={"hop": hop.name, "before": former[hop.name], "now": hop.where or ""},
+        )
+        for hop in pipeline.hops
+        if hop.name in former
+    ]
 
 
 def transactions_at_window_end(

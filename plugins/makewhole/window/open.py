@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
+from makewhole.compute.key_index.hop_filters import changed_filters
 from makewhole.compute.key_layout import KeyLayout, require_same_keys, require_same_spelling
 from makewhole.compute.same_key import KeyFields, as_document, from_document, key_fields, require_same_key
+from makewhole.compute.same_place import require_one_key, require_same_names, with_identities
 from makewhole.journal import incidents, plans, windows
 from makewhole.journal.results import handover_keys, snapshot_manifests
 from makewhole.journal.windows import WindowBounds
@@ -25,7 +27,7 @@ from makewhole.signing.keys import sha256_of
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import configuration_document, judging_sha256
 from makewhole.window.freeze_ranges import CoveredRanges, Interval, Ranges, freeze_ranges
-from makewhole.window.incidents import transactions_at_window_end
+from makewhole.window.incidents import filter_incidents, transactions_at_window_end
 from makewhole.window.interval import Request, find_covering_window, interval_text, moment_text, require_past
 from makewhole.window.observe import (
     ObservedTopic,
@@ -104,6 +106,8 @@ def open_interval(
     _require_same_spelling(journal, pipeline, tables.columns, tables.layout)
     with topic_logs(pipeline.ordered_points(), connections) as logs:
         states = {name: read_topic_state(log) for name, log in logs.items()}
+        places = {**tables.columns.places, **{name: f"kafka:{one.state.topic_id}" for name, one in states.items()}}
+        _require_same_names(journal, pipeline, places)
         topics = _ObservedTopics(logs=logs, states=states, observed_at=observe(journal, pipeline, connections, states))
         draft = (
             _draft_window(journal, pipeline, existing, request, topics)
@@ -113,7 +117,15 @@ def open_interval(
         draft.incidents.extend(_transaction_incidents(pipeline, draft.window, topics))
         for name, log in logs.items():
             require_same_leaders(log, states[name])
-    draft = replace(draft, window=replace(draft.window, key_layout=tables.layout, value_types=tables.types))
+    former = _former_filters(journal, pipeline, None if covering is None else covering.number)
+    frozen = replace(
+        draft.window,
+        key_layout=tables.layout,
+        value_types=tables.types,
+        places=places,
+        former_filters=former,
+    )
+    draft = replace(draft, window=frozen, incidents=[*draft.incidents, *filter_incidents(pipeline, former)])
     _insert_revision(journal, pipeline, request, draft, key_fields(pipeline, tables.columns.ids))
     return _opened(journal, pipeline, draft.window, is_new=covering is None)
 
@@ -198,6 +210,21 @@ def _require_same_spelling(journal: PgConnection, pipeline: Pipeline, columns: C
             waiting = handover_keys.handovers(journal, pipeline.name, window.number)
             known = ((sources[hop], key) for piece in waiting for hop, key, *_ in piece if hop in sources)
             require_same_keys(pipeline, layout, known)
+
+
+def _require_same_names(journal: PgConnection, pipeline: Pipeline, places: Mapping[str, str]) -> None:
+    """Refuse points that the windows before knew under other names, and points of one table whose keys differ."""
+    require_one_key(with_identities(pipeline, places))
+    if (window := windows.last_judged(journal, pipeline.name)) is not None:
+        require_same_names(pipeline, window.places, places)
+
+
+def _former_filters(journal: PgConnection, pipeline: Pipeline, covering: int | None) -> dict[str, str]:
+    """Return the filters of the newest window that was compared, or of the one that is opened again (`covering`), where
+    the file has others since; by hop."""
+    window = windows.last_judged(journal, pipeline.name, covering)
+    before = {} if window is None else windows.configuration(journal, window).get("filters", {})
+    return changed_filters(pipeline, before)
 
 
 def _supersede_plans(journal: PgConnection, pipeline: Pipeline, covering: WindowBounds) -> None:
@@ -314,6 +341,9 @@ def _insert_revision(
             "key_layout": {point: [kind.value for kind in kinds] for point, kinds in draft.window.key_layout.items()},
             "value_types": asdict(draft.window.value_types),
             "key_fields": as_document(fields),
+            "places": draft.window.places,
+            "filters": {hop.name: hop.where or "" for hop in pipeline.hops},
+            "former_filters": draft.window.former_filters,
             "settle_seconds": pipeline.settle.total_seconds(),
             "reason": request.reason,
         },

@@ -52,8 +52,8 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     otherwise = _target_read_otherwise(neighbours, hop)
     erasures = logs_of_erasures(neighbours, hop, handing)
     alone = met_alone(neighbours, hop)
-    ends = ((hop.source, hop.target), (hop.target, hop.source))
-    unread = {point: unread_records(neighbours, point, other=other) for point, other in ends}
+    ends = {point: hop.source if point == hop.target else hop.target for point in joined}
+    unread = {point: unread_records(neighbours, point, other=other) for point, other in ends.items()}
     return [
         BucketTask(
             context=context,
@@ -61,7 +61,8 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             bucket=bucket,
             source_files=files_of_bucket(source, bucket),
             target_files=files_of_bucket(target, bucket),
-            source_index=indexes[hop.source].files(bucket),
+            source_index=indexes[hop.source].files(bucket) if _is_topic(neighbours, hop.source) else IndexFiles(),
+            ledger_index=IndexFiles() if _is_topic(neighbours, hop.source) else indexes[hop.source].files(bucket),
             target_index=indexes[hop.target].files(bucket, without=reached),
             handed_over_files=tuple(handed_files.get(bucket, ())),
             settled_offsets=settled.get("offsets"),
@@ -73,7 +74,11 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             later_source_files=_later_source_files(neighbours, hop, bucket),
             target_read_otherwise=otherwise,
             earlier_source_files=files_of_bucket(late.source_files, bucket),
-            other_sources=beside.in_bucket(bucket, {name: runs.files(bucket) for name, runs in indexes.items()}),
+            other_sources=beside.in_bucket(
+                bucket,
+                {name: runs.files(bucket) for name, runs in indexes.items()},
+                {name: one.in_bucket(bucket) for name, one in unread.items()},
+            ),
             certified=tuple(certified.get(bucket, ())),
             met_alone=None if alone is None else alone.in_bucket(bucket),
             log_of_erasures=erasures.get(bucket, LogOfErasures()),
@@ -87,6 +92,10 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
         )
         for bucket in _buckets(neighbours, hop, truncated, keys.judged_in)
     ]
+
+
+def _is_topic(neighbours: NeighbouringWindows, point: str) -> bool:
+    return isinstance(neighbours.context.pipeline.points[point], TopicPoint)
 
 
 def _buckets(

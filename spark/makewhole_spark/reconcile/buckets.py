@@ -37,6 +37,11 @@ class IndexFiles:
     later: tuple[IndexFile, ...] = ()
     former: tuple[IndexFile, ...] = ()
 
+    @property
+    def every(self) -> tuple[IndexFile, ...]:
+        """All files, in the order in which they count."""
+        return (*self.earlier, *self.later, *self.former)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedFiles:
@@ -97,13 +102,15 @@ class CertifiedResult:
 
 @dataclass(frozen=True, kw_only=True)
 class OtherSource:
-    """Another hop to the same target: the files of its source in this window, and its runs of the key index; of a
-    ledger also its files in the windows before."""
+    """Another hop to the same place: the files of its source in this window, and its runs of the key index; of a ledger
+    also its files in the windows before; of a topic the history of its log, and the records that could not be read."""
 
     hop: Hop
     files: tuple[str, ...] = ()
     earlier_files: tuple[str, ...] = ()
     index: IndexFiles = field(default_factory=IndexFiles)
+    log: LogHistory = field(default_factory=LogHistory)
+    unread: "UnreadOfBucket" = field(default_factory=lambda: UnreadOfBucket())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +209,8 @@ class BucketTask:
 
     `keys`: what the journal knows of keys; the properties have the rows, which are read once.
 
-    `earlier_source_files`: of a ledger in the windows before whose rows may be meant.
+    `earlier_source_files`: of a ledger in the windows before whose rows may be meant, and `ledger_index` what the key
+    index has of it, where it feeds a table of events; `source_index` is that of a topic.
     `target_read_otherwise`: of a topic, the windows right before this one that read it with another configuration.
     `other_sources`: what other hops bring to the same target.
     `certified`: what certified revisions of this window found on this hop; when the bucket is judged again
@@ -235,6 +243,7 @@ class BucketTask:
     later_source_files: tuple[str, ...] = ()
     target_read_otherwise: tuple[OtherReading, ...] = ()
     earlier_source_files: tuple[str, ...] = ()
+    ledger_index: IndexFiles = field(default_factory=IndexFiles)
     other_sources: tuple[OtherSource, ...] = ()
     certified: tuple[CertifiedResult, ...] = ()
     is_told_of_certified: bool = False

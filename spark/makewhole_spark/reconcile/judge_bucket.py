@@ -28,6 +28,7 @@ from makewhole.key_index.files import write_index_file
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import GAPS, Cause, HopCounts, Verdict
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
+from makewhole_spark.reconcile.compared_sources import SourcesTogether
 from makewhole_spark.reconcile.copies_outside import (
     handed_over_copies,
     keys_of_bucket,
@@ -38,11 +39,15 @@ from makewhole_spark.reconcile.copies_outside import (
     target_copies_outside,
     with_values_of_now,
 )
+from makewhole_spark.reconcile.filter_changes import keys_kept_out, left_in, mark_filter_changed
 from makewhole_spark.reconcile.first_pass import FirstPass, first_pass, keep_exceptions
 from makewhole_spark.reconcile.hop_facts.certified_before import lacking_keys, recorded_in
 from makewhole_spark.reconcile.hop_facts.late_rows import without_told_rows
-from makewhole_spark.reconcile.hop_facts.other_sources import without_keys_of_others, without_rows_of_others
-from makewhole_spark.reconcile.hop_facts.tombstones import may_be_erased
+from makewhole_spark.reconcile.hop_facts.other_sources import (
+    mark_unknown_to_others,
+    without_keys_of_others,
+    without_rows_of_others,
+)
 from makewhole_spark.reconcile.hop_facts.waiting import (
     behind_limits,
     overdue_keys,
@@ -53,9 +58,9 @@ from makewhole_spark.reconcile.hop_facts.waiting import (
 from makewhole_spark.reconcile.key_index.ask import known_later
 from makewhole_spark.reconcile.look_ups import confirm, look_up, slice_frame
 from makewhole_spark.reconcile.not_lost import NotLost, mark_not_lost
+from makewhole_spark.reconcile.repeated_records import keys_met_before, mark_repeated
 from makewhole_spark.reconcile.sequence_evidence import StoredSequences
-
-_DIFFERING = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.CONFLICT)
+from makewhole_spark.reconcile.wanted_keys import DIFFERING, write_to_order, write_wanted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,23 +82,33 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     at_first = kernel(gathered.known)
     alone = _met_alone(task, first.target, at_first)
     known, rows = confirm(task, gathered.known, at_first, first.known_besides)
-    judged = without_keys_of_others(task, at_first if known.is_same_as(gathered.known) else kernel(known))
-    wanted, late = ({}, {}) if task.tails is not None else _write_wanted(task, judged)
-    to_order = {} if task.tails is not None else _write_to_order(task, judged)
+    together = SourcesTogether.of(task, known, at_first)
+    of_all = together.with_later_versions(known)
+    judged = without_keys_of_others(task, at_first if of_all.is_same_as(gathered.known) else kernel(of_all))
+    judged, other_copies = together.compare(judged, known)
+    met = keys_met_before(task, judged)
+    judged = mark_repeated(task, judged, met)
+    wanted, late = ({}, {}) if task.tails is not None else write_wanted(task, judged)
+    to_order = {} if task.tails is not None else write_to_order(task, judged)
     marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))
     of_source, of_target = (one.read(task.context.storage) for one in (task.source_unread, task.target_unread))
     marked = mark_unreadable(marked, of_source, of_target, _lags(task))
     marked = name_placeholders(marked, known.source, known.target)
+    marked = mark_unknown_to_others(task, marked, _lags(task))
+    kept_out = keys_kept_out(task, marked, known.source)
+    marked = mark_filter_changed(task, marked, known.source, kept_out)
     lacking = lacking_keys(task, marked, known.source)
     found = mark_not_lost(task, marked, known.source_elsewhere, lacking)
     answer = replace(
-        _write(task, first, replace(gathered, known=known), found, wanted),
+        _write(task, first, replace(gathered, known=known), found, wanted, other_copies),
         late_wanted=late,
         to_order=to_order,
         kept=keep_exceptions(task, first) if wanted or to_order else None,
         met_alone=_write_met_alone(task, alone),
         met_far_ahead=_count_far_ahead(task, alone),
-        recorded_in=recorded_in(task, found.asked),
+        recorded_in=recorded_in(task, pl.concat([found.asked, kept_out]))
+        | _met_in(task, met)
+        | left_in(task, marked, known.source),
         **_write_lacking(task, lacking.join(found.asked, on=HASH, how="semi")),
     )
     if task.is_upsert and wanted and rows is not None:
@@ -103,6 +118,11 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
 
 
 # What is known
+
+
+def _met_in(task: BucketTask, met: pl.DataFrame) -> frozenset[int]:
+    """Return the windows that may have seen keys on both sides; when they have been asked, none."""
+    return frozenset() if task.is_told_of_certified else frozenset(met["window"].to_list())
 
 
 def _gather(task: BucketTask, first: FirstPass) -> _Gathered:
@@ -172,48 +192,12 @@ def _logs(task: BucketTask) -> tuple[LogHistory, LogHistory]:
 
 
 def _undecidable_spans(task: BucketTask) -> UndecidableSpans:
-    source, target = _logs(task)
-    return undecidable_spans(source, target, _lags(task))
+    return undecidable_spans(*_logs(task), _lags(task))
 
 
 def _lags(task: BucketTask) -> Lags:
     pipeline = task.context.pipeline
     return Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
-
-
-def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
-    """Write the hashes that must be looked for in the rest of a topic's log; return the files by point: of all of them,
-    and of those whose row at the other end came late."""
-    of_target: tuple[Verdict, ...] = (Verdict.MISSING,)
-    of_source: tuple[Verdict, ...] = (Verdict.UNEXPECTED,)
-    if task.is_upsert:  # of several rows the one of the latest version stays, which may be in the tail
-        of_target = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.UNEXPECTED)
-        of_source = (*of_target, Verdict.DUPLICATE)
-    set_back = ~pl.col("in_source") & pl.col("verdict").is_in([verdict.value for verdict in _DIFFERING])
-    wanted = {
-        point: judged.filter(
-            pl.col("verdict").is_in([verdict.value for verdict in verdicts]) | (set_back & (point == task.hop.source))
-        )
-        for point, verdicts in (
-            (task.hop.target, of_target),
-            *((one.hop.source, (Verdict.UNEXPECTED,)) for one in task.other_sources),
-            (task.hop.source, of_source),
-        )
-        if task.is_topic(point)
-    }
-    late = {
-        point: frame.filter(_came_late(task))
-        for point, frame in wanted.items()
-        if not task.is_topic(task.hop.source if point == task.hop.target else task.hop.target)
-    }
-    return _hash_files(task, wanted), _hash_files(task, late)
-
-
-def _write_to_order(task: BucketTask, judged: pl.DataFrame) -> dict[str, str]:
-    """Write the hashes of the keys that a tombstone in the tail of a topic may have erased; return the files by
-    point."""
-    asked = may_be_erased(judged)
-    return _hash_files(task, dict.fromkeys(task.log_of_erasures.telling, asked))
 
 
 def _met_alone(task: BucketTask, target: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
@@ -253,29 +237,24 @@ def _write_lacking(task: BucketTask, lacking: pl.DataFrame) -> dict[str, Any]:
     }
 
 
-def _came_late(task: BucketTask) -> pl.Expr:
-    """Select the keys of rows with a time before the window's, or without one."""
-    start = task.context.window.start
-    return pl.lit(False) if start is None else (pl.col("time") < start).fill_null(True)
-
-
-def _hash_files(task: BucketTask, wanted: Mapping[str, pl.DataFrame]) -> dict[str, str]:
-    folder = f"{task.context.window.prefix}/{task.hop.slug}/wanted"
-    return {
-        point: task.context.storage.write_parquet(folder, frame.select(HASH))
-        for point, frame in wanted.items()
-        if len(frame)
-    }
-
-
 # The answer
 
 
 def _write(
-    task: BucketTask, first: FirstPass, gathered: _Gathered, found: NotLost, wanted: Mapping[str, str]
+    task: BucketTask,
+    first: FirstPass,
+    gathered: _Gathered,
+    found: NotLost,
+    wanted: Mapping[str, str],
+    other_copies: Mapping[str, Any],
 ) -> BucketAnswer:
     known, judged = gathered.known, found.judged
-    findings = explain(judged, replace(_hop_context(task, gathered), not_lost=found.evidence_of))
+
+    def known_besides(key_hash: str) -> dict[str, Any]:
+        others = {"other_sources": other_copies[key_hash]} if key_hash in other_copies else {}
+        return {**found.evidence_of(key_hash), **others}
+
+    findings = explain(judged, replace(_hop_context(task, gathered), not_lost=known_besides))
     folder, storage = f"{task.context.window.prefix}/{task.hop.slug}", task.context.storage
     causes = findings.select("key_hash", "cause")
     verdicts = (
@@ -302,7 +281,7 @@ def _write(
         without_source=without_source.get(Verdict.DUPLICATE.value, 0),
         undecidable_without_source=without_source.get(Verdict.UNDECIDABLE.value, 0),
         before_baseline_without_source=without_source.get(Verdict.BEFORE_BASELINE.value, 0),
-        differing_without_source=sum(without_source.get(verdict.value, 0) for verdict in _DIFFERING),
+        differing_without_source=sum(without_source.get(verdict.value, 0) for verdict in DIFFERING),
         pending_without_source=without_source.get(Verdict.PENDING.value, 0),
         unexpected_with_source=len(
             judged.filter(pl.col("in_source") & (pl.col("verdict") == Verdict.UNEXPECTED.value))

@@ -6,6 +6,7 @@ import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, NAMED_KEYS, TOPIC_KEYS, Schema, empty
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
+from makewhole.compute.key_runs import first_copies, passing_rows
 from makewhole.compute.normalise import table_frame
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import Cause, Verdict
@@ -13,6 +14,7 @@ from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.visibility import keys_not_visible
 from makewhole_spark.reconcile.buckets import BucketTask
 from makewhole_spark.reconcile.followed_rows import keys_to_follow, only_repeated
+from makewhole_spark.reconcile.key_index.ask import rows_of
 
 
 def confirm(
@@ -102,12 +104,14 @@ def _with_source_rows(
     """Add unexpected keys that the source does have, unsettled keys, and under upsert the source's newer versions."""
     asked = judged.filter(~pl.col("in_source"))
     unexpected = look_up(task, source, asked)
-    purged = _purged(task, source, asked.join(unexpected, on=HASH, how="anti"))
+    absent = asked.join(_passing(task, unexpected), on=HASH, how="anti")
+    purged = _purged(task, source, absent)
     if task.is_upsert:  # of versions that left the filter in this window it has later ones
         unexpected = unexpected.join(known.source, on=HASH, how="anti")
     found = [
         known.source_elsewhere,
         *(_as_elsewhere(_passing(task, rows), is_later=False) for rows in (unexpected, purged)),
+        in_ledger_before(task, absent.join(purged, on=HASH, how="anti")),
     ]
     if task.is_upsert:
         rows = look_up(task, source, to_confirm)
@@ -121,6 +125,16 @@ def _purged(task: BucketTask, source: TablePoint, absent: pl.DataFrame) -> pl.Da
     the row purged since."""
     files = task.earlier_source_files if len(absent) else ()
     return slice_frame(task, source.name, files).join(absent, on=HASH, how="semi")
+
+
+def in_ledger_before(task: BucketTask, absent: pl.DataFrame) -> pl.DataFrame:
+    """Return what other windows had of keys in a ledger that lacks them now (`ELSEWHERE`). Of versions nothing: the row
+    that is gone was deleted."""
+    if absent.is_empty() or task.is_upsert or not task.ledger_index.every:
+        return empty(ELSEWHERE)
+    rows = rows_of(task, task.ledger_index.every, absent)
+    passing = rows if task.hop.where is None else passing_rows(rows, task.hop.name)
+    return first_copies(passing, is_later=False).unique(subset=HASH, keep="first", maintain_order=True)
 
 
 def _passing(task: BucketTask, rows: pl.DataFrame) -> pl.DataFrame:

@@ -129,8 +129,8 @@ class NeighbouringWindows:
         self._read.update(self.windows.fullest_manifests({window.number for window in of} - set(self._read)))
 
     def standing_runs(self, point: str) -> Sequence[IndexedRun]:
-        """Return the runs of the key index for a topic; none for a table."""
-        if not isinstance(self.context.pipeline.points[point], TopicPoint):
+        """Return the runs of the key index for a point; none for one that has no index."""
+        if point not in self.context.pipeline.indexed_points():
             return ()
         if point not in self._runs:
             topic = IndexedTopic(pipeline=self.context.pipeline.name, point=point)
@@ -144,8 +144,8 @@ class NeighbouringWindows:
         return self._topic_ids[point]
 
     def indexed_from(self, point: str) -> int:
-        """Return the number of the first window whose keys of a topic are known: as far back as `history` says, and as
-        the index has them."""
+        """Return the number of the first window whose keys of a point are known: of a topic as far back as `history`
+        says, and as the index has them."""
         if point not in self._indexed_from:
             self._indexed_from[point] = self._find_first_indexed(point)
         return self._indexed_from[point]
@@ -154,7 +154,8 @@ class NeighbouringWindows:
         context, history = self.context, self.context.pipeline.history
         topic = IndexedTopic(pipeline=context.pipeline.name, point=point)
         first = first_indexed(self.journal, topic)
-        if history is None or context.window.start is None:
+        is_topic = isinstance(context.pipeline.points[point], TopicPoint)
+        if history is None or context.window.start is None or not is_topic:
             return first
         return max(first, self.windows.number_ending_after(context.window.start - history) or context.window.number)
 

@@ -89,16 +89,16 @@ def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFram
         else:
             asked = {by_hash[high, low] for high, low, place in places if result.holds(place)}
         met = met_before(task, result, lacking)
-        for key_hash, is_held in (dict.fromkeys(met, True) | _judged(task, result, asked | met)).items():
+        for key_hash, is_held in (dict.fromkeys(met, True) | judged_by(task, result, asked | met)).items():
             seen.pop(key_hash, None)
             if is_held:
                 seen[key_hash] = (result.number, result.revision)
     return seen
 
 
-def _judged(task: BucketTask, result: CertifiedResult, asked: set[str]) -> dict[str, bool]:
-    """Return which of the keys a certified window judged, and whether the store held them by then: by its verdicts, and
-    by what was repaired afterwards."""
+def judged_by(task: BucketTask, result: CertifiedResult, asked: set[str]) -> dict[str, bool]:
+    """Return which of the keys (hashes in hex) a certified window judged, and whether the store held them by then: by
+    its verdicts, and by what was repaired afterwards."""
     if not asked:
         return {}
     stored = stored_verdicts(task.context.storage, result.files, asked)

@@ -176,9 +176,9 @@ class Fetcher:
         Raises:
             RefusedError: one has it.
         """
-        for other in self._pipeline.hops:
+        for other in self._pipeline.hops_into(hop.target):
             is_table = isinstance(self._pipeline.points[other.source], TablePoint)
-            if other.target == hop.target and is_table and self._values.has_row(other, key):
+            if is_table and self._values.has_row(other, key):
                 raise RefusedError(f"stale: {other.source} has this key; its row in {hop.target} stays")
 
     def _original(self, draft: ActionDraft) -> SourceRecord:

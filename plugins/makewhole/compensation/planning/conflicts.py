@@ -9,8 +9,9 @@ from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint
 from makewhole.model.verdict import Finding, Verdict
 
+_ONCE_AT_A_PLACE = (Remedy.QUARANTINE, Remedy.UPSERT, Remedy.PRODUCE, Remedy.REDELIVER)
 _Place = tuple[str, str]
-"""The place of a point, and the hash of a key."""
+"""What tells the place of a point from others, and the hash of a key."""
 
 
 def without_conflicts(
@@ -23,13 +24,14 @@ def without_conflicts(
     - A key whose record comes to a topic, or goes through it once more, is not unexpected behind it any more.
     - A row that a loader will write, from a record that comes again, is not inserted beside it.
     - A row that one hop says is extra, and another one corrects or keeps, is not extra.
-    - What two hops say of the same rows is done once.
+    - A key is touched at a place for one hop alone: what two of them say of the same rows is done once, and a record
+      that a topic or a store lacks is sent once, whichever ledgers or topics have it.
     """
     hops = {hop.name: hop for hop in pipeline.hops}
     arriving = _arriving(pipeline, hops, drafts)
     missing = _missing_hops(pipeline, findings)
     claimed = _claimed(pipeline, hops, drafts)
-    done: set[tuple[Remedy, _Place]] = set()
+    touched: set[_Place] = set()
     kept, stay = list[ActionDraft](), list[Refusal]()
     for draft in drafts:
         hop = hops[draft.action.hop]
@@ -43,11 +45,11 @@ def without_conflicts(
             continue
         if _inserts_row(draft) and target in arriving:
             continue
-        if draft.action.remedy in (Remedy.QUARANTINE, Remedy.UPSERT):
-            if (draft.action.remedy, target) in done:
+        if draft.action.remedy in _ONCE_AT_A_PLACE:
+            if target in touched:
                 continue
-            done.add((draft.action.remedy, target))
-        done |= {(one.action.remedy, _place(pipeline, one.action.target, one.finding)) for one in draft.aside}
+            touched.add(target)
+        touched |= {_place(pipeline, one.action.target, one.finding) for one in draft.aside}
         kept.append(draft)
     return kept, stay
 
@@ -102,4 +104,4 @@ def _inserts_row(draft: ActionDraft) -> bool:
 
 
 def _place(pipeline: Pipeline, point: str, finding: Finding) -> _Place:
-    return pipeline.points[point].place, finding.key_hash
+    return pipeline.place_of(point), finding.key_hash

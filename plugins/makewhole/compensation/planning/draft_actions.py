@@ -192,10 +192,8 @@ def _as_stranger(pipeline: Pipeline, hop: Hop, draft: ActionDraft, sent_by: Hop 
     asked for it before its rows are taken back. A table behind a filter is not: it may have the key and not send it."""
     if draft.finding.verdict is not Verdict.UNEXPECTED:
         return draft
-    place = pipeline.points[hop.target].place
-    feeding = [other for other in pipeline.hops if pipeline.points[other.target].place == place]
     asked: set[str] = set()
-    for other in feeding:
+    for other in pipeline.hops_into(hop.target):
         is_topic = isinstance(pipeline.points[other.source], TopicPoint)
         if is_topic or other.where is None:
             asked.add(other.source)

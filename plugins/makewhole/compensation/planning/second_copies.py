@@ -42,7 +42,7 @@ class SecondCopies:
     def __init__(self, pipeline: Pipeline, findings: Iterable[Finding]) -> None:
         """`findings`: all of their keys."""
         self._pipeline = pipeline
-        targets = {hop.name: hop.target for hop in pipeline.hops}
+        targets = {hop.name: pipeline.place_of(hop.target) for hop in pipeline.hops}
         self._strangers = {
             (targets.get(one.hop), one.key_hash) for one in findings if one.verdict is Verdict.UNEXPECTED
         }
@@ -64,7 +64,8 @@ class SecondCopies:
         return None
 
     def _holding(self, points: Iterable[str], finding: Finding) -> list[str]:
-        return [name for name in points if (name, finding.key_hash) in self._strangers]
+        place_of = self._pipeline.place_of
+        return [name for name in points if (place_of(name), finding.key_hash) in self._strangers]
 
 
 class RowsInTheWay:
@@ -79,17 +80,19 @@ class RowsInTheWay:
         for finding in findings:
             hop = self._hops.get(finding.hop)
             if hop is not None and finding.verdict is Verdict.UNEXPECTED:
-                self._found.setdefault((hop.target, finding.key_hash), []).append((hop, finding))
+                place = pipeline.place_of(hop.target)
+                self._found.setdefault((place, finding.key_hash), []).append((hop, finding))
 
     def of(self, topic: str, finding: Finding) -> list[tuple[Hop, Finding]] | str:
         """Return the hops and findings by which rows are put aside before the record of a key comes to a topic, one for
         each table that would add a row; or why one of them cannot be."""
         found: dict[str, tuple[Hop, Finding]] = {}
         for table in sorted(self._pipeline.tables_that_add(topic)):
-            rows = self._found.get((table, finding.key_hash), [])
+            place = self._pipeline.place_of(table)
+            rows = self._found.get((place, finding.key_hash), [])
             movable = [row for row in rows if row[0].remedies.unexpected is Remedy.QUARANTINE]
             if rows and not movable:
                 return already_in_table(table, is_produced=True, hop=rows[0][0].name)
             for row in movable[:1]:
-                found.setdefault(self._pipeline.points[table].place, row)
+                found.setdefault(place, row)
         return list(found.values())

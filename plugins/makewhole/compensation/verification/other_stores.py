@@ -54,13 +54,13 @@ def reached_hops(pipeline: Pipeline, sent: Iterable[RedeliveredKey]) -> tuple[Re
 def _hops_reached(pipeline: Pipeline, own: Hop) -> set[str]:
     """Return the hops into tables behind all readers of what a hop redelivers, but for the hop itself, and for others
     that end in the same table."""
-    place, found, left = pipeline.points[own.target].place, set[str](), list(pipeline.redelivery_readers(own))
+    place, found, left = pipeline.place_of(own.target), set[str](), list(pipeline.redelivery_readers(own))
     while left:
         hop = left.pop()
         target = pipeline.points[hop.target]
         if isinstance(target, TopicPoint):
             left += pipeline.hops_from(hop.target)
-        elif target.place != place:
+        elif pipeline.place_of(hop.target) != place:
             found.add(hop.name)
     return found
 

@@ -35,6 +35,8 @@ from makewhole.compute.judge.latest_state import (
     latest_states,
     with_lives,
 )
+from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
+from makewhole.compute.key_runs import passing_rows
 from makewhole.compute.versions import is_moment, is_unreadable
 from makewhole.model.verdict import Cause, Verdict
 
@@ -58,7 +60,7 @@ def judge_versions(bucket: BucketInput) -> pl.DataFrame:
     source_elsewhere = _mark_outside(bucket.source_elsewhere, bucket.hop)
     of_windows = _with_elsewhere(source, source_elsewhere).filter(pl.col("rank") != LATER)
     of_target = _aggregated_slice(target, "target")
-    passing_elsewhere = source_elsewhere.filter(~pl.col(_IS_OUTSIDE))
+    passing_elsewhere = passing_rows(source_elsewhere, bucket.hop)
     of_source = _aggregated_slice(source.filter(~pl.col(_IS_OUTSIDE)), "source")
     require_same_key(of_source, of_target)
     joined = (
@@ -106,9 +108,14 @@ def _source_versions(bucket: BucketInput) -> pl.DataFrame:
 
 
 def _mark_outside(copies: pl.DataFrame, hop: str) -> pl.DataFrame:
-    """Mark the copies that do not pass the filter of a hop. Where it is not known which filters a copy passes, it
-    does."""
-    return copies.with_columns(pl.col("excluded_by").list.contains(hop).fill_null(False).alias(_IS_OUTSIDE))
+    """Mark the copies that do not pass the filter of a hop. Where an older makewhole did not note which filters a copy
+    passes, it does; where its window knew another filter, what it says of the key is not known."""
+    excluded = pl.col("excluded_by").list
+    is_unknown = excluded.contains(UNKNOWN_FILTER).fill_null(False)
+    return copies.with_columns(
+        excluded.contains(hop).fill_null(False).alias(_IS_OUTSIDE),
+        pl.when(~is_unknown).then("row_hash").alias("row_hash"),
+    )
 
 
 def _outside_keys(source: pl.DataFrame) -> pl.DataFrame:
@@ -261,7 +268,7 @@ def _with_verdict(frame: pl.DataFrame, joins: _Joins) -> pl.DataFrame:
         .with_columns(
             pl.when(pl.col("has_left") & (in_slice | set_back) & ~(repeated & pl.col("has_later")))
             .then(_verdict_of_left())
-            .when(~known)
+            .when(~known & (~in_slice | pl.col("has_left")))
             .then(pl.lit(Verdict.UNEXPECTED.value))
             .when(repeated)
             .then(pl.lit(Verdict.DUPLICATE.value))

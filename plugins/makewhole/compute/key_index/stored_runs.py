@@ -27,6 +27,7 @@ STORED: Schema = {
     "excluded_by": pl.List(pl.String),
     "is_extra": pl.Boolean,
     "compared": pl.UInt64,
+    "filters": pl.String,
     "is_latest": pl.Boolean,
     "last_partition": pl.Int32,
     "last_offset": pl.Int64,
@@ -37,9 +38,10 @@ STORED: Schema = {
     "last_ends_earlier": pl.Boolean,
 }
 """Columns of a file of the key index, whose rows are in the order of `key_hi`, `key_lo`, `window`. What an older
-makewhole did not note is null. `is_latest`: the first copy is the latest version too, so that `last_…` are null; null
-where nobody asked for versions. A version is in two columns (`makewhole.compute.versions.split_versions`), and what is
-a number in `last_…` is the difference from the first copy's, which is small."""
+makewhole did not note is null. `filters`: those that its window knew, by which `excluded_by` names them (see
+`makewhole.compute.key_index.hop_filters`). `is_latest`: the first copy is the latest version too, so that `last_…` are
+null; null where nobody asked for versions. A version is in two columns (`makewhole.compute.versions.split_versions`),
+and what is a number in `last_…` is the difference from the first copy's, which is small."""
 
 _POSITIONS = {"place": ("partition", "offset"), "last_place": ("last_partition", "last_offset")}
 _FIRST = ("place", "row_hash", "version", "is_tombstone")

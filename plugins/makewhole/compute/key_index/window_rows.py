@@ -21,11 +21,12 @@ COPIES = (
 """Columns of a topic's snapshot that the rows are built from."""
 
 _FILTERS = "excluded_by"
-_ROWS: Schema = {name: kind for name, kind in STORED.items() if name not in ("window", "compared")}
+_OF_ALL = ("window", "compared", "filters")
+_ROWS: Schema = {name: kind for name, kind in STORED.items() if name not in _OF_ALL}
 
 
 def window_rows(copies: pl.DataFrame, replays: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
-    """Return the rows of committed copies of a topic (`STORED` without `window` and `compared`), in key order.
+    """Return the rows of committed copies of a topic (`STORED` without what is the same for all), in key order.
 
     `replays`: what compensation wrote to the topic.
     """

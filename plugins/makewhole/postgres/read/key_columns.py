@@ -11,6 +11,7 @@ from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Pipeline, TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import TableShape, column_types, regclass_text
+from makewhole.postgres.read.identities import TableIdentity, identity_texts, read_identity, read_server
 from makewhole.postgres.read.relations import relation_kind
 from makewhole.sql import PgConnection, load_queries
 
@@ -20,7 +21,7 @@ ShapeOf = Callable[[TablePoint], TableShape]
 @dataclass(frozen=True, kw_only=True)
 class ColumnsRead:
     """The columns of tables: the types of those of keys, what the catalogue knows these by, and the kinds of all; what
-    the catalogue says that each table is (`r` a table, `v` a view, …).
+    the catalogue says that each table is (`r` a table, `v` a view, …). `places`: what the place of each table is.
 
     `problems`: the tables and columns that do not exist; these tables are left out.
     """
@@ -29,6 +30,7 @@ class ColumnsRead:
     ids: ColumnIds
     kinds: Kinds
     relations: Mapping[str, str]
+    places: Mapping[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -47,11 +49,13 @@ def read_columns(pipeline: Pipeline, connections: Mapping[str, Connection], shap
     ids: dict[str, Mapping[str, str]] = {}
     kinds: dict[str, Mapping[str, ColumnKind]] = {}
     relations: dict[str, str] = {}
+    places: dict[str, TableIdentity] = {}
     problems: list[Problem] = []
     for name, points in tables.items():
         connection = connections[name]
         assert isinstance(connection, PostgresConnection)
         with connect(connection, "reading the columns of its tables") as session:
+            server = read_server(session)
             for point in points:
                 try:
                     known = column_types(session, shape_of(point))
@@ -62,7 +66,10 @@ def read_columns(pipeline: Pipeline, connections: Mapping[str, Connection], shap
                 ids[point.name] = _column_ids(session, point)
                 kinds[point.name] = _column_kinds(session, point)
                 relations[point.name] = relation_kind(session, point)
-    return ColumnsRead(types=types, ids=ids, kinds=kinds, relations=relations, problems=problems)
+                places[point.name] = read_identity(session, server, point)
+    return ColumnsRead(
+        types=types, ids=ids, kinds=kinds, relations=relations, places=identity_texts(places), problems=problems
+    )
 
 
 def _column_ids(session: PgConnection, point: TablePoint) -> dict[str, str]:

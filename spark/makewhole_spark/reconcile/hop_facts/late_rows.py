@@ -10,6 +10,7 @@ import polars as pl
 from makewhole.compute.frames import HASH, HASHES
 from makewhole.journal.key_history import told_keys
 from makewhole.journal.results import snapshot_manifests
+from makewhole.journal.results.snapshot_manifests import read_with
 from makewhole.lake.rows_by_bucket import RowsByBucket
 from makewhole.model.pipeline import Hop, Semantics, TablePoint
 from makewhole.model.window import Window
@@ -49,11 +50,20 @@ def _ledger_files(neighbours: NeighbouringWindows, hop: Hop, reached: Sequence[W
         manifests += snapshot_manifests.snapshots_before(neighbours.journal, neighbours.context.window, hop.source)
     windows = {one.number: one for one in meant}.values()
     manifests += [neighbours.manifests_of(one).get(hop.source, {"files": {}}) for one in windows]
+    manifests = [one for one in manifests if _is_read_alike(neighbours, hop, one)]
     files: dict[str, list[str]] = {}
     for manifest in manifests:
         for bucket, paths in manifest["files"].items():
             files.setdefault(bucket, []).extend(paths)
     return files
+
+
+def _is_read_alike(neighbours: NeighbouringWindows, hop: Hop, manifest: Mapping[str, Any]) -> bool:
+    """Tell whether the files of a ledger say which rows pass the filter of a hop. Where they do not, the key index says
+    what is known."""
+    if hop.where is None or hop.source not in neighbours.context.pipeline.indexed_points():
+        return True
+    return read_with(manifest) == read_with(neighbours.manifests[hop.source])
 
 
 def windows_before(neighbours: NeighbouringWindows) -> list[Window]:

@@ -71,9 +71,9 @@ def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
 
 
 def _has_table_as_source(neighbours: NeighbouringWindows, hop: Hop) -> bool:
-    """Tell whether a table brings keys to the hop's target: no index says which of them it had before."""
+    """Tell whether a table brings keys to the place of the hop's target: no index says which of them it had before."""
     pipeline = neighbours.context.pipeline
-    return any(isinstance(pipeline.points[one.source], TablePoint) for one in pipeline.hops if one.target == hop.target)
+    return any(isinstance(pipeline.points[one.source], TablePoint) for one in pipeline.hops_into(hop.target))
 
 
 def windows_meant(earlier: Sequence[Window], window: Window, before: timedelta) -> list[Window]:

@@ -8,39 +8,54 @@ import polars as pl
 from makewhole.compute.buckets import files_of_bucket
 from makewhole.compute.frames import HASH
 from makewhole.compute.judge.judge_copies import committed_copies
+from makewhole.compute.judge.log_history import LogHistory
+from makewhole.compute.judge.sources_together import without_left
+from makewhole.compute.judge.undecidable import (
+    Lags,
+    UnreadRecords,
+    mark_undecidable,
+    mark_unreadable,
+    undecidable_spans,
+)
 from makewhole.compute.key_runs import passing_rows
 from makewhole.model.pipeline import Hop, TablePoint
-from makewhole.model.verdict import Verdict
-from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, OtherSource
+from makewhole.model.verdict import Cause, Verdict
+from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, OtherSource, UnreadOfBucket
+from makewhole_spark.reconcile.compared_sources import copies_of
 from makewhole_spark.reconcile.copies_outside import source_copies_outside
 from makewhole_spark.reconcile.hop_facts.late_rows import late_facts
-from makewhole_spark.reconcile.look_ups import look_up, slice_frame
+from makewhole_spark.reconcile.look_ups import in_ledger_before, look_up, slice_frame
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 
 
 @dataclass(frozen=True, kw_only=True)
 class HopsBeside:
-    """The hops that lead to the same target as one, with what earlier windows know of their ledgers, by bucket."""
+    """The hops that lead to the same place as one, with what earlier windows know of their ledgers, by bucket."""
 
     neighbours: NeighbouringWindows
     hops: tuple[tuple[Hop, dict[str, list[str]]], ...]
 
     @classmethod
     def of(cls, neighbours: NeighbouringWindows, hop: Hop) -> "HopsBeside":
-        beside = (one for one in neighbours.context.pipeline.hops if one.target == hop.target and one.name != hop.name)
+        beside = (one for one in neighbours.context.pipeline.hops_into(hop.target) if one.name != hop.name)
         return cls(
             neighbours=neighbours,
             hops=tuple((one, dict(late_facts(neighbours, one).source_files)) for one in beside),
         )
 
-    def in_bucket(self, bucket: str, runs: Mapping[str, IndexFiles]) -> tuple[OtherSource, ...]:
-        """Return what a bucket has of the other sources; `runs` are those of the key index by point."""
+    def in_bucket(
+        self, bucket: str, runs: Mapping[str, IndexFiles], unread: Mapping[str, UnreadOfBucket]
+    ) -> tuple[OtherSource, ...]:
+        """Return what a bucket has of the other sources; `runs` are those of the key index by point, and so are the
+        records that could not be read."""
         return tuple(
             OtherSource(
                 hop=hop,
                 files=files_of_bucket(self.neighbours.manifests[hop.source]["files"], bucket),
                 earlier_files=files_of_bucket(earlier, bucket),
                 index=runs[hop.source],
+                log=self.neighbours.log(hop.source),
+                unread=unread[hop.source],
             )
             for hop, earlier in self.hops
         )
@@ -68,9 +83,19 @@ def without_keys_of_others(task: BucketTask, judged: pl.DataFrame) -> pl.DataFra
             break
         known = pl.concat(frame.select(HASH) for frame in _copies(task, one, strangers))
         explained = strangers.join(known, on=HASH, how="semi")
+        explained = explained.join(_left_by_both(task, one, explained), on=HASH, how="anti")
         judged = _with_matched(judged, explained.filter("in_source"))
         judged = judged.join(explained.filter(~pl.col("in_source")), on=HASH, how="anti", maintain_order="left")
     return judged
+
+
+def _left_by_both(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys that left the filter of the hop, and that of another one from a topic: neither brings them."""
+    left = keys.filter(pl.col("hint").eq_missing(Cause.LEFT_FILTER.value))
+    if left.is_empty() or not task.is_topic(one.hop.source):
+        return left.select(HASH).clear()
+    copies = pl.concat(copies_of(task, one, left))
+    return left.select(HASH).join(without_left(copies), on=HASH, how="anti")
 
 
 def _with_matched(judged: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
@@ -84,6 +109,18 @@ def _with_matched(judged: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def mark_unknown_to_others(task: BucketTask, judged: pl.DataFrame, lags: Lags) -> pl.DataFrame:
+    """Turn unexpected keys of `judged` (`JUDGED`), and keys that differ, into undecidable ones of which another source
+    may have had a record: in a part of its log that is gone, or one that could not be read."""
+    for one in task.other_sources:
+        log = replace(one.log, is_partial=one.log.is_partial or one.hop.source in task.partial_tails)
+        spans = undecidable_spans(log, LogHistory(), lags)
+        of_source = replace(spans, missing=())
+        unread = one.unread.read(task.context.storage)
+        judged = mark_unreadable(mark_undecidable(judged, of_source), unread, UnreadRecords.none(), lags)
+    return judged
+
+
 def _copies(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> Iterable[pl.DataFrame]:
     """Yield the copies that another source has or had; of a table those of some keys."""
     point = task.context.pipeline.points[one.hop.source]
@@ -91,6 +128,7 @@ def _copies(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> Iterable[
     if isinstance(point, TablePoint):
         yield _passing(one, look_up(task, point, keys.sort(HASH)))
         yield _passing(one, slice_frame(task, point.name, one.earlier_files))
+        yield in_ledger_before(replace(task, hop=one.hop, ledger_index=one.index), keys)
     else:
         outside = source_copies_outside(replace(task, hop=one.hop, source_index=one.index), keys.select(HASH))
         yield passing_rows(outside, one.hop.name)

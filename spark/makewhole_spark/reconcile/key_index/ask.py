@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from makewhole.compute.frames import NUMBERS, empty
+from makewhole.compute.key_index.hop_filters import with_filter_of
 from makewhole.compute.key_runs import with_comparable_values
 from makewhole.key_index.files import IndexFile, highest_versions, maybe_known, rows_of_keys
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles
@@ -42,5 +43,7 @@ def versions_before(task: BucketTask, point: str, index: IndexFiles, keys: pl.Da
 
 
 def rows_of(task: BucketTask, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
-    """Return what runs know of some keys (`HASHES`), window by window, and of their values what can be compared."""
-    return with_comparable_values(rows_of_keys(task.context.storage, files, keys), task.context.pipeline.compare)
+    """Return what runs know of some keys (`HASHES`), window by window: of their values what can be compared, and
+    whether the filter of the task's hop excludes them."""
+    rows = with_comparable_values(rows_of_keys(task.context.storage, files, keys), task.context.pipeline.compare)
+    return with_filter_of(rows, task.hop)

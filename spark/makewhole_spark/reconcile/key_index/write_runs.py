@@ -1,11 +1,11 @@
-"""Write a window's runs of the key index, the index of every key ever seen on a topic: one sorted run per bucket."""
+"""Write a window's runs of the key index, the index of every key ever seen on a topic, or in a ledger that feeds a
+table directly: one sorted run per bucket."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from makewhole.key_index.window_run import run_of_bucket, write_bucket
 from makewhole.lake.rows_by_bucket import BucketRows
-from makewhole.model.pipeline import PointKind
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 
@@ -15,7 +15,7 @@ KeyRuns = Mapping[str, tuple[Mapping[str, str], int]]
 
 @dataclass(frozen=True, kw_only=True)
 class IndexTask:
-    """One bucket of a topic's snapshot, with the records that compensation wrote to the topic."""
+    """One bucket of a point's snapshot, with the records that compensation wrote to the topic."""
 
     context: WindowContext
     point: str
@@ -33,9 +33,9 @@ class WrittenRun:
 
 
 def index_tasks(neighbours: NeighbouringWindows) -> list[IndexTask]:
-    """Return the tasks that write the runs of this window for every topic."""
+    """Return the tasks that write the runs of this window for every point that has an index."""
     context, tasks = neighbours.context, []
-    for name in _topics(context):
+    for name in _indexed(context):
         replays = neighbours.replays(name)
         tasks += [
             IndexTask(context=context, point=name, bucket=bucket, files=tuple(files), replays=replays.in_bucket(bucket))
@@ -46,7 +46,7 @@ def index_tasks(neighbours: NeighbouringWindows) -> list[IndexTask]:
 
 def key_runs(neighbours: NeighbouringWindows, tasks: Sequence[IndexTask], written: Sequence[WrittenRun]) -> KeyRuns:
     """Return what the tasks wrote, by topic; of a topic without any record nothing, all the same."""
-    runs: dict[str, tuple[dict[str, str], int]] = {name: ({}, 0) for name in _topics(neighbours.context)}
+    runs: dict[str, tuple[dict[str, str], int]] = {name: ({}, 0) for name in _indexed(neighbours.context)}
     for task, run in zip(tasks, written, strict=True):
         files, total = runs[task.point]
         runs[task.point] = (files | {task.bucket: run.path}, total + run.keys)
@@ -62,5 +62,5 @@ def write_run(task: IndexTask) -> WrittenRun:
     return WrittenRun(path=path, keys=keys)
 
 
-def _topics(context: WindowContext) -> list[str]:
-    return [point.name for point in context.pipeline.ordered_points() if point.kind is PointKind.TOPIC]
+def _indexed(context: WindowContext) -> list[str]:
+    return list(context.pipeline.indexed_points())

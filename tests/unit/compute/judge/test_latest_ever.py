@@ -6,6 +6,7 @@ import pytest
 
 from makewhole.compute.judge.judge_copies import BucketInput
 from makewhole.compute.judge.judge_versions import judge_versions
+from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
 from makewhole.compute.versions import MOMENTS, UNREADABLE
 from tests.unit.compute.judge.bucket_input import HOP, NEW, NEWER, OLD, bucket, one, verdict_by_key
 
@@ -196,3 +197,20 @@ def test_a_record_without_a_version_that_does_not_pass_ends_no_versions() -> Non
     known = bucket(source, [], source_elsewhere=[before("a", 1, NEW, version=5)], target_is_topic=False)
 
     assert judged(known) == {"a": ("missing", None)}
+
+
+def test_a_version_that_was_read_under_another_filter_is_not_known() -> None:
+    """It neither takes its key out nor keeps it in, where it could be the latest."""
+    unknown = {"excluded_by": [UNKNOWN_FILTER]}
+    names = ("held", "absent", "older")
+    source = [one("held", 0, OLD, version=4), one("absent", 1, OLD, version=4), one("older", 2, OLD, version=6)]
+    target = [one("held", 0, NEW, version=5), one("older", 1, OLD, version=6), one("alone", 2, NEW)]
+    of_windows = [before(key, at, NEW, version=5, **unknown) for at, key in enumerate((*names, "alone"))]
+    known = bucket(source, target, source_elsewhere=of_windows, target_is_topic=False)
+
+    assert judged(known) == {
+        "held": ("undecidable", "unreadable_value"),
+        "absent": ("missing", None),
+        "older": ("matched", None),
+        "alone": ("unexpected", None),
+    }

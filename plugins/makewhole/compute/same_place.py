@@ -1,0 +1,62 @@
+"""Know places by what they are: a table by its server, database and number, a topic by its id.
+
+A connection, a point and a table may get another name. What the journal keeps of a pipeline (the key index, keys handed
+over, findings) is under the names of its points.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import Pipeline
+
+Identities = Mapping[str, str]
+"""Point → what its place is. Any other point is known by its connection and the name of its table or topic."""
+
+
+def with_identities(pipeline: Pipeline, places: Identities) -> Pipeline:
+    """Return the pipeline with points that know what their places are; it stays the same pipeline file."""
+    points = {name: replace(point, identity=places.get(name, "")) for name, point in pipeline.points.items()}
+    return replace(pipeline, points=points)
+
+
+def with_former_filters(pipeline: Pipeline, former: Mapping[str, str]) -> Pipeline:
+    """Return the pipeline with hops that know the filters of the windows before, where the file has others since."""
+    hops = tuple(replace(hop, former_where=former.get(hop.name)) for hop in pipeline.hops)
+    return replace(pipeline, hops=hops)
+
+
+def require_same_names(pipeline: Pipeline, before: Identities, now: Identities) -> None:
+    """Refuse points whose places the windows before knew under other names alone.
+
+    Raises:
+        RefusedError: what is kept from before would not be found again.
+    """
+    for name, place in now.items():
+        former = [known for known, known_place in before.items() if known_place == place]
+        names = {known for known, now_place in now.items() if now_place == place}
+        if former and not names & {*former}:
+            raise RefusedError(
+                f"{pipeline.name}: {name} is what the windows before knew as {former[0]}, and what is kept from them "
+                "(the key index, keys handed over, findings) is under that name: nothing of it would be found. Call "
+                f"the point {former[0]} again; to give it another name, give the pipeline another name, too: it begins "
+                "a history of its own, from `start:` on"
+            )
+
+
+def require_one_key(pipeline: Pipeline) -> None:
+    """Refuse points of one place that hops lead to and whose keys differ.
+
+    Raises:
+        RefusedError: nothing tells the rows that one hop brings from those of another.
+    """
+    first: dict[str, str] = {}
+    for name in dict.fromkeys(hop.target for hop in pipeline.hops):
+        other = first.setdefault(pipeline.place_of(name), name)
+        known, key = (", ".join(pipeline.points[one].key) for one in (other, name))
+        if known != key:
+            raise RefusedError(
+                f"{pipeline.name}: {other} and {name} are one place, and are known by other keys ({known}; {key}): the "
+                "rows that come by one hop would be unexpected on the other. Write the same `key` at both points, or "
+                f"reconcile {name} in a pipeline of its own without `unexpected`"
+            )

@@ -1,0 +1,113 @@
+"""Compare what a hop's source has of its keys with what other sources of the same place have of them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from makewhole.compute.frames import HASH, empty
+from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
+from makewhole.compute.judge.sources_together import (
+    COPIES,
+    compare_events,
+    compare_versions,
+    later_versions,
+    without_left,
+)
+from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
+from makewhole.compute.versions import shown_version
+from makewhole.model.pipeline import Hop, TablePoint
+from makewhole.model.verdict import Verdict
+from makewhole_spark.reconcile.buckets import BucketTask, OtherSource
+from makewhole_spark.reconcile.copies_outside import source_copies_outside
+from makewhole_spark.reconcile.look_ups import look_up, slice_frame
+
+_GAPS = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.DUPLICATE)
+_SHOWN = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourcesTogether:
+    """What the hop's source and the other sources of the same place have of the keys of a bucket (`COPIES`)."""
+
+    task: BucketTask
+    own: pl.DataFrame = field(default_factory=lambda: empty(COPIES))
+    others: pl.DataFrame = field(default_factory=lambda: empty(COPIES))
+
+    @classmethod
+    def of(cls, task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> "SourcesTogether":
+        """Gather the copies of the keys of `judged` (`JUDGED`) that the hop's source has in the window."""
+        keys = judged.filter("in_source")
+        if not task.other_sources or keys.is_empty():
+            return cls(task=task)
+        others = pl.concat(frame for one in task.other_sources for frame in copies_of(task, one, keys))
+        others = others.unique(subset=[*HASH, "place", "source"], keep="first", maintain_order=True)
+        own = pl.concat(
+            [
+                _copies(committed_copies(known.source), task.hop, pl.lit(False)),
+                _copies(known.source_elsewhere, task.hop, ~pl.col("is_later")),
+            ]
+        ).join(others, on=HASH, how="semi")
+        if task.is_upsert:
+            return cls(task=task, own=own, others=without_left(others))
+        return cls(task=task, own=own.filter(~pl.col("is_outside")), others=others.filter(~pl.col("is_outside")))
+
+    def with_later_versions(self, known: BucketInput) -> BucketInput:
+        """Add the later versions of other sources: a target that holds one of them is ahead of this source."""
+        if not self.task.is_upsert or self.others.is_empty():
+            return known
+        later = later_versions(self.own, self.others)
+        return replace(known, source_elsewhere=pl.concat([known.source_elsewhere, later])) if len(later) else known
+
+    def compare(self, judged: pl.DataFrame, known: BucketInput) -> tuple[pl.DataFrame, Mapping[str, Any]]:
+        """Return the keys as they are judged with all sources, and by key hash what the others have of those on which
+        they disagree, for the evidence."""
+        if self.others.is_empty():
+            return judged, {}
+        if self.task.is_upsert:
+            target = _copies(committed_copies(known.target), None, pl.lit(True))
+            elsewhere = _copies(known.target_elsewhere, None, pl.lit(True))
+            compared = compare_versions(judged, self.own, self.others, pl.concat([target, elsewhere]))
+        else:
+            compared = compare_events(judged, self.own, self.others)
+        shown: dict[str, list[dict[str, Any]]] = {}
+        wanted = compared.others.select(*HASH, "place", "row_hash", "version", "source")
+        for high, low, place, row_hash, version, source in wanted.rows():
+            value = {} if row_hash is None else {"row_hash": str(row_hash)}
+            number = {} if version is None else {"version": shown_version(version)}
+            copies = shown.setdefault(f"{high:016x}{low:016x}", [])
+            copies += [{"source": source, "place": place, **number, **value}] if len(copies) < _SHOWN else []
+        return compared.judged, shown
+
+
+def copies_of(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> Iterable[pl.DataFrame]:
+    """Yield the copies that another source has of some keys; of a ledger those outside the window only where the key
+    has a gap."""
+    point, name = task.context.pipeline.points[one.hop.source], one.hop.source
+    in_slice = committed_copies(slice_frame(task, name, one.files)).join(keys, on=HASH, how="semi")
+    yield _copies(in_slice, one.hop, pl.lit(False))
+    if isinstance(point, TablePoint):
+        gaps = keys.filter(pl.col("verdict").is_in([one.value for one in _GAPS]))
+        rows = look_up(task, point, gaps.sort(HASH))
+        start = task.context.window.start
+        is_before = pl.lit(False) if start is None else (pl.col("time") < start).fill_null(False)
+        yield _copies(rows, one.hop, is_before)
+    else:
+        outside = source_copies_outside(replace(task, hop=one.hop, source_index=one.index), keys.select(HASH))
+        yield _copies(outside.join(keys, on=HASH, how="semi"), one.hop, ~pl.col("is_later"))
+
+
+def _copies(copies: pl.DataFrame, hop: Hop | None, is_before: pl.Expr) -> pl.DataFrame:
+    """Return the copies that the source of a hop has as `COPIES`; of its target without one. Of a copy of another
+    filter nothing is known."""
+    excluded = pl.col("excluded_by").list
+    known = copies.filter(~excluded.contains(UNKNOWN_FILTER).fill_null(False))
+    named = known.with_columns(
+        is_before.alias("is_before"),
+        pl.lit("" if hop is None else hop.source).alias("source"),
+        (pl.lit(False) if hop is None else excluded.contains(hop.name).fill_null(False)).alias("is_outside"),
+    )
+    missing = {name: kind for name, kind in COPIES.items() if name not in named.columns}
+    named = named.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in missing.items())
+    return named.select(pl.col(name).cast(kind) for name, kind in COPIES.items())

@@ -1,0 +1,166 @@
+"""Test filters that change between windows: what the change of the file alone explains is no wrong row."""
+
+import pytest
+
+from makewhole.journal import incidents
+from makewhole.journal.database import connect
+from makewhole.model.incident_text import incident_sentence
+from makewhole.model.window import WindowState
+from tests.integration.spark.test_survivors import repair
+from tests.world.orders import Order, orders
+from tests.world.pipeline_file import Settings
+from tests.world.shop import STORE_HOP
+from tests.world.windows import ReconciledShop
+
+pytestmark = pytest.mark.integration
+
+QUARANTINE: Settings = {"limits": "{share: 1.0}", "unexpected": "quarantine"}
+
+
+def describe(shop: ReconciledShop, region: str | None, *, is_upsert: bool = False) -> None:
+    hop = {} if region is None else {"where": f"\"region = '{region}'\""}
+    shop.describe(has_ledger=False, hop=hop, compensation=QUARANTINE, late="1d", is_upsert=is_upsert)
+
+
+def of(region: str, made: list[Order]) -> list[Order]:
+    return [order for order in made if order["region"] == region]
+
+
+def rows(shop: ReconciledShop) -> set[str]:
+    return {row[0] for row in shop.sql("select id from warehouse")}
+
+
+def test_rows_whose_records_pass_the_new_filter_stay(shop: ReconciledShop) -> None:
+    describe(shop, "EU")
+    made = orders(range(12))
+    shop.send(made)
+    shop.write("warehouse", of("EU", made))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    describe(shop, "US")
+    day = orders(range(100, 112), 1)
+    shop.send(day)
+    shop.write("warehouse", of("US", day))
+    late = orders([112], 1)[0]["at"]
+    shop.write("warehouse", [order | {"at": late} for order in of("US", made)])
+    context = shop.judge_and_ask_the_gate(1)
+    changed = {order["id"]: ("undecidable", "filter_changed") for order in of("US", made)}
+    assert shop.found(context, STORE_HOP) == changed
+    closed = repair(shop, context)
+
+    assert rows(shop) == {order["id"] for order in (*made, *of("US", day))}
+    assert closed.state is WindowState.NOT_KNOWN
+
+
+def test_rows_that_a_narrowed_filter_keeps_out_are_reported_and_stay(shop: ReconciledShop) -> None:
+    describe(shop, None)
+    made = orders(range(12))
+    shop.send(made)
+    shop.write("warehouse", made)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    describe(shop, "EU")
+    day = orders(range(100, 112), 1)
+    shop.send(day)
+    shop.write("warehouse", of("EU", day))
+    shop.sql("update warehouse set at = at + interval '1 day' where region = 'US'")
+    context = shop.judge_and_ask_the_gate(1)
+    changed = {order["id"]: ("undecidable", "filter_changed") for order in of("US", made)}
+    assert shop.found(context, STORE_HOP) == changed
+    closed = repair(shop, context)
+
+    assert rows(shop) == {order["id"] for order in (*made, *of("EU", day))}
+    assert closed.state is WindowState.NOT_KNOWN
+
+
+def test_a_window_that_is_run_again_with_a_narrowed_filter_moves_nothing_aside(shop: ReconciledShop) -> None:
+    describe(shop, None)
+    made = orders(range(12))
+    shop.send(made)
+    shop.write("warehouse", [*made, *orders([77])])
+    first = shop.judge_and_ask_the_gate()
+    assert shop.found(first, STORE_HOP) == {"O77": ("unexpected", "not_in_source")}
+    assert repair(shop, first).state is WindowState.CERTIFIED
+
+    describe(shop, "EU")
+    again = shop.judge_and_ask_the_gate()
+    changed = {order["id"]: ("undecidable", "filter_changed") for order in of("US", made)}
+    assert shop.found(again, STORE_HOP) == changed
+    repair(shop, again)
+
+    assert rows(shop) == {order["id"] for order in made}
+
+
+def test_rows_of_the_day_of_the_change_that_the_former_filter_lets_pass_stay(shop: ReconciledShop) -> None:
+    describe(shop, None)
+    made = orders(range(12))
+    shop.send(made)
+    shop.write("warehouse", made)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    day = orders(range(100, 112), 1)
+    shop.send(day)
+    shop.write("warehouse", [*day, *orders([177], 1)])
+    describe(shop, "EU")
+    context = shop.judge_and_ask_the_gate(1)
+    changed = {order["id"]: ("undecidable", "filter_changed") for order in of("US", day)}
+    assert shop.found(context, STORE_HOP) == changed | {"O177": ("unexpected", "not_in_source")}
+    with connect(shop.journal) as journal:
+        said = [incident_sentence(one) for one in incidents.of(journal, context.window)]
+    assert said == ["`where` of orders→warehouse is region = 'EU' now, and was no filter in the windows before"]
+    repair(shop, context)
+    assert rows(shop) == {order["id"] for order in (*made, *day)}
+
+    next_day = orders(range(200, 206), 2)
+    shop.send(next_day)
+    shop.write("warehouse", next_day)
+    third = shop.judge_and_ask_the_gate(2)
+    wrong = {order["id"]: ("unexpected", "not_in_source") for order in of("US", next_day)}
+    assert shop.found(third, STORE_HOP) == wrong
+
+
+def test_a_filter_that_is_only_written_otherwise_has_not_changed(shop: ReconciledShop) -> None:
+    describe(shop, "EU")
+    made = orders(range(12))
+    shop.send(made)
+    shop.write("warehouse", of("EU", made))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    shop.describe(has_ledger=False, hop={"where": "\"region='EU'\""}, compensation=QUARANTINE)
+    day = orders(range(100, 112), 1)
+    shop.send(day)
+    shop.write("warehouse", of("EU", day))
+    shop.sql("update warehouse set at = at + interval '1 day' where at < '2025-03-02'")
+    context, closed = shop.whole_way(1)
+    assert (shop.found(context, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
+
+
+def test_a_narrowed_filter_takes_no_key_of_versions_out(shop: ReconciledShop) -> None:
+    """Neither where the window of the version is run again, nor for rows of it in a later one; a version that leaves
+    the filter after the change does."""
+    describe(shop, None, is_upsert=True)
+    made = orders(range(12))
+    shop.send(made)
+    shop.write("warehouse", made)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    describe(shop, "EU", is_upsert=True)
+    changed = {order["id"]: ("undecidable", "filter_changed") for order in of("US", made)}
+    again = shop.judge_and_ask_the_gate()
+    assert shop.found(again, STORE_HOP) == changed
+    repair(shop, again)
+    assert rows(shop) == {order["id"] for order in made}
+
+    day = orders(range(100, 112), 1)
+    shop.send(day)
+    shop.write("warehouse", of("EU", day))
+    shop.sql("update warehouse set at = at + interval '1 day' where region = 'US'")
+    second = shop.judge_and_ask_the_gate(1)
+    assert shop.found(second, STORE_HOP) == changed
+    repair(shop, second)
+    assert rows(shop) == {order["id"] for order in (*made, *of("EU", day))}
+
+    moved = of("EU", day)[0]
+    shop.send([moved | {"region": "US", "at": orders([1], 2)[0]["at"]}])
+    third = shop.judge_and_ask_the_gate(2)
+    assert shop.found(third, STORE_HOP) == {moved["id"]: ("unexpected", "left_filter")}

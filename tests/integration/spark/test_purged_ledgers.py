@@ -1,0 +1,98 @@
+"""Test ledgers whose rows are purged, on a hop that goes straight into a store: what both had is never unexpected."""
+
+import pytest
+
+from makewhole.model.window import WindowState
+from tests.integration.spark.test_survivors import repair
+from tests.world.orders import COLUMNS, Order, orders
+from tests.world.pipeline_file import ledger, pipeline_file, store
+from tests.world.shop import LEDGER_HOP
+from tests.world.windows import ReconciledShop
+
+pytestmark = pytest.mark.integration
+
+HOP = "outbox→warehouse"
+
+
+def describe(shop: ReconciledShop, late: str = "1h") -> None:
+    shop.file.write_text(
+        pipeline_file(
+            "shop",
+            points={"outbox": ledger("db", "outbox"), "warehouse": store("db", "warehouse")},
+            hops=[{"from": "outbox", "to": "warehouse"}],
+            settings={
+                "start": "earliest",
+                "settle": "0s",
+                "late": late,
+                "compare": '{amount: "decimal(8,2)"}',
+                "compensation": "{limits: {share: 1.0}, unexpected: quarantine}",
+            },
+            columns=COLUMNS,
+        )
+    )
+
+
+def write_both(shop: ReconciledShop, made: list[Order]) -> None:
+    shop.write("outbox", made)
+    shop.write("warehouse", made)
+
+
+def test_rows_that_a_certified_window_saw_on_both_sides_stay_though_the_ledger_was_purged(
+    shop: ReconciledShop,
+) -> None:
+    describe(shop)
+    first, second, third = (orders(range(day * 100, day * 100 + 6), day) for day in range(3))
+    write_both(shop, first)
+    assert shop.whole_way(0)[1].state is WindowState.CERTIFIED
+    write_both(shop, second)
+    assert shop.whole_way(1)[1].state is WindowState.CERTIFIED
+
+    shop.sql("delete from outbox where at < '2025-03-02'")
+    shop.sql("update warehouse set at = at + interval '2 days' where at < '2025-03-02'")
+    write_both(shop, third)
+    shop.write("warehouse", orders([277], 2))
+    context = shop.judge_and_ask_the_gate(2)
+    assert shop.found(context, HOP) == {"O277": ("unexpected", "not_in_source")}
+    closed = repair(shop, context)
+
+    assert {row[0] for row in shop.sql("select id from warehouse")} == {
+        order["id"] for order in (*first, *second, *third)
+    }
+    assert closed.state is WindowState.CERTIFIED
+
+
+def test_a_record_that_is_sent_again_is_a_duplicate_though_the_ledger_was_purged(shop: ReconciledShop) -> None:
+    shop.describe(late="1h", is_observing=True)
+    first, second, third = (orders(range(day * 100, day * 100 + 6), day) for day in range(3))
+    shop.trade(first)
+    assert shop.whole_way(0)[1].state is WindowState.CERTIFIED
+    shop.trade(second)
+    assert shop.whole_way(1)[1].state is WindowState.CERTIFIED
+
+    shop.sql("delete from outbox where at < '2025-03-02'")
+    shop.trade(third)
+    later = third[0]["at"]
+    shop.send([first[2] | {"at": later}, orders([277], 2)[0]])
+    context, _ = shop.whole_way(2)
+
+    assert shop.found(context, LEDGER_HOP) == {
+        "O2": ("duplicate", "retry_without_idempotence"),
+        "O277": ("unexpected", "not_in_source"),
+    }
+
+
+def test_rows_of_a_purged_ledger_stay_when_the_filter_changes(shop: ReconciledShop) -> None:
+    describe(shop, late="3d")
+    first, second = (orders(range(day * 100, day * 100 + 6), day) for day in range(2))
+    write_both(shop, first)
+    assert shop.whole_way(0)[1].state is WindowState.CERTIFIED
+
+    shop.file.write_text(shop.file.read_text().replace("to: warehouse", "to: warehouse, where: \"region = 'EU'\""))
+    shop.sql("delete from outbox")
+    shop.sql("update warehouse set at = at + interval '1 day'")
+    shop.write("outbox", second)
+    shop.write("warehouse", [order for order in second if order["region"] == "EU"])
+    context = shop.judge_and_ask_the_gate(1)
+    assert shop.found(context, HOP) == {order["id"]: ("undecidable", "filter_changed") for order in first}
+    repair(shop, context)
+    assert len(shop.sql("select 1 from warehouse")) == 9

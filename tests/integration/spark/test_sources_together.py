@@ -1,0 +1,162 @@
+"""Test hops that lead to the same place: what it should hold for a key follows from all of them together."""
+
+import pytest
+
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.model.window import WindowState
+from tests.integration.spark.test_survivors import amounts, repair, send
+from tests.world.orders import orders
+from tests.world.pipeline_file import Settings, ledger, topic
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.topics import left_open
+from tests.world.windows import ReconciledShop
+
+pytestmark = pytest.mark.integration
+
+OTHER_HOP = "others→warehouse"
+ARCHIVE_HOP = "archive→orders"
+UPSERT: Settings = {"limits": "{share: 1.0}", "missing": "upsert", "mismatched": "upsert"}
+DISAGREE = ("conflict", "sources_disagree")
+
+
+def with_two_ledgers(shop: ReconciledShop) -> None:
+    shop.sql("create table archive (id text, number int, region text, amount numeric(8,2), at timestamptz)")
+    shop.describe(
+        more_points={"archive": ledger("db", "archive")},
+        more_hops=[{"from": "archive", "to": "orders"}],
+        compensation={"limits": "{share: 1.0}", "missing": "produce"},
+    )
+
+
+def with_two_topics(shop: ReconciledShop, *, is_upsert: bool = False, has_version: bool = False) -> str:
+    others = shop.add_topic()
+    semantics = {"semantics": "upsert"} if is_upsert else {}
+    version = {"version": '"$.version"'} if has_version else {}
+    shop.describe(
+        has_ledger=False,
+        is_upsert=is_upsert,
+        has_version=has_version,
+        more_points={"others": topic("log", others, **version)},
+        more_hops=[{"from": "others", "to": "warehouse", **semantics}],
+        compensation=UPSERT,
+    )
+    return others
+
+
+def test_an_event_that_two_ledgers_have_is_produced_once(shop: ReconciledShop) -> None:
+    with_two_ledgers(shop)
+    made = orders(range(6))
+    shop.trade(made, unsent=made[2:4])
+    shop.write("archive", made)
+    context = shop.judge_and_ask_the_gate()
+    lost = {"O2": ("missing", "never_produced"), "O3": ("missing", "never_produced")}
+    assert (shop.found(context, LEDGER_HOP), shop.found(context, ARCHIVE_HOP)) == (lost, lost)
+
+    plan_window(context)
+    compensate_window(context, lambda _: None)
+    assert not left_open(shop.bootstrap, shop.topic)  # the markers are in the log: verify reads up to them
+    shop.write("warehouse", made[2:4])
+    verify_window(context, lambda *_: None, patience_seconds=0)
+    closed = shop.certify(context)
+
+    assert sorted(record.key_text for record in shop.read()) == sorted(order["id"] for order in made)
+    assert closed.state is WindowState.CERTIFIED, closed.reason
+
+
+def test_an_event_of_which_two_ledgers_have_different_values_is_not_produced(shop: ReconciledShop) -> None:
+    with_two_ledgers(shop)
+    made = orders(range(6))
+    shop.trade(made, unsent=made[2:3])
+    shop.write("archive", [order | {"amount": "0.07"} if order["id"] == "O2" else order for order in made])
+    context = shop.judge_and_ask_the_gate()
+    assert (shop.found(context, LEDGER_HOP), shop.found(context, ARCHIVE_HOP)) == ({"O2": DISAGREE}, {"O2": DISAGREE})
+
+    closed = repair(shop, context)
+
+    assert len(shop.read()) == 5
+    assert closed.state is WindowState.GAPS
+
+
+def test_an_event_of_which_two_topics_have_different_values_is_a_conflict(shop: ReconciledShop) -> None:
+    others = with_two_topics(shop)
+    made = orders(range(6))
+    shop.trade(made)
+    send(shop, others, [made[1], made[2] | {"amount": "0.07"}, *orders([10])])
+    shop.write("warehouse", orders([10]))
+    context = shop.judge_and_ask_the_gate()
+    assert (shop.found(context, STORE_HOP), shop.found(context, OTHER_HOP)) == ({"O2": DISAGREE}, {"O2": DISAGREE})
+
+    closed = repair(shop, context)
+
+    assert amounts(shop, "O2") == ["2.50"]
+    assert closed.state is WindowState.GAPS
+
+
+def test_an_event_that_another_topic_has_differently_a_window_later_is_a_conflict(shop: ReconciledShop) -> None:
+    others = with_two_topics(shop)
+    made = orders(range(6))
+    shop.trade(made)
+    send(shop, others, orders([10]))
+    shop.write("warehouse", orders([10]))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    day = orders([100], 1)
+    shop.trade(day)
+    send(shop, others, [made[2] | {"amount": "0.07", "at": day[0]["at"]}])
+    context = shop.judge_and_ask_the_gate(1)
+    assert (shop.found(context, STORE_HOP), shop.found(context, OTHER_HOP)) == ({}, {"O2": DISAGREE})
+
+    closed = repair(shop, context)
+
+    assert amounts(shop, "O2") == ["2.50"]
+    assert closed.state is WindowState.GAPS
+
+
+def numbered(key: int, version: int, amount: str, day: int = 0) -> dict[str, object]:
+    return orders([key], day)[0] | {"version": version, "amount": amount}
+
+
+def test_of_versions_in_two_topics_the_latest_of_all_counts(shop: ReconciledShop) -> None:
+    shop.sql("alter table warehouse add version int; alter table outbox add version int")
+    others = with_two_topics(shop, is_upsert=True, has_version=True)
+    shop.send([numbered(1, 1, "1.00"), numbered(2, 5, "2.00"), numbered(3, 1, "3.00")])
+    send(shop, others, [numbered(1, 2, "1.10"), numbered(2, 4, "2.90")])
+    shop.write("warehouse", [numbered(1, 2, "1.10"), numbered(2, 5, "2.00"), numbered(3, 1, "3.00")])
+    context = shop.judge_and_ask_the_gate()
+    assert (shop.found(context, STORE_HOP), shop.found(context, OTHER_HOP)) == ({}, {})
+
+    closed = repair(shop, context)
+
+    assert (amounts(shop, "O1"), amounts(shop, "O2")) == (["1.10"], ["2.00"])
+    assert closed.state is WindowState.CERTIFIED, closed.reason
+
+
+def test_a_row_that_holds_an_older_version_gets_the_latest_of_all_topics(shop: ReconciledShop) -> None:
+    shop.sql("alter table warehouse add version int; alter table outbox add version int")
+    others = with_two_topics(shop, is_upsert=True, has_version=True)
+    shop.send([numbered(1, 1, "1.00")])
+    send(shop, others, [numbered(1, 2, "1.10")])
+    shop.write("warehouse", [numbered(1, 1, "1.00")])
+    context = shop.judge_and_ask_the_gate()
+
+    closed = repair(shop, context)
+
+    assert amounts(shop, "O1") == ["1.10"]
+    assert closed.state is WindowState.CERTIFIED, closed.reason
+
+
+def test_versions_without_numbers_in_two_topics_are_not_known(shop: ReconciledShop) -> None:
+    others = with_two_topics(shop, is_upsert=True)
+    made = orders(range(4))
+    shop.trade(made)
+    send(shop, others, [made[1], made[2] | {"amount": "0.07"}])
+    context = shop.judge_and_ask_the_gate()
+    unknown = {"O2": ("undecidable", "order_unknown")}
+    assert (shop.found(context, STORE_HOP), shop.found(context, OTHER_HOP)) == (unknown, unknown)
+
+    closed = repair(shop, context)
+
+    assert amounts(shop, "O2") == ["2.50"]
+    assert closed.state is WindowState.NOT_KNOWN

@@ -1,0 +1,76 @@
+"""Test that a run says by the filter, and not by the hop's name, whether a copy passes."""
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from makewhole.compute.key_index.hop_filters import (
+    UNKNOWN_FILTER,
+    changed_filters,
+    filter_digest,
+    of_unknown_filter,
+    with_filter_of,
+    with_noted_filters,
+)
+from makewhole.compute.key_runs import passing_rows
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+
+pytestmark = pytest.mark.unit
+
+_REPORT = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
+EU, US = "region = 'EU'", "region = 'US'"
+HOP = Hop(source="orders", target="warehouse", remedies=_REPORT, where=EU)
+
+
+def run(*excluded_by: list[str]) -> pl.DataFrame:
+    rows = {"place": [f"0:{at}" for at in range(len(excluded_by))], "excluded_by": list(excluded_by)}
+    return pl.DataFrame(rows, schema={"place": pl.String, "excluded_by": pl.List(pl.String)})
+
+
+def noted(frame: pl.DataFrame, **filters: str) -> pl.DataFrame:
+    return with_noted_filters(frame, {name: filter_digest(where) for name, where in filters.items()})
+
+
+@pytest.mark.parametrize(
+    "other", ["region='EU'", "  region   =   'EU' ", "region = 'EU'"], ids=["close", "wide", "same"]
+)
+def test_a_filter_that_is_written_otherwise_is_the_same(other: str) -> None:
+    assert filter_digest(other) == filter_digest(EU)
+
+
+def test_the_order_of_terms_does_not_matter_and_their_literals_do() -> None:
+    assert filter_digest("a = 1 and b = 'x'") == filter_digest("b = 'x' AND a = 1")
+    assert len({filter_digest(text) for text in ("a = 1", "a = '1'", "a = true", "a = 'true'", EU, US)}) == 6
+
+
+def test_a_renamed_hop_finds_what_passed_its_filter() -> None:
+    frame = noted(run([], ["old"]), old=EU)
+    assert with_filter_of(frame, HOP)["excluded_by"].to_list() == [[], [HOP.name]]
+    assert passing_rows(with_filter_of(frame, HOP), HOP.name)["place"].to_list() == ["0:0"]
+
+
+@pytest.mark.parametrize("filters", [{}, {"orders→warehouse": US}], ids=["none", "another"])
+def test_of_a_filter_that_the_window_did_not_know_nothing_is_known(filters: dict[str, str]) -> None:
+    frame = with_filter_of(noted(run([], ["orders→warehouse"]), **filters), HOP)
+    assert frame["excluded_by"].to_list() == [[UNKNOWN_FILTER], [UNKNOWN_FILTER]]
+    assert len(passing_rows(frame, HOP.name)) == 0
+    assert len(of_unknown_filter(frame)) == 2
+
+
+def test_a_hop_without_a_filter_takes_every_copy() -> None:
+    frame = noted(run([], ["orders→warehouse"]), **{"orders→warehouse": US})
+    assert with_filter_of(frame, replace(HOP, where=None)).equals(frame)
+
+
+def test_filters_of_several_hops_are_told_apart() -> None:
+    frame = noted(run(["a", "b"], ["b"], ["a"]), a=EU, b=US)
+    assert with_filter_of(frame, HOP)["excluded_by"].to_list() == [[HOP.name], [], [HOP.name]]
+
+
+def test_a_changed_filter_is_named_with_what_it_was() -> None:
+    pipeline = Pipeline(name="shop", points={}, hops=(HOP,))
+    assert changed_filters(pipeline, {}) == {}
+    assert changed_filters(pipeline, {HOP.name: "region='EU'"}) == {}
+    assert changed_filters(pipeline, {HOP.name: ""}) == {HOP.name: ""}
+    assert changed_filters(pipeline, {HOP.name: US, "gone→hop": EU}) == {HOP.name: US}

@@ -1,0 +1,83 @@
+"""Test what places are refused under other names, or with other keys."""
+
+from dataclasses import replace
+
+import pytest
+
+from makewhole.compute.same_place import require_one_key, require_same_names, with_identities
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import Hop, Pipeline, Point, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+
+pytestmark = pytest.mark.unit
+
+_REPORT = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
+
+
+def table(name: str, *key: str) -> TablePoint:
+    return TablePoint(name=name, kind=PointKind.STORE, connection="db", table=name, key=key or ("id",))
+
+
+def pipeline(*stores: TablePoint) -> Pipeline:
+    topic = TopicPoint(name="orders", connection="log", topic="orders", key=("$.id",))
+    points: dict[str, Point] = {topic.name: topic, **{store.name: store for store in stores}}
+    hops = tuple(Hop(source="orders", target=store.name, remedies=_REPORT) for store in stores)
+    return Pipeline(name="shop", points=points, hops=hops)
+
+
+SHOP = pipeline(table("a"), table("b"))
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ({}, {"a": "1", "b": "1"}),
+        ({"a": "1"}, {"a": "1", "b": "2"}),
+        ({"a": "1"}, {"a": "1", "b": "1"}),
+        ({"a": "1"}, {"a": "2", "b": "3"}),
+        ({"a": "1", "gone": "3"}, {"a": "1", "b": "2"}),
+        ({"a": "1", "b": "1"}, {"b": "1"}),
+    ],
+    ids=["first", "new point", "second name", "other table", "point taken out", "one of two names left"],
+)
+def test_a_place_that_keeps_a_name_is_fine(before: dict[str, str], now: dict[str, str]) -> None:
+    require_same_names(SHOP, before, now)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "names"),
+    [
+        ({"old": "1"}, {"a": "1", "b": "2"}, ("a", "old")),
+        ({"a": "1", "b": "2"}, {"a": "2", "b": "1"}, ("a", "b")),
+    ],
+    ids=["renamed", "swapped"],
+)
+def test_a_place_under_another_name_is_refused(
+    before: dict[str, str], now: dict[str, str], names: tuple[str, str]
+) -> None:
+    with pytest.raises(RefusedError) as refused:
+        require_same_names(SHOP, before, now)
+    assert str(refused.value).startswith(f"shop: {names[0]} is what the windows before knew as {names[1]}, and what is")
+
+
+def test_points_of_one_place_have_the_hops_of_both() -> None:
+    apart, together = (with_identities(SHOP, {"a": "1", "b": place}) for place in ("2", "1"))
+    assert [hop.name for hop in apart.hops_into("a")] == ["orders→a"]
+    assert [hop.name for hop in together.hops_into("a")] == ["orders→a", "orders→b"]
+
+
+def test_points_of_one_place_with_other_keys_are_refused() -> None:
+    keyed = pipeline(table("a"), table("b", "number"))
+    require_one_key(with_identities(keyed, {"a": "1", "b": "2"}))
+    with pytest.raises(RefusedError) as refused:
+        require_one_key(with_identities(keyed, {"a": "1", "b": "1"}))
+    assert str(refused.value) == (
+        "shop: a and b are one place, and are known by other keys (id; number): the rows that come by one hop would be "
+        "unexpected on the other. Write the same `key` at both points, or reconcile b in a pipeline of its own without "
+        "`unexpected`"
+    )
+
+
+def test_what_a_place_is_is_not_part_of_the_file() -> None:
+    known = with_identities(SHOP, {"a": "1"})
+    assert replace(known.points["a"], identity="") == SHOP.points["a"]
+    assert known.place_of("a") == "1" and known.place_of("b") == "db:b"
