@@ -32,7 +32,7 @@ def trade(shop: ReconciledShop, records: list[Order], rows: list[Order] | None =
     """Take orders all the way; `rows` are what the tables get, by default what the records say."""
     shop.write("outbox", rows or records)
     for record in records:
-        shop.send_raw(json.dumps(record).encode())
+        shop.send_raw(json.dumps(record).encode(), key=None)
     shop.write("warehouse", rows or records)
 
 
@@ -214,7 +214,7 @@ def test_what_a_repair_writes_compares_equal(shop: ReconciledShop, column_type: 
     records = [order | {"x": right} for order in orders(range(4))]
     shop.write("outbox", records)
     for record in records:
-        shop.send_raw(json.dumps(record).encode())
+        shop.send_raw(json.dumps(record).encode(), key=None)
     shop.write("warehouse", [*records[:2], records[2] | {"x": wrong}])
     context = shop.judge_and_ask_the_gate()
     assert shop.found(context, STORE_HOP) == {"O2": MISMATCHED, "O3": ("missing", "lost_after_topic")}

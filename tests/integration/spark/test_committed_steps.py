@@ -68,7 +68,8 @@ def test_the_gates_answer_counts_for_the_run_and_the_file_that_asked(shop: Recon
     shop.trade(orders(range(5)))
     context = shop.judged()
     run(shop, context, VALIDATE)
-    stricter = replace(context, pipeline=replace(context.pipeline, gate=Gate(missing=3)))
+    written = replace(context.pipeline.as_written or context.pipeline, gate=Gate(missing=3))
+    stricter = replace(context, pipeline=replace(context.pipeline, gate=written.gate, as_written=written))
 
     assert committed(shop, context)[2] == "the gate says PASS"
     assert committed(shop, context, "second")[2] is None
