@@ -76,7 +76,7 @@ def test_a_wrong_record_is_accepted_certified_and_opened_by_the_next_window_that
     assert again.again.reasons == {"the rows of the key were changed since": 1}
     assert again.closed.state is WindowState.GAPS
     assert shop.outcome_of(first, LEDGER_HOP, WRONG)[0] == "open"
-    # The window that reads the changed row holds it to its record, too.
+    # The second window reaches the row, too, and holds it to its record.
     assert [(one.number, one.state) for one in newest(shop)] == [(1, WindowState.GAPS), (2, WindowState.GAPS)]
     chain = checked(shop, first)
     assert (chain.problems, chain.uncertified) == (

@@ -123,6 +123,25 @@ def test_the_filter_asks_the_latest_version_of_all_windows(customers: Reconciled
     assert rows(customers) == [("A", 5, "EU", "new")]
 
 
+def test_a_key_that_left_one_of_two_topics_is_of_the_other_while_that_has_it(customers: ReconciledShop) -> None:
+    others, other_hop = customers.add_topic(), "others→warehouse"
+    customers.describe(
+        topic_key="kafka.key",
+        is_upsert=True,
+        has_version=True,
+        hop=REPAIRED,
+        has_ledger=False,
+        more_points={"others": topic("log", others, key="kafka.key", version='"$.version"')},
+        more_hops=[{"from": "others", "to": "warehouse", "semantics": "upsert", **IN_EUROPE}],
+    )
+    first = versions(["A", "B"], 1, "EU")
+    customers.send([*first, *versions(["A", "B"], 2, "US")])
+    mirrored(customers, others, [*first, *versions(["A"], 3, "EU"), *versions(["B"], 3, "US")])
+    customers.write("warehouse", [*versions(["A"], 3, "EU"), first[1]])
+    context = customers.judge_and_ask_the_gate()
+    assert (customers.found(context, STORE_HOP), customers.found(context, other_hop)) == ({"B": LEFT}, {"B": LEFT})
+
+
 def test_a_later_version_that_left_the_filter_excuses_an_absent_row(customers: ReconciledShop) -> None:
     """It stands behind the window, and the loader has deleted the row already."""
     customers.describe(topic_key="kafka.key", is_upsert=True, has_version=True, hop=REPAIRED, has_ledger=False)
