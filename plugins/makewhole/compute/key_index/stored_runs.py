@@ -55,8 +55,10 @@ def stored_run(run: pl.DataFrame, window: int) -> pl.DataFrame:
     if "last_place" in run.columns:
         run = run.with_columns((pl.col("last_place") == pl.col("place")).alias("is_latest"))
         is_other = ~pl.col("is_latest")
-        of_last = [name for name in (*_LAST, "last_ends_earlier") if name in run.columns]
-        run = run.with_columns(pl.when(is_other).then(name).alias(name) for name in of_last)
+        of_last = [name for name in _LAST if name in run.columns]
+        run = run.with_columns(
+            *(pl.when(is_other).then(name).alias(name) for name in of_last), *_ends_that_are_no_own(run, is_other)
+        )
     for place, names in _POSITIONS.items():
         if place in run.columns and names[0] not in run.columns:
             run = run.with_columns(_numbers(place, names))
@@ -80,11 +82,23 @@ def run_of(stored: pl.DataFrame) -> pl.DataFrame:
         .drop(f"{name}_rest" for name in _VERSIONS)
     )
     is_first = pl.col("is_latest").fill_null(False)
-    ends_by_itself = pl.col("is_tombstone").fill_null(False) & pl.col("version").is_null()
     return run.with_columns(
         *(pl.when(is_first).then(first).otherwise(last).alias(last) for first, last in zip(_FIRST, _LAST, strict=True)),
-        pl.when(is_first).then(ends_by_itself).otherwise("last_ends_earlier").alias("last_ends_earlier"),
+        pl.coalesce("last_ends_earlier", pl.when(is_first).then(_ends_by_itself())).alias("last_ends_earlier"),
     )
+
+
+def _ends_that_are_no_own(run: pl.DataFrame, is_other: pl.Expr) -> list[pl.Expr]:
+    """Return `last_ends_earlier` without what the first copy says by itself: where that is the latest, too, a tombstone
+    may still stand before it, in another partition or among the copies that pass other filters."""
+    if "last_ends_earlier" not in run.columns:
+        return []
+    is_noted = is_other | (pl.col("last_ends_earlier") != _ends_by_itself())
+    return [pl.when(is_noted).then("last_ends_earlier").alias("last_ends_earlier")]
+
+
+def _ends_by_itself() -> pl.Expr:
+    return pl.col("is_tombstone").fill_null(False) & pl.col("version").is_null()
 
 
 def with_whole_numbers(stored: pl.DataFrame) -> pl.DataFrame:
