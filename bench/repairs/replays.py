@@ -37,8 +37,9 @@ from makewhole.kafka.replay import BATCHING
 from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Limits, Remedy, TopicPoint
+from makewhole.model.pipeline import Limits, Remedy
 from makewhole.model.plan import Action, Plan
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import Window
 from makewhole.stack.postgres_server import PostgresServer, create_database
 

@@ -29,8 +29,9 @@ from makewhole.journal.database import connect as journal_of
 from makewhole.journal.database import migrate
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Limits, PointKind, Remedy, TablePoint
+from makewhole.model.pipeline import Limits, Remedy
 from makewhole.model.plan import Action, Plan
+from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.window import Window
 from makewhole.postgres.connect import connect
 from makewhole.stack.postgres_server import PostgresServer, create_database

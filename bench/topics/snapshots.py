@@ -16,7 +16,7 @@ from makewhole.config.pipeline_file import read_pipelines
 from makewhole.kafka.offsets import describe_topic, log_starts, stable_offsets
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import KafkaConnection
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.read_piece import TopicPiece, read_piece

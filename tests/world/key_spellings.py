@@ -5,7 +5,7 @@ from decimal import Decimal
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from makewhole.model.pipeline import KeyType
+from makewhole.model.points import KeyType
 
 _DIGITS = st.text("0123456789", min_size=1, max_size=22)
 _SIGNS = st.sampled_from(["", "", "-", "+"])

@@ -6,7 +6,8 @@ import yaml
 
 from makewhole.config.defaults.former import former_default
 from makewhole.config.hops.remedies import VERDICTS, HopKinds
-from makewhole.model.pipeline import PointKind, Remedy, Semantics
+from makewhole.model.pipeline import Remedy, Semantics
+from makewhole.model.points import PointKind
 
 Settings = Mapping[str, str]
 """Key → value as YAML writes it on one line."""

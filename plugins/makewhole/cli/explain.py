@@ -19,7 +19,7 @@ from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.events import Event, Replays, events, is_replay, record_text, replays_of
 from makewhole.journey.trace import Journey, Stop, business_key, trace
 from makewhole.lake.storage import Storage
-from makewhole.model.pipeline import PointKind
+from makewhole.model.points import PointKind
 from makewhole.window.context import as_last_read, find_pipeline
 
 _console = console()

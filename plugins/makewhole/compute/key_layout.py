@@ -16,7 +16,8 @@ from makewhole.compute.keys import KeyProblem
 from makewhole.config.key_layout import KeyLayout as KeyLayout
 from makewhole.config.key_layout import with_layout as with_layout
 from makewhole.model.errors import ConfigurationError, Problem, RefusedError
-from makewhole.model.pipeline import KeyType, Pipeline, Point, TablePoint
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import KeyType, Point, TablePoint
 
 KeyColumns = Mapping[str, tuple[str, ...]]
 """Table point → the types of its key columns, as the catalogue writes them, with their modifiers; no domains."""

@@ -14,7 +14,7 @@ import polars as pl
 
 from makewhole.compute.canonical import address_text, canonical_text
 from makewhole.compute.keys import KeyProblem, component_text
-from makewhole.model.pipeline import KeyType
+from makewhole.model.points import KeyType
 
 NUMBER_PATTERN = r"[+-]?[0-9]+([.][0-9]+)?([eE][+-]?0*[0-9]{1,3})?"
 UUID_PATTERN = "[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}"

@@ -11,7 +11,8 @@ from makewhole.compute.canonical import ARRAY, canonical_text, decimal_scale
 from makewhole.compute.row_filter import literal_type
 from makewhole.config.hops.where import WhereTerm, parse_where
 from makewhole.model.errors import Problem
-from makewhole.model.pipeline import Hop, Pipeline, TablePoint
+from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.points import TablePoint
 from makewhole.model.value_types import ValueTypes
 
 _TEXT, _OWN = "string", "own"

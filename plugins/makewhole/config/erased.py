@@ -7,7 +7,8 @@ from yaml import ScalarNode
 
 from makewhole.config import values
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.pipeline import Erased, Hop, Point, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.points import Erased, Point, TablePoint, TopicPoint
 
 _EXAMPLE = "Write 'erased: {table: privacy.erasures, key: flight_id}' or 'erased: {column: deleted_at}'"
 

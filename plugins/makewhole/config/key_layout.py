@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from makewhole.model.pipeline import KeyType, Pipeline
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import KeyType
 from makewhole.model.value_types import DECLARED, ValueTypes
 
 KeyLayout = Mapping[str, tuple[KeyType, ...]]

@@ -28,7 +28,8 @@ from makewhole.config.policy import (
 )
 from makewhole.config.tree import Problems, Section, YamlPlace, read_tree
 from makewhole.model.errors import ConfigurationError, Problem
-from makewhole.model.pipeline import Hop, Pipeline, PointKind, Reach
+from makewhole.model.pipeline import Hop, Pipeline, Reach
+from makewhole.model.points import PointKind
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
 _NAME_LINE = re.compile(r"^pipeline:[ \t]*[\"']?([a-z][a-z0-9_]*)[\"']?[ \t]*(?:#.*)?$", re.MULTILINE)

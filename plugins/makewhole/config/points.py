@@ -7,8 +7,8 @@ from makewhole.config import values
 from makewhole.config.erased import read_erased
 from makewhole.config.key_types import KeyDraft, read_key
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.pipeline import Partitioner, Point, PointKind, TablePoint, TopicPoint
 from makewhole.model.plan import LINEAGE_PREFIX
+from makewhole.model.points import Partitioner, Point, PointKind, TablePoint, TopicPoint
 
 _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version")
 _KEYS = {

@@ -2,7 +2,8 @@
 
 from makewhole.gate.planned_expectation import HIGHEST, Number, Role, difference, text
 from makewhole.gate.summary import HopSummary, PointEvidence
-from makewhole.model.pipeline import Gate, Pipeline, PointKind
+from makewhole.model.pipeline import Gate, Pipeline
+from makewhole.model.points import PointKind
 from makewhole.model.window import Accounting
 
 

@@ -10,7 +10,7 @@ from psycopg2.extras import Json
 
 from makewhole.journal.statements import scope, statements_of
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import KeyType
+from makewhole.model.points import KeyType
 from makewhole.model.value_types import ValueTypes
 from makewhole.model.verdict import GAPS, Verdict
 from makewhole.model.window import PartitionRange, Window, WindowState

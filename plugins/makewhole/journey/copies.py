@@ -15,7 +15,8 @@ from makewhole.journal import windows
 from makewhole.journal.results import snapshot_manifests
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import PostgresConnection
-from makewhole.model.pipeline import Pipeline, TablePoint
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import TablePoint
 from makewhole.model.window import Window
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.expressions import TableShape

@@ -10,7 +10,8 @@ from makewhole.journey.causes import explained_verdict
 from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
 from makewhole.model.acceptance import AcceptanceState
-from makewhole.model.pipeline import PointKind, Remedy
+from makewhole.model.pipeline import Remedy
+from makewhole.model.points import PointKind
 
 _LAST = datetime.max.replace(tzinfo=UTC)
 _AHEAD = timedelta(days=1)

@@ -23,7 +23,8 @@ from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
-from makewhole.model.pipeline import Hop, KeyType, Pipeline, Point, PointKind, TablePoint
+from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.points import KeyType, Point, PointKind, TablePoint
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection

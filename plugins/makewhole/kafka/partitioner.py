@@ -6,7 +6,7 @@ from zlib import crc32
 
 from aiokafka.partitioner import murmur2
 
-from makewhole.model.pipeline import Partitioner
+from makewhole.model.points import Partitioner
 
 _LIBRDKAFKA = {
     Partitioner.MURMUR2: "murmur2_random",

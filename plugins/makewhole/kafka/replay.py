@@ -17,7 +17,7 @@ from makewhole.kafka.partitioner import librdkafka_name
 from makewhole.kafka.replay_records import ReplayRecords, TopicRules
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import PermanentError, TransientError
-from makewhole.model.pipeline import Partitioner
+from makewhole.model.points import Partitioner
 from makewhole.model.positions import RecordPositions
 
 MARKER_TOPIC = "makewhole-markers"

@@ -15,7 +15,8 @@ from makewhole.journal import plans, replayed_positions
 from makewhole.journal.written_keys import replayed_keys, reversal_keys
 from makewhole.key_index.files import write_index_file
 from makewhole.lake.storage import Storage
-from makewhole.model.pipeline import Pipeline, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Pipeline, Semantics
+from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.positions import PositionSpan
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from makewhole.model.pipeline import WRITTEN_IF_ANY, KeyType
+from makewhole.model.points import WRITTEN_IF_ANY, KeyType
 from makewhole.model.value_types import DECLARED, ValueTypes
 
 

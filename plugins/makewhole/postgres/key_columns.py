@@ -17,7 +17,7 @@ from makewhole.compute.key_values import (
     TRUE_PATTERN,
     UUID_PATTERN,
 )
-from makewhole.model.pipeline import KeyType
+from makewhole.model.points import KeyType
 
 INTEGERS = ("smallint", "integer", "bigint")
 FLOATS = ("real", "double precision")

@@ -10,7 +10,7 @@ import psycopg2
 from psycopg2 import sql
 
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import KeyType, TablePoint
+from makewhole.model.points import KeyType, TablePoint
 from makewhole.postgres.connect import describe
 from makewhole.postgres.key_columns import (
     is_native,

@@ -7,7 +7,8 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from makewhole.model.pipeline import IN_DOCUMENT, WRITTEN_IF_ANY, Pipeline
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import IN_DOCUMENT, WRITTEN_IF_ANY
 from makewhole.signing.keys import sha256_of
 
 _OF_A_HOP = ("source", "target", "semantics", "where", "consumer_group")

@@ -11,7 +11,7 @@ from typing import Any
 
 from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 
 GROUP = "group"

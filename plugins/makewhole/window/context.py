@@ -13,7 +13,8 @@ from makewhole.config.pipeline_file import find_pipeline as find_pipeline
 from makewhole.journal import windows
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
-from makewhole.model.pipeline import Pipeline, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Pipeline, Semantics
+from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole.postgres.read.expressions import TableShape
 from makewhole.sql import PgConnection

@@ -13,7 +13,7 @@ from makewhole.kafka.offsets import TopicLog
 from makewhole.kafka.offsets_by_time import first_record_stamps, first_records, plausible_time
 from makewhole.model.errors import TransientError
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.incidents import beginning_gone, partition_added, topic_recreated, truncated
 from makewhole.window.observe import ObservedTopic

@@ -7,7 +7,8 @@ from makewhole.kafka.lineage import Epochs
 from makewhole.kafka.offsets import TopicLog
 from makewhole.kafka.open_transactions import OpenTransaction, open_transactions
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import Pipeline, TopicPoint
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.observe import ObservedTopic
 

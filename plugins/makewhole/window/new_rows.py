@@ -5,7 +5,8 @@ from contextlib import ExitStack
 
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import Problem
-from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.points import TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.tables import Table, describe_table
 from makewhole.postgres.write.new_row import declared_type, new_row

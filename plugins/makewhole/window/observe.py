@@ -10,7 +10,8 @@ from makewhole.journal.observations import Observation
 from makewhole.kafka.offsets import LogEnd, TopicLog, TopicState
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.errors import TransientError
-from makewhole.model.pipeline import Pipeline, Point, PointKind, TablePoint, TopicPoint
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole.postgres.read.visibility import current_snapshot
 from makewhole.sql import PgConnection

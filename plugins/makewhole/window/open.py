@@ -20,7 +20,8 @@ from makewhole.kafka.offsets import TopicLog
 from makewhole.model.connection import Connection
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import Pipeline, TopicPoint
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import Window, WindowState
 from makewhole.postgres.read.key_columns import ColumnsRead
 from makewhole.signing.keys import sha256_of

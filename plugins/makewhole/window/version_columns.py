@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from makewhole.compute.value_types import Kinds
 from makewhole.model.errors import Problem
-from makewhole.model.pipeline import Pipeline, TablePoint
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import TablePoint
 from makewhole.postgres.version_columns import is_moment_type, is_version_type
 
 

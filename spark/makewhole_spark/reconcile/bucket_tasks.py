@@ -9,7 +9,8 @@ from makewhole.compute.buckets import files_of_bucket, shares_keys
 from makewhole.journal import observations
 from makewhole.journal.key_index.runs import IndexedRun
 from makewhole.key_index.files import IndexFile
-from makewhole.model.pipeline import Hop, Semantics, TopicPoint
+from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import (
     BucketTask,

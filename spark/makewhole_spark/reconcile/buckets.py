@@ -15,7 +15,8 @@ from makewhole.key_index.files import IndexFile
 from makewhole.lake.rows_by_bucket import BucketRows
 from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import VerdictFiles
-from makewhole.model.pipeline import Hop, Pipeline, PointKind, Semantics, TablePoint
+from makewhole.model.pipeline import Hop, Pipeline, Semantics
+from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import PartitionRange
 from makewhole.window.consumer_groups import Unreached

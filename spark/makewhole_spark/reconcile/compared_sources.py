@@ -17,7 +17,8 @@ from makewhole.compute.judge.sources_together import (
 )
 from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
 from makewhole.compute.versions import shown_version
-from makewhole.model.pipeline import Hop, TablePoint
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, OtherSource
 from makewhole_spark.reconcile.copies_outside import source_copies_outside

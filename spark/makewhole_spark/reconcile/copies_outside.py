@@ -26,7 +26,7 @@ from makewhole.compute.normalise import log_columns, topic_frame
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.key_index.files import IndexFile
-from makewhole.model.pipeline import TablePoint, TopicPoint
+from makewhole.model.points import TablePoint, TopicPoint
 from makewhole_spark.reconcile.buckets import BucketTask, OtherReading, TruncatedFiles
 from makewhole_spark.reconcile.key_index.ask import rows_of
 from makewhole_spark.reconcile.look_ups import look_up, slice_frame

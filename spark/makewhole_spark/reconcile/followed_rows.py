@@ -12,7 +12,8 @@ from makewhole.compute.frames import HASH, NAMED_KEYS
 from makewhole.compute.keys import hashes_of_hex
 from makewhole.journal.written_keys import rows_written
 from makewhole.lake.rows_by_bucket import RowsByBucket
-from makewhole.model.pipeline import Hop, Semantics, TablePoint
+from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.points import TablePoint
 from makewhole_spark.reconcile.buckets import BucketTask
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 

@@ -25,7 +25,7 @@ from makewhole.compute.judge.undecidable import (
 )
 from makewhole.compute.key_runs import passing_rows
 from makewhole.key_index.files import write_index_file
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.model.verdict import GAPS, Cause, HopCounts, Verdict
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
 from makewhole_spark.reconcile.compared_sources import SourcesTogether

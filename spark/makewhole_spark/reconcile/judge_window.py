@@ -25,7 +25,8 @@ from makewhole.journal.results import handover_keys, hop_results, snapshot_manif
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.lake.stored_verdicts import SEMANTICS
 from makewhole.model.errors import PermanentError
-from makewhole.model.pipeline import Hop, Semantics, TopicPoint
+from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.points import TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting
 from makewhole.sql import PgConnection

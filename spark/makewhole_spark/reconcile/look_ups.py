@@ -8,7 +8,7 @@ from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, NAMED_KEYS, 
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.compute.key_runs import first_copies, passing_rows
 from makewhole.compute.normalise import table_frame
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Cause, Verdict
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.visibility import keys_not_visible

@@ -21,7 +21,8 @@ from makewhole.kafka.group_offsets import GroupOffsets, group_offsets
 from makewhole.key_index.window_run import replays_in, spans_of
 from makewhole.lake.rows_by_bucket import RowsByBucket, spread_rows
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Hop, TopicPoint
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import TopicPoint
 from makewhole.model.positions import PositionSpan
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection

@@ -13,7 +13,7 @@ import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, empty
 from makewhole.lake.stored_verdicts import stored_verdicts
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult
 from makewhole_spark.reconcile.hop_facts.certified_before import met_before

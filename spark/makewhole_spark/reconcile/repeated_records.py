@@ -4,7 +4,7 @@ import polars as pl
 
 from makewhole.compute.frames import HASH
 from makewhole.key_index.files import rows_of_keys
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Verdict
 from makewhole_spark.reconcile.buckets import BucketTask
 from makewhole_spark.reconcile.not_lost import judged_by

@@ -7,7 +7,8 @@ from typing import Any
 from makewhole.compute.buckets import number_of_buckets
 from makewhole.journal.results import snapshot_manifests
 from makewhole.model.errors import PermanentError
-from makewhole.model.pipeline import PointKind, Semantics, TablePoint
+from makewhole.model.pipeline import Semantics
+from makewhole.model.points import PointKind, TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.estimates import estimate_rows
 from makewhole.postgres.read.expressions import TimeBounds

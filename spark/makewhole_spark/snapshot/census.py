@@ -13,7 +13,7 @@ import polars as pl
 
 from makewhole.journal.results import slice_counts
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.model.window import CountedSlice, KnownSlice, TimeSlice, Window
 from makewhole.postgres.read.expressions import EarlierRows
 from makewhole.postgres.read.slices import count_new_rows, count_rows, has_time_index, pages, rows_ahead

@@ -10,7 +10,7 @@ from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.kafka.topics import describe_settings
 from makewhole.lake.storage import Storage
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext

@@ -21,7 +21,7 @@ from makewhole.kafka.log.salvage import Undecodable
 from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.kafka.sequences.numbering import NO_PRODUCER
 from makewhole.lake.parquet_writer import GrowingParquet
-from makewhole.model.pipeline import Point, TablePoint, TopicPoint
+from makewhole.model.points import Point, TablePoint, TopicPoint
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.postgres.read.export import ExportPlan, ExportReader
 from makewhole.postgres.read.export_parts import ExportPart

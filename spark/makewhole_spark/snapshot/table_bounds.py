@@ -6,7 +6,8 @@ from typing import Any
 
 from makewhole.journal import windows
 from makewhole.journal.results import snapshot_manifests
-from makewhole.model.pipeline import Semantics, TablePoint
+from makewhole.model.pipeline import Semantics
+from makewhole.model.points import TablePoint
 from makewhole.model.window import Window
 from makewhole.postgres.read.export import HeldView
 from makewhole.postgres.read.expressions import EarlierRows, TimeBounds

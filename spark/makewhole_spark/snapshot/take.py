@@ -17,7 +17,8 @@ from makewhole.journal.results import slice_counts, snapshot_manifests
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Hop, Point, PointKind, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
 from makewhole.model.window import CountedSlice, PartitionRange
 from makewhole.postgres.read.export import ExportPlan, HeldView, hold_view
 from makewhole.postgres.read.export_parts import ExportPart

@@ -25,17 +25,8 @@ from makewhole.kafka import replay
 from makewhole.kafka.partitioner import KnownKeys
 from makewhole.kafka.replay import MARKER_TOPIC
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
-from makewhole.model.pipeline import (
-    Approval,
-    Hop,
-    Limits,
-    Pipeline,
-    PointKind,
-    Remedies,
-    Remedy,
-    TablePoint,
-    TopicPoint,
-)
+from makewhole.model.pipeline import Approval, Hop, Limits, Pipeline, Remedies, Remedy
+from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
 

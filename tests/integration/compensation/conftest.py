@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 from makewhole.stack.kafka_server import KafkaServer
 from tests.integration.compensation.world import PARTITIONS, TABLES, PlanWorld, flights_pipeline
 from tests.world.kept_sessions import kept_sessions

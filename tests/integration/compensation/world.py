@@ -24,18 +24,9 @@ from makewhole.journal.written_keys import replayed_keys
 from makewhole.kafka.partitioner import KnownKeys
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
-from makewhole.model.pipeline import (
-    Approval,
-    Hop,
-    Limits,
-    Pipeline,
-    PointKind,
-    Remedies,
-    Remedy,
-    TablePoint,
-    TopicPoint,
-)
+from makewhole.model.pipeline import Approval, Hop, Limits, Pipeline, Remedies, Remedy
 from makewhole.model.plan import Plan, Receipt
+from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
 from makewhole.window.context import WindowContext

@@ -25,8 +25,9 @@ from makewhole.journal.results.hop_results import HopResult
 from makewhole.kafka.offsets import describe_topic
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import KafkaConnection
-from makewhole.model.pipeline import Remedy, TopicPoint
+from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState, Receipt
+from makewhole.model.points import TopicPoint
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection

@@ -14,7 +14,8 @@ import pytest
 from makewhole.compute.frames import BUCKETS, VERDICTS
 from makewhole.gate import HopSummary, PointEvidence
 from makewhole.lake.storage import Storage
-from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting
 from makewhole_spark import stored_frames, validate

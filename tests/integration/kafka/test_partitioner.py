@@ -12,7 +12,7 @@ from makewhole.kafka.partitioner import librdkafka_name, partition_of
 from makewhole.kafka.replay import ReplayWriter
 from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords
 from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Partitioner
+from makewhole.model.points import Partitioner
 from makewhole.stack.kafka_server import KafkaServer
 from tests.world.consumer import read_records, read_settled
 from tests.world.java_clients import JavaClients

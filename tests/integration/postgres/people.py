@@ -11,7 +11,7 @@ import psycopg2
 from makewhole.compute.normalise import table_frame
 from makewhole.compute.row_filter import TypedTerm
 from makewhole.model.connection import PostgresConnection
-from makewhole.model.pipeline import PointKind, TablePoint
+from makewhole.model.points import PointKind, TablePoint
 from makewhole.postgres.read.export import ExportReader, export_snapshot, read_keys
 from makewhole.postgres.read.expressions import TableShape, TimeBounds
 from makewhole.sql import PgConnection

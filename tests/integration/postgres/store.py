@@ -7,7 +7,7 @@ from typing import Any
 from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
-from makewhole.model.pipeline import PointKind, TablePoint
+from makewhole.model.points import PointKind, TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.tables import TableRow, describe_table, rows_of_key
 from makewhole.postgres.write.apply import apply_chunk

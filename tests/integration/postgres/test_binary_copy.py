@@ -16,7 +16,7 @@ from psycopg2.extensions import make_dsn
 from makewhole.compute.row_filter import typed_term
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, TransientError
-from makewhole.model.pipeline import KeyType
+from makewhole.model.points import KeyType
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.copy_binary.columns import FieldUse, plain_table, sent_columns
 from makewhole.postgres.read.copy_binary.rows import copy_binary_rows

@@ -13,7 +13,8 @@ from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.normalise import table_frame
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, KeyType, Remedies, Remedy, Semantics
+from makewhole.model.pipeline import Hop, Remedies, Remedy, Semantics
+from makewhole.model.points import KeyType
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import TableShape, column_types
 from makewhole.postgres.read.key_conditions import key_condition

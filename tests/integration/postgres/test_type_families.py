@@ -21,7 +21,8 @@ from makewhole.compute.key_layout import column_key_type
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.value_types import ColumnKind, value_types
-from makewhole.model.pipeline import Hop, KeyType, Pipeline, PointKind, Remedies, Remedy, TablePoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.points import KeyType, PointKind, TablePoint
 from makewhole.postgres.read.key_columns import read_columns
 from tests.integration.postgres.people import People
 from tests.world.examples import seeds

@@ -13,8 +13,9 @@ from makewhole.compensation.plan_window import plan_window
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.kafka.partitioner import partition_of
-from makewhole.model.pipeline import Partitioner, Remedy
+from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import PLAN_HEADER
+from makewhole.model.points import Partitioner
 from makewhole.window.context import WindowContext
 from tests.world.consumer import read_settled
 from tests.world.java_clients import JavaClients

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.postgres.read.export import hold_view
 from makewhole.postgres.read.slices import count_rows

@@ -9,7 +9,7 @@ import pytest
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.kafka.partitioner import partition_of
-from makewhole.model.pipeline import Partitioner
+from makewhole.model.points import Partitioner
 from makewhole.window.context import WindowContext
 from tests.world.consumer import Record
 from tests.world.orders import Order, milliseconds, orders

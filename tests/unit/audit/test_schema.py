@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 
 from makewhole.audit.report import VERSION, AuditReport
-from makewhole.model.pipeline import IN_DOCUMENT
+from makewhole.model.points import IN_DOCUMENT
 from tests.unit.audit import samples
 
 pytestmark = pytest.mark.unit

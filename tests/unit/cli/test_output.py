@@ -26,8 +26,9 @@ from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
 from makewhole.kafka.retention import Retention
 from makewhole.model.acceptance import finding_id
-from makewhole.model.pipeline import PointKind, Remedy
+from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.points import PointKind
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window, WindowState
 

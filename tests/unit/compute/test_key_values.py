@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.key_values import canonical_keys, part_text, without_key
 from makewhole.compute.keys import KeyProblem, component_text
-from makewhole.model.pipeline import KeyType
+from makewhole.model.points import KeyType
 from tests.world.key_spellings import JSON_SCALARS, MOMENTS, SPELLINGS
 
 pytestmark = pytest.mark.unit

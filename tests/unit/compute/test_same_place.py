@@ -6,7 +6,8 @@ import pytest
 
 from makewhole.compute.same_place import require_one_key, require_same_names, with_identities
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Point, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,8 @@ import pytest
 
 from makewhole.compute.value_types import ColumnKind, value_types
 from makewhole.config.key_layout import with_layout
-from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.value_types import ValueTypes
 from makewhole.window.configuration import configuration_document
 

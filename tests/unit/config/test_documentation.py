@@ -8,7 +8,8 @@ import pytest
 from makewhole.config.hops.remedies import VERDICTS, HopKinds
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Approval, Gate, Limits, Pipeline, PointKind, Remedies, Remedy
+from makewhole.model.pipeline import Approval, Gate, Limits, Pipeline, Remedies, Remedy
+from makewhole.model.points import PointKind
 
 pytestmark = pytest.mark.unit
 

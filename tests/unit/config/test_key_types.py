@@ -7,7 +7,7 @@ import pytest
 
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import KeyType
+from makewhole.model.points import KeyType
 
 pytestmark = pytest.mark.unit
 

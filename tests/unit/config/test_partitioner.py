@@ -8,7 +8,7 @@ import pytest
 from makewhole.config.connections import from_airflow_fields
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Partitioner, TopicPoint
+from makewhole.model.points import Partitioner, TopicPoint
 
 pytestmark = pytest.mark.unit
 

@@ -17,18 +17,8 @@ from makewhole.config.pipeline_file import (
     scheduled_pipelines,
 )
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import (
-    Approval,
-    Gate,
-    Hop,
-    Limits,
-    Pipeline,
-    PointKind,
-    Remedies,
-    Remedy,
-    TablePoint,
-    TopicPoint,
-)
+from makewhole.model.pipeline import Approval, Gate, Hop, Limits, Pipeline, Remedies, Remedy
+from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.time_limits import TimeLimits
 
 pytestmark = pytest.mark.unit

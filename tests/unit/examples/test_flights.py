@@ -11,7 +11,7 @@ from examples.flights.schedule import MOST_FAULTY_DAYS, faulty_days, quiet_stret
 from examples.flights.settings import FIRST_DAY, day_after, day_start
 from examples.flights.verify import judge
 from makewhole.config.pipeline_file import load_pipeline
-from makewhole.model.pipeline import PointKind
+from makewhole.model.points import PointKind
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ from makewhole.journal.key_history import Judgement, KeyAction
 from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.events import events, record_text
 from makewhole.journey.trace import Journey, Stop
-from makewhole.model.pipeline import PointKind
+from makewhole.model.points import PointKind
 
 pytestmark = pytest.mark.unit
 

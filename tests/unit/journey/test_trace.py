@@ -13,7 +13,8 @@ from makewhole.journal.key_history import Judgement
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.journey.trace import _WindowCopies, _without_finding, business_key
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Hop, KeyType, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.points import KeyType, PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window
 

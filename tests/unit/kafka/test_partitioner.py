@@ -3,7 +3,7 @@
 import pytest
 
 from makewhole.kafka.partitioner import partition_of
-from makewhole.model.pipeline import Partitioner
+from makewhole.model.points import Partitioner
 
 pytestmark = pytest.mark.unit
 

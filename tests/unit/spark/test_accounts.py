@@ -12,7 +12,7 @@ from makewhole.kafka.log.account import OffsetSpan
 from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.model.errors import CorruptionError
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import Accounting, PartitionRange, Window
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.accounts import (

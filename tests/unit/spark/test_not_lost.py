@@ -12,7 +12,8 @@ import pytest
 from makewhole.compute.frames import ELSEWHERE, HASHES, JUDGED, empty
 from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import VerdictFiles
-from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, LogOfErasures
 from makewhole_spark.reconcile.hop_facts.certified_before import LACKING
 from makewhole_spark.reconcile.not_lost import mark_not_lost

@@ -14,7 +14,7 @@ from makewhole.compute.frames import HASHES
 from makewhole.compute.key_index.filters import build_filter
 from makewhole.kafka.offsets import EpochEnd, TopicLog
 from makewhole.lake.storage import Storage
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.tails.tail_filters import TailFilters, may_hold, whole_pieces, write_filter

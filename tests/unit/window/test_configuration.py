@@ -7,19 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from makewhole.model.pipeline import (
-    Gate,
-    Hop,
-    Limits,
-    Pipeline,
-    PointKind,
-    Remedies,
-    Remedy,
-    Reverse,
-    Semantics,
-    TablePoint,
-    TopicPoint,
-)
+from makewhole.model.pipeline import Gate, Hop, Limits, Pipeline, Remedies, Remedy, Reverse, Semantics
+from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.window.configuration import configuration_document, judging_sha256, plain
 
 pytestmark = pytest.mark.unit

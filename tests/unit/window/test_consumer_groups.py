@@ -8,7 +8,7 @@ import pytest
 from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incident_text import incident_sentence, settled_by
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.consumer_groups import (
     GroupStanding,

@@ -11,7 +11,7 @@ from makewhole.kafka.open_transactions import OpenTransaction
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import TransientError
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window import freeze_ranges as ranges_module
 from makewhole.window import incidents

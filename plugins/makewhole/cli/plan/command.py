@@ -18,8 +18,8 @@ from makewhole.journal import plan_progress
 from makewhole.journal.database import connect
 from makewhole.journal.plan_progress import StoredAction
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Point
 from makewhole.model.plan import Plan
+from makewhole.model.points import Point
 from makewhole.window.context import find_pipeline
 
 plan_app = typer.Typer(no_args_is_help=True, help="What compensation does, and who said yes.")

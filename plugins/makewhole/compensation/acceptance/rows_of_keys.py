@@ -8,7 +8,8 @@ from typing import Any
 from makewhole.compensation.verification.committed_since import CopiesByKey
 from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.model.acceptance import AcceptedFinding, digest_of
-from makewhole.model.pipeline import Pipeline, TablePoint
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.window.context import WindowContext
 

@@ -14,7 +14,7 @@ from makewhole.kafka.offsets import stable_offsets
 from makewhole.kafka.replay import ReplayWriter
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import TablePoint, TopicPoint
+from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.write.receipts import ensure_schema
 

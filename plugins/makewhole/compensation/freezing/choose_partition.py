@@ -10,7 +10,7 @@ from makewhole.compensation.freezing.sources import Sources
 from makewhole.kafka.partitioner import KnownKeys, partition_of
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.payload import PARTITION_COUNT, Payload
-from makewhole.model.pipeline import Partitioner, TopicPoint
+from makewhole.model.points import Partitioner, TopicPoint
 
 
 class PartitionChooser:

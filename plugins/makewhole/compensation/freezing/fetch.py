@@ -17,8 +17,9 @@ from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
 from makewhole.lake.record_file import WantedPositions
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
 from makewhole.model.plan import ERASABLE, LINEAGE_PREFIX
+from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window

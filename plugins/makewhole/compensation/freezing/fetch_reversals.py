@@ -14,8 +14,9 @@ from makewhole.config.template import exact_json
 from makewhole.config.template.reversal import Rendered, Template, names_of, scope_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Hop, Pipeline, Reverse, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Reverse
 from makewhole.model.plan import REVERSES_HEADER
+from makewhole.model.points import TopicPoint
 from makewhole.model.reversal import PastReversals, Repetition
 from makewhole.model.window import Window
 from makewhole.postgres.read.ledger import ledger_record

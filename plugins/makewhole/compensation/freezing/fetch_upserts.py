@@ -12,7 +12,8 @@ from makewhole.compute.decode.record_values import record_part, version_of
 from makewhole.compute.versions import UNREADABLE
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Hop, KeyType, Point, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import KeyType, Point, TablePoint, TopicPoint
 from makewhole.model.verdict import Verdict
 from makewhole.postgres.read.ledger import LedgerRecord
 from makewhole.postgres.read.valued_rows import ValuedRow

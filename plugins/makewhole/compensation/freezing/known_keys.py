@@ -8,7 +8,7 @@ from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.partitioner import KnownKeys, KnownRecord
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
 

@@ -18,7 +18,7 @@ from makewhole.kafka.log.page import LogSource
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.partitioner import KnownKeys
 from makewhole.model.errors import CorruptionError
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
 

@@ -3,7 +3,8 @@
 from makewhole.compensation.freezing.sources import SourceRecord, business_key, decoded
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Hop, Pipeline, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.points import TopicPoint
 from makewhole.postgres.read.ledger import LedgerRecord
 from makewhole.postgres.read.valued_rows import differing_columns
 from makewhole.window.context import value_shape

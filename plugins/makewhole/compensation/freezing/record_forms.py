@@ -13,8 +13,9 @@ from makewhole.compensation.freezing.sources import Sources
 from makewhole.compute.column_values import parse_fields
 from makewhole.kafka.partitioner import KnownRecord
 from makewhole.model.errors import CorruptionError, RefusedError
-from makewhole.model.pipeline import Hop, TablePoint
+from makewhole.model.pipeline import Hop
 from makewhole.model.plan import LINEAGE_PREFIX
+from makewhole.model.points import TablePoint
 from makewhole.postgres.read.ledger import LedgerRecord, ledger_record
 from makewhole.postgres.read.many_keys import ledger_records
 from makewhole.postgres.tables import Table

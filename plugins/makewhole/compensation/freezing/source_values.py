@@ -15,7 +15,8 @@ from makewhole.compute.frames import KEYS, empty
 from makewhole.compute.normalise import table_frame
 from makewhole.compute.versions import version_in_order
 from makewhole.model.errors import PermanentError, RefusedError
-from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.valued_rows import Values

@@ -15,8 +15,9 @@ from makewhole.kafka.partitioner import KnownKeys
 from makewhole.lake.record_file import RecordFile
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Pipeline, TablePoint, TopicPoint
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import ErasedSince
+from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.erased import erased_in
 from makewhole.postgres.tables import Table, describe_table

@@ -6,7 +6,8 @@ A finding whose action is left out stays open, and is judged anew after the plan
 from collections.abc import Iterable, Sequence
 
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
-from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Finding, Verdict
 
 _ONCE_AT_A_PLACE = (Remedy.QUARANTINE, Remedy.UPSERT, Remedy.PRODUCE, Remedy.REDELIVER)

@@ -8,7 +8,8 @@ from typing import Any
 from makewhole.kafka.retention import Deadline, RecordRetention, Retention, read_retention
 from makewhole.model.connection import Connection, KafkaConnection
 from makewhole.model.errors import MakewholeError
-from makewhole.model.pipeline import Pipeline, TopicPoint
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import TopicPoint
 from makewhole.model.verdict import Finding
 
 _PATIENCE_SECONDS = 5.0

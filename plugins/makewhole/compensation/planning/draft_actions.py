@@ -10,8 +10,9 @@ from makewhole.compensation.planning.redelivery import NO_READERS, Readers, Rede
 from makewhole.compensation.planning.second_copies import RowsInTheWay, SecondCopies
 from makewhole.config.template.reversal import names_of
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Point, PointKind, Remedy, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
 from makewhole.model.plan import ERASABLE, LACKING, ONCE, PUTS_ASIDE, REPEATS, UNKNOWN_TO, Action
+from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Cause, Finding, Verdict
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from makewhole.config.template import exact_json
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.model.reversal import PastReversals, Repetition, ReversedCopy
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.tables import TableRow

@@ -12,8 +12,9 @@ from typing import Any
 from makewhole.kafka.topic_readers import topic_readers
 from makewhole.model.connection import Connection, KafkaConnection
 from makewhole.model.errors import PermanentError
-from makewhole.model.pipeline import Hop, Pipeline, Remedy, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.plan import GROUPS, ONCE
+from makewhole.model.points import TopicPoint
 from makewhole.model.verdict import GAPS, Finding, Verdict
 
 

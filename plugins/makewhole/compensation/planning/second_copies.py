@@ -6,7 +6,8 @@ both remedies are on, it is put aside first, and then the record is sent.
 
 from collections.abc import Iterable
 
-from makewhole.model.pipeline import Hop, Pipeline, Remedy, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.points import TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 
 _NEVER_COMMITTED = (Cause.NEVER_PRODUCED, Cause.ABORTED)

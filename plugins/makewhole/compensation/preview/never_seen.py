@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from makewhole.journal import plan_progress
-from makewhole.model.pipeline import Point, TablePoint
+from makewhole.model.points import Point, TablePoint
 from makewhole.model.text import counted
 from makewhole.sql import PgConnection
 

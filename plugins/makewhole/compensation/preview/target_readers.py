@@ -18,8 +18,8 @@ from makewhole.kafka.replay import MARKER_TOPIC, now_ms, topic_rules
 from makewhole.kafka.replay_records import Header
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, RefusedError
-from makewhole.model.pipeline import TablePoint, TopicPoint
 from makewhole.model.plan import Plan, PlanState
+from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.postgres.write.dry_run import forecast_chunk, read_only_session, read_receipts
 from makewhole.postgres.write.receipts import ChunkId
 from makewhole.postgres.write.row_change import RowChange

@@ -5,7 +5,7 @@ from makewhole.compensation.preview.dry_report import TopicEffects
 from makewhole.kafka.topic_readers import topic_readers, with_records
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import MakewholeError
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 
 _PATIENCE_SECONDS = 10.0
 

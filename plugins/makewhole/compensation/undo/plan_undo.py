@@ -40,8 +40,9 @@ from makewhole.lake.local_files import BatchFile
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Pipeline, Remedy, TablePoint, TopicPoint
+from makewhole.model.pipeline import Pipeline, Remedy
 from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole.postgres.connect import connect
 from makewhole.postgres.write.effects import Effect, effects

@@ -17,8 +17,9 @@ from makewhole.compensation.freezing.sources import Position, Sources
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.plan import Action
+from makewhole.model.points import TablePoint
 from makewhole.model.reversal import PastReversals
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window

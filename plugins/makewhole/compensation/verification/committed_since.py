@@ -14,8 +14,8 @@ from makewhole.kafka.log.reader import RangeReader, read_range
 from makewhole.kafka.offsets import describe_topic, stable_offsets
 from makewhole.lake.local_files import ObjectFile
 from makewhole.model.closing import ClosingContext
-from makewhole.model.pipeline import TopicPoint
 from makewhole.model.plan import PLAN_HEADER, SEQ_HEADER
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.context import WindowContext
 

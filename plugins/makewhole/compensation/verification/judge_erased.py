@@ -8,7 +8,7 @@ from makewhole.compensation.planning.to_repair import is_to_repair
 from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.verified_results import ERASED, WHOLE
 from makewhole.journal.findings.window_findings import JudgedFinding
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.model.positions import SeenLog
 from makewhole.model.verdict import Verdict
 from makewhole.postgres.read.erased import erased_everywhere, told_by_table

@@ -28,7 +28,8 @@ from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.history.record_windows import find_windows_before
 from makewhole.lake.local_files import BatchFile
-from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
+from makewhole.model.pipeline import Remedy
+from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import Window

@@ -15,7 +15,8 @@ from makewhole.compensation.verification.downstream import (
 )
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.read.valued_rows import Values, differing_columns
 

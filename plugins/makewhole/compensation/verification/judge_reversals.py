@@ -6,7 +6,7 @@ from makewhole.compensation.planning.extra_copies import extra_records, extra_ro
 from makewhole.compensation.verification.committed_since import StartOffsets, WrittenActions, written_actions_since
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Point, TopicPoint
+from makewhole.model.points import Point, TopicPoint
 from makewhole.model.reversal import PastReversals, ReversedCopy
 from makewhole.window.context import WindowContext
 

@@ -27,7 +27,8 @@ from makewhole.kafka.offsets import TopicLog
 from makewhole.lake.local_files import BatchFile
 from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
 from makewhole.model.closing import ClosingContext
-from makewhole.model.pipeline import Hop, Pipeline, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.points import TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext

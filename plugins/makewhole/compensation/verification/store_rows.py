@@ -7,7 +7,7 @@ import polars as pl
 from makewhole.compensation.verification.committed_since import CopiesByKey, by_key
 from makewhole.compute.frames import KEYS, empty
 from makewhole.compute.normalise import table_frame
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.postgres.read.export import read_keys
 from makewhole.window.context import WindowContext
 

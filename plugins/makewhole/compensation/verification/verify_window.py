@@ -28,8 +28,8 @@ from makewhole.journal.written_keys import reversals_of
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.errors import NotYetError
 from makewhole.model.gate import GateReport
-from makewhole.model.pipeline import TopicPoint
 from makewhole.model.plan import PlanState
+from makewhole.model.points import TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection

@@ -34,7 +34,7 @@ from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.row_filter import TypedTerm
 from makewhole.compute.versions import UNREADABLE, version_number
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
-from makewhole.model.pipeline import KeyType
+from makewhole.model.points import KeyType
 from makewhole.native.arrays import ArrowArray
 
 _ARROW_TYPES: dict[str, pa.DataType] = {

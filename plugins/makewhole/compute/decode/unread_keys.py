@@ -10,7 +10,7 @@ import pyarrow as pa
 from makewhole.compute.decode.record_values import RECORD_KEY, ValueShape
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem
-from makewhole.model.pipeline import KeyType
+from makewhole.model.points import KeyType
 
 _MOST_COMPARED = 1_000
 _NO_KEY = "\0"

@@ -11,7 +11,7 @@ from makewhole.compute.frames import FINDINGS, empty
 from makewhole.compute.judge.evidence import HopContext, KeyFacts, evidence_of
 from makewhole.compute.judge.key_copies import FrameRow
 from makewhole.compute.judge.log_history import LogHistory
-from makewhole.model.pipeline import PointKind
+from makewhole.model.points import PointKind
 from makewhole.model.verdict import Cause, Verdict
 
 _SEQUENCE_KEY = ("partition", "producer_id", "producer_epoch", "sequence")

@@ -17,7 +17,7 @@ from makewhole.compute.judge.key_copies import CopyFields, FrameRow, KeyCopies
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.compute.versions import shown_version
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import PointKind
+from makewhole.model.points import PointKind
 from makewhole.model.verdict import Cause, Verdict
 
 _IDENTITY = ("partition", "offset", "leader_epoch", "producer_id", "producer_epoch", "sequence", "replay_plan")

@@ -12,7 +12,8 @@ from yaml.nodes import MappingNode, ScalarNode
 from makewhole.config.hops.remedies import VERDICTS, HopKinds
 from makewhole.config.points import PointDraft
 from makewhole.config.tree import Section, YamlPlace, is_empty
-from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
+from makewhole.model.pipeline import Hop, Remedy, Semantics
+from makewhole.model.points import PointKind
 
 FORMER_VERSION = 1
 _LEDGER, _TOPIC, _STORE = PointKind.LEDGER, PointKind.TOPIC, PointKind.STORE

@@ -21,7 +21,8 @@ from makewhole.config.hops.written_topics import WrittenTopics, check_written, r
 from makewhole.config.key_types import note_unlike_types
 from makewhole.config.points import PointDraft
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
+from makewhole.model.pipeline import Hop, Remedy, Semantics
+from makewhole.model.points import PointKind
 
 _KEYS = (
     "from",

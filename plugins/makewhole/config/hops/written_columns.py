@@ -9,7 +9,7 @@ from yaml.nodes import MappingNode
 from makewhole.config import values
 from makewhole.config.points import PointDraft
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.pipeline import PointKind, TablePoint
+from makewhole.model.points import PointKind, TablePoint
 
 _LEAVE = "Name columns, for example 'leave: [remark]'"
 

@@ -2,7 +2,8 @@
 
 from itertools import product
 
-from makewhole.model.pipeline import FOR_ROWS, Pipeline, Remedy, TopicPoint
+from makewhole.model.pipeline import FOR_ROWS, Pipeline, Remedy
+from makewhole.model.points import TopicPoint
 from makewhole.model.verdict import DISPUTING, REPAIRABLE, Verdict
 
 _CARRYING = FOR_ROWS | {Remedy.REDELIVER}

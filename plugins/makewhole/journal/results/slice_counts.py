@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from makewhole.journal.statements import scope, statements_of
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.model.window import CountedSlice, KnownSlice, TimeSlice, Window
 from makewhole.sql import PgConnection
 

@@ -2,7 +2,7 @@
 
 from psycopg2 import sql
 
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.postgres.read.expressions import TimeBounds, regclass_text, table_identifier, time_condition
 from makewhole.sql import PgConnection, PgCursor
 

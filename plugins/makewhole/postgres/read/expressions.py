@@ -11,7 +11,8 @@ from psycopg2 import sql
 
 from makewhole.compute.row_filter import TypedTerm, filter_terms
 from makewhole.model.errors import ConfigurationError, Problem
-from makewhole.model.pipeline import Hop, TablePoint
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import TablePoint
 from makewhole.postgres.canonical import canonical_expression
 from makewhole.postgres.key_columns import key_column_text, kinds_of
 from makewhole.postgres.version_columns import version_text

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from psycopg2 import errors as pg_errors
 
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.postgres.read.expressions import regclass_text
 from makewhole.sql import PgConnection, load_queries
 

@@ -8,7 +8,8 @@ from makewhole.compute.same_key import ColumnIds
 from makewhole.compute.value_types import ColumnKind, Kinds
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, Problem
-from makewhole.model.pipeline import Pipeline, TablePoint
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import TableShape, column_types, regclass_text
 from makewhole.postgres.read.identities import TableIdentity, identity_texts, read_identity, read_server

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from psycopg2 import sql
 
-from makewhole.model.pipeline import KeyType
+from makewhole.model.points import KeyType
 from makewhole.postgres.key_columns import INTEGERS, bare, is_native, kinds_of
 from makewhole.postgres.read.expressions import TableShape, key_expression
 

@@ -7,7 +7,8 @@ from typing import Any
 from psycopg2 import sql
 
 from makewhole.compute.canonical import column_text
-from makewhole.model.pipeline import Hop, Semantics, TablePoint
+from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.points import TablePoint
 from makewhole.postgres.canonical import canonical_array
 from makewhole.postgres.read.expressions import passes_filter
 from makewhole.postgres.tables import Table, key_lookup, listed, match_key, quoted, statement, survivor_order

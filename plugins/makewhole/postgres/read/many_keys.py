@@ -5,7 +5,8 @@ from typing import Any
 
 from psycopg2 import sql
 
-from makewhole.model.pipeline import Hop, TablePoint
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import TablePoint
 from makewhole.postgres.read.ledger import LedgerRecord, ledger_columns, ledger_record_of
 from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable
 from makewhole.postgres.tables import (

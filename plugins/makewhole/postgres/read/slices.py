@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from psycopg2 import sql
 
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.postgres.read.expressions import (
     live_condition,

@@ -7,7 +7,7 @@ from psycopg2 import sql
 
 from makewhole.compute.canonical import column_text
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.postgres.canonical import canonical_array
 from makewhole.postgres.tables import Table, TableRow, key_lookup, match_key, statement, survivor_order
 from makewhole.sql import PgConnection

@@ -6,7 +6,7 @@ from datetime import datetime
 from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import (
     TableShape,

@@ -10,7 +10,7 @@ from typing import cast
 
 from psycopg2 import errors as pg_errors
 
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.postgres.tables import Table, describe_table
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.halving import Operation, RowItem, run_with_halving

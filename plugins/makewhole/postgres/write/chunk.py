@@ -8,7 +8,7 @@ from typing import Any
 from psycopg2 import sql
 
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.postgres.canonical import comparable_expression
 from makewhole.postgres.tables import (
     Table,

@@ -13,7 +13,7 @@ from typing import Any, cast
 from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.tables import Table, TableRow, describe_table, listed, quoted, statement
 from makewhole.postgres.write import quarantine, restore_many, upsert_many

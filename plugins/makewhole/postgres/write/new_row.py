@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from psycopg2 import sql
 
-from makewhole.model.pipeline import Hop, Point, TablePoint
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import Point, TablePoint
 from makewhole.postgres.tables import Column, Table, quoted
 from makewhole.postgres.version_columns import declared_version
 

@@ -7,7 +7,8 @@ what is in the log.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from makewhole.model.pipeline import Pipeline, PointKind, Reach
+from makewhole.model.pipeline import Pipeline, Reach
+from makewhole.model.points import PointKind
 
 
 @dataclass(frozen=True, kw_only=True)

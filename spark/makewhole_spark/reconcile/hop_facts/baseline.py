@@ -6,7 +6,8 @@ from datetime import datetime
 from makewhole.compute.judge.baseline import Baseline, latest_of
 from makewhole.kafka.offsets_by_time import plausible_time
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Hop, TopicPoint
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import TopicPoint
 from makewhole.window.incidents import baseline_unknown
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 from makewhole_spark.snapshot.table_bounds import ALL_UNDATED

@@ -18,7 +18,8 @@ from makewhole.journal.history import older_results
 from makewhole.journal.history.older_results import MET_FAR_AHEAD, MetAloneFiles
 from makewhole.key_index.files import IndexFile, known_keys, maybe_known, rows_of_keys
 from makewhole.lake.stored_verdicts import VerdictFiles
-from makewhole.model.pipeline import Hop, TablePoint
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Verdict
 from makewhole_spark.carrier import Carrier
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, CertifiedResult

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from makewhole.kafka.offsets import log_starts
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Hop, TopicPoint
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import TopicPoint
 from makewhole.window.consumer_groups import GroupStanding, Unreached, group_incidents, standing_of
 from makewhole_spark.reconcile.buckets import BucketAnswer
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows

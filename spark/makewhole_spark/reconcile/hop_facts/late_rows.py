@@ -12,7 +12,8 @@ from makewhole.journal.key_history import told_keys
 from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.snapshot_manifests import read_with
 from makewhole.lake.rows_by_bucket import RowsByBucket
-from makewhole.model.pipeline import Hop, Semantics, TablePoint
+from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.points import TablePoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import BucketTask
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, hashes

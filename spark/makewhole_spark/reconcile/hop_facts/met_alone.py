@@ -17,7 +17,8 @@ from makewhole.journal.history import older_results
 from makewhole.journal.history.older_results import Strangers
 from makewhole.journal.key_history import unexpected_keys
 from makewhole.journal.results import hop_results, slice_counts
-from makewhole.model.pipeline import Hop, TablePoint
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import TablePoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import MetAlone, has_slices
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows

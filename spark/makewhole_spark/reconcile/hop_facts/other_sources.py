@@ -18,7 +18,8 @@ from makewhole.compute.judge.undecidable import (
     undecidable_spans,
 )
 from makewhole.compute.key_runs import passing_rows
-from makewhole.model.pipeline import Hop, TablePoint
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, OtherSource, UnreadOfBucket
 from makewhole_spark.reconcile.compared_sources import copies_of

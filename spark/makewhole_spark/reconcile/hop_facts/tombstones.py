@@ -10,7 +10,8 @@ from makewhole.compute.buckets import bucket_name, files_of_bucket
 from makewhole.compute.frames import HASH, LOG_ORDER, empty
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.judge.tombstones import followed_after, log_order, standing_tombstones
-from makewhole.model.pipeline import Hop, Pipeline, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 from makewhole.postgres.read.erased import erased_everywhere, told_by_table

@@ -10,7 +10,7 @@ from makewhole.compute.frames import HASH, HASHES, UNDECODABLE, empty
 from makewhole.compute.judge.log_history import TimeSpan
 from makewhole.compute.keys import with_hash
 from makewhole.lake.rows_by_bucket import RowsByBucket
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import UnreadOfBucket
 from makewhole_spark.reconcile.hop_facts.late_rows import reached_windows

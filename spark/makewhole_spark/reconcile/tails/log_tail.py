@@ -21,7 +21,7 @@ from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import EpochEnd, TopicLog
 from makewhole.lake.rows_by_bucket import BucketRows, RowsByBucket
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.tails.tail_filters import TailFilters, may_hold, whole_pieces, write_filter

@@ -20,7 +20,7 @@ from makewhole.kafka.log.reader import RangeReader
 from makewhole.kafka.offsets import TopicLog
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import CorruptionError
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.native.sort_hashes import sort_hashes
 from makewhole.window.context import WindowContext

@@ -8,7 +8,8 @@ import pytest
 
 from makewhole.cli.plan.dry_run import dry_run_document
 from makewhole.compensation.approval.page import ApprovalQuestion, approval_page
-from makewhole.model.pipeline import Hop, PointKind, Remedies, Remedy, Semantics, TablePoint
+from makewhole.model.pipeline import Hop, Remedies, Remedy, Semantics
+from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.preview.dry_runs import looked
 from tests.integration.compensation.world import PlanWorld

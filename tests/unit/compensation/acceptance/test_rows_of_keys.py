@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from makewhole.compensation.acceptance.rows_of_keys import KeyRows, tables_joined_to
-from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 
 pytestmark = pytest.mark.unit

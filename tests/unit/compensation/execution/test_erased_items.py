@@ -7,7 +7,7 @@ import pytest
 
 from makewhole.compensation.execution.look_again import erased_items
 from makewhole.compensation.execution.look_again.erased_items import refuse_erased
-from makewhole.model.pipeline import Erased, PointKind, TablePoint
+from makewhole.model.points import Erased, PointKind, TablePoint
 from makewhole.postgres.write.effects import Effect, EffectKind
 from makewhole.postgres.write.halving import RowItem
 from makewhole.postgres.write.quarantine import QuarantineRows

@@ -12,7 +12,7 @@ from makewhole.journal import actions as stored
 from makewhole.journal.actions import SCHEMA, in_parts
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import PointKind, TablePoint
+from makewhole.model.points import PointKind, TablePoint
 
 pytestmark = pytest.mark.unit
 

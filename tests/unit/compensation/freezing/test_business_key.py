@@ -3,7 +3,7 @@
 import pytest
 
 from makewhole.compensation.freezing.sources import SourceRecord, business_key
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.points import TopicPoint
 
 pytestmark = pytest.mark.unit
 

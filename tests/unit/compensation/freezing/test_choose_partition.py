@@ -10,7 +10,8 @@ from makewhole.compensation.freezing.sources import SourceRecord, Sources
 from makewhole.kafka.partitioner import KnownKeys, partition_of
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Partitioner, Pipeline, TopicPoint
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import Partitioner, TopicPoint
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,8 @@ import pytest
 from makewhole.compensation.freezing import sources as module
 from makewhole.compensation.freezing.sources import SourceRecord, Sources
 from makewhole.model.errors import CorruptionError
-from makewhole.model.pipeline import Pipeline, TopicPoint
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import TopicPoint
 from tests.unit.compensation.freezing.test_survivors import Records
 
 pytestmark = pytest.mark.unit

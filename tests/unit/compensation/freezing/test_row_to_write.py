@@ -8,7 +8,8 @@ import pytest
 from makewhole.compensation.freezing.row_to_write import RowToWrite, differing_row, missing_row
 from makewhole.compute.column_values import ColumnValue
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Erased, Hop, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Remedies, Remedy
+from makewhole.model.points import Erased, PointKind, TablePoint, TopicPoint
 from makewhole.postgres.read.valued_rows import ValuedRow
 from makewhole.postgres.tables import Column, Table, TableRow
 from makewhole.postgres.write.new_row import ColumnOrigin, NewRow, new_row

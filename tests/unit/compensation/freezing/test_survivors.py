@@ -9,17 +9,8 @@ from makewhole.compensation.freezing.source_values import SourceValues
 from makewhole.compensation.freezing.sources import SourceRecord, Sources
 from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
 from makewhole.model.errors import CorruptionError, RefusedError
-from makewhole.model.pipeline import (
-    Hop,
-    Pipeline,
-    Point,
-    PointKind,
-    Remedies,
-    Remedy,
-    Semantics,
-    TablePoint,
-    TopicPoint,
-)
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
+from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.postgres.read.valued_rows import ValuedRow
 from makewhole.postgres.tables import TableRow

@@ -6,7 +6,8 @@ import pytest
 
 from makewhole.compensation.planning.disputed import DisputedValues, OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch, draft_plan
-from makewhole.model.pipeline import Pipeline, PointKind, Remedy, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Pipeline, Remedy, Semantics
+from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import DISPUTING, Cause, Finding, Verdict
 from makewhole.model.window import PartitionRange
 from makewhole.sql import load_queries

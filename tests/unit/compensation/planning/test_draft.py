@@ -10,14 +10,8 @@ from makewhole.compensation.freezing.plan_hash import plan_digest
 from makewhole.compensation.planning.draft import draft_plan, over_limits, plan_actions
 from makewhole.compensation.planning.draft_actions import source_position
 from makewhole.compensation.planning.to_repair import keys_to_reverse
-from makewhole.model.pipeline import (
-    Approval,
-    Limits,
-    Remedy,
-    Semantics,
-    TablePoint,
-    TopicPoint,
-)
+from makewhole.model.pipeline import Approval, Limits, Remedy, Semantics
+from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.reversal import PastReversals, Repetition, ReversedCopy
 from makewhole.model.verdict import Verdict
 from tests.unit.compensation.planning.drafted import COPY, finding_of, pipeline_of, reversing_pipeline, with_evidence

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows, left_to_reverse, row_copy
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import PointKind, TablePoint
+from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals, Repetition, ReversedCopy
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.postgres.tables import TableRow

@@ -6,12 +6,8 @@ import pytest
 
 from makewhole.compensation.planning.draft import draft_plan
 from makewhole.compensation.planning.draft_actions import source_position
-from makewhole.model.pipeline import (
-    Pipeline,
-    Remedy,
-    Semantics,
-    TablePoint,
-)
+from makewhole.model.pipeline import Pipeline, Remedy, Semantics
+from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Cause, Verdict
 from tests.unit.compensation.planning.drafted import COPY, finding_of, pipeline_of, reversing_pipeline, with_evidence
 

@@ -6,7 +6,8 @@ import pytest
 
 from makewhole.compensation.planning.draft import draft_plan
 from makewhole.compensation.planning.second_copies import topics_behind
-from makewhole.model.pipeline import Pipeline, TablePoint, TopicPoint
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of
 

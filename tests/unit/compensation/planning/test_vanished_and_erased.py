@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from makewhole.compensation.planning.draft import draft_plan, plan_actions
-from makewhole.model.pipeline import Erased, Remedy, TablePoint
+from makewhole.model.pipeline import Remedy
+from makewhole.model.points import Erased, TablePoint
 from makewhole.model.verdict import Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of, with_evidence
 

@@ -4,7 +4,8 @@ import pytest
 
 from makewhole.compensation.verification.downstream import expected_at_stores
 from makewhole.compensation.verification.judge_key import store_problem
-from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.points import PointKind, TablePoint, TopicPoint
 
 pytestmark = pytest.mark.unit
 

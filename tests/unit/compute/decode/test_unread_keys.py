@@ -8,7 +8,7 @@ import pytest
 
 from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.decode.unread_keys import unread_keys
-from makewhole.model.pipeline import KeyType
+from makewhole.model.points import KeyType
 
 pytestmark = pytest.mark.unit
 

@@ -14,7 +14,7 @@ from makewhole.compute.judge.judge_copies import BucketInput, judge
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.compute.keys import with_hash
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import PointKind
+from makewhole.model.points import PointKind
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from makewhole.compute.judge.evidence import HopContext
 from makewhole.compute.judge.judge_copies import BucketInput, judge
 from makewhole.compute.judge.key_copies import KeyCopies
 from makewhole.compute.keys import with_hash
-from makewhole.model.pipeline import PointKind
+from makewhole.model.points import PointKind
 
 pytestmark = pytest.mark.unit
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from makewhole.config.hops.remedies import VERDICTS
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Pipeline, Remedy, TopicPoint
+from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.points import TopicPoint
 from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit

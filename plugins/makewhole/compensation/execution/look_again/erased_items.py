@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.points import TablePoint
 from makewhole.postgres.read.erased import erased_in
 from makewhole.postgres.write.effects import EffectKind
 from makewhole.postgres.write.halving import RowItem

@@ -21,8 +21,9 @@ from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.kafka.topic_readers import topic_readers
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection, PostgresConnection
-from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint, has_erasures
+from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import CANNOT_BE_READ, ERASABLE, GROUPS, LACKING, ONCE, REPEATS, UNKNOWN_TO, ErasedSince
+from makewhole.model.points import TablePoint, TopicPoint, has_erasures
 from makewhole.model.positions import RecordPositions
 from makewhole.postgres.read.erased import erased_keys
 from makewhole.postgres.read.export import read_keys

@@ -18,8 +18,8 @@ from makewhole.kafka.offsets import TopicLog
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import TransientError
-from makewhole.model.pipeline import Erased, TablePoint, TopicPoint
 from makewhole.model.plan import CANNOT_BE_READ, ErasedSince
+from makewhole.model.points import Erased, TablePoint, TopicPoint
 from makewhole.model.positions import RecordPositions, SeenLog
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext

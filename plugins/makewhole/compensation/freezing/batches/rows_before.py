@@ -6,7 +6,8 @@ from dataclasses import replace
 from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Remedy, TablePoint
+from makewhole.model.pipeline import Hop, Remedy
+from makewhole.model.points import TablePoint
 from makewhole.postgres.read.ledger import LedgerRecord, ledger_record
 from makewhole.postgres.read.many_keys import ledger_records, rows_of_many_keys
 from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable

@@ -10,7 +10,7 @@ from enum import StrEnum
 from psycopg2 import sql
 
 from makewhole.compute.canonical import decimal_scale
-from makewhole.model.pipeline import KeyType, TablePoint
+from makewhole.model.points import KeyType, TablePoint
 from makewhole.postgres.canonical import canonical_expression
 from makewhole.postgres.key_columns import INTEGERS, bare, kinds_of
 from makewhole.postgres.read.copy_binary import render

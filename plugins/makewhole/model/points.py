@@ -1,0 +1,140 @@
+"""Describe the points of a pipeline: tables and topics, as its file has them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+IN_DOCUMENT = "in_document"
+WRITTEN_IF_ANY: Mapping[str, str] = {IN_DOCUMENT: "if any"}
+NEVER_WRITTEN: Mapping[str, str] = {IN_DOCUMENT: "never"}
+"""Metadata of fields that the document of a configuration has only where they are set, or never has."""
+
+
+class PointKind(StrEnum):
+    """The kind of system a point is in: decides how it is read and what can be done to it."""
+
+    LEDGER = "ledger"
+    TOPIC = "topic"
+    STORE = "store"
+
+
+class KeyType(StrEnum):
+    """The type of one part of a business key: what makes two spellings one key. `STRING`: each spelling is its own."""
+
+    STRING = "string"
+    CHAR = "char"
+    BIGINT = "bigint"
+    DECIMAL = "decimal"
+    UUID = "uuid"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    INET = "inet"
+
+
+class Partitioner(StrEnum):
+    """The rule by which producers of a topic choose a partition: Java's default, librdkafka's default, or by chance."""
+
+    MURMUR2 = "murmur2"
+    CRC32 = "crc32"
+    RANDOM = "random"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erased:
+    """The keys of a store that were deleted on purpose: those that `table` names in its columns `key`, in the same
+    database, those whose rows have a value in `column`, or those of which a tombstone is in one of `topics` (topic
+    points), behind their last record. One of the three is set."""
+
+    table: str | None = None
+    key: tuple[str, ...] = ()
+    column: str | None = None
+    topics: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
+
+    @property
+    def told_by(self) -> str:
+        """Return what says so, for messages. Of a tombstone the place is known besides."""
+        if self.topics:
+            return "a tombstone deletes this key"
+        return f"{self.table} names this key" if self.table else f"its row has a value in {self.column}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablePoint:
+    """A PostgreSQL table: the ledger of the producer, or a downstream store.
+
+    `key` names one or more columns, compared in this order. `time` is the column that labels a row with a moment
+    (timestamp or timestamptz, read as UTC); a store without it is read by the window's keys only and cannot have
+    `unexpected` rows. `payload` (ledger) is the column with the record value to produce, as JSON; without it the whole
+    row becomes the JSON object. `record_key` (ledger) is the column with Kafka's record key; default: the business key.
+    `headers` (ledger) are those of its records, by name: a column, or a text in single quotes; `leave_headers` names
+    those that produced records go without.
+    `key_types` is what the file says of the key's parts. `key_layout` is by what a window reads them, on every point of
+    a hop the same; it is none of the file's, and empty means texts as they are. `identity` is none of the file's
+    either: what the table is, whatever connection or point is called; empty where no window was opened.
+    `erased` (store) tells which keys were deleted on purpose.
+    """
+
+    name: str
+    kind: PointKind
+    connection: str
+    table: str
+    key: tuple[str, ...]
+    time: str | None = None
+    version: str | None = None
+    payload: str | None = None
+    record_key: str | None = None
+    headers: tuple[tuple[str, str], ...] = field(default=(), metadata=WRITTEN_IF_ANY)
+    leave_headers: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
+    key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
+    key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
+    identity: str = field(default="", metadata=NEVER_WRITTEN)
+    erased: Erased | None = None
+
+    @property
+    def header_columns(self) -> tuple[str, ...]:
+        """The columns that hold headers of its records."""
+        return tuple(source for _, source in self.headers if not source.startswith("'"))
+
+    @property
+    def place(self) -> str:
+        """Table and connection: what a plan is bound to, whatever the point is called."""
+        return f"{self.connection}:{self.table}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicPoint:
+    """A Kafka topic. Each part of `key` is `$.path.to.field` in the JSON value, `kafka.key`, or `header:NAME`.
+
+    `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
+    `key_types`, `key_layout` and `identity` are as in `TablePoint`.
+    """
+
+    name: str
+    connection: str
+    topic: str
+    key: tuple[str, ...]
+    value: str = "json"
+    version: str | None = None
+    partitioner: Partitioner = Partitioner.MURMUR2
+    key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
+    key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
+    identity: str = field(default="", metadata=NEVER_WRITTEN)
+
+    @property
+    def kind(self) -> PointKind:
+        return PointKind.TOPIC
+
+    @property
+    def place(self) -> str:
+        """Topic and connection."""
+        return f"{self.connection}:{self.topic}"
+
+
+Point = TablePoint | TopicPoint
+
+
+def has_erasures(points: Iterable[Point], topic: str) -> bool:
+    """Tell whether the tombstones of a topic point say of one of these points which keys were deleted on purpose."""
+    stores = (point for point in points if isinstance(point, TablePoint))
+    return any(store.erased is not None and topic in store.erased.topics for store in stores)
