@@ -47,8 +47,16 @@ def _is_whole(now: Seen, held: Held, key: str) -> bool:
 def _is_explained_by_file(seen: Sequence[Seen], key: str) -> bool:
     """Whether a key was whole under a filter that the file had in an earlier window, and nothing of it came since."""
     now = seen[-1].moments[0]
+    if any(seen[-1].has(record) for record in now.of_key(key)):
+        return False
     earlier = [one.moments[0].region for one in seen[:-1] if one.moments[0].region != now.region]
     return any(Held(now.has_version, region, now.records, (), now.warehouse).is_whole(key) for region in earlier)
+
+
+def _is_in_doubt_by_file(seen: Sequence[Seen], cause: str | None) -> bool:
+    """Whether a key may be in doubt, since its record was read when the file had another filter."""
+    has_changed = any(one.moments[0].region != seen[-1].moments[0].region for one in seen[:-1])
+    return cause == "filter_changed" and has_changed
 
 
 # What it said
@@ -61,7 +69,7 @@ def _of_store(seen: Sequence[Seen]) -> Iterator[str]:
         whole = [_is_whole(now, held, key) for held in now.moments[:1]]
         held = now.moments[0]
         if held.is_damaged(key) or verdict in _NOT_KNOWN:
-            if verdict is not None and not held.is_damaged(key):
+            if verdict is not None and not held.is_damaged(key) and not _is_in_doubt_by_file(seen, cause):
                 yield f"{key} is said to be {verdict} ({cause}), and all of it can be read. {_shown(now, key)}"
             continue
         if verdict is None and not any(whole) and not _is_explained_by_file(seen, key):
@@ -119,7 +127,8 @@ def _of_alarms(seen: Sequence[Seen]) -> Iterator[str]:
         yield f"the window came to no end: {now.reason}"
     is_damaged = any(record.damage for record in held.records if record.offset < now.ends[record.partition])
     are_whole = all(_is_whole(now, held, key) for key in _keys(seen))
-    if are_whole and not is_damaged and not [hop for hop, _ in now.found if hop == LEDGER_HOP]:
+    is_in_doubt = any(_is_in_doubt_by_file(seen, cause) for _, cause in now.found.values())
+    if are_whole and not is_damaged and not is_in_doubt and not [hop for hop, _ in now.found if hop == LEDGER_HOP]:
         yield f"nothing is wrong, and it is not certified: {now.reason}"
 
 

@@ -37,7 +37,7 @@ KINDS = {
     "unreadable_version": True,  # or the version
     "purged": True,  # the ledger forgets what is older
     "filter": True,  # the store takes one region alone
-    "filter_changes": False,  # and another one from some day on
+    "filter_changes": True,  # and another one from some day on
     "version_types": True,  # a version may be a number with a fraction, or a time
     "unversioned": True,  # or there is none, and the last position counts
 }

@@ -50,17 +50,18 @@ class Held:
         for record in self.of_key(key):
             one = record.version
             is_first = found is None or found.is_deletion or one.is_deletion or not self.has_version
-            if record.damage is None and (is_first or one.number >= found.number):  # type: ignore[union-attr]
+            if record.damage != "value" and (is_first or one.number >= found.number):  # type: ignore[union-attr]
                 found = one
         return found
 
     def is_damaged(self, key: str) -> bool:
         """Whether it cannot be known what the latest version of a key is: its last record cannot be read, or one cannot
-        be placed among the versions since its last deletion."""
+        be placed among the others since its last deletion."""
         records = self.of_key(key)
         ends = [at for at, record in enumerate(records) if record.version.is_deletion]
         living = records[ends[-1] if ends else 0 :]
-        return bool(living) and (living[-1].damage is not None or any(one.damage == "version" for one in living))
+        is_unplaced = len(living) > 1 and any(one.damage == "version" for one in living)
+        return bool(living) and (living[-1].damage == "value" or is_unplaced)
 
     def due(self, key: str) -> Version | None:
         """Return the version that the store should hold for a key, None if it should hold none."""

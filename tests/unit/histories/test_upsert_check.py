@@ -84,7 +84,7 @@ def test_a_false_alarm_is_wrong() -> None:
 
 
 def test_a_record_that_cannot_be_read_is_in_no_certified_window() -> None:
-    damaged = Held(True, None, (Record(0, 0, version(1), "amount"),))
+    damaged = Held(True, None, (Record(0, 0, version(1), "value"),))
     assert "a record of K1 cannot be read" in wrong(seen(damaged))
     assert wrong(seen(damaged, state="not_known")) == ""
 
