@@ -44,6 +44,7 @@ def test_the_result_of_the_last_task_says_how_far_the_proof_reaches(scheduled: S
         "digest": certificate["digest"],
         "certificate": certificate["uri"],
         "handed_over": 0,
+        "accepted": 0,
         "reach": "ledger",
         "cannot_exclude": ["not_in_ledger"],
         "older_open": {"windows": 0, "findings": 0},
