@@ -49,7 +49,15 @@ _FindingIds = Annotated[
         show_default=False,
     ),
 ]
-_OfCause = Annotated[Cause | None, typer.Option("--cause", help="All open findings of this cause.", show_default=False)]
+_OfCause = Annotated[
+    Cause | None,
+    typer.Option(
+        "--cause",
+        metavar="CAUSE",
+        help="All open findings of a cause, as `makewhole findings` shows it.",
+        show_default=False,
+    ),
+]
 _AllOpen = Annotated[bool, typer.Option("--all", help="All open findings of the window.")]
 _WhyAccepted = Annotated[
     str | None, typer.Option("--reason", help="Why; it is signed into the certificate.", show_default=False)
