@@ -69,7 +69,8 @@ def _of_store(seen: Sequence[Seen]) -> Iterator[str]:
         whole = [_is_whole(now, held, key) for held in now.moments[:1]]
         held = now.moments[0]
         if held.is_damaged(key) or verdict in _NOT_KNOWN:
-            if verdict is not None and not held.is_damaged(key) and not _is_in_doubt_by_file(seen, cause):
+            is_unread = any(record.damage for record in held.of_key(key))
+            if verdict is not None and not is_unread and not _is_in_doubt_by_file(seen, cause):
                 yield f"{key} is said to be {verdict} ({cause}), and all of it can be read. {_shown(now, key)}"
             continue
         if verdict is None and not any(whole) and not _is_explained_by_file(seen, key):
