@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 from confluent_kafka.admin import (
@@ -65,13 +66,12 @@ class Guarded:
 
 @pytest.fixture(scope="module")
 def guarded(server_folder: Path) -> Iterator[Guarded]:
-    folder = server_folder / "certificates"
-    folder.mkdir()
+    folder = Path(mkdtemp(prefix="guarded-", dir=server_folder))  # a worker may come back to this module
     authority, stranger = Authority(folder, "authority"), Authority(folder, "stranger")
     own = free_ports(2)
     ports = dict(zip(LISTENERS, free_ports(len(LISTENERS)), strict=True))
     settings = broker_settings(own, ports, authority)
-    with KafkaServer(server_folder / "kafka-guarded", ports=own, settings=settings) as server:
+    with KafkaServer(folder / "kafka", ports=own, settings=settings) as server:
         admin = AdminClient({"bootstrap.servers": server.bootstrap})
         admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result()
         let_alice_read(admin)
