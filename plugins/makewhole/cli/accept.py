@@ -195,7 +195,7 @@ def _trigger(api: Any, where: Access, form: dict[str, Any]) -> str:
         if error.status != _FORBIDDEN:
             raise
         raise PermanentError(
-            f"{where.user} may not accept anything: Airflow does not let them start the DAG {ACCEPT_DAG}. Ask somebody "
+            f"{where.user} may not accept anything: Airflow does not let them start the DAG {ACCEPT_DAG}. Ask a person "
             f"who may. {error}"
         ) from error
 

@@ -61,7 +61,7 @@ def identity_texts(tables: Mapping[str, TableIdentity]) -> dict[str, str]:
     """Return a text for each table (by point) that two points have in common if they are one table.
 
     Servers whose data are a copy of one another's have one number: those that are started beside each other, and follow
-    none, are told apart by their starts.
+    none, differ by their starts.
     """
     primaries = {(one.server.data, one.server.started) for one in tables.values() if not one.server.is_standby}
     copies = {data for data, number in Counter(data for data, _ in primaries).items() if number > 1 or data is None}
