@@ -11,7 +11,7 @@ import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, Schema
 from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
-from makewhole.compute.versions import UNREADABLE, VERSION, version_in_order
+from makewhole.compute.versions import UNREADABLE, VERSION, ends_versions, version_in_order
 
 _LATEST = ("place", "row_hash", "version", "is_tombstone", "ends_earlier")
 _FIRST: Schema = {name: kind for name, kind in ELSEWHERE.items() if name not in ("is_later", "is_former")}
@@ -52,7 +52,7 @@ def _with_ends(copies: pl.DataFrame) -> pl.DataFrame:
     Where a key has one and versions in other partitions, too, nothing says which of them it ends: its latest version is
     not known.
     """
-    is_end = pl.col("is_tombstone").fill_null(False) & pl.col("version").is_null()
+    is_end = ends_versions()
     of_partition = (*HASH, "partition")
     lived = copies.sort(*of_partition, "offset").with_columns(is_end.cum_sum().over(of_partition).alias(_LIVES))
     is_ended = pl.col(_LIVES) < pl.col(_LIVES).max().over(of_partition)
@@ -124,11 +124,9 @@ def first_and_latest_copies(run: pl.DataFrame, *, is_later: bool) -> pl.DataFram
 
 
 def _firsts(run: pl.DataFrame, is_later: bool) -> pl.DataFrame:
-    return _as_elsewhere(_with_missing_columns(_of_point(run)).with_columns(_ends_by_itself()), is_later)
-
-
-def _ends_by_itself() -> pl.Expr:
-    return (pl.col("is_tombstone").fill_null(False) & pl.col("version").is_null()).alias("ends_earlier")
+    return _as_elsewhere(
+        _with_missing_columns(_of_point(run)).with_columns(ends_versions().alias("ends_earlier")), is_later
+    )
 
 
 def _as_elsewhere(run: pl.DataFrame, is_later: bool) -> pl.DataFrame:

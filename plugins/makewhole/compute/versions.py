@@ -133,6 +133,11 @@ def version_in_order() -> pl.Expr:
     return pl.col("version").fill_null(pl.lit(BEFORE_ALL, dtype=VERSION))
 
 
+def ends_versions() -> pl.Expr:
+    """Tell whether a copy is a tombstone without a version, which ends the versions before it."""
+    return pl.col("is_tombstone").fill_null(False) & pl.col("version").is_null()
+
+
 def is_moment(name: str = "version") -> pl.Expr:
     """Tell whether the version in a column is a moment; null where there is none."""
     return pl.col(name) >= pl.lit(_LEAST_MOMENT, dtype=VERSION)

@@ -7,7 +7,7 @@ again. Of a key whose latest version is its first copy, the file says it once.
 import polars as pl
 
 from makewhole.compute.frames import HASH, Schema
-from makewhole.compute.versions import VERSION, joined_versions, split_versions
+from makewhole.compute.versions import VERSION, ends_versions, joined_versions, split_versions
 
 STORED: Schema = {
     "key_hi": pl.UInt64,
@@ -84,7 +84,7 @@ def run_of(stored: pl.DataFrame) -> pl.DataFrame:
     is_first = pl.col("is_latest").fill_null(False)
     return run.with_columns(
         *(pl.when(is_first).then(first).otherwise(last).alias(last) for first, last in zip(_FIRST, _LAST, strict=True)),
-        pl.coalesce("last_ends_earlier", pl.when(is_first).then(_ends_by_itself())).alias("last_ends_earlier"),
+        pl.coalesce("last_ends_earlier", pl.when(is_first).then(ends_versions())).alias("last_ends_earlier"),
     )
 
 
@@ -93,12 +93,8 @@ def _ends_that_are_no_own(run: pl.DataFrame, is_other: pl.Expr) -> list[pl.Expr]
     may still stand before it, in another partition or among the copies that pass other filters."""
     if "last_ends_earlier" not in run.columns:
         return []
-    is_noted = is_other | (pl.col("last_ends_earlier") != _ends_by_itself())
+    is_noted = is_other | (pl.col("last_ends_earlier") != ends_versions())
     return [pl.when(is_noted).then("last_ends_earlier").alias("last_ends_earlier")]
-
-
-def _ends_by_itself() -> pl.Expr:
-    return pl.col("is_tombstone").fill_null(False) & pl.col("version").is_null()
 
 
 def with_whole_numbers(stored: pl.DataFrame) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
 from makewhole.compute.judge.tombstones import log_order
 from makewhole.compute.keys import with_hash
 from makewhole.compute.normalise import topic_records
+from makewhole.compute.versions import ends_versions
 from makewhole.kafka.lineage import divergence
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import read_range
@@ -226,7 +227,7 @@ def _copies(task: TailTask, found: Sequence[pl.DataFrame]) -> tuple[str, ...]:
     committed = committed_copies(pl.concat(found))
     replays = task.replays.read_keys(task.context.storage, committed)
     copies = mark_replays(committed, replays).with_columns(
-        (pl.col("is_tombstone").fill_null(False) & pl.col("version").is_null()).alias("ends_earlier"),
+        ends_versions().alias("ends_earlier"),
         pl.lit(not task.is_before).alias("is_later"),
         pl.lit(False).alias("is_former"),
         pl.lit(task.is_open).alias("is_open"),
