@@ -28,6 +28,11 @@ def orders(numbers: Iterable[int], day: int = 0) -> list[Order]:
     ]
 
 
+def at_day(day: float, order: Order) -> Order:
+    """Return an order with the time of another day."""
+    return {**order, "at": (BORN + day * DAY).isoformat()}
+
+
 def milliseconds(moment: str) -> int:
     """Return a time of an order as Kafka has it."""
     return int(datetime.fromisoformat(moment).timestamp() * 1000)

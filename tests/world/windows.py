@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
+from makewhole.journal import certificates
 from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
 from makewhole.journal.results import hop_results, snapshot_manifests
@@ -141,6 +142,13 @@ class ReconciledShop(Shop):
     def accounting(self, context: WindowContext) -> dict[str, int]:
         """Return what the offsets of the topic were."""
         return dict(self.manifests(context)["orders"]["accounting"])
+
+    def certified_hops(self, context: WindowContext) -> dict[str, dict[str, Any]]:
+        """Return what the certificate of a revision says of its hops."""
+        with connect(self.journal) as journal:
+            found = certificates.of_revision(journal, context.window)
+        assert found is not None
+        return dict(found.body["hops"])
 
     def certificates(self) -> int:
         """Count the certificates in the journal."""

@@ -46,6 +46,10 @@ class Blobs:
         buffers = [self._validity(), pa.py_buffer(views.data), content.buffer]
         return pa.Array.from_buffers(kind or pa.binary_view(), len(self.starts), buffers)
 
+    def are_ascii(self, content: Content) -> bool:
+        """Tell whether every byte of all of them is ASCII."""
+        return _is_ascii(content.bytes, self.starts, self.lengths)
+
     def _validity(self) -> pa.Buffer | None:
         is_valid = self.lengths >= 0
         return None if is_valid.all() else pa.array(is_valid).buffers()[1]
@@ -65,6 +69,17 @@ def _is_utf8(text: bytes | None) -> bool:
         (text or b"").decode("utf-8")
     except UnicodeDecodeError:
         return False
+    return True
+
+
+@compiled
+def _is_ascii(content: UInt8s, starts: Int32s, lengths: Int32s) -> bool:
+    for row in range(len(starts)):
+        bits = 0
+        for at in range(starts[row], starts[row] + lengths[row]):
+            bits |= content[at]
+        if bits >= 0x80:
+            return False
     return True
 
 

@@ -10,6 +10,7 @@ from makewhole.compute.judge.clean_versions import NOTHING_BEFORE, find_clean_ve
 from makewhole.compute.key_index.filters import build_filter, maybe_in
 from makewhole.kafka.log.batches import Batch
 from makewhole.kafka.log.records import BatchToDecode, decode
+from makewhole.native.byte_strings import Blobs, Content
 from makewhole.native.digest_lines import sum_of_matched_lines
 from makewhole.native.text_hashes import TextViews, hash_keys, hash_rows
 from makewhole.postgres.read.copy_binary import render
@@ -30,7 +31,8 @@ def compile_all() -> None:
         [part] = decode(0, [BatchToDecode(batch, _RECORD, 0, 1, False)], has_views=has_views)
         decode_values(part.columns, ValueShape(key=("$.id",), compare={}))
     number = RowWalk(1).rows(_COPY).fields(0)
-    render.is_ascii(number)
+    none = np.zeros(1, dtype=np.int32)
+    Blobs(starts=none, lengths=none).are_ascii(Content(_COPY))
     render.render(render.Rule(render.INTEGER), number)
     render.read_numbers(render.NUMBER, number)
     one = np.zeros(1, dtype=np.uint64)

@@ -11,6 +11,7 @@ from makewhole_spark.carrier import Carrier
 from tests.world.databases import Databases
 from tests.world.environment import enter, service_environment
 from tests.world.kept_sessions import kept_sessions
+from tests.world.orders import Order, orders
 from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
 
@@ -54,3 +55,15 @@ def new_shop(
 def shop(new_shop: NewShop) -> ReconciledShop:
     """A shop of the test's own."""
     return new_shop()
+
+
+@pytest.fixture
+def days(shop: ReconciledShop) -> list[list[Order]]:
+    """Send the records of three days; the rows of all but the first of each day are in the store."""
+    shop.describe(has_ledger=False)
+    made = [orders(range(day * 100, day * 100 + 5), day) for day in range(3)]
+    for of_day in made:
+        shop.send(of_day)
+        shop.write("warehouse", of_day[1:])
+    shop.write("warehouse", made[0][:1])
+    return made

@@ -7,7 +7,7 @@ from makewhole.journal.database import connect
 from makewhole.window.context import connections_of, window_context
 from makewhole.window.open import Request, open_interval
 from makewhole_spark.reconcile.hop_facts import met_alone
-from tests.world.orders import BORN, DAY, Order, orders
+from tests.world.orders import BORN, DAY, Order, at_day, orders
 from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop
 
@@ -17,32 +17,15 @@ TWICE = ("duplicate", "written_before_committed")
 STRANGER = ("unexpected", "not_in_source")
 
 
-def on(day: float, order: Order) -> Order:
-    """Return an order with the time of another day."""
-    return {**order, "at": (BORN + day * DAY).isoformat()}
-
-
 def with_late(shop: ReconciledShop, late: str) -> None:
     shop.file.write_text(shop.file.read_text().replace("settle:", f"late: {late}\nsettle:"))
-
-
-@pytest.fixture
-def days(shop: ReconciledShop) -> list[list[Order]]:
-    """Send the records of three days; the rows of all but the first of each day are in the store."""
-    shop.describe(has_ledger=False)
-    made = [orders(range(day * 100, day * 100 + 5), day) for day in range(3)]
-    for of_day in made:
-        shop.send(of_day)
-        shop.write("warehouse", of_day[1:])
-    shop.write("warehouse", made[0][:1])
-    return made
 
 
 # The row is in the window before its record
 
 
 def test_a_row_that_comes_before_its_record_is_fine(shop: ReconciledShop, days: list[list[Order]]) -> None:
-    shop.write("warehouse", [on(0.5, days[1][0]), on(1.5, days[2][0])])
+    shop.write("warehouse", [at_day(0.5, days[1][0]), at_day(1.5, days[2][0])])
     windows = [shop.judged(day) for day in range(3)]
 
     assert [shop.found(window, STORE_HOP) for window in windows] == [{}, {}, {}]
@@ -54,7 +37,7 @@ def test_a_row_that_comes_before_its_record_is_fine(shop: ReconciledShop, days: 
 def test_another_row_in_the_window_of_the_record_is_a_duplicate(
     shop: ReconciledShop, days: list[list[Order]], second: float
 ) -> None:
-    shop.write("warehouse", [on(0.5, days[1][0]), on(second, days[1][0])])
+    shop.write("warehouse", [at_day(0.5, days[1][0]), at_day(second, days[1][0])])
     first, then = shop.judged(0), shop.judged(1)
 
     # The first window looks its row up: that of the day after is there, too.
@@ -66,9 +49,9 @@ def test_another_row_in_the_window_of_the_record_is_a_duplicate(
 def test_another_row_that_comes_after_the_first_was_met_is_a_duplicate(
     shop: ReconciledShop, days: list[list[Order]]
 ) -> None:
-    shop.write("warehouse", [on(0.5, days[1][0])])
+    shop.write("warehouse", [at_day(0.5, days[1][0])])
     first = shop.judged(0)
-    shop.write("warehouse", [on(1.5, days[1][0])])
+    shop.write("warehouse", [at_day(1.5, days[1][0])])
 
     then = shop.judged(1)
 
@@ -81,11 +64,11 @@ def test_another_row_that_comes_after_the_first_was_met_is_a_duplicate(
 def test_another_row_two_windows_later_is_a_duplicate_there(
     shop: ReconciledShop, days: list[list[Order]], is_early: bool
 ) -> None:
-    shop.write("warehouse", [on(0.5 if is_early else 1.5, days[1][0]), days[2][0]])
+    shop.write("warehouse", [at_day(0.5 if is_early else 1.5, days[1][0]), days[2][0]])
     shop.send(orders(range(300, 303), 3))
     shop.write("warehouse", orders(range(300, 303), 3))
     before = [shop.judged(day) for day in range(3)]
-    shop.write("warehouse", [on(3.5, days[1][0])])
+    shop.write("warehouse", [at_day(3.5, days[1][0])])
 
     last = shop.judged(3)
 
@@ -101,10 +84,10 @@ def test_a_row_from_some_windows_before_is_known_as_far_back_as_it_may_be(
     """The window right before the record's has nothing of the key."""
     shop.describe(has_ledger=False, max_age="1s" if reach == "late" else "2d")
     with_late(shop, "2d" if reach == "late" else "0s")
-    shop.write("warehouse", [days[1][0], on(0.5, days[2][0])])
+    shop.write("warehouse", [days[1][0], at_day(0.5, days[2][0])])
     shop.judged(0)
     shop.judged(1)
-    shop.write("warehouse", [on(2.5, days[2][0])])
+    shop.write("warehouse", [at_day(2.5, days[2][0])])
 
     assert shop.found(shop.judged(2), STORE_HOP) == {"O200": TWICE}
 
@@ -119,7 +102,7 @@ def test_a_row_that_is_there_with_a_later_time_is_not_pending(
         shop.commit_group("loader", 0)
     else:
         shop.describe(has_ledger=False, settle="1h")
-    shop.write("warehouse", [on(1.5, days[0][0])])
+    shop.write("warehouse", [at_day(1.5, days[0][0])])
     shop.sql("delete from warehouse where id = 'O0' and at < '2025-03-02' or id = 'O3'")
 
     first = shop.judged(0)
@@ -138,7 +121,7 @@ def test_a_row_from_before_the_first_window_is_known_in_the_windows_that_it_may_
     """No window has read it."""
     shop.describe(has_ledger=False, start="latest" if start == "latest" else BORN.isoformat())
     for day in range(2):
-        shop.write("warehouse", [on(-0.01, days[day][1])])
+        shop.write("warehouse", [at_day(-0.01, days[day][1])])
     shop.write("warehouse", [days[1][0]])
 
     with connect(shop.journal) as journal:
@@ -157,7 +140,7 @@ def test_a_row_from_before_the_first_window_is_known_in_the_windows_that_it_may_
 def test_the_first_window_without_a_start_has_the_rows_of_all_times(
     shop: ReconciledShop, days: list[list[Order]]
 ) -> None:
-    shop.write("warehouse", [on(-400, days[0][1]), on(-400, days[1][1]), days[1][0]])
+    shop.write("warehouse", [at_day(-400, days[0][1]), at_day(-400, days[1][1]), days[1][0]])
 
     first, then = shop.judged(0), shop.judged(1)
 
@@ -178,7 +161,7 @@ def test_rows_from_before_the_log_are_known_for_ever(shop: ReconciledShop) -> No
         shop.write("warehouse", made)
     first, _ = shop.judged(0), shop.judged(8)
     assert shop.counts(first, STORE_HOP).before_baseline == 5
-    again = on(9.5, old[2])
+    again = at_day(9.5, old[2])
     shop.send([again])
     shop.write("warehouse", [again])
 
@@ -198,13 +181,13 @@ def test_a_row_that_was_told_as_unexpected_is_known_for_ever(
         made = orders(range(day * 100, day * 100 + 3), day)
         shop.send(made)
         shop.write("warehouse", made)
-    stranger = on(0.5, orders([77])[0])
+    stranger = at_day(0.5, orders([77])[0])
     shop.write("warehouse", [stranger])
     first = shop.judged(0)
     assert shop.found(first, STORE_HOP) == {"O77": STRANGER}
     shop.judged(8)
-    shop.send([on(9.5, stranger)])
-    shop.write("warehouse", [on(9.5, stranger)])
+    shop.send([at_day(9.5, stranger)])
+    shop.write("warehouse", [at_day(9.5, stranger)])
 
     last = shop.judged(9)
 
@@ -217,15 +200,15 @@ def test_a_stranger_that_the_journal_did_not_take_is_known_from_the_files(shop: 
         made = orders(range(day * 100, day * 100 + 3), day)
         shop.send(made)
         shop.write("warehouse", made)
-    strangers = [on(0.5, order) for order in orders([77, 78])]
+    strangers = [at_day(0.5, order) for order in orders([77, 78])]
     shop.write("warehouse", strangers)
     assert shop.found(shop.judged(0), STORE_HOP) == {"O77": STRANGER, "O78": STRANGER}
     with connect(shop.journal) as journal, journal.cursor() as cursor:
         cursor.execute("delete from makewhole.finding where key = 'O77'")
         journal.commit()
     shop.judged(8)
-    shop.send([on(9.5, strangers[0])])
-    shop.write("warehouse", [on(9.5, strangers[0])])
+    shop.send([at_day(9.5, strangers[0])])
+    shop.write("warehouse", [at_day(9.5, strangers[0])])
 
     last = shop.judged(9)
 
@@ -242,7 +225,7 @@ def test_a_record_that_stood_behind_one_far_ahead_has_its_rows_further_back(shop
     shop.send([ahead, behind, fine])
     shop.write("warehouse", [ahead, behind, fine])
     before = [shop.found(shop.judged(day), STORE_HOP) for day in range(5)]
-    shop.write("warehouse", [on(5.1, behind)])
+    shop.write("warehouse", [at_day(5.1, behind)])
 
     then = shop.judged(5)
 
@@ -258,13 +241,13 @@ def test_a_record_that_is_far_ahead_itself_has_its_row_further_back(
     """Nothing in the window of its time says so: the window of the row has found it in the rest of the log."""
     shop.describe(has_ledger=False, late="1h")
     right, fine = orders([2, 4])
-    shop.send([on(5, right), on(5, fine)])
+    shop.send([at_day(5, right), at_day(5, fine)])
     shop.write("warehouse", [right, fine])
     before = [shop.found(shop.judged(day), STORE_HOP) for day in range(5)]
     if is_judged_again:
         assert shop.found(shop.judged(5), STORE_HOP) == {}
         assert shop.found(shop.judged(0), STORE_HOP) == {}
-    shop.write("warehouse", [on(5.1, right)])
+    shop.write("warehouse", [at_day(5.1, right)])
 
     then = shop.judged(5)
 
@@ -273,94 +256,12 @@ def test_a_record_that_is_far_ahead_itself_has_its_row_further_back(
     assert shop.counts(then, STORE_HOP).matched == 1
 
 
-# The window before is not what it was
-
-
-def test_where_the_window_before_does_not_say_what_it_met_every_key_is_looked_up(
-    shop: ReconciledShop, days: list[list[Order]]
-) -> None:
-    """An older makewhole judged it."""
-    shop.write("warehouse", [on(0.5, days[1][0])])
-    shop.judged(0)
-    shop.journal_sql("update makewhole.hop_result set files = files - 'met_alone'")
-    shop.write("warehouse", [on(1.5, days[1][0])])
-
-    then = shop.judged(1)
-
-    assert shop.found(then, STORE_HOP) == {"O100": TWICE}
-    assert shop.counts(then, STORE_HOP).matched == 4
-
-
-def test_what_the_last_revision_of_the_window_before_met_counts(shop: ReconciledShop, days: list[list[Order]]) -> None:
-    shop.write("warehouse", [on(0.5, days[1][1])])
-    shop.judged(0)
-    shop.sql("delete from warehouse where id = 'O101' and at < '2025-03-02'")
-    shop.write("warehouse", [on(0.5, days[1][0])])
-    again = shop.judged(0)
-    shop.write("warehouse", [on(1.5, days[1][0])])
-
-    then = shop.judged(1)
-
-    assert again.window.revision == 2
-    assert shop.found(then, STORE_HOP) == {"O100": TWICE}
-    assert shop.counts(then, STORE_HOP).matched == 4
-
-
-def test_what_came_between_the_revisions_of_the_window_before_is_known(
-    shop: ReconciledShop, days: list[list[Order]]
-) -> None:
-    """Two windows later, too: the window between has not read it."""
-    shop.write("warehouse", [days[1][0]])
-    shop.judged(0)
-    shop.judged(1)
-    shop.write("warehouse", [on(0.5, days[2][0])])
-    shop.judged(0)
-    again = shop.judged(1)
-    shop.write("warehouse", [on(2.5, days[2][0])])
-
-    then = shop.judged(2)
-
-    assert again.window.revision == 2
-    assert shop.found(then, STORE_HOP) == {"O200": TWICE}
-
-
-def test_a_table_that_is_read_by_another_time_is_looked_up(shop: ReconciledShop, days: list[list[Order]]) -> None:
-    """By the former column the row was of no window that was judged; by the new one its window is judged already."""
-    shop.sql("alter table warehouse add column loaded timestamptz")
-    shop.sql("update warehouse set loaded = at")
-    text = shop.file.read_text()
-    by_loading = text.replace("table: warehouse, key: id, time: at", "table: warehouse, key: id, time: loaded")
-    assert by_loading != text
-    shop.file.write_text(by_loading)
-    shop.write("warehouse", [on(0.5, days[1][0])])
-    shop.sql("update warehouse set loaded = '2025-03-03 05:00Z' where id = 'O100'")
-    shop.judged(0)
-    shop.file.write_text(text)
-    shop.write("warehouse", [on(1.5, days[1][0])])
-
-    then = shop.judged(1)
-
-    assert shop.found(then, STORE_HOP) == {"O100": TWICE}
-
-
-def test_a_table_of_versions_that_became_one_of_events_is_looked_up(
-    shop: ReconciledShop, days: list[list[Order]]
-) -> None:
-    shop.describe(has_ledger=False, is_upsert=True)
-    shop.write("warehouse", [on(0.5, days[1][0])])
-    shop.judged(0)
-    shop.describe(has_ledger=False)
-    shop.write("warehouse", [on(1.5, days[1][0])])
-
-    assert shop.found(shop.judged(1), STORE_HOP) == {"O100": TWICE}
-
-
 # The row changes
 
 
 def test_a_late_row_and_one_of_the_window_are_a_duplicate(shop: ReconciledShop, days: list[list[Order]]) -> None:
     shop.judged(0)
-    shop.write("warehouse", [on(0.5, days[1][0]), on(1.5, days[1][0])])
+    shop.write("warehouse", [at_day(0.5, days[1][0]), at_day(1.5, days[1][0])])
 
     assert shop.found(shop.judged(1), STORE_HOP) == {"O100": TWICE}
 
@@ -368,9 +269,9 @@ def test_a_late_row_and_one_of_the_window_are_a_duplicate(shop: ReconciledShop, 
 def test_a_late_row_that_another_window_met_is_known(shop: ReconciledShop, days: list[list[Order]]) -> None:
     """Its record is in the window after the one that read it."""
     shop.judged(0)
-    shop.write("warehouse", [days[1][0], on(0.5, days[2][0])])
+    shop.write("warehouse", [days[1][0], at_day(0.5, days[2][0])])
     between = shop.judged(1)
-    shop.write("warehouse", [on(2.5, days[2][0])])
+    shop.write("warehouse", [at_day(2.5, days[2][0])])
 
     then = shop.judged(2)
 
@@ -386,10 +287,10 @@ def test_a_row_whose_time_was_changed_is_known(
 ) -> None:
     """From a time that no window has read, and from one that the window before has."""
     with_late(shop, late)
-    shop.write("warehouse", [on(2.5 if moved < 1 else 0.5, days[1][0])])
+    shop.write("warehouse", [at_day(2.5 if moved < 1 else 0.5, days[1][0])])
     shop.judged(0)
     shop.sql("update warehouse set at = %s where id = 'O100'", (BORN + moved * DAY).isoformat())
-    shop.write("warehouse", [on(1.5, days[1][0])])
+    shop.write("warehouse", [at_day(1.5, days[1][0])])
 
     then = shop.judged(1)
 
@@ -400,7 +301,7 @@ def test_a_row_whose_time_was_changed_is_known(
 def test_one_row_is_fine_wherever_its_time_was_moved(
     shop: ReconciledShop, days: list[list[Order]], moved: float
 ) -> None:
-    shop.write("warehouse", [on(0.5, days[1][0]), days[2][0]])
+    shop.write("warehouse", [at_day(0.5, days[1][0]), days[2][0]])
     shop.judged(0)
     shop.sql("update warehouse set at = %s where id = 'O100'", (BORN + moved * DAY).isoformat())
 
@@ -410,10 +311,10 @@ def test_one_row_is_fine_wherever_its_time_was_moved(
 
 
 def test_a_row_that_was_met_and_is_gone_is_no_copy(shop: ReconciledShop, days: list[list[Order]]) -> None:
-    shop.write("warehouse", [on(0.5, days[1][0])])
+    shop.write("warehouse", [at_day(0.5, days[1][0])])
     shop.judged(0)
     shop.sql("delete from warehouse where id = 'O100'")
-    shop.write("warehouse", [on(1.5, days[1][0])])
+    shop.write("warehouse", [at_day(1.5, days[1][0])])
 
     then = shop.judged(1)
 

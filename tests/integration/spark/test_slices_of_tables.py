@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.world.orders import BORN, DAY, Order, orders
+from tests.world.orders import Order, at_day, orders
 from tests.world.pipeline_file import ledger, store, topic
 from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop
@@ -11,10 +11,6 @@ pytestmark = pytest.mark.integration
 
 HOP = "outbox→archive"
 TWICE = ("duplicate", "written_before_committed")
-
-
-def on(day: float, order: Order) -> Order:
-    return {**order, "at": (BORN + day * DAY).isoformat()}
 
 
 def archived(shop: ReconciledShop, made: list[Order]) -> None:
@@ -38,7 +34,7 @@ def archive(shop: ReconciledShop) -> ReconciledShop:
 def test_a_key_that_both_tables_have_again_in_a_later_window_is_a_duplicate(archive: ReconciledShop) -> None:
     archived(archive, orders(range(5)))
     first = archive.judged(0)
-    archived(archive, [*orders(range(100, 103), 1), on(1.5, orders([2])[0])])
+    archived(archive, [*orders(range(100, 103), 1), at_day(1.5, orders([2])[0])])
 
     then = archive.judged(1)
 
@@ -64,7 +60,7 @@ def test_a_row_that_another_topic_brought_is_known_when_that_topic_is_in_the_fil
     first = shop.judged(0)
     assert (shop.found(first, STORE_HOP), shop.found(first, "others→warehouse")) == ({}, {})
     shop.describe(has_ledger=False)
-    made = [*orders(range(100, 103), 1), on(1.5, orders([50])[0])]
+    made = [*orders(range(100, 103), 1), at_day(1.5, orders([50])[0])]
     shop.send(made)
     shop.write("warehouse", made)
 
@@ -82,7 +78,7 @@ def test_a_row_beside_that_of_another_ledger_in_an_earlier_window_is_a_duplicate
         shop.write(table, at_the_desk)
     first = shop.judged(0)
     assert (shop.found(first, STORE_HOP), shop.found(first, "desk→warehouse")) == ({}, {})
-    shop.trade([*orders(range(100, 103), 1), on(1.5, at_the_desk[0])])
+    shop.trade([*orders(range(100, 103), 1), at_day(1.5, at_the_desk[0])])
 
     then = shop.judged(1)
 

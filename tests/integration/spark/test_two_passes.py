@@ -15,7 +15,7 @@ import pytest
 from makewhole.compute.keys import key_hash
 from makewhole.window.context import WindowContext
 from tests.integration.spark.judged_otherwise import Judged, as_committed, otherwise
-from tests.world.orders import BORN, DAY, Order, orders
+from tests.world.orders import BORN, Order, at_day, orders
 from tests.world.pipeline_file import store
 from tests.world.topics import add_partitions
 from tests.world.windows import ReconciledShop
@@ -51,11 +51,6 @@ FATES = {
     "record alone": 2,
     "no row of the ledger": 1,
 }
-
-
-def on(day: float, order: Order) -> Order:
-    """Return an order with the time of another day."""
-    return {**order, "at": (BORN + day * DAY).isoformat()}
 
 
 @dataclass(kw_only=True)
@@ -94,13 +89,13 @@ class History:
                 shop.end_transaction(shop.begin_transaction(open_ones), is_committed=is_committed)
         self._load([one for fate, many in by_fate.items() if fate not in _UNLOADED for one in many])
         self._load(by_fate["loaded twice"])
-        self._load([on(day - 0.4, one) for one in (*by_fate["loaded twice, once early"], *by_fate["loaded early"])])
-        self._load([on(day + 1.2, one) for one in by_fate["loaded with the time of the day after"]])
+        self._load([at_day(day - 0.4, one) for one in (*by_fate["loaded twice, once early"], *by_fate["loaded early"])])
+        self._load([at_day(day + 1.2, one) for one in by_fate["loaded with the time of the day after"]])
         self._load([{**one, "amount": "0.02"} for one in by_fate["other value"]])
         self._load([{**one, "amount": None} for fate in ("no value", "no value anywhere") for one in by_fate[fate]])
         self._load([{**one, "at": None} for one in by_fate["no time"]])
         self.later.append(lambda: self._load(by_fate["loaded the day after"]))
-        self.later.append(lambda: shop.send([on(day + 1.3, one) for one in by_fate["sent the day after"]]))
+        self.later.append(lambda: shop.send([at_day(day + 1.3, one) for one in by_fate["sent the day after"]]))
 
     def _load(self, rows: list[Order]) -> None:
         for table in ("warehouse", "archive"):
@@ -108,7 +103,7 @@ class History:
 
     def _happen_again(self, day: int, order: Order) -> None:
         """Do something with an order of the days before."""
-        shop, now = self.shop, on(day + 0.9, order)
+        shop, now = self.shop, at_day(day + 0.9, order)
         act = self.draw.randrange(9)
         if act in (0, 1, 2):
             shop.send([now])

@@ -61,6 +61,13 @@ def test_views_show_the_same_strings_as_a_copy(texts: list[bytes | None]) -> Non
     assert blobs.views(content).to_pylist() == texts
 
 
+@given(strings, st.binary(max_size=3))
+def test_only_the_bytes_of_the_strings_count_for_ascii(texts: list[bytes | None], between: bytes) -> None:
+    blobs, content = laid_out(texts, between)
+    with bounds_checked(byte_strings):
+        assert blobs.are_ascii(content) == b"".join(text or b"" for text in texts).isascii()
+
+
 def test_a_copy_outlives_its_content() -> None:
     blobs, content = laid_out([b"a", b"a string that is longer than a view"], b"|")
     column = blobs.column(content)

@@ -97,23 +97,6 @@ def read_numbers(kind: int, fields: Fields) -> tuple[Int64s, Bools]:
     return numbers, is_valid
 
 
-def is_ascii(fields: Fields) -> bool:
-    """Tell whether every byte of a column's fields is ASCII."""
-    return _is_ascii(tuple(fields))
-
-
-@compiled
-def _is_ascii(of_fields: tuple[Any, ...]) -> bool:
-    fields = Fields(*of_fields)
-    for row in range(len(fields.starts)):
-        bits = 0
-        for at in range(fields.starts[row], fields.starts[row] + fields.lengths[row]):
-            bits |= fields.content[at]
-        if bits >= 0x80:
-            return False
-    return True
-
-
 @compiled
 def _room(of_rule: tuple[int, int], of_fields: tuple[Any, ...]) -> int:
     rule, fields = Rule(*of_rule), Fields(*of_fields)

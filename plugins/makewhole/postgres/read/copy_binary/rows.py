@@ -129,9 +129,10 @@ def _versions(values: pl.Series) -> pl.Series:
 def _texts(content: Content, fields: Fields) -> pl.Series:
     """Return texts as they were sent; a server whose encoding is SQL_ASCII sends any bytes."""
     starts, lengths = np.ascontiguousarray(fields.starts), np.ascontiguousarray(fields.lengths)
-    if not render.is_ascii(fields):
+    blobs = Blobs(starts=starts, lengths=lengths)
+    if not blobs.are_ascii(content):
         try:
-            Blobs(starts=starts, lengths=lengths).column(content).cast(pa.string())
+            blobs.column(content).cast(pa.string())
         except pa.ArrowInvalid:
             raise ValueError("a text is not valid UTF-8") from None
     return _views(content, starts, lengths)
