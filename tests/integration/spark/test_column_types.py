@@ -22,18 +22,21 @@ MISMATCHED = ("mismatched", "value_differs")
 OBSERVING = {"hop": {"write": "{}"}, "is_observing": True}
 
 
-def with_column(shop: ReconciledShop, column_type: str, store_type: str | None = None) -> None:
-    """Give both tables a further column `x`; the store's may be of another type."""
-    shop.sql(f"alter table outbox add column x {column_type}")
-    shop.sql(f"alter table warehouse add column x {store_type or column_type}")
+def with_column(shop: ReconciledShop, column_type: str, store_type: str | None = None, *, name: str = "x") -> None:
+    """Give both tables a further column; the store's may be of another type."""
+    shop.sql(f"alter table outbox add column {name} {column_type}")
+    shop.sql(f"alter table warehouse add column {name} {store_type or column_type}")
 
 
-def trade(shop: ReconciledShop, records: list[Order], rows: list[Order] | None = None) -> None:
-    """Take orders all the way; `rows` are what the tables get, by default what the records say."""
+def trade(
+    shop: ReconciledShop, records: list[Order], rows: list[Order] | None = None, *, stored: list[Order] | None = None
+) -> None:
+    """Take orders all the way. `rows` are what the tables get, by default what the records say; `stored` are those of
+    the store, where it has others."""
     shop.write("outbox", rows or records)
     for record in records:
         shop.send_raw(json.dumps(record).encode(), key=None)
-    shop.write("warehouse", rows or records)
+    shop.write("warehouse", stored or rows or records)
 
 
 def found(shop: ReconciledShop) -> dict[str, dict[str, tuple[str, str]]]:
@@ -192,32 +195,41 @@ def test_a_ledger_row_of_infinite_time_is_sent_as_one_without_a_time(shop: Recon
     assert [record.key_text for record in shop.read()[4:]] == ["O4"]
 
 
-@pytest.mark.parametrize(
-    ("column_type", "right", "wrong"),
-    [
-        ("jsonb", {"b": 1.50, "a": [1, None]}, {}),
-        ("json", [1, 2], [2, 1]),
-        ("int[]", [1, 2], [2, 1]),
-        ("text[]", ["a", None, "b c"], []),
-        ("char(5)", "ab", "b"),
-        ("inet", "10.0.0.1", "10.0.0.2"),
-        ("uuid", "6f9619ff-8b86-d011-b42d-00c04fc964ff", "6f9619ff-8b86-d011-b42d-00c04fc964fe"),
-        ("real", 0.1, 0.2),
-        ("numeric", 1e-7, 2),
-        ("timestamptz", "2013-01-01 00:00:00 UTC", "2013-01-01 00:00:01 UTC"),
-    ],
-)
-def test_what_a_repair_writes_compares_equal(shop: ReconciledShop, column_type: str, right: Any, wrong: Any) -> None:
-    with_column(shop, column_type)
-    shop.more_columns["x"] = "string"
-    shop.describe(compare="{x: string}", hop={"compensation": "{missing: upsert, mismatched: upsert}"})
-    records = [order | {"x": right} for order in orders(range(4))]
-    shop.write("outbox", records)
-    for record in records:
-        shop.send_raw(json.dumps(record).encode(), key=None)
-    shop.write("warehouse", [*records[:2], records[2] | {"x": wrong}])
+REPAIRED: list[tuple[str, Any, Any]] = [
+    ("jsonb", {"b": 1.50, "a": [1, None]}, {}),
+    ("json", [1, 2], [2, 1]),
+    ("int[]", [1, 2], [2, 1]),
+    ("text[]", ["a", None, "b c"], []),
+    ("char(5)", "ab", "b"),
+    ("inet", "10.0.0.1", "10.0.0.2"),
+    ("uuid", "6f9619ff-8b86-d011-b42d-00c04fc964ff", "6f9619ff-8b86-d011-b42d-00c04fc964fe"),
+    ("real", 0.1, 0.2),
+    ("numeric", 1e-7, 2),
+    ("timestamptz", "2013-01-01 00:00:00 UTC", "2013-01-01 00:00:01 UTC"),
+]
+"""A type, what the record says, and what a row has instead."""
+
+
+def test_what_a_repair_writes_compares_equal(shop: ReconciledShop) -> None:
+    """Each type is a column of its own of every order; one row differs in all of them, another in the last alone."""
+    names = [f"x{number}" for number in range(len(REPAIRED))]
+    for name, (column_type, _, _) in zip(names, REPAIRED, strict=True):
+        with_column(shop, column_type, name=name)
+        shop.more_columns[name] = "string"
+    shop.describe(
+        compare=f"{{{', '.join(f'{name}: string' for name in names)}}}",
+        hop={"compensation": "{missing: upsert, mismatched: upsert}"},
+    )
+    right, wrong = ({name: one[at] for name, one in zip(names, REPAIRED, strict=True)} for at in (1, 2))
+    records = [order | right for order in orders(range(5))]
+    trade(shop, records, stored=[*records[:2], records[2] | wrong, records[3] | {names[-1]: wrong[names[-1]]}])
     context = shop.judge_and_ask_the_gate()
-    assert shop.found(context, STORE_HOP) == {"O2": MISMATCHED, "O3": ("missing", "lost_after_topic")}
+    assert shop.found(context, STORE_HOP) == {
+        "O2": MISMATCHED,
+        "O3": MISMATCHED,
+        "O4": ("missing", "lost_after_topic"),
+    }
+    assert sorted(shop.evidence(context, STORE_HOP, "O2")["columns"]) == sorted(names)
     plan_window(context)
     compensate_window(context, lambda _: None)
     verify_window(context, lambda *_: None)
@@ -244,29 +256,36 @@ def test_a_key_is_found_whatever_the_type_of_its_column(shop: ReconciledShop, ke
     assert found(shop) == NOTHING
 
 
-@pytest.mark.parametrize(
-    ("column_type", "values"),
-    [
-        ("jsonb", [{"b": 1.50, "a": [1, None, "ü\n"]}, [1, 2], {}, "text", 7, True, None, {"a": {"b": [{}]}}]),
-        ("json", [{"b": 1.50, "a": [1, None, "ü\n"]}, [1, 2], {}, "text", 7, True, None, {"a": {"b": [{}]}}]),
-        ("int[]", [[1, 2], [], None, [3, None], [4], [5], [6], [7]]),
-        ("text[]", [["a", "b c"], ["", "null"], ['"', "\\", "{}"], [None], [], None, ["ü"], [","]]),
-        ("boolean", [True, False, None, True, False, True, False, True]),
-        ("timestamptz", [f"2013-01-01T0{n}:00:00+00:00" for n in range(8)]),
-        ("float8", [0.1, 1e20, 1e-7, 3, -0.0, 1e16, 123456.789, None]),
-        ("real", [0.1, 1e20, 1e-7, 3, -0.0, 16777216, 1.5, None]),
-        ("numeric", [0.0000001, 100, 1.50, 5, -7, 1e3, 2, None]),
-        ("char(5)", ["ab   ", "c", "", "d e", "fffff", " g", None, "h"]),
-        ("inet", ["10.0.0.1", "10.0.0.0/8", "::1", "fe80::/10", "1.2.3.4/32", None, "1.1.1.1", "2.2.2.2"]),
-    ],
-)
-def test_values_that_a_column_holds_equal_those_of_the_record(
-    shop: ReconciledShop, column_type: str, values: list[Any]
-) -> None:
-    with_column(shop, column_type)
-    shop.describe(compare="{x: string}", **OBSERVING)  # type: ignore[arg-type]
-    trade(shop, [order | {"x": value} for value, order in zip(values, orders(range(8)), strict=True)])
-    assert found(shop) == NOTHING
+HELD: list[tuple[str, list[Any]]] = [
+    ("jsonb", [{"b": 1.50, "a": [1, None, "ü\n"]}, [1, 2], {}, "text", 7, True, None, {"a": {"b": [{}]}}]),
+    ("json", [{"b": 1.50, "a": [1, None, "ü\n"]}, [1, 2], {}, "text", 7, True, None, {"a": {"b": [{}]}}]),
+    ("int[]", [[1, 2], [], None, [3, None], [4], [5], [6], [7]]),
+    ("text[]", [["a", "b c"], ["", "null"], ['"', "\\", "{}"], [None], [], None, ["ü"], [","]]),
+    ("boolean", [True, False, None, True, False, True, False, True]),
+    ("timestamptz", [f"2013-01-01T0{n}:00:00+00:00" for n in range(8)]),
+    ("float8", [0.1, 1e20, 1e-7, 3, -0.0, 1e16, 123456.789, None]),
+    ("real", [0.1, 1e20, 1e-7, 3, -0.0, 16777216, 1.5, None]),
+    ("numeric", [0.0000001, 100, 1.50, 5, -7, 1e3, 2, None]),
+    ("char(5)", ["ab   ", "c", "", "d e", "fffff", " g", None, "h"]),
+    ("inet", ["10.0.0.1", "10.0.0.0/8", "::1", "fe80::/10", "1.2.3.4/32", None, "1.1.1.1", "2.2.2.2"]),
+]
+"""A type, and what eight rows of it hold."""
+
+
+def test_values_that_a_column_holds_equal_those_of_the_record(shop: ReconciledShop) -> None:
+    """Each type is a column of its own of every order; one that is not equal would be named by the findings."""
+    for number, (column_type, _) in enumerate(HELD):
+        with_column(shop, column_type, name=f"x{number}")
+    shop.describe(compare=f"{{{', '.join(f'x{at}: string' for at in range(len(HELD)))}}}", **OBSERVING)  # type: ignore[arg-type]
+    held = [{f"x{at}": values[row] for at, (_, values) in enumerate(HELD)} for row in range(8)]
+    trade(shop, [order | held[row] for row, order in enumerate(orders(range(8)))])
+    context = shop.judged()
+    differing = {
+        (hop, key): shop.evidence(context, hop, key)
+        for hop in (LEDGER_HOP, STORE_HOP)
+        for key in shop.found(context, hop)
+    }
+    assert differing == {}
 
 
 def test_a_filter_compares_by_value(shop: ReconciledShop) -> None:
