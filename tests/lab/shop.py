@@ -52,10 +52,10 @@ class LabShop(ReconciledShop):
             self.sql("alter table warehouse add primary key (id)")
             self.more_columns["version"] = "int"
         self.make_topic(topic)
-        self.describe(**self._with_loader_named(pipeline))
+        self.describe(**self.with_loader_named(pipeline))
         return self
 
-    def _with_loader_named(self, pipeline: Mapping[str, Any]) -> dict[str, Any]:
+    def with_loader_named(self, pipeline: Mapping[str, Any]) -> dict[str, Any]:
         """Name the loader's group as one that may read a record again, unless the pipeline says which group loads, or
         answers what is missing in another way."""
         hop = dict(pipeline.get("hop", {}))

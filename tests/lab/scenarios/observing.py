@@ -123,7 +123,7 @@ def _contents(shop: LabShop) -> dict[str, Any]:
 
 def _told(shop: LabShop, context: WindowContext) -> list[Unanswered]:
     with connect(shop.journal) as journal:
-        return read_unanswered(journal, shop.pipeline, context.window)
+        return read_unanswered(journal, shop.pipeline, context.window, context.connections)
 
 
 def _correct(shop: LabShop, told: Sequence[Unanswered]) -> None:

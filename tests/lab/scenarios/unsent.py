@@ -63,7 +63,7 @@ def row_by_hand_and_a_loader_that_inserts(lab: Lab) -> Outcome:
     unsent = _written_by_hand(lab, made)
     answer = (
         Naive(answer=naive.rows(shop.count("outbox"), shop.count("warehouse")), expected=naive.WELL),
-        Naive(answer=_sent_by_a_script(shop, unsent), expected=f"{len(unsent)} repeated"),
+        Naive(answer=sent_by_a_script(shop, unsent), expected=f"{len(unsent)} repeated"),
     )
     window = Window(
         judged=_repaired(shop, made, sent_again=unsent),
@@ -115,7 +115,7 @@ def _expected(state: WindowState, made: Sequence[Order], unsent: Sequence[Order]
     )
 
 
-def _sent_by_a_script(shop: LabShop, unsent: Sequence[Order]) -> naive.NaiveAnswer:
+def sent_by_a_script(shop: LabShop, unsent: Sequence[Order]) -> naive.NaiveAnswer:
     """Tell what the loader makes of them when a script sends what the topic lacks, on a copy of the table."""
     shop.sql("create table copy as table warehouse")
     shop.write("copy", unsent)
