@@ -6,13 +6,14 @@ not read `7.0`.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from makewhole.compute.canonical import ARRAY, canonical_text, is_own_text
+from makewhole.compute.decode.envelopes import require_fields
 from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.placeholders import PLACEHOLDERS
@@ -51,14 +52,15 @@ class ColumnValue:
         return written_json(readable) if self.declared == "json" else _json(readable)
 
 
-def parse_fields(value: bytes) -> Mapping[str, Any]:
-    """Parse a record's value as a JSON object, numbers exact.
+def parse_fields(value: bytes, wanted: Iterable[str] = ()) -> Mapping[str, Any]:
+    """Parse a record's value as a JSON object, numbers exact. `wanted`: the fields that are read of it.
 
     Raises:
-        RefusedError: it is none.
+        RefusedError: it is none, or an envelope that has these fields deeper.
     """
     try:
         fields: Mapping[str, Any] = parse_document(value)
+        require_fields(fields, wanted)
     except KeyProblem as problem:
         raise RefusedError(f"unfit: the record's {problem}") from None
     return fields

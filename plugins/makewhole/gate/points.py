@@ -116,12 +116,15 @@ def _offset_parts(side: str, point: str, accounting: Accounting) -> list[Number]
 def _undecodable(side: str, evidence: PointEvidence, gate: Gate) -> Number:
     """Return the number of records without a usable key: what became of those is not known."""
     found = evidence.undecodable if evidence.accounting is None else evidence.accounting.undecodable
+    reason = evidence.undecodable_because
+    because = "" if reason is None else f" (for the most part: {reason})"
     return Number(
         name=f"{side}_undecodable",
         value=found,
         at_most=gate.undecodable,
-        sentence=f"{text(found)} records of {evidence.point} have no usable key, {gate.undecodable:,} allowed; they "
-        "are kept with their places in the snapshot's folder undecodable (gate.tolerance.undecodable permits some)",
+        sentence=f"{text(found)} records of {evidence.point} have no usable key, {gate.undecodable:,} allowed"
+        f"{because}; they are kept with their places in the snapshot's folder undecodable "
+        "(gate.tolerance.undecodable permits some)",
         role=Role.FINDING,
     )
 

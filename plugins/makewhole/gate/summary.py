@@ -15,6 +15,7 @@ class PointEvidence:
     `has_manifest`: a committed manifest names the snapshot. `rows_read`: rows in the snapshot's files. `rows_counted`
     (tables only): the rows that the database itself says it sent.
     `accounting` (topics only): what every offset of the window's ranges was. `undecodable` (tables): rows with no key.
+    `undecodable_because`: the most frequent reason of such records or rows.
     """
 
     point: str
@@ -23,6 +24,7 @@ class PointEvidence:
     rows_counted: int | None = None
     accounting: Accounting | None = None
     undecodable: int = 0
+    undecodable_because: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -293,6 +293,7 @@ def _point_evidence(name: str, manifests: Mapping[str, Any]) -> PointEvidence:
         rows_counted=manifest.get("rows_counted"),
         accounting=None if accounting is None else Accounting(**accounting),
         undecodable=manifest["undecodable"],
+        undecodable_because=next(iter(manifest["undecodable_because"]), None),
     )
 
 

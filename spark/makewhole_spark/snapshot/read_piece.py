@@ -1,5 +1,6 @@
 """Read one piece of a point in a task: decode, hash, bucket and write it; archive a topic's batches."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.census import own_slice, rows_in_slice
 
 _ROWS_PER_FLUSH = 262_144
+MOST_REASONS = 10
+"""Reasons of undecodable records and rows that are counted in a manifest."""
 _NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -65,6 +68,7 @@ class PieceRead:
 
     `sha256` is (path, digest in hex) of every file that the task wrote, taken while it wrote them.
 
+    `undecodable_because` is (reason, number) of the most frequent reasons.
     `rows_in_slice`: of a table's rows, those of the window's own time slice; None where they were not told apart.
 
     For a topic: `first_record_ms` is the timestamp of its first data record, aborted or not; `expired` are all spans
@@ -78,6 +82,7 @@ class PieceRead:
     rows_in_slice: int | None = None
     undecodable_files: tuple[str, ...] = ()
     undecodable: int = 0
+    undecodable_because: tuple[tuple[str, int], ...] = ()
     tombstone_files: tuple[tuple[str, str], ...] = ()
     accounting: Accounting | None = None
     partition: int | None = None
@@ -160,6 +165,7 @@ class BucketWriter:
             files=tuple((bucket, file.path) for bucket, file in sorted(self.files.items())),
             rows=self.rows,
             undecodable=len(bad),
+            undecodable_because=_most_frequent(bad),
             undecodable_files=tuple(file.path for file in written[len(self.files) :]),
             tombstone_files=tuple((bucket, file.path) for bucket, file in tombstones),
             replay_plans=tuple(sorted(self.replay_plans)),
@@ -241,6 +247,11 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
 def _unreadable(partition: int, found: list[Undecodable]) -> pl.DataFrame:
     rows = [(f"{partition}:{item.offset}", item.reason, None) for item in found]
     return pl.DataFrame(rows, schema=UNDECODABLE, orient="row")
+
+
+def _most_frequent(bad: pl.DataFrame) -> tuple[tuple[str, int], ...]:
+    """Return the most frequent reasons of undecodable records or rows, with their numbers."""
+    return tuple(Counter(bad["reason"]).most_common(MOST_REASONS))
 
 
 def read_table_piece(piece: TablePiece) -> PieceRead:

@@ -5,6 +5,7 @@ manifest is committed to the journal: files of attempts that died are never name
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -32,7 +33,14 @@ from makewhole_spark.snapshot.accounts import PartitionAccount, log_incidents, l
 from makewhole_spark.snapshot.bucket_count import bucket_count
 from makewhole_spark.snapshot.census import own_slice
 from makewhole_spark.snapshot.leader_changes import TopicReading, with_doubts
-from makewhole_spark.snapshot.read_piece import PieceRead, TablePiece, TopicPiece, read_piece, sum_of_known
+from makewhole_spark.snapshot.read_piece import (
+    MOST_REASONS,
+    PieceRead,
+    TablePiece,
+    TopicPiece,
+    read_piece,
+    sum_of_known,
+)
 from makewhole_spark.snapshot.table_bounds import previous_window, table_bounds
 
 logger = logging.getLogger(__name__)
@@ -284,6 +292,7 @@ def _manifest(
         **({"tombstones": tombstones} if reading.context.pipeline.has_erasures(point.name) else {}),
         "rows": sum(read.rows for read in reads),
         "undecodable": sum(read.undecodable for read in reads),
+        "undecodable_because": _because(reads),
         "undecodable_files": sorted(path for read in reads for path in read.undecodable_files),
         "sha256": {path: digest for read in reads for path, digest in read.sha256},
         **reading.digests,
@@ -293,6 +302,14 @@ def _manifest(
         manifest["pg_snapshot"] = plan.pg_snapshot
         manifest["rows_counted"] = sum(read.rows_counted or 0 for read in reads)
     return manifest
+
+
+def _because(reads: Iterable[PieceRead]) -> dict[str, int]:
+    """Return how many records or rows were undecodable for each of the most frequent reasons."""
+    found: Counter[str] = Counter()
+    for read in reads:
+        found.update(dict(read.undecodable_because))
+    return dict(found.most_common(MOST_REASONS))
 
 
 def _by_bucket(written: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

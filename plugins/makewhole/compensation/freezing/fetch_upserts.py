@@ -160,7 +160,7 @@ def _of_record(
 ) -> tuple[ColumnValues, Mapping[str, str]]:
     if record.value is None:
         raise RefusedError("unfit: the latest version is a tombstone; upsert writes rows and deletes none")
-    fields = parse_fields(record.value)
+    fields = parse_fields(record.value, declared)
     headers = [{"key": name, "value": value} for name, value in record.headers]
     raws: dict[str, Any] = {name: fields.get(name) for name in declared}
     if guard is not None and source.version is not None:

@@ -45,6 +45,11 @@ class JsonLayout:
     leaf_numbers: Mapping[Path, int]
     branches: frozenset[Path]
 
+    @property
+    def names(self) -> set[str]:
+        """The names at the top of the object."""
+        return {path[0] for path in (*self.leaf_numbers, *self.branches) if path}
+
 
 def learn_layout(value: bytes) -> JsonLayout:
     """Learn the layout of a value.

@@ -17,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text, decimal_scale
+from makewhole.compute.decode.envelopes import may_be_envelopes, require_fields
 from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.decode.json_lines import UnusualBatch, are_usable_texts, column_at, read_lines
 from makewhole.compute.decode.same_layout import (
@@ -83,6 +84,13 @@ class ValueShape:
     @property
     def key_paths(self) -> list[str]:
         return [part.removeprefix("$.") for part in self.key if part.startswith("$.")]
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields at the top of a value that are read, or lead to one that is."""
+        version = [self.version.removeprefix("$.")] if self.version is not None and self.version[:2] == "$." else []
+        filtered = [term.column for terms in self.filters.values() for term in terms]
+        return frozenset(path.split(".")[0] for path in (*self.key_paths, *self.compare, *version, *filtered))
 
     @property
     def key_kinds(self) -> tuple[KeyType, ...]:
@@ -195,6 +203,8 @@ def _with_constant_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFra
 
 def _decode_with_arrow(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     values, key_path = batch.column("value"), shape.key_paths[0]
+    if may_be_envelopes(values, shape.fields):
+        raise UnusualBatch
     wanted: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), key_path)}
     for name, declared in shape.compare.items():
         scale = decimal_scale(declared)
@@ -251,14 +261,15 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
     columns: dict[str, list[str | None]] = {name: [] for name in shape.compare}
     versions: list[Decimal | None] = []
     excluded: list[list[str]] = []
-    needs_json = _needs_json(shape)
+    fields = shape.fields
     record_keys = batch.column("key").to_pylist() if shape.needs_record_key else [None] * batch.num_rows
     records = zip(record_keys, batch.column("value").to_pylist(), batch.column("headers").to_pylist(), strict=True)
     for record_key, value, headers in records:
         document: Any = {}
         is_tombstone = value is None and (shape.keeps_tombstones or shape.tombstones_erase) and not shape.key_paths
         try:
-            document = parse_document(value) if needs_json and not is_tombstone else {}
+            document = parse_document(value) if fields and not is_tombstone else {}
+            require_fields(document, fields)
             keys.append(
                 key_text(
                     [
@@ -278,11 +289,6 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
         failed = [hop for hop, terms in shape.filters.items() if not is_tombstone and not _passes_all(document, terms)]
         excluded.append(failed)
     return _assemble(keys, problems, columns, versions, excluded)
-
-
-def _needs_json(shape: ValueShape) -> bool:
-    in_value = shape.version is not None and shape.version.startswith("$.")
-    return bool(shape.key_paths or shape.compare or in_value or any(shape.filters.values()))
 
 
 def version_of(place: str | None, record_key: bytes | None, document: Any, headers: Any) -> Decimal | None:

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text, decimal_scale
+from makewhole.compute.decode.envelopes import is_envelope
 from makewhole.compute.decode.json_layout import JsonLayout, NoLayout, learn_layout
 from makewhole.compute.decode.leaf_columns import LeafColumn, LeafRule, MatchingRows, ValueColumn, match_layout
 from makewhole.compute.versions import SCALE, versions_of_texts
@@ -73,6 +74,8 @@ def _match_wanted(
     Raises:
         NoLayout: the wanted leaves of no value of this layout can be rendered.
     """
+    if is_envelope(layout.names, (path[0] for path, _ in wanted.values())):
+        raise NoLayout
     rules: dict[int, LeafRule] = {}
     for path, declared in wanted.values():
         if path in layout.branches or (declared in _KEYS and path not in layout.leaf_numbers):
