@@ -16,15 +16,16 @@ from makewhole.cli.documents import unanswered_document, window_document
 from makewhole.cli.environment import Exit, console, exit_of, printable, service_environment
 from makewhole.cli.follow import follow
 from makewhole.cli.report import PipelineName, show_windows
-from makewhole.compensation.planning.unanswered import read_unanswered
+from makewhole.compensation.planning.unanswered import Unanswered, read_unanswered
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.journey.copies import windows_holding
 from makewhole.journey.trace import business_key
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import ConfigurationError, Problem, TransientError
-from makewhole.model.window import WindowState
-from makewhole.window.context import as_last_read, find_pipeline
+from makewhole.model.window import Window, WindowState
+from makewhole.sql import PgConnection
+from makewhole.window.context import as_last_read, connections_of, find_pipeline
 
 _DAG = "makewhole_oncall"
 _WAIT_FOR_FORM_SECONDS = 120.0
@@ -187,8 +188,18 @@ def _document(pipeline: str, run_id: str) -> dict[str, Any]:
                 f"{access().run_url(_DAG, run_id)}"
             )
         window = windows.load(journal, pipeline, *place)
-        found = [] if window.state is WindowState.ERROR else read_unanswered(journal, find_pipeline(pipeline), window)
+        found = [] if window.state is WindowState.ERROR else _unanswered(journal, window)
         return {**window_document(journal, window), "unanswered": [unanswered_document(one) for one in found]}
+
+
+def _unanswered(journal: PgConnection, window: Window) -> list[Unanswered]:
+    """Return what is only reported; the tables are asked for their columns where this machine has their connections."""
+    pipeline = find_pipeline(window.pipeline)
+    try:
+        connections = connections_of(pipeline)
+    except ConfigurationError:
+        connections = None
+    return read_unanswered(journal, pipeline, window, connections)
 
 
 def show_result(out: Console, document: dict[str, Any]) -> None:

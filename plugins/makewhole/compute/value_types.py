@@ -221,13 +221,26 @@ def _column(table: TablePoint, name: str, kind: ColumnKind) -> str:
     return f"{table.table}.{name} (point {table.name}) is of type {kind.type}"
 
 
-def _declaration(name: str, kind: ColumnKind) -> str:
+def declaration(kind: ColumnKind) -> str | None:
+    """Return the type of a pipeline file that reads every value of a column; None: no type does."""
     if kind.nature is None:
+        return None
+    declared = _PLAIN.get(kind.type) or _DECLARATIONS.get(kind.nature) or kind.nature
+    return declared if declared in _ACCEPTED or decimal_scale(declared) is not None else _TEXT
+
+
+def _declaration(name: str, kind: ColumnKind) -> str:
+    """Return what to write for a column that is declared as something else than it is. An array is JSON, too."""
+    is_array = kind.nature is not None and kind.nature.endswith(ARRAY)
+    kept = "json" if is_array else declaration(kind)
+    if kept is None:
         return _take_out(name)
-    nature = "json" if kind.nature.endswith(ARRAY) else kind.nature
-    declared = _PLAIN.get(kind.type) or _DECLARATIONS.get(nature) or nature
-    kept = declared if declared in _ACCEPTED or decimal_scale(declared) is not None else _TEXT
-    return f'Write `{name}: "{kept}"`' if "(" in kept else f"Write `{name}: {kept}`"
+    return f"Write `{name}: {quoted_type(kept)}`"
+
+
+def quoted_type(declared: str) -> str:
+    """Return a declared type as YAML reads it inside braces."""
+    return f'"{declared}"' if "," in declared else declared
 
 
 def _take_out(name: str) -> str:

@@ -1,15 +1,17 @@
 """Refuse a window whose hops would write rows of which the file does not account for every column."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 
+from makewhole.compute.value_types import ColumnKind, declaration, quoted_type
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.points import TablePoint
 from makewhole.postgres.connect import connect
+from makewhole.postgres.read.key_columns import column_kinds
 from makewhole.postgres.tables import Table, describe_table
-from makewhole.postgres.write.new_row import declared_type, new_row
+from makewhole.postgres.write.new_row import new_row
 from makewhole.sql import PgConnection
 
 
@@ -21,32 +23,47 @@ def unaccounted_columns(pipeline: Pipeline, connections: Mapping[str, Connection
         RefusedError: a table does not exist.
         TransientError: a database does not answer.
     """
+    writing = [hop for hop in pipeline.hops if Remedy.UPSERT in (hop.remedies.missing, hop.remedies.vanished)]
+    return _unaccounted(pipeline, writing, connections)
+
+
+def unaccounted_if_written(pipeline: Pipeline, hop: Hop, connections: Mapping[str, Connection]) -> list[Problem]:
+    """Return the same of one hop, as if its missing rows were written. Raises as `unaccounted_columns`."""
+    return _unaccounted(pipeline, [hop], connections)
+
+
+def _unaccounted(pipeline: Pipeline, hops: Iterable[Hop], connections: Mapping[str, Connection]) -> list[Problem]:
     problems: list[Problem] = []
     with ExitStack() as stack:
-        sessions: dict[str, PgConnection] = {}
-        for hop in pipeline.hops:
+        tables = _Tables(stack, connections)
+        for hop in hops:
             target = pipeline.points[hop.target]
-            if isinstance(target, TablePoint) and Remedy.UPSERT in (hop.remedies.missing, hop.remedies.vanished):
-                problems += _problems(pipeline, hop, target, _Tables(stack, sessions, connections))
+            if isinstance(target, TablePoint):
+                problems += _problems(pipeline, hop, target, tables)
     return problems
 
 
 class _Tables:
     """The tables of points, with one session a connection."""
 
-    def __init__(
-        self, stack: ExitStack, sessions: dict[str, PgConnection], connections: Mapping[str, Connection]
-    ) -> None:
-        self._stack, self._sessions, self._connections = stack, sessions, connections
+    def __init__(self, stack: ExitStack, connections: Mapping[str, Connection]) -> None:
+        self._stack, self._connections = stack, connections
+        self._sessions: dict[str, PgConnection] = {}
 
     def of(self, point: TablePoint) -> Table:
+        return describe_table(self._session(point), point)
+
+    def kinds_of(self, point: TablePoint) -> Mapping[str, ColumnKind]:
+        return column_kinds(self._session(point), point)
+
+    def _session(self, point: TablePoint) -> PgConnection:
         if point.connection not in self._sessions:
             connection = self._connections[point.connection]
             assert isinstance(connection, PostgresConnection)
             self._sessions[point.connection] = self._stack.enter_context(
                 connect(connection, "reading the columns of its tables")
             )
-        return describe_table(self._sessions[point.connection], point)
+        return self._sessions[point.connection]
 
 
 def _problems(pipeline: Pipeline, hop: Hop, target: TablePoint, tables: _Tables) -> Iterator[Problem]:
@@ -58,7 +75,7 @@ def _problems(pipeline: Pipeline, hop: Hop, target: TablePoint, tables: _Tables)
             hop,
             "write",
             f"nothing says what {listed} of a row holds that 'upsert' writes into {target.table}",
-            _lines(table, row.unaccounted),
+            _lines(tables.kinds_of(target), row.unaccounted),
         )
     for name in (*hop.write, *hop.leave):
         if name not in table.columns:
@@ -80,10 +97,10 @@ def _key(hop: Hop, name: str) -> str:
     return "write" if name in hop.write else "leave"
 
 
-def _lines(table: Table, names: tuple[str, ...]) -> str:
+def _lines(kinds: Mapping[str, ColumnKind], names: tuple[str, ...]) -> str:
     """Return the lines that account for columns: those of a type that records have, and the others."""
-    types = {name: declared_type(table.columns[name]) for name in names}
-    write = ", ".join(f"{name}: {kind}" for name, kind in types.items() if kind is not None)
+    types = {name: declaration(kinds[name]) for name in names}
+    write = ", ".join(f"{name}: {quoted_type(kind)}" for name, kind in types.items() if kind is not None)
     leave = ", ".join(names)
     if not write:
         return f"Write `leave: [{leave}]` on this hop, if they stay empty: no declared type reads such a column"

@@ -185,7 +185,7 @@ def _whole_way(shop: ReconciledShop) -> tuple[WindowContext, dict[str, int] | No
 
 def _told(shop: ReconciledShop, context: WindowContext) -> list[Unanswered]:
     with connect(shop.journal) as journal:
-        return read_unanswered(journal, shop.pipeline, context.window)
+        return read_unanswered(journal, shop.pipeline, context.window, context.connections)
 
 
 def _contents(shop: ReconciledShop) -> dict[str, Any]:

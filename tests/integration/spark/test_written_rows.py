@@ -4,11 +4,14 @@ import pytest
 
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.planning.unanswered import read_unanswered
 from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.journal.database import connect
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.world.orders import orders
+from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -18,8 +21,8 @@ _COLUMNS = "{number: int, region: string, at: timestamp, channel: string}"
 SENTENCE = (
     "pipeline file: hops orders→warehouse.write: nothing says what number (integer), region (text), channel (text), "
     "details (jsonb) of a row holds that 'upsert' writes into warehouse. Write `write: {number: int, region: string, "
-    "channel: string}` on this hop for those that the record has under the same name, and `leave: [number, region, "
-    "channel, details]` for those that stay empty"
+    "channel: string, details: json}` on this hop for those that the record has under the same name, and `leave: "
+    "[number, region, channel, details]` for those that stay empty"
 )
 
 
@@ -100,3 +103,102 @@ def test_only_what_was_compared_changes_and_new_rows_are_whole(own: ReconciledSh
     assert before.pop("O3").replace(",0.00,", ",3.50,", 1).replace(",0.00,", ",7.00,", 1) == after.pop("O3")
     assert after.pop("O5")
     assert after == before
+
+
+# Structures
+
+_STRUCTURES = "doc json, details jsonb, tags text[], grid int[], prices numeric(8,2)[], address inet, lasts interval"
+_WRITTEN = (
+    "{number: int, region: string, at: timestamp, doc: json, details: json, tags: string, grid: string, prices: json, "
+    "address: string, lasts: string}"
+)
+_VALUES = {
+    "doc": {"b": [1, 2.50], "a": None},
+    "details": {"b": [1, 2.5, {"c": "ü"}], "a": True},
+    "tags": ["x", "y, z", 'q"', "NULL", None],
+    "grid": [[1, 2], [3, 4]],
+    "prices": [1.5, 2],
+    "address": "10.0.0.1",
+    "lasts": "00:00:05",
+}
+
+
+@pytest.fixture
+def structured(shop: ReconciledShop) -> ReconciledShop:
+    """Outbox and warehouse have columns of JSON, of arrays, and of types with a text of their own."""
+    columns = ", ".join(f"add {column}" for column in _STRUCTURES.split(", "))
+    shop.sql(f"alter table outbox {columns}; alter table warehouse {columns}")
+    return shop
+
+
+@pytest.mark.parametrize("source", ["orders", "outbox"])
+def test_json_and_arrays_are_written_and_read_back(structured: ReconciledShop, source: str) -> None:
+    made = [order | _VALUES for order in orders(range(1, 5))]
+    structured.write("outbox", made)
+    structured.send(made)
+    structured.write("warehouse", made[:2])
+    lines = {"compensation": BOTH, "write": _WRITTEN}
+    if source == "outbox":
+        more = [{"from": "outbox", "to": "warehouse", **lines}]
+        structured.describe(more_hops=more, hop={"compensation": "{missing: report}"})
+    else:
+        structured.describe(hop=lines)
+    context = structured.judge_and_ask_the_gate()
+    assert repaired(structured, context) is WindowState.CERTIFIED
+    found = "details::text, tags, grid, prices::text, address::text, lasts::text"
+    rows = structured.sql(f"select {found}, doc::jsonb::text from warehouse order by id")
+    assert rows[0] == (
+        '{"a": true, "b": [1, 2.5, {"c": "ü"}]}',
+        ["x", "y, z", 'q"', "NULL", None],
+        [[1, 2], [3, 4]],
+        "{1.50,2.00}",
+        "10.0.0.1/32",
+        "00:00:05",
+        '{"a": null, "b": [1, 2.50]}',
+    )
+    assert rows == [rows[0]] * 4
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tags": "no array"},
+        {"grid": [[1, 2], [3]]},
+        {"grid": [1.5]},
+        {"prices": [1.555]},
+        {"lasts": 5_000_000},
+        {"address": "nowhere"},
+    ],
+    ids=str,
+)
+def test_a_structure_that_its_column_cannot_hold_is_refused_and_the_next_row_is_written(
+    structured: ReconciledShop, wrong: dict[str, object]
+) -> None:
+    made = [order | _VALUES for order in orders(range(1, 3))]
+    structured.write("outbox", made)
+    structured.send([made[0] | wrong, made[1]])
+    structured.describe(hop={"compensation": BOTH, "write": _WRITTEN})
+    context = structured.judge_and_ask_the_gate()
+    assert repaired(structured, context) is WindowState.GAPS
+    assert structured.sql("select id from warehouse") == [("O2",)]
+    outcome, reason = structured.outcome_of(context, STORE_HOP, "O1")
+    assert (outcome, (reason or "")[:6]) == ("refused", "unfit:")
+    assert next(iter(wrong)) in (reason or "")
+
+
+def test_what_is_suggested_names_the_columns_that_the_next_window_asks_for(own: ReconciledShop) -> None:
+    own.describe(is_observing=True, hop={"write": "{}"})
+    made = orders(range(1, 4))
+    own.trade(made, unloaded=made[2:])
+    context, _ = own.whole_way()
+    with connect(own.journal) as journal:
+        (known,) = read_unanswered(journal, own.pipeline, context.window, context.connections)
+        (unasked,) = read_unanswered(journal, own.pipeline, context.window)
+    opened = SENTENCE.removeprefix("pipeline file: hops orders→warehouse.write: ")
+    assert known.sentences()[-1] == f"With it, {opened}"
+    assert unasked.sentences()[-1] == (
+        "A new row in warehouse is written whole: `makewhole check --tables` then names the columns for which `write` "
+        "or `leave` of the hop is asked"
+    )
+    own.describe(hop={"compensation": BOTH, "write": _COLUMNS, "leave": "[details]"})
+    assert own.ask().is_new

@@ -4,6 +4,7 @@ What it would do is drafted as a plan would draft it, limits and approval includ
 when it is frozen, since it looks at the data then: the number of actions is the most that there would be.
 """
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,11 +15,16 @@ from makewhole.config.defaults.suggested import Suggestion, suggest
 from makewhole.config.hops.remedies import VERDICTS
 from makewhole.journal.findings import window_findings
 from makewhole.journal.results import hop_results
+from makewhole.model.connection import Connection
+from makewhole.model.errors import MakewholeError
 from makewhole.model.pipeline import Pipeline, Remedy
 from makewhole.model.text import counted
 from makewhole.model.verdict import Finding
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
+from makewhole.window.new_rows import unaccounted_if_written
+
+logger = logging.getLogger(__name__)
 
 _REASONS_MOST = 3
 _DRAFTED_MOST = 20_000
@@ -31,7 +37,8 @@ class Unanswered:
 
     `drafted` is how many of them were looked at, which is all unless there are very many. `actions` is the most that a
     plan of these alone would do. `refused` counts findings by the reason why they would be left alone;
-    `refused_as_a_whole` is the limit that the plan would exceed, if any.
+    `refused_as_a_whole` is the limit that the plan would exceed, if any. `more_lines`: what else the file has to say
+    before a window is opened with the remedy, such as the columns of a new row.
     """
 
     hop: str
@@ -42,6 +49,7 @@ class Unanswered:
     refused: Mapping[str, int] = field(default_factory=dict)
     refused_as_a_whole: str | None = None
     needs_approval: bool = False
+    more_lines: Sequence[str] = ()
 
     def sentences(self) -> list[str]:
         """Return what is not done and why, what would be done, and how it is switched on."""
@@ -56,6 +64,7 @@ class Unanswered:
             *self._refusals(line),
             *([f"Such a plan would be refused as a whole: {self.refused_as_a_whole}"] * bool(self.refused_as_a_whole)),
             f"To switch it on, write `compensation: {{{line}}}` on hop {self.hop}, or add it to what the hop has there",
+            *self.more_lines,
         ]
 
     def _extent(self) -> str:
@@ -76,15 +85,39 @@ class Unanswered:
         return [*told, counted(more, "more reason")] if more else told
 
 
-def read_unanswered(journal: PgConnection, pipeline: Pipeline, window: Window) -> list[Unanswered]:
-    """Return what is open in a revision and only reported, by hop and verdict."""
+def read_unanswered(
+    journal: PgConnection, pipeline: Pipeline, window: Window, connections: Mapping[str, Connection] | None = None
+) -> list[Unanswered]:
+    """Return what is open in a revision and only reported, by hop and verdict. `connections` of the pipeline, by which
+    its tables are asked for the columns of new rows; None: they cannot be asked here."""
     results = hop_results.results(journal, window)
-    return unanswered(
+    found = unanswered(
         pipeline,
         window_findings.open_findings(journal, window, VERDICTS, _DRAFTED_MOST),
         window_findings.count_open(journal, window),
         window_keys=max((result.counts.window_keys for result in results.values()), default=0),
     )
+    return [replace(one, more_lines=_lines_of_new_rows(one, pipeline, connections)) for one in found]
+
+
+def _lines_of_new_rows(
+    one: Unanswered, pipeline: Pipeline, connections: Mapping[str, Connection] | None
+) -> tuple[str, ...]:
+    """Return what the file has to say of the columns of a new row before the remedy writes one."""
+    if one.suggestion.verdict != "missing" or one.suggestion.remedy is not Remedy.UPSERT:
+        return ()
+    hop = next(hop for hop in pipeline.hops if hop.name == one.hop)
+    try:
+        problems = None if connections is None else unaccounted_if_written(pipeline, hop, connections)
+    except MakewholeError as error:
+        logger.warning("the columns of %s cannot be read: %s", hop.target, error)
+        problems = None
+    if problems is None:
+        return (
+            f"A new row in {hop.target} is written whole: `makewhole check --tables` then names the columns for which "
+            "`write` or `leave` of the hop is asked",
+        )
+    return tuple(f"With it, {problem.found}. {problem.remedy}" for problem in problems)
 
 
 def unanswered(

@@ -60,7 +60,7 @@ def log_unanswered(context: "WindowContext") -> list[str]:
     from makewhole.journal.database import connect
 
     with connect() as journal:
-        found = read_unanswered(journal, context.pipeline, context.window)
+        found = read_unanswered(journal, context.pipeline, context.window, context.connections)
     sentences = [sentence for one in found for sentence in one.sentences()]
     for sentence in sentences:
         logger.info("%s", sentence)

@@ -65,7 +65,7 @@ def read_columns(pipeline: Pipeline, connections: Mapping[str, Connection], shap
                     continue
                 types[point.name] = tuple(known[column] for column in point.key)
                 ids[point.name] = _column_ids(session, point)
-                kinds[point.name] = _column_kinds(session, point)
+                kinds[point.name] = column_kinds(session, point)
                 relations[point.name] = relation_kind(session, point)
                 places[point.name] = read_identity(session, server, point)
     return ColumnsRead(
@@ -81,7 +81,8 @@ def _column_ids(session: PgConnection, point: TablePoint) -> dict[str, str]:
         return dict(cursor.fetchall())
 
 
-def _column_kinds(session: PgConnection, point: TablePoint) -> dict[str, ColumnKind]:
+def column_kinds(session: PgConnection, point: TablePoint) -> dict[str, ColumnKind]:
+    """Return the kinds of a table's columns by name."""
     with session.cursor() as cursor:
         cursor.execute(load_queries("export")["column_kinds"], {"table": regclass_text(point)})
         return {

@@ -11,24 +11,6 @@ from makewhole.model.points import Point, TablePoint
 from makewhole.postgres.tables import Column, Table, quoted
 from makewhole.postgres.version_columns import declared_version
 
-_DECLARED = {
-    "smallint": "int",
-    "integer": "int",
-    "bigint": "bigint",
-    "numeric": "decimal(38,9)",
-    "real": "double",
-    "double precision": "double",
-    "boolean": "boolean",
-    "timestamp without time zone": "timestamp",
-    "timestamp with time zone": "timestamp",
-    "date": "date",
-    "text": "string",
-    "character varying": "string",
-    "character": "string",
-    "uuid": "string",
-}
-"""The declared type that reads every value of a column's type, by the type of the column. A numeric has the widest."""
-
 
 class ColumnOrigin(StrEnum):
     """Where a column of a new row gets its value from."""
@@ -95,11 +77,6 @@ def _origin(
     if column.has_default:
         return ColumnOrigin.OWN
     return ColumnOrigin.MOMENT if name == target.time else None
-
-
-def declared_type(column: Column) -> str | None:
-    """Return the declared type that reads every value of a column; None: no type does."""
-    return _DECLARED.get(column.base_type)
 
 
 def version_type(table: Table, name: str) -> str:
