@@ -100,4 +100,6 @@ def _load_uncommitted(shop: LabShop) -> None:
         asked = [TopicPartition(shop.topic, 0)]
         start = {at.partition: at.offset for at in committed(client, asked) if at.offset >= 0}
         shop.write("warehouse", [json.loads(one.value() or b"") for one in read_to_end(client, shop.topic, start)])
-        client.commit(offsets=client.position(asked), asynchronous=False)
+        reached = [at for at in client.position(asked) if at.offset >= 0]
+        if reached:
+            client.commit(offsets=reached, asynchronous=False)

@@ -53,7 +53,7 @@ def accepted_by_a_person(lab: Lab) -> Outcome:
     windows.append(_of_next_day(shop, next_day, more, second, keys[0]))
     shop.sql("update warehouse set amount = 77 where id = %s", keys[0])
     _, closed = accepted(shop, keys[0])
-    windows.append(day.window("when that was taken back, and accepted", closed, accepted=5))
+    windows.append(day.window("when that was undone, and accepted again", closed, accepted=5))
     closed = revoked(shop, word)
     windows.append(day.window("revoked", closed, accepted=1, open=4))
     truth = f"Here {len(keys)} of {len(made)} records of the first day are wrong, and {len(second)} of the second."
@@ -103,7 +103,7 @@ def _of_next_day(
         matched={LEDGER_HOP: len(made) - len(keys), STORE_HOP: len(made)},
         found={LEDGER_HOP: dict.fromkeys(keys, wrong), STORE_HOP: {changed: wrong}},
         reason="",
-        told=(f"{LEDGER_HOP}: {len(keys)} open", f"{STORE_HOP}: 1 open"),
+        told=(f"{STORE_HOP}: 1 open", f"{LEDGER_HOP}: {len(keys)} open"),
     )
     return Window(label="the second day", judged=_judged(shop, context, shop.certify(context)), expected=expected)
 
