@@ -43,6 +43,13 @@ def version_number(raw: Any) -> Decimal | None:
     return _number(Decimal(raw))
 
 
+def version_of_canonical(text: str | None, declared: str) -> Decimal | None:
+    """Return the number of a version by the canonical text of a column in its declared type."""
+    if declared == "timestamp" and text is not None and not text.startswith("!"):
+        return MOMENTS + int(text)
+    return version_number(text)
+
+
 def versions_of_texts(texts: pl.Series) -> pl.Series:
     """Return the numbers of versions (`VERSION`) that are written as texts, of which most are plain integers."""
     integers = texts.cast(pl.Int64, strict=False)
@@ -136,6 +143,13 @@ def version_in_order() -> pl.Expr:
 def ends_versions() -> pl.Expr:
     """Tell whether a copy is a tombstone without a version, which ends the versions before it."""
     return pl.col("is_tombstone").fill_null(False) & pl.col("version").is_null()
+
+
+def ends_versions_in(copies: pl.DataFrame) -> pl.Expr:
+    """Tell which of these copies end the versions before them: what they say of it, as far as they do (`ends_earlier`),
+    or that they are such a tombstone. Rows of a table are none."""
+    is_end = ends_versions() if "is_tombstone" in copies.columns else pl.lit(False)
+    return pl.coalesce("ends_earlier", is_end) if "ends_earlier" in copies.columns else is_end
 
 
 def is_moment(name: str = "version") -> pl.Expr:

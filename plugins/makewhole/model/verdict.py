@@ -41,6 +41,9 @@ GAPS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.UNEXPECTED, Verdict.MISMATCH
 REPAIRABLE = (*GAPS, Verdict.VANISHED)
 """The verdicts that a pipeline file may name a remedy for; what has vanished is brought back only where it does."""
 
+DIFFERING = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.CONFLICT)
+"""The verdicts that a key may have of which the source has its record in another window alone."""
+
 DISPUTING = (Verdict.MISMATCHED, Verdict.UNEXPECTED, Verdict.UNDECIDABLE, Verdict.CONFLICT)
 """The verdicts that dispute what the end of a hop holds of a key; one whose source contradicts itself also what that
 holds."""

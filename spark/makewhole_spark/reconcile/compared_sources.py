@@ -19,7 +19,7 @@ from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
 from makewhole.compute.versions import shown_version
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import TablePoint
-from makewhole.model.verdict import Verdict
+from makewhole.model.verdict import DIFFERING, Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, OtherSource
 from makewhole_spark.reconcile.copies_outside import source_copies_outside
 from makewhole_spark.reconcile.look_ups import look_up, slice_frame
@@ -38,8 +38,9 @@ class SourcesTogether:
 
     @classmethod
     def of(cls, task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> "SourcesTogether":
-        """Gather the copies of the keys of `judged` (`JUDGED`) that the hop's source has in the window."""
-        keys = judged.filter("in_source")
+        """Gather the copies of the keys of `judged` (`JUDGED`) that the hop's source has in the window, and of those
+        whose rows differ from what it had before."""
+        keys = judged.filter(pl.col("in_source") | pl.col("verdict").is_in([one.value for one in DIFFERING]))
         if not task.other_sources or keys.is_empty():
             return cls(task=task)
         others = pl.concat(frame for one in task.other_sources for frame in copies_of(task, one, keys))
@@ -66,12 +67,10 @@ class SourcesTogether:
         they disagree, for the evidence."""
         if self.others.is_empty():
             return judged, {}
-        if self.task.is_upsert:
-            target = _copies(committed_copies(known.target), None, pl.lit(True))
-            elsewhere = _copies(known.target_elsewhere, None, pl.lit(True))
-            compared = compare_versions(judged, self.own, self.others, pl.concat([target, elsewhere]))
-        else:
-            compared = compare_events(judged, self.own, self.others)
+        target = _copies(committed_copies(known.target), None, pl.lit(True))
+        target = pl.concat([target, _copies(known.target_elsewhere, None, pl.lit(True))])
+        compare = compare_versions if self.task.is_upsert else compare_events
+        compared = compare(judged, self.own, self.others, target)
         shown: dict[str, list[dict[str, Any]]] = {}
         wanted = compared.others.select(*HASH, "place", "row_hash", "version", "source")
         for high, low, place, row_hash, version, source in wanted.rows():

@@ -26,7 +26,7 @@ from makewhole.compute.judge.undecidable import (
 from makewhole.compute.key_runs import passing_rows
 from makewhole.key_index.files import write_index_file
 from makewhole.model.points import TablePoint
-from makewhole.model.verdict import GAPS, Cause, HopCounts, Verdict
+from makewhole.model.verdict import DIFFERING, GAPS, Cause, HopCounts, Verdict
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
 from makewhole_spark.reconcile.compared_sources import SourcesTogether
 from makewhole_spark.reconcile.copies_outside import (
@@ -60,7 +60,7 @@ from makewhole_spark.reconcile.look_ups import confirm, look_up, slice_frame
 from makewhole_spark.reconcile.not_lost import NotLost, mark_not_lost
 from makewhole_spark.reconcile.repeated_records import keys_met_before, mark_repeated
 from makewhole_spark.reconcile.sequence_evidence import StoredSequences
-from makewhole_spark.reconcile.wanted_keys import DIFFERING, write_to_order, write_wanted
+from makewhole_spark.reconcile.wanted_keys import write_to_order, write_wanted
 
 
 @dataclass(frozen=True, kw_only=True)

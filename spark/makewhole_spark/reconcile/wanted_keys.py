@@ -5,12 +5,9 @@ from collections.abc import Mapping
 import polars as pl
 
 from makewhole.compute.frames import HASH
-from makewhole.model.verdict import Verdict
+from makewhole.model.verdict import DIFFERING, Verdict
 from makewhole_spark.reconcile.buckets import BucketTask
 from makewhole_spark.reconcile.hop_facts.tombstones import may_be_erased
-
-DIFFERING = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.CONFLICT)
-"""Verdicts that a key may have of which the source has its record in another window alone."""
 
 
 def write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
@@ -22,9 +19,10 @@ def write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str]
         of_target = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.UNEXPECTED)
         of_source = (*of_target, Verdict.DUPLICATE)
     set_back = ~pl.col("in_source") & pl.col("verdict").is_in([verdict.value for verdict in DIFFERING])
+    sources = {task.hop.source, *(one.hop.source for one in task.other_sources)}
     wanted = {
         point: judged.filter(
-            pl.col("verdict").is_in([verdict.value for verdict in verdicts]) | (set_back & (point == task.hop.source))
+            pl.col("verdict").is_in([verdict.value for verdict in verdicts]) | (set_back & (point in sources))
         )
         for point, verdicts in (
             (task.hop.target, of_target),

@@ -160,3 +160,50 @@ def test_versions_without_numbers_in_two_topics_are_not_known(shop: ReconciledSh
 
     assert amounts(shop, "O2") == ["2.50"]
     assert closed.state is WindowState.NOT_KNOWN
+
+
+def set_back(shop: ReconciledShop, key: int, version: int | None, amount: str) -> None:
+    """Write over a row of the first day as a loader does that was set back: with today's time."""
+    changed = "" if version is None else f", version = {version}"
+    shop.sql(f"update warehouse set amount = {amount}, at = '{orders([key], 1)[0]['at']}'{changed} where id = 'O{key}'")
+
+
+def test_a_row_of_an_event_that_both_topics_have_is_compared_with_them(shop: ReconciledShop) -> None:
+    others = with_two_topics(shop)
+    made = orders(range(6))
+    shop.trade(made)
+    send(shop, others, [*made[1:3], *orders([10])])
+    shop.write("warehouse", orders([10]))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    shop.trade(orders([100], 1))
+    send(shop, others, orders([110], 1))
+    shop.write("warehouse", orders([110], 1))
+    set_back(shop, 2, None, "0.07")
+    context = shop.judge_and_ask_the_gate(1)
+    found = shop.found(context, STORE_HOP) | shop.found(context, OTHER_HOP)
+
+    assert {key: verdict for key, (verdict, _) in found.items()} == {"O2": "mismatched"}
+    assert repair(shop, context).state is WindowState.CERTIFIED
+    assert amounts(shop, "O2") == ["2.50"]
+
+
+def test_a_row_that_a_loader_set_back_gets_the_latest_of_all_topics(shop: ReconciledShop) -> None:
+    shop.sql("alter table warehouse add version int; alter table outbox add version int")
+    others = with_two_topics(shop, is_upsert=True, has_version=True)
+    shop.send([numbered(1, 1, "1.00"), numbered(2, 4, "2.00"), numbered(3, 1, "3.00")])
+    send(shop, others, [numbered(1, 2, "1.10"), numbered(2, 3, "2.90")])
+    shop.write("warehouse", [numbered(1, 2, "1.10"), numbered(2, 4, "2.00"), numbered(3, 1, "3.00")])
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    shop.send([numbered(100, 1, "9.00", day=1)])
+    send(shop, others, [numbered(110, 1, "9.00", day=1)])
+    shop.write("warehouse", [numbered(100, 1, "9.00", day=1), numbered(110, 1, "9.00", day=1)])
+    set_back(shop, 1, 1, "1.00")
+    set_back(shop, 2, 3, "2.90")
+    context = shop.judge_and_ask_the_gate(1)
+    found = shop.found(context, STORE_HOP) | shop.found(context, OTHER_HOP)
+
+    assert {key: verdict for key, (verdict, _) in found.items()} == {"O1": "mismatched", "O2": "mismatched"}
+    assert repair(shop, context).state is WindowState.CERTIFIED
+    assert (amounts(shop, "O1"), amounts(shop, "O2")) == (["1.10"], ["2.00"])

@@ -9,7 +9,7 @@ from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.results.hop_results import HopResult
-from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
+from makewhole.model.verdict import DIFFERING, Cause, Finding, HopCounts, Verdict
 
 ERASED = "erased"
 WHOLE = ("repaired", "contained", "reversed", ERASED)
@@ -18,7 +18,6 @@ WHOLE = ("repaired", "contained", "reversed", ERASED)
 DOUBLED_BY = "doubled_by"
 """The field of a finding's evidence that names the plan which doubled the key: verify found it, not reconcile."""
 
-_DIFFERING = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.CONFLICT)
 _LINES = {"key_hash": pl.String, "verdict": pl.String, "row_hash": pl.UInt64}
 
 
@@ -75,7 +74,7 @@ def _with_whole(result: HopResult, whole: Sequence[JudgedFinding]) -> HopResult:
         duplicates_without_source=summary.duplicates_without_source
         - sum(item.finding.verdict is Verdict.DUPLICATE for item in target_only),
         differing_without_source=summary.differing_without_source
-        - sum(item.finding.verdict in _DIFFERING for item in target_only),
+        - sum(item.finding.verdict in DIFFERING for item in target_only),
         unexpected_with_source=summary.unexpected_with_source
         - sum(item.finding.verdict is Verdict.UNEXPECTED and _is_of_source(item) for item in whole),
     )

@@ -37,7 +37,7 @@ from makewhole.compute.judge.latest_state import (
 )
 from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
 from makewhole.compute.key_runs import passing_rows
-from makewhole.compute.versions import is_moment, is_unreadable
+from makewhole.compute.versions import ends_versions_in, is_moment, is_unreadable
 from makewhole.model.verdict import Cause, Verdict
 
 _NO_STATES = pl.lit([], dtype=pl.List(pl.UInt64))
@@ -152,7 +152,7 @@ def _versions(copies: pl.DataFrame) -> pl.DataFrame:
         .with_columns(
             _state(copies),
             pl.lit(SLICE).alias("rank"),
-            (_is_any(copies, "is_tombstone") & pl.col("version").is_null()).alias("ends_earlier"),
+            ends_versions_in(copies).alias("ends_earlier"),
         )
         .select(*wanted, "ends_earlier", *marks)
         .sort(*HASH, "partition", "offset", "place")
@@ -185,6 +185,7 @@ def _with_elsewhere(target: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFra
         .otherwise(BEFORE)
         .alias("rank"),
         _state(elsewhere),
+        ends_versions_in(elsewhere).alias("ends_earlier"),
     )
     return pl.concat([target, others], how="diagonal_relaxed")
 

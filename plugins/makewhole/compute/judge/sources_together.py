@@ -3,6 +3,8 @@
 Of an event all sources must have one value: which of several is right only a person can say. Of versions the latest of
 all sources counts, by their numbers; without numbers nothing orders the records of two sources. A source whose latest
 version does not pass the filter of its hop has left the key to the others.
+
+A row whose key no source has in the window was held to what one of them had before; it may have what another one had.
 """
 
 from dataclasses import dataclass
@@ -11,8 +13,8 @@ import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, JUDGED, Schema
 from makewhole.compute.judge.latest_state import ABSENT, BEFORE, LATER, NO_POSITION, SLICE, latest_states
-from makewhole.compute.versions import is_moment, is_unreadable, version_in_order
-from makewhole.model.verdict import Cause, Verdict
+from makewhole.compute.versions import ends_versions_in, is_moment, is_unreadable, version_in_order
+from makewhole.model.verdict import DIFFERING, Cause, Verdict
 
 _SETTLED = (Verdict.MATCHED, Verdict.MISSING, Verdict.MISMATCHED, Verdict.DUPLICATE)
 _OF_COPY = (*HASH, "place", "row_hash", "version", "is_tombstone", "ends_earlier", "is_former", "is_later")
@@ -34,9 +36,13 @@ class Compared:
     others: pl.DataFrame
 
 
-def compare_events(judged: pl.DataFrame, own: pl.DataFrame, others: pl.DataFrame) -> Compared:
-    """Turn verdicts of `judged` (`JUDGED`) into conflicts where another source has another value of the key. `own` and
-    `others` are `COPIES`; values that are not known disagree with none."""
+def compare_events(judged: pl.DataFrame, own: pl.DataFrame, others: pl.DataFrame, target: pl.DataFrame) -> Compared:
+    """Turn verdicts of `judged` (`JUDGED`) into conflicts where another source has another value of the key. `own`,
+    `others` and `target` are `COPIES`; values that are not known disagree with none, and may be what the target has."""
+    same = others.join(target, on=HASH, how="inner").filter(
+        (pl.col("row_hash") == pl.col("row_hash_right")).fill_null(True)
+    )
+    judged = judged.filter(~(_is_of_before(judged) & _among(judged, same)))
     values = pl.concat([own, others]).drop_nulls("row_hash").group_by(HASH).agg(pl.col("row_hash").n_unique())
     differing = values.filter(pl.col("row_hash") > 1).select(HASH).join(others, on=HASH, how="semi")
     return _marked(judged, differing, others, Verdict.CONFLICT, Cause.SOURCES_DISAGREE)
@@ -54,6 +60,7 @@ def compare_versions(judged: pl.DataFrame, own: pl.DataFrame, others: pl.DataFra
     unordered = both.filter(differs & ~is_ordered & ~pl.col("own_has_left")).select(HASH)
     ahead = both.filter(differs & is_ordered & (pl.col("other_version") > pl.col("own_version")))
     held = _latest(target, "target")
+    judged = _without_rows_of_others(judged, both.join(unordered, on=HASH, how="semi"), ahead, held)
     set_back = (
         ahead.filter("other_is_before")
         .join(held, on=HASH, how="inner")
@@ -68,6 +75,23 @@ def compare_versions(judged: pl.DataFrame, own: pl.DataFrame, others: pl.DataFra
     is_set_back = _among(judged, set_back) & (judged["verdict"] == Verdict.MATCHED.value)
     judged = _turned(judged, is_set_back, Verdict.MISMATCHED, Cause.STALE_VERSION)
     return _marked(judged, unordered, others, Verdict.UNDECIDABLE, Cause.ORDER_UNKNOWN)
+
+
+def _without_rows_of_others(
+    judged: pl.DataFrame, unordered: pl.DataFrame, ahead: pl.DataFrame, held: pl.DataFrame
+) -> pl.DataFrame:
+    """Drop keys that no source has in the window: rows that have the latest of another source which nothing orders with
+    ours; and what another source that is ahead of ours says by itself. A gap it does not see: it has no row of it."""
+    same = unordered.join(held, on=HASH, how="inner").filter(
+        pl.col("target_states").list.set_intersection("other_states").list.len() > 0
+    )
+    others = pl.col("other_states").list
+    is_gone = others.contains(pl.lit(ABSENT, dtype=pl.UInt64)) | others.contains(
+        pl.lit(None, dtype=pl.UInt64), nulls_equal=True
+    )
+    is_missing = judged["verdict"] == Verdict.MISSING.value
+    dropped = _among(judged, same) | (_among(judged, ahead) & ~is_missing) | _among(judged, ahead.filter(is_gone))
+    return judged.filter(~(_is_of_before(judged) & dropped))
 
 
 def later_versions(own: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
@@ -122,7 +146,7 @@ def _latest_by_source(copies: pl.DataFrame, side: str) -> pl.DataFrame:
         offset.fill_null(NO_POSITION).alias("offset"),
         pl.when(is_tombstone | is_outside).then(pl.lit(ABSENT, dtype=pl.UInt64)).otherwise(value).alias("state"),
         rank.when(pl.col("is_later").fill_null(False)).then(LATER).otherwise(SLICE).alias("rank"),
-        pl.coalesce("ends_earlier", is_tombstone & pl.col("version").is_null()).alias("ends_earlier"),
+        ends_versions_in(copies).alias("ends_earlier"),
     )
     more = pl.col("is_before").any().alias(f"{side}_is_before"), is_outside.all().alias(f"{side}_has_left")
     parts = placed.partition_by("source", maintain_order=True) or [placed]
@@ -130,10 +154,15 @@ def _latest_by_source(copies: pl.DataFrame, side: str) -> pl.DataFrame:
 
 
 def _marked(judged: pl.DataFrame, keys: pl.DataFrame, others: pl.DataFrame, verdict: Verdict, cause: Cause) -> Compared:
-    is_settled = judged["verdict"].is_in([one.value for one in _SETTLED])
-    turned = _among(judged, keys) & judged["in_source"] & is_settled
+    is_settled = judged["in_source"] & judged["verdict"].is_in([one.value for one in _SETTLED])
+    turned = _among(judged, keys) & (is_settled | _is_of_before(judged))
     marked = judged.filter(turned).select(HASH)
     return Compared(judged=_turned(judged, turned, verdict, cause), others=others.join(marked, on=HASH, how="semi"))
+
+
+def _is_of_before(judged: pl.DataFrame) -> pl.Series:
+    """Tell which keys differ from what the source had in other windows alone."""
+    return ~judged["in_source"] & judged["verdict"].is_in([one.value for one in DIFFERING])
 
 
 def _among(judged: pl.DataFrame, keys: pl.DataFrame) -> pl.Series:

@@ -20,7 +20,7 @@ from makewhole.compute.judge.undecidable import (
 from makewhole.compute.key_runs import passing_rows
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import TablePoint
-from makewhole.model.verdict import Cause, Verdict
+from makewhole.model.verdict import DIFFERING, Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, OtherSource, UnreadOfBucket
 from makewhole_spark.reconcile.compared_sources import copies_of
 from makewhole_spark.reconcile.copies_outside import source_copies_outside
@@ -73,21 +73,31 @@ def without_rows_of_others(task: BucketTask, target: pl.DataFrame, own: pl.DataF
 
 def without_keys_of_others(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
     """Drop the keys of `judged` (`JUDGED`) that the hop's source does not have in this window and another source has,
-    or had: they are not unexpected, and what is right for them is not for this source to say. An unexpected one that
-    the hop's own source has in this window, in versions that left its filter, is matched by what the other brings."""
-    differing = [verdict.value for verdict in (Verdict.MISSING, Verdict.MISMATCHED, Verdict.CONFLICT)]
+    or had: they are not unexpected. Of those that differ from what it had before the ones that the other has in this
+    window, whose hop judges them. An unexpected one that the hop's own source has in this window, in versions that left
+    its filter, is matched by what the other brings."""
     is_unexpected = pl.col("verdict") == Verdict.UNEXPECTED.value
-    is_of_others = is_unexpected | (~pl.col("in_source") & pl.col("verdict").is_in(differing))
+    is_differing = ~pl.col("in_source") & pl.col("verdict").is_in([verdict.value for verdict in DIFFERING])
     for one in task.other_sources:
-        strangers = judged.filter(is_of_others)
-        if strangers.is_empty():
+        strangers, differing = judged.filter(is_unexpected), judged.filter(is_differing)
+        if strangers.is_empty() and differing.is_empty():
             break
-        known = pl.concat(frame.select(HASH) for frame in _copies(task, one, strangers))
-        explained = strangers.join(known, on=HASH, how="semi")
+        explained = pl.concat([_known_to(strangers, _copies(task, one, strangers)), _judged_by(task, one, differing)])
         explained = explained.join(_left_by_both(task, one, explained), on=HASH, how="anti")
         judged = _with_matched(judged, explained.filter("in_source"))
         judged = judged.join(explained.filter(~pl.col("in_source")), on=HASH, how="anti", maintain_order="left")
     return judged
+
+
+def _known_to(keys: pl.DataFrame, copies: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    return keys.join(pl.concat(frame.select(HASH) for frame in copies), on=HASH, how="semi")
+
+
+def _judged_by(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys that the hop of another source judges, as it has them in the window; under `upsert` also those
+    that its table has: a row may be of any version that it had since the window before."""
+    is_mutable = task.is_upsert and not task.is_topic(one.hop.source)
+    return _known_to(keys, _copies(task, one, keys) if is_mutable else [_passing(one, _slice(task, one))])
 
 
 def _left_by_both(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.DataFrame:

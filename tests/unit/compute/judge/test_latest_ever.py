@@ -128,6 +128,18 @@ def test_a_deletion_in_a_later_window_and_what_came_after_it_is_no_loss_of_this_
     assert judged(known) == {"a": ("matched", None), "b": ("matched", None)}
 
 
+def test_a_tombstone_that_was_read_with_the_slice_of_a_later_window_ends_what_is_before_it() -> None:
+    """Such copies say nothing of what they end; those of the key index do."""
+    later = [
+        before("a", 9, is_tombstone=True, is_later=True) | {"row_hash": None},
+        before("a", 10, NEW, version=1, is_later=True),
+    ]
+    target = [one("a", 0, NEW, version=1)]
+    known = bucket([one("a", 0, OLD, version=5)], target, source_elsewhere=later, target_is_topic=False)
+
+    assert judged(known) == {"a": ("matched", None)}
+
+
 def test_nothing_orders_a_tombstone_among_versions_of_another_partition() -> None:
     source = [one("a", 1, OLD, version=7), one("a", 2, is_tombstone=True, partition=1)]
 

@@ -44,7 +44,7 @@ def said(frame: pl.DataFrame) -> tuple[str, str | None]:
 
 @pytest.mark.parametrize("verdict", ["matched", "missing", "mismatched", "duplicate"])
 def test_an_event_with_another_value_elsewhere_is_a_conflict(verdict: str) -> None:
-    compared = compare_events(judged(verdict), copies("a", (A, None)), copies("b", (B, None)))
+    compared = compare_events(judged(verdict), copies("a", (A, None)), copies("b", (B, None)), copies("t", (A, None)))
     assert said(compared.judged) == DISAGREE
     assert compared.others["source"].to_list() == ["b"]
 
@@ -64,9 +64,36 @@ def test_an_event_with_another_value_elsewhere_is_a_conflict(verdict: str) -> No
 def test_an_event_with_the_same_value_or_no_claim_of_this_source_stays(
     verdict: str, other: tuple[int | None, None], *, in_source: bool
 ) -> None:
-    compared = compare_events(judged(verdict, in_source=in_source), copies("a", (A, None)), copies("b", other))
+    own, target = copies("a", (A, None)), copies("t", (B, None))
+    compared = compare_events(judged(verdict, in_source=in_source), own, copies("b", other), target)
     assert said(compared.judged) == (verdict, None)
     assert compared.others.is_empty()
+
+
+def of_before(own: Any, other: Any, held: Any, verdict: str = "mismatched", *, is_upsert: bool = True) -> str | None:
+    """Return what is said of a key that no source has in the window; None: nothing."""
+    frames = (judged(verdict, in_source=False), copies("a", own), copies("b", other), copies("t", *held))
+    found = (compare_versions if is_upsert else compare_events)(*frames).judged
+    assert len(found) < 2
+    return None if found.is_empty() else str(found["verdict"][0])
+
+
+def test_a_row_that_differs_from_what_all_sources_had_is_said_on_every_hop() -> None:
+    assert of_before((A, None), (A, None), [(C, None)], is_upsert=False) == "mismatched"
+    assert of_before((A, None), (B, None), [(C, None)], is_upsert=False) == "conflict"
+    assert of_before((A, None), (B, None), [(B, None)], is_upsert=False) is None
+    assert of_before((A, None), (None, None), [(C, None)], is_upsert=False) is None, "its value is not known"
+
+
+def test_of_versions_the_source_that_is_ahead_says_what_a_row_should_be() -> None:
+    assert of_before((A, 2), (B, 1), [(B, 1)]) == "mismatched", "ours is ahead"
+    assert of_before((A, 1), (B, 2), [(C, 0)]) is None, "the other one says it"
+    assert of_before((A, 1), (B, 2), [], "missing") == "missing", "which has no row to judge"
+    assert of_before((A, 1), {"is_tombstone": True, "version": 2}, [], "missing") is None
+    assert of_before((A, 1), (None, 2), [], "missing") is None
+    assert of_before((A, 1), (A, 1), [(C, 0)]) == "mismatched"
+    assert of_before((A, 1), (B, 1), [(C, 0)]) == "undecidable"
+    assert of_before((A, 1), (B, 1), [(B, 1)]) is None
 
 
 def versions(
