@@ -239,8 +239,15 @@ class Pipeline:
         return tuple(hop for hop in self.hops if hop.source == point)
 
     def from_here_on(self, point: str) -> frozenset[str]:
-        """Return a point and every point behind it; a filter may keep a key from them, or not."""
-        return frozenset({point}.union(*(self.from_here_on(hop.target) for hop in self.hops_from(point))))
+        """Return a point and every point behind it, and behind any other point of the same place; a filter may keep a
+        key from them, or not."""
+        found, places = {point}, {self.place_of(point)}
+        left = list(self.hops)
+        while reached := [hop for hop in left if self.place_of(hop.source) in places]:
+            left = [hop for hop in left if hop not in reached]
+            found |= {hop.target for hop in reached}
+            places |= {self.place_of(hop.target) for hop in reached}
+        return frozenset(found)
 
     def joined_points(self) -> tuple[tuple[str, ...], ...]:
         """Return the groups of points that hops join, directly or through others: their keys are the same."""

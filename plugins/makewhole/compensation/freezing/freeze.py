@@ -204,7 +204,12 @@ def _left_out_reason(left_out: int) -> str:
 def open_elsewhere(journal: PgConnection, window: Window, findings: Sequence[Finding]) -> OpenElsewhere:
     """Return what is open in other windows of the keys that may be repaired, as far as it disputes a value."""
     hashes = sorted({finding.key_hash for finding in findings if finding.verdict in REPAIRABLE})
-    return OpenElsewhere(findings=window_findings.open_disputes(journal, window, hashes), ranges=window.ranges)
+    open_ones = window_findings.open_disputes(journal, window, hashes)
+    return OpenElsewhere(
+        findings=[(one.window, one.finding) for one in open_ones],
+        accepted=frozenset((one.finding.hop, one.finding.key_hash) for one in open_ones if one.is_accepted),
+        ranges=window.ranges,
+    )
 
 
 def refuse_written(

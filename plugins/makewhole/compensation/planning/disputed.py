@@ -12,9 +12,10 @@ from makewhole.model.window import PartitionRange
 @dataclass(frozen=True, kw_only=True)
 class OpenElsewhere:
     """The open findings of other windows of some keys, each with its window's number, and the offset ranges of this
-    window, by topic point."""
+    window, by topic point. `accepted`: hop and key hash of those findings that a person has accepted."""
 
     findings: Sequence[tuple[int, Finding]] = ()
+    accepted: frozenset[tuple[str, str]] = frozenset()
     ranges: Mapping[str, Sequence[PartitionRange]] = field(default_factory=dict)
 
 
@@ -68,7 +69,7 @@ class DisputedValues:
         for point in self._disputed_points(finding):
             dispute = _Dispute(finding=finding, point=point, window=window)
             for behind in self._pipeline.from_here_on(point):
-                self._found[self._pipeline.points[behind].place, finding.key_hash].append(dispute)
+                self._found[self._pipeline.place_of(behind), finding.key_hash].append(dispute)
 
     def _disputed_points(self, finding: Finding) -> Iterator[str]:
         hop = self._hops.get(finding.hop)
@@ -85,7 +86,7 @@ class DisputedValues:
         An unexpected row goes by nothing that its source has. It stays only while it is not known what is there.
         """
         is_unexpected = finding.verdict is Verdict.UNEXPECTED
-        place = self._pipeline.points[hop.source].place
+        place = self._pipeline.place_of(hop.source)
         for dispute in self._found.get((place, finding.key_hash), ()):
             is_own = dispute.window is None and dispute.finding.hop == finding.hop
             counts = dispute.is_not_known if is_unexpected else not dispute.says_nothing_of_values

@@ -82,9 +82,10 @@ def draft_batch(
 ) -> DraftBatch:
     """Draft actions and refusals of some findings; all findings of their keys are among them, and those that are open
     in other windows are `elsewhere`. `accepted`: hop and key hash of those that stay as they are by a person's word;
-    what they say still counts for others of their keys."""
+    their rows are touched for no other finding, and what they say still counts for others of their keys."""
     to_answer = [one for one in findings if (one.hop, one.key_hash) not in accepted]
-    drafts, refusals = _draft_all(pipeline, findings, to_answer, Known(pipeline, findings, past, readers, elsewhere))
+    known = Known(pipeline, findings, past, readers, elsewhere, accepted)
+    drafts, refusals = _draft_all(pipeline, findings, to_answer, known)
     left = _without_reversed_rows(pipeline, drafts, past)
     return DraftBatch(
         drafts=[(_order(pipeline, draft), draft) for draft in drafts],

@@ -1,8 +1,9 @@
 """Draft the actions of one finding by the remedy that answers it: pure. What a remedy cannot do is a reason."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from makewhole.compensation.planning.accepted_rows import AcceptedRows
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, DisputedValues, OpenElsewhere
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
@@ -21,8 +22,8 @@ _UPSERTABLE = (*_ABSENT, Verdict.MISMATCHED)
 
 
 class Known:
-    """Hold what is known beside a finding: what was reversed before, whom a record that is sent would reach, and which
-    values are disputed."""
+    """Hold what is known beside a finding: what was reversed before, whom a record that is sent would reach, which
+    values are disputed, and which rows stay by a person's word (`accepted`: hop and key hash of findings)."""
 
     def __init__(
         self,
@@ -31,8 +32,10 @@ class Known:
         past: PastReversals = NOTHING_REVERSED,
         readers: Readers = NO_READERS,
         elsewhere: OpenElsewhere = NOTHING_ELSEWHERE,
+        accepted: Collection[tuple[str, str]] = (),
     ) -> None:
         self.disputed = DisputedValues(pipeline, findings, elsewhere)
+        self.accepted = AcceptedRows(pipeline, {*accepted, *elsewhere.accepted})
         self.past, self.redelivery = past, Redelivery(pipeline, findings, readers)
         self.second_copies = SecondCopies(pipeline, findings)
         self.in_the_way = RowsInTheWay(pipeline, [*findings, *(finding for _, finding in elsewhere.findings)])
@@ -48,6 +51,9 @@ def draft_actions(
     disputed = known.disputed.reason(hop, finding, source_position(finding, hop.semantics))
     if disputed is not None:
         return disputed
+    kept = known.accepted.reason(made.action) if isinstance(made, ActionDraft) else None
+    if kept is not None:
+        return kept
     is_sent = remedy in (Remedy.PRODUCE, Remedy.REDELIVER) and finding.verdict in _ABSENT
     return _after_rows_aside(pipeline, hop, made, known) if is_sent and isinstance(made, ActionDraft) else made
 
@@ -65,6 +71,9 @@ def _after_rows_aside(pipeline: Pipeline, hop: Hop, draft: ActionDraft, known: K
         made = _quarantine(pipeline, way, finding, sent_by=hop)
         if disputed is not None or isinstance(made, str):
             return disputed or str(made)
+        kept = known.accepted.reason(made.action)
+        if kept is not None:
+            return kept
         aside.append(replace(made, goes_first=True))
     if not aside:
         return draft

@@ -1,9 +1,13 @@
 """Test that a plan leaves accepted findings as they are, and still knows of them."""
 
+from dataclasses import replace
+
 import pytest
 
+from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch
-from makewhole.model.pipeline import Remedy
+from makewhole.model.pipeline import Hop, Remedy
+from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.verdict import Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of
 
@@ -31,3 +35,47 @@ def test_what_an_accepted_finding_says_still_counts_for_others_of_its_key() -> N
     batch = draft_batch(pipeline, [lost, extra], accepted={(LEDGER_HOP, lost.key_hash)})
 
     assert batch.drafts == []
+
+
+@pytest.mark.parametrize("is_of_this_window", [True, False])
+def test_an_accepted_row_is_not_put_aside_for_the_record_of_its_key(is_of_this_window: bool) -> None:
+    lost = finding_of("a", Verdict.MISSING, LEDGER_HOP)
+    extra = finding_of("a", Verdict.UNEXPECTED, STORE_HOP)
+    pipeline = pipeline_of(unexpected=Remedy.QUARANTINE)
+    names = frozenset({(STORE_HOP, extra.key_hash)})
+    elsewhere = NOTHING_ELSEWHERE if is_of_this_window else OpenElsewhere(findings=[(1, extra)], accepted=names)
+    found = [lost, extra] if is_of_this_window else [lost]
+    open_ones = OpenElsewhere(findings=elsewhere.findings)
+    assert [draft.aside[0].action.target for _, draft in draft_batch(pipeline, found, elsewhere=open_ones).drafts] == [
+        "store"
+    ]
+
+    batch = draft_batch(pipeline, found, elsewhere=elsewhere, accepted=names if is_of_this_window else ())
+
+    assert batch.drafts == []
+    assert [(one.hop, one.reason) for one in batch.refusals] == [
+        (
+            LEDGER_HOP,
+            "accepted: a person accepted what topic→store says of this key, and its rows in store stay as they are; "
+            "take that word back (`makewhole accept --revoke ID`), or accept this finding, too",
+        )
+    ]
+
+
+def test_no_other_hop_touches_the_rows_that_a_person_accepted() -> None:
+    """The table is another point of the other hop: what it is counts."""
+    pipeline = pipeline_of(unexpected=Remedy.QUARANTINE)
+    store = replace(pipeline.points["store"], identity="one")
+    again = TablePoint(
+        name="again", kind=PointKind.STORE, connection="other", table="dw.f", key=("id",), identity="one"
+    )
+    second = Hop(source="topic", target="again", remedies=pipeline.hops[1].remedies)
+    pipeline = replace(
+        pipeline, points={**pipeline.points, "store": store, "again": again}, hops=(*pipeline.hops, second)
+    )
+    found = [finding_of("a", Verdict.UNEXPECTED, hop) for hop in (STORE_HOP, "topic→again")]
+
+    batch = draft_batch(pipeline, found, accepted={(STORE_HOP, found[0].key_hash)})
+
+    assert batch.drafts == []
+    assert [(one.hop, one.reason.partition(":")[0]) for one in batch.refusals] == [("topic→again", "accepted")]

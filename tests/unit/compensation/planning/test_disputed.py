@@ -65,6 +65,32 @@ def test_what_is_disputed_behind_a_hop_or_of_another_key_stops_it_not() -> None:
     assert [one.action.hop for one in draft.drafts] == [LAST, "topic→other"]
 
 
+def test_a_value_is_disputed_at_every_point_of_its_place_and_behind_each_of_them() -> None:
+    """The store is read on as a ledger, by another connection, into a topic and from there into a table."""
+    pipeline = pipeline_of()
+    store = replace(pipeline.points["store"], identity="one")
+    read_on = TablePoint(
+        name="read_on", kind=PointKind.LEDGER, connection="other", table="f", key=("id",), identity="one"
+    )
+    clean = TopicPoint(name="clean", connection="kafka", topic="clean", key=("$.id",))
+    last = TablePoint(name="last", kind=PointKind.STORE, connection="pg", table="dw.last", key=("id",))
+    first, second = pipeline.hops
+    hops = (
+        first,
+        second,
+        replace(first, source="read_on", target="clean"),
+        replace(second, source="clean", target="last"),
+    )
+    points = {**pipeline.points, "store": store, "read_on": read_on, "clean": clean, "last": last}
+    disputed = DisputedValues(
+        replace(pipeline, points=points, hops=hops), [found(Verdict.MISMATCHED, SECOND)], OpenElsewhere()
+    )
+
+    asked = {hop.name: disputed.reason(hop, found(Verdict.MISSING, hop.name), None) is not None for hop in hops}
+
+    assert asked == {FIRST: False, SECOND: False, "read_on→clean": True, "clean→last": True}
+
+
 def test_a_source_that_contradicts_itself_is_carried_on_by_none_of_its_hops() -> None:
     contradicted = replace(found(Verdict.CONFLICT, "topic→other"), cause=Cause.SOURCE_CONTRADICTS)
     disputed = DisputedValues(relayed(), [contradicted], OpenElsewhere())
