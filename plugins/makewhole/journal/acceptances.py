@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
+from makewhole.journal import windows
 from makewhole.journal.findings.stored_evidence import StoredEvidence
 from makewhole.journal.statements import insert_many, scope, statements_of, storable
 from makewhole.model.acceptance import ACCEPTABLE, Acceptance, AcceptanceState, AcceptedFinding, fingerprint
@@ -218,7 +219,8 @@ def end_whole(journal: PgConnection, window: Window) -> None:
 
 def pass_on(journal: PgConnection, window: Window) -> None:
     """Have what was accepted of a window count for a revision that was just judged, where it found the same; end the
-    rest, and what this window refutes of earlier ones."""
+    rest, and what this window refutes of earlier ones. Nobody answers or revokes meanwhile."""
+    windows.lock_pipeline(journal, window.pipeline)
     for acceptance, revision, *row in _run(journal, "standing_of_number", **scope(window)):
         stood, (verdict, cause, evidence) = _accepted(row[:7]), row[7:]
         is_same = verdict is not None and _is_as_accepted(stood, Verdict(verdict), Cause(cause), evidence)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
@@ -13,6 +13,9 @@ from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.undoing import requested_plan
 from makewhole.orchestration.steps.window_of_run import opened_window
 from makewhole.orchestration.task_ids import PLAN, UNDO_DAG
+
+if TYPE_CHECKING:
+    from makewhole.compensation.approval.answer import Answer
 
 logger = logging.getLogger(__name__)
 
@@ -50,45 +53,55 @@ def recorded_answer(context: Mapping[str, Any]) -> dict[str, Any] | None:
     if given is None or given.sha256 != shown["sha256"]:
         return None
     logger.info("plan %s was %s%s already", shown["plan"], given.decision, f" by {given.by}" if given.by else "")
-    return {
-        "chosen_options": ["Approve" if given.decision == "approved" else "Reject"],
-        "params_input": {},
-        "responded_at": datetime.now(UTC),
-        "responded_by_user": {"id": given.by, "name": given.by} if given.by else None,
-    }
+    return as_event(is_approved=given.decision == "approved", by=given.by)
 
 
 @step
 def copy_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
     """Copy a person's answer (or a time-out) to the journal, bound to the plan that was shown."""
-    from makewhole.compensation.approval.answer import Answer, Decision, record_answer
-    from makewhole.compensation.approval.ask import page_record
+    from makewhole.compensation.approval.answer import record_answer
     from makewhole.config.groups import read_groups
     from makewhole.journal.database import journal_dsn
 
     if "error" in event:
         return
     shown = context["ti"].xcom_pull(task_ids=PLAN, key="approval")
+    answer = answer_of(shown, event, context["dag_run"].run_id)
+    _require_own_plan(context, shown["plan"])
+    answered = record_answer(journal_dsn(), shown["plan"], answer, _pipeline(context).approval, read_groups())
+    logger.info("plan %s is %s: %s", answered.id, answered.state.value, answered.reason)
+
+
+def as_event(*, is_approved: bool, by: str | None) -> dict[str, Any]:
+    """Return an answer that the journal has in Airflow's form."""
+    return {
+        "chosen_options": ["Approve" if is_approved else "Reject"],
+        "params_input": {},
+        "responded_at": datetime.now(UTC),
+        "responded_by_user": {"id": by, "name": by} if by else None,
+    }
+
+
+def answer_of(shown: Mapping[str, str], event: Mapping[str, Any], run: str) -> "Answer":
+    """Return the answer that Airflow's event brings to what was shown; without a person it is a time-out.
+
+    Raises:
+        AirflowFailException: it is an approval without a name.
+    """
+    from makewhole.compensation.approval.answer import Answer, Decision
+    from makewhole.compensation.approval.ask import page_record
+
     user = event.get("responded_by_user")
     approved = event["chosen_options"] == ["Approve"]
-    decision = Decision.APPROVED if approved else Decision.REJECTED if user else Decision.TIMED_OUT
     if approved and not user:
         raise AirflowFailException("an approval without a name is none; nothing was done")
-    _require_own_plan(context, shown["plan"])
-    answered = record_answer(
-        journal_dsn(),
-        shown["plan"],
-        Answer(
-            sha256=shown["sha256"],
-            decision=decision,
-            by=user["name"] if user else None,
-            at=event["responded_at"] or datetime.now(UTC),
-            seen=page_record(shown, context["dag_run"].run_id),
-        ),
-        _pipeline(context).approval,
-        read_groups(),
+    return Answer(
+        sha256=shown["sha256"],
+        decision=Decision.APPROVED if approved else Decision.REJECTED if user else Decision.TIMED_OUT,
+        by=user["name"] if user else None,
+        at=event.get("responded_at") or datetime.now(UTC),
+        seen=page_record(shown, run),
     )
-    logger.info("plan %s is %s: %s", answered.id, answered.state.value, answered.reason)
 
 
 def _is_undo(context: Mapping[str, Any]) -> bool:

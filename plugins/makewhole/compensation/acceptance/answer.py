@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from makewhole.compensation.approval.answer import Answer, Decision
+from makewhole.compensation.approval.answer import Answer, Decision, OpenQuestion, require_answerable
 from makewhole.compensation.approval.rights import Groups, rights_of
 from makewhole.journal import acceptances, windows
 from makewhole.journal.database import transaction
@@ -30,46 +30,56 @@ def record_answer_to(
             asked may not.
     """
     with transaction(journal_dsn) as journal:
-        asked = acceptances.get(journal, acceptance_id, is_locked=True)
-        windows.lock_pipeline(journal, asked.pipeline)
+        asked = _locked(journal, acceptance_id)
         state = _STATE[answer.decision]
         if asked.state is state and asked.decided_by == answer.by:
             return asked
-        _require_answerable(journal, asked, answer)
-        if answer.decision is not Decision.TIMED_OUT:
-            require_right(asked, answer.by, policy, groups)
+        require_answerable(_question(asked), answer, policy, groups)
         if answer.decision is Decision.APPROVED:
+            _require_in_time(journal, asked)
             acceptances.end_expired(journal, asked.pipeline)
             _require_still_there(journal, asked)
         acceptances.decide(journal, acceptance_id, state, answer.by, answer.seen)
         return acceptances.get(journal, acceptance_id)
 
 
-def _require_answerable(journal: PgConnection, asked: Acceptance, answer: Answer) -> None:
-    if asked.state is not AcceptanceState.AWAITING_APPROVAL:
-        raise RefusedError(f"acceptance {asked.id} is {asked.state.value} and waits for no answer")
-    if answer.sha256 != asked.sha256:
-        raise RefusedError(f"the answer is for another content than acceptance {asked.id} has; look at it again")
-    if answer.decision is Decision.APPROVED and acceptances.has_question_expired(journal, asked.id):
-        raise RefusedError(f"the question about acceptance {asked.id} has expired; ask again")
+def _locked(journal: PgConnection, acceptance_id: str) -> Acceptance:
+    """Lock an acceptance, and its pipeline before it, as all do who write what is accepted."""
+    windows.lock_pipeline(journal, acceptances.get(journal, acceptance_id).pipeline)
+    return acceptances.get(journal, acceptance_id, is_locked=True)
 
 
-def require_right(asked: Acceptance, person: str | None, policy: Approval, groups: Groups) -> None:
-    """Refuse an answer of a person who may not give it.
+def require_own_acceptance(journal: PgConnection, pipeline: str, run: str, acceptance_id: str) -> Acceptance:
+    """Return the acceptance that a run asked for; refuse an answer for any other one.
+
+    Who may answer differs from pipeline to pipeline, so a run must not answer for what another one asked.
 
     Raises:
-        RefusedError: they have no name, no right, or asked for it themselves.
+        RefusedError: it is of another run or pipeline.
     """
-    if not person:
-        raise RefusedError(f"an answer to acceptance {asked.id} needs a name")
-    rights = rights_of(policy, groups)
-    if not rights.allow(person):
-        raise RefusedError(f"{person} may not answer for acceptance {asked.id}; {rights} may")
-    if person == asked.asked_by:
+    own = acceptances.by_request(journal, pipeline, run)
+    if own is None or own.id != acceptance_id:
+        asked = "asked for none" if own is None else f"asked for {own.id}"
         raise RefusedError(
-            f"{person} asked for acceptance {asked.id}, so another person has to answer"
-            + (f": {rights}" if rights.by else ", anybody who may run this DAG")
+            f"acceptance {acceptance_id} is not what this run of {pipeline} asked for, which {asked}; the answer is "
+            "not taken"
         )
+    return own
+
+
+def _question(asked: Acceptance) -> OpenQuestion:
+    return OpenQuestion(
+        label=f"acceptance {asked.id}",
+        state=asked.state.value,
+        is_waiting=asked.state is AcceptanceState.AWAITING_APPROVAL,
+        sha256=asked.sha256,
+        asked_by=asked.asked_by,
+    )
+
+
+def _require_in_time(journal: PgConnection, asked: Acceptance) -> None:
+    if acceptances.has_question_expired(journal, asked.id):
+        raise RefusedError(f"the question about acceptance {asked.id} has expired; ask again")
 
 
 def _require_still_there(journal: PgConnection, asked: Acceptance) -> None:
@@ -107,8 +117,7 @@ def revoke(
         RefusedError: it does not stand, the person has no right, or gives no reason.
     """
     with transaction(journal_dsn) as journal:
-        known = acceptances.get(journal, acceptance_id, is_locked=True)
-        windows.lock_pipeline(journal, known.pipeline)
+        known = _locked(journal, acceptance_id)
         if known.state is AcceptanceState.REVOKED and known.revoked_by == by:
             return known
         require_revocable(known, by, reason, policy, groups)

@@ -1,4 +1,7 @@
-"""Record a person's answer to a plan: bound to the plan's hash, expiring, good for one run."""
+"""Record a person's answer to a plan: bound to the plan's hash, expiring, good for one run.
+
+Who may answer for a plan may answer for findings that a person asks to accept, by the same rule (`require_answerable`).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,6 +40,18 @@ class Answer:
     seen: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class OpenQuestion:
+    """What a person answers: `label` names it, `sha256` is of what was shown, `state` is the one that it has now.
+    `asked_by`: who asked, and may not answer."""
+
+    label: str
+    state: str
+    is_waiting: bool
+    sha256: str
+    asked_by: str | None = None
+
+
 def record_answer(
     journal_dsn: str, plan_id: str, answer: Answer, policy: Approval, groups: Groups = MappingProxyType({})
 ) -> Plan:
@@ -51,7 +66,7 @@ def record_answer(
         given = plans.approval_of(journal, plan_id)
         if given is not None and given.decision == answer.decision.value and given.sha256 == answer.sha256:
             return plan
-        _require_answerable(plan, answer, policy, groups)
+        require_answerable(_question(plan), answer, policy, groups)
         plans.put_approval(
             journal,
             plan,
@@ -96,18 +111,35 @@ def require_own_undo(journal: PgConnection, undone: str, undo: str) -> StoredPla
     return stored
 
 
-def _require_answerable(plan: Plan, answer: Answer, policy: Approval, groups: Groups) -> None:
-    if plan.state is not PlanState.AWAITING_APPROVAL:
-        raise RefusedError(f"plan {plan.id} is {plan.state.value} and waits for no answer")
-    if answer.sha256 != plan.sha256:
-        raise RefusedError(f"the answer is for another content than plan {plan.id} has; look at it again")
+def require_answerable(question: OpenQuestion, answer: Answer, policy: Approval, groups: Groups) -> None:
+    """Refuse an answer to what waits for none, for another content, or of a person who may not give it. A time-out has
+    no author.
+
+    Raises:
+        RefusedError: it is refused.
+    """
+    label = question.label
+    if not question.is_waiting:
+        raise RefusedError(f"{label} is {question.state} and waits for no answer")
+    if answer.sha256 != question.sha256:
+        raise RefusedError(f"the answer is for another content than {label} has; look at it again")
     if answer.decision is Decision.TIMED_OUT:
         return
     if not answer.by:
-        raise RefusedError(f"an answer to plan {plan.id} needs a name")
+        raise RefusedError(f"an answer to {label} needs a name")
     rights = rights_of(policy, groups)
     if not rights.allow(answer.by):
-        raise RefusedError(f"{answer.by} may not answer for plan {plan.id}; {rights} may")
+        raise RefusedError(f"{answer.by} may not answer for {label}; {rights} may")
+    if answer.by == question.asked_by:
+        raise RefusedError(
+            f"{answer.by} asked for {label}, so another person has to answer"
+            + (f": {rights}" if rights.by else ", anybody who may run this DAG")
+        )
+
+
+def _question(plan: Plan) -> OpenQuestion:
+    is_waiting = plan.state is PlanState.AWAITING_APPROVAL
+    return OpenQuestion(label=f"plan {plan.id}", state=plan.state.value, is_waiting=is_waiting, sha256=plan.sha256)
 
 
 def _plan_state_after(answer: Answer) -> tuple[PlanState, str]:

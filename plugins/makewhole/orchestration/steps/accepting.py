@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
-from makewhole.model.acceptance import Acceptance, Selection
+from makewhole.model.acceptance import Acceptance, AcceptanceState, Selection
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import Cause
@@ -90,7 +90,10 @@ def selection_of(form: Mapping[str, Any]) -> Selection:
 def _moment(text: str | None) -> datetime | None:
     if not text:
         return None
-    found = datetime.fromisoformat(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise RefusedError(f"until: {text} is no moment; write it as 2026-12-31T18:00:00+00:00") from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
@@ -151,6 +154,8 @@ def accept() -> dict[str, Any]:
         asked = acceptances.by_request(journal, pipeline.name, context["dag_run"].run_id)
     if asked is None:
         raise RefusedError("this run asked for no acceptance; see its task `plan`")
+    if asked.state is not AcceptanceState.STANDING:
+        raise RefusedError(f"acceptance {asked.id} is {asked.state.value}, so nothing is accepted; ask again")
     closed = accept_findings(asked, context_of(pipeline), signing_key())
     if closed.state is not WindowState.CERTIFIED:
         raise AirflowFailException(
