@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 from typer.testing import CliRunner, Result
 
 from makewhole.cli.main import app
@@ -33,6 +34,7 @@ from makewhole.window.context import WindowContext
 from tests.integration.spark.test_unreadable_records import send_raw, wrapped
 from tests.world.acceptances import accepted, answered, asked, carried_out, opened_again, revoked, stored
 from tests.world.orders import Order, orders
+from tests.world.pipeline_file import store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
 
@@ -207,7 +209,7 @@ def test_another_person_says_yes_where_the_rules_ask_for_one(
     shop.describe(compensation=OBSERVE | rules)
     first = wrong_record(shop, is_described=True)
     shop.certify(first)
-    word = asked(shop, WRONG).acceptance
+    word = asked(shop, WRONG, run="manual").acceptance
     other = asked(shop, WRONG, by="carl").acceptance
     assert (word.state, word.decided_by) == (AcceptanceState.AWAITING_APPROVAL, None)
     assert shop.outcome_of(first, LEDGER_HOP, WRONG)[0] == "open"
@@ -226,6 +228,14 @@ def test_another_person_says_yes_where_the_rules_ask_for_one(
     assert acceptance_answers.read_approvers(context).people == ("ben",)
     assert acceptance_answers.recorded_answer(context) is None
 
+    foreign = task_of(shop, other, monkeypatch)
+    for answer_in in (acceptance_answers.read_approvers, acceptance_answers.recorded_answer):
+        with pytest.raises(AirflowFailException, match=f"{other.id} is not what this run of shop asked for"):
+            answer_in(foreign)
+    with pytest.raises(AirflowFailException, match=f"which asked for {word.id}; the answer is not taken"):
+        acceptance_answers.copy_answer(foreign, approval_by("ben"))
+    assert stored(shop, other).state is AcceptanceState.AWAITING_APPROVAL
+
     acceptance_answers.copy_answer(context, approval_by("ben"))
 
     assert stored(shop, word).state is AcceptanceState.STANDING
@@ -242,6 +252,27 @@ def test_another_person_says_yes_where_the_rules_ask_for_one(
     assert answered(shop, other, None, Decision.TIMED_OUT).state is AcceptanceState.REJECTED
     with pytest.raises(RefusedError, match="carl may not revoke acceptance"):
         revoked(shop, word, by="carl")
+
+
+def test_a_file_that_joins_other_points_opens_nothing_and_stops_no_other_window(shop: ReconciledShop) -> None:
+    first = wrong_record(shop)
+    shop.certify(first)
+    _, certified = accepted(shop, WRONG)
+    assert certified.state is WindowState.CERTIFIED
+    shop.sql("create table mirror (like warehouse including all)")
+    more = {"more_points": {"mirror": store("db", "mirror")}, "more_hops": [{"from": "orders", "to": "mirror"}]}
+    shop.describe(compensation=OBSERVE, **more)  # type: ignore[arg-type]
+    assert opened_again(shop) == []
+
+    shop.describe(compensation=OBSERVE, has_ledger=False)
+    assert opened_again(shop) == []
+    assert [one.state for one in newest(shop)] == [WindowState.CERTIFIED]
+
+    shop.journal_sql("update makewhole.acceptance set until = now() - interval '1 second'")
+    (again,) = opened_again(shop)
+    assert again.closed.state is not WindowState.CERTIFIED, "it cannot be judged again by this file, and is open"
+    assert len(again.closed.revoked) == 1
+    assert opened_again(shop) == []
 
 
 def test_a_yes_to_a_window_that_was_judged_again_is_refused(shop: ReconciledShop) -> None:

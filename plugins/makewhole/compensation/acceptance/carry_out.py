@@ -10,7 +10,7 @@ from makewhole.journal import acceptances, windows
 from makewhole.journal.acceptances import OpenedAgain, StandingFindings
 from makewhole.journal.database import connect
 from makewhole.model.acceptance import Acceptance
-from makewhole.model.errors import RefusedError, TransientError
+from makewhole.model.errors import PermanentError, RefusedError, TransientError
 from makewhole.model.text import counted
 from makewhole.model.window import Window, WindowState
 from makewhole.signing.keys import SigningKey
@@ -40,11 +40,7 @@ def accept_findings(acceptance: Acceptance, context_of: ContextOf, key: SigningK
         RefusedError: the window was judged again since.
     """
     context = _context(acceptance, context_of)
-    with connect() as journal:
-        standing = acceptances.standing(journal, acceptance.pipeline)
-    for of_window in standing:
-        if of_window.window == acceptance.window:
-            _end_changed(context, of_window)
+    _end_changed_of(context)
     by = f"{counted(acceptance.findings, 'finding')} accepted by {acceptance.decided_by}"
     return _judged_again(context, f"{by}, and the window is open all the same", key)
 
@@ -57,7 +53,8 @@ def open_again_after(acceptance: Acceptance, context_of: ContextOf, key: Signing
 
 def open_again(pipeline: str, context_of: ContextOf, key: SigningKey) -> list[OpenedWindowAgain]:
     """Open the windows of a pipeline again in which a person's word does not hold any more: its time is over, the rows
-    of a key were changed, or a later window met the key again. Returns them as they are since.
+    of a key were changed, or a later window met the key again. Returns them as they are since. A window that cannot be
+    looked at stops no other one.
 
     Raises:
         TransientError: a system does not answer; what is left is opened by the next run.
@@ -66,7 +63,10 @@ def open_again(pipeline: str, context_of: ContextOf, key: SigningKey) -> list[Op
         acceptances.end_expired(journal, pipeline)
         standing = acceptances.standing(journal, pipeline)
     for of_window in standing:
-        _end_changed(_context_of_revision(pipeline, of_window, context_of), of_window)
+        try:
+            _end_changed(_context_of_revision(pipeline, of_window, context_of), of_window)
+        except PermanentError as error:
+            logger.warning("%s, window %d: accepted keys cannot be looked at: %s", pipeline, of_window.window, error)
     with connect() as journal:
         left = acceptances.unanswered(journal, pipeline)
     found = [_opened(pipeline, again, context_of, key) for again in left]
@@ -81,20 +81,35 @@ def _opened(pipeline: str, again: OpenedAgain, context_of: ContextOf, key: Signi
             return None
     if newest.state not in _OF_CLOSED:
         return None
+    context = context_of(newest)
     try:
-        return OpenedWindowAgain(again=again, closed=_judged_again(context_of(newest), again.sentence(), key))
+        _verify(context)
+    except PermanentError as error:  # the file has changed, or what was read is gone: by what was judged it is open
+        logger.warning("%s cannot be judged again: %s", newest.label, error)
+    try:
+        return OpenedWindowAgain(again=again, closed=_close_again(context, again.sentence(), key))
     except RefusedError as error:
         logger.info("%s", error)
         return None
 
 
+def _end_changed_of(context: WindowContext) -> None:
+    """End what stands of the keys of a window whose rows were changed."""
+    with connect() as journal:
+        standing = acceptances.standing(journal, context.pipeline.name)
+    for of_window in standing:
+        if of_window.window == context.window.number:
+            _end_changed(context, of_window)
+
+
 def _end_changed(context: WindowContext, standing: StandingFindings) -> None:
-    """End what stands of keys of a window whose rows are not what they were when they were accepted."""
-    rows = read_key_rows(context, standing.findings)
+    """End what stands of keys of a window whose rows are not what they were when they were accepted. Of a hop that the
+    file does not have any more nothing is looked at."""
+    hops = {hop.name for hop in context.pipeline.hops}
+    known = [one for one in standing.findings if one.hop in hops]
+    rows = read_key_rows(context, known)
     changed = {
-        (one.hop, one.key_hash): "the rows of the key were changed since"
-        for one in standing.findings
-        if rows.held(one) != one.held
+        (one.hop, one.key_hash): "the rows of the key were changed since" for one in known if rows.has_changed(one)
     }
     if changed:
         with connect() as journal:
@@ -117,9 +132,15 @@ def _context_of_revision(pipeline: str, standing: StandingFindings, context_of: 
         return context_of(windows.load(journal, pipeline, standing.window, standing.revision))
 
 
-def open_again_if_it_can(pipeline: str, context_of: ContextOf, key: SigningKey) -> list[OpenedWindowAgain]:
-    """Open windows again as `open_again`, on the way to something else: a system that does not answer is logged, and
-    left to the next run. Every face shows such findings as open already."""
+def open_again_before(context: WindowContext, context_of: ContextOf, key: SigningKey) -> list[OpenedWindowAgain]:
+    """Open windows again as `open_again`, before another one is certified: a system that does not answer is logged, and
+    left to the next run. Every face shows such findings as open already.
+
+    Raises:
+        TransientError: a system does not say what became of the keys that are accepted in the window itself.
+    """
+    pipeline = context.pipeline.name
+    _end_changed_of(context)
     try:
         return open_again(pipeline, context_of, key)
     except TransientError as error:
@@ -134,7 +155,15 @@ def _judged_again(context: WindowContext, because: str, key: SigningKey) -> Clos
         TransientError: a system does not answer; nothing was closed.
         CorruptionError: the chain in the journal is not the one beside the files.
     """
+    _verify(context)
+    return _close_again(context, because, key)
+
+
+def _verify(context: WindowContext) -> None:
     verify_window(context, _log_progress, patience_seconds=0.0)
+
+
+def _close_again(context: WindowContext, because: str, key: SigningKey) -> ClosedWindow:
     window = context.window
     with connect() as journal:
         closed = certify_again(journal, context.pipeline, window, context.storage, key, because)

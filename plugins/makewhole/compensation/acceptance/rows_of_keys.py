@@ -1,5 +1,6 @@
 """Read the rows of accepted keys in the tables of a pipeline, to see whether they are what they were."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -24,10 +25,29 @@ class KeyRows:
     by_point: Mapping[str, CopiesByKey]
 
     def held(self, finding: Finding | AcceptedFinding) -> str:
-        """Return the SHA-256 of what the tables have of a finding's key: of each row its values, its version and its
-        filters."""
+        """Return what the tables have of a finding's key as JSON: of each table the SHA-256 of its rows (`rows`: their
+        values, versions and filters) and of what the file reads of them (`by`)."""
         tables = tables_joined_to(self.pipeline, finding.hop)
-        return digest_of({name: sorted(map(_values, self._rows(name, finding.key))) for name in tables})
+        found = {name: {"by": self._read_by(name), "rows": self._digest(name, finding.key)} for name in tables}
+        return json.dumps(found, sort_keys=True, separators=(",", ":"))
+
+    def has_changed(self, accepted: AcceptedFinding) -> bool:
+        """Tell whether the rows of a key are not what they were when a finding of it was accepted. A table that the
+        file did not have then, or reads otherwise since, says nothing."""
+        before, now = (json.loads(text) for text in (accepted.held, self.held(accepted)))
+        return any(
+            now[name]["by"] == then["by"] and now[name]["rows"] != then["rows"]
+            for name, then in before.items()
+            if name in now
+        )
+
+    def _digest(self, point: str, key: str) -> str:
+        return digest_of(sorted(map(_values, self._rows(point, key))))
+
+    def _read_by(self, name: str) -> str:
+        point = self.pipeline.points[name]
+        filters = sorted((hop.name, hop.where or "") for hop in self.pipeline.hops if hop.source == name)
+        return digest_of([point.place, list(point.key), point.version, sorted(self.pipeline.compare.items()), filters])
 
     def changed_since(self, finding: Finding) -> str | None:
         """Return how the rows of a finding's key differ from what was judged; None: they do not, as far as the evidence

@@ -60,12 +60,10 @@ def certify() -> dict[str, Any]:
 
 def _open_again(context: "WindowContext", key: "SigningKey") -> None:
     """Open windows again whose accepted findings a person's word does not cover any more."""
-    from makewhole.compensation.acceptance.carry_out import open_again_if_it_can
+    from makewhole.compensation.acceptance.carry_out import open_again_before
     from makewhole.window.context import window_context
 
-    for one in open_again_if_it_can(
-        context.pipeline.name, lambda window: window_context(window, context.pipeline), key
-    ):
+    for one in open_again_before(context, lambda window: window_context(window, context.pipeline), key):
         logger.warning("window %d: %s; it is %s", one.again.window, one.again.sentence(), one.closed.state.value)
         for revocation in one.closed.revoked:
             logger.warning("certificate %d is revoked: %s", revocation.revokes, revocation.uri)

@@ -1,10 +1,12 @@
 """Test what the rows of an accepted key tell: that it was changed since it was judged, or since it was accepted."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from makewhole.compensation.acceptance.rows_of_keys import KeyRows, tables_joined_to
+from makewhole.model.acceptance import AcceptedFinding
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
@@ -48,6 +50,18 @@ def finding(verdict: Verdict, hop: str = HOP, **evidence: Any) -> Finding:
     return Finding(hop=hop, key="k", key_hash="0", verdict=verdict, cause=Cause.VALUE_DIFFERS, evidence=evidence)
 
 
+def accepted_as(now: KeyRows) -> AcceptedFinding:
+    return AcceptedFinding(
+        hop=HOP,
+        key="k",
+        key_hash="0",
+        verdict=Verdict.MISMATCHED,
+        cause=Cause.VALUE_DIFFERS,
+        fingerprint="f",
+        held=now.held(MISMATCHED),
+    )
+
+
 MISMATCHED = finding(Verdict.MISMATCHED, columns={"amount": {"source": "1", "target": "2"}})
 
 
@@ -70,8 +84,8 @@ def test_rows_that_are_not_as_they_were_judged_are_named(judged: Finding, now: K
 
 
 def test_what_is_held_changes_with_values_versions_filters_and_the_number_of_rows_and_not_with_places() -> None:
-    held = rows(row("1"), row("2", place="(0,2)")).held(MISMATCHED)
-    assert rows(row("2", place="(9,9)"), row("1", place="(9,8)")).held(MISMATCHED) == held
+    held = accepted_as(rows(row("1"), row("2", place="(0,2)")))
+    assert not rows(row("2", place="(9,9)"), row("1", place="(9,8)")).has_changed(held)
     others = [
         rows(row("1"), row("3")),
         rows(row("1")),
@@ -80,7 +94,22 @@ def test_what_is_held_changes_with_values_versions_filters_and_the_number_of_row
         rows(row("1", excluded_by=["topic→store"]), row("2")),
         rows(),
     ]
-    assert held not in [one.held(MISMATCHED) for one in others]
+    assert all(one.has_changed(held) for one in others)
+
+
+def test_what_the_file_reads_otherwise_since_is_no_change_of_the_rows() -> None:
+    held = accepted_as(rows(row("1")))
+    points = {**PIPELINE.points, "more": table("more", PointKind.STORE)}
+    hops = (*PIPELINE.hops, Hop(source="topic", target="more", remedies=REPORT))
+    compared = {"c:note": "x", **row("1")}
+    for pipeline, in_store in (
+        (replace(PIPELINE, points=points, hops=hops), row("1")),
+        (replace(PIPELINE, compare={"amount": "int", "note": "string"}), compared),
+    ):
+        now = KeyRows(pipeline=pipeline, by_point={"a": {}, "store": {"k": [in_store]}, "more": {"k": [row("1")]}})
+        assert not now.has_changed(held)
+    changed = KeyRows(pipeline=replace(PIPELINE, points=points, hops=hops), by_point={"store": {"k": [row("2")]}})
+    assert changed.has_changed(held)
 
 
 def test_only_tables_that_share_the_keys_of_a_hop_are_looked_at() -> None:
