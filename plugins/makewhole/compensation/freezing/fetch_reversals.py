@@ -155,7 +155,7 @@ class ReversalFetcher:
         if isinstance(self._pipeline.points[hop.source], TopicPoint):
             return _record_fields(self._sources.record(hop.source, draft.origin, draft.action.key))
         point, session, table = self._sources.table(hop.source)
-        found = ledger_record(session, table, point, draft.action.key, hop)
+        found = ledger_record(session, table, point, draft.action.key, hop, {}, self._pipeline.filter_types)
         if found is None:
             raise RefusedError("erased: the source table has no row of this key any more")
         return {

@@ -1,9 +1,12 @@
 """Hold a record that is produced to the ledger's row that it stands for, as the topic would read it."""
 
+from decimal import Decimal
+
 from makewhole.compensation.freezing.sources import SourceRecord, business_key, decoded
+from makewhole.compute.versions import version_of_canonical
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.pipeline import Hop, Pipeline, Semantics
 from makewhole.model.points import TopicPoint
 from makewhole.postgres.read.ledger import LedgerRecord
 from makewhole.postgres.read.valued_rows import differing_columns
@@ -35,14 +38,24 @@ def require_own_values(pipeline: Pipeline, hop: Hop, payload: Payload, row: Ledg
     point = pipeline.points[hop.target]
     assert isinstance(point, TopicPoint)
     fields = decoded(_as_record(payload), value_shape(pipeline, point))
+    of_row = {name: text for name, _, text in row.compared if name in pipeline.compare}
     sent = {name: fields[f"c:{name}"] for name in pipeline.compare}
-    differing = differing_columns(sent, {name: text for name, _, text in row.compared})
+    differing = [*differing_columns(sent, of_row), *_differing_version(pipeline, hop, fields["version"], row)]
     if differing:
         raise RefusedError(
             f"disputed: the record that {hop.source} gives has another value than its row in {', '.join(differing)}, "
             f"and would be mismatched in {point.name} for ever; correct the row, or the column that is named under "
             f"`payload` at points.{hop.source}, then run this window again"
         )
+
+
+def _differing_version(pipeline: Pipeline, hop: Hop, sent: Decimal | None, row: LedgerRecord) -> list[str]:
+    """Return the column of the row's version where the record has another one, by which it would be judged."""
+    column = pipeline.points[hop.source].version
+    if hop.semantics is not Semantics.UPSERT or column is None or sent is None:
+        return []
+    own = [version_of_canonical(text, declared) for name, declared, text in row.compared if name == column]
+    return [column] if own and own[0] != sent and column not in pipeline.compare else []
 
 
 def _as_record(payload: Payload) -> SourceRecord:

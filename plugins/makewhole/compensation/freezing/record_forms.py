@@ -61,7 +61,7 @@ class RecordForms:
         if not records:
             return None
         point, session, table = self._sources.table(hop.source)
-        pairs = _Ledger(session, table, point, hop).pairs(records)
+        pairs = _Ledger(session, table, point, hop, self._sources.pipeline.filter_types).pairs(records)
         own = [pair.known for pair in pairs] or records  # another ledger may send to the topic, too
         return _key_objection(hop, point, records, pairs) or _header_objection(hop, point, own, pairs)
 
@@ -69,8 +69,11 @@ class RecordForms:
 class _Ledger:
     """A ledger that is asked for the rows of known records."""
 
-    def __init__(self, session: PgConnection, table: Table, point: TablePoint, hop: Hop) -> None:
+    def __init__(
+        self, session: PgConnection, table: Table, point: TablePoint, hop: Hop, filter_types: Mapping[str, str]
+    ) -> None:
         self._session, self._table, self._point, self._hop = session, table, point, hop
+        self._filter_types = filter_types
 
     def pairs(self, records: Iterable[KnownRecord]) -> list[_Pair]:
         """Return the last record of each key of which the ledger has a row, with what that gives."""
@@ -88,14 +91,14 @@ class _Ledger:
         if not keys:
             return {}
         try:
-            return ledger_records(self._session, self._table, point, keys, self._hop, {})
+            return ledger_records(self._session, self._table, point, keys, self._hop, {}, self._filter_types)
         except RefusedError:  # one of them is none that the table can hold
             found = {key: self._one(point, key) for key in keys}
             return {key: record for key, record in found.items() if record is not None}
 
     def _one(self, point: TablePoint, key: str) -> LedgerRecord | None:
         try:
-            return ledger_record(self._session, self._table, point, key, self._hop)
+            return ledger_record(self._session, self._table, point, key, self._hop, {}, self._filter_types)
         except RefusedError:
             return None
 

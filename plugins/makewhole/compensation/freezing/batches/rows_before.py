@@ -98,14 +98,14 @@ class LedgerRows:
             return None
 
     def _asked(self, hop: Hop, remedy: Remedy) -> tuple[TablePoint, PgConnection, Table, Mapping[str, str]]:
-        """Return the table that is asked, and the columns whose canonical texts are wanted: the compared ones, and for
-        an upsert those of its row, which takes nothing from a payload."""
+        """Return the table that is asked, and the columns whose canonical texts are wanted: the compared ones, the
+        version, and for an upsert those of its row, which takes nothing from a payload."""
         point, session, table = self._sources.table(hop.source)
         columns = dict(self._sources.pipeline.compare)
+        if point.version is not None:
+            columns.setdefault(point.version, version_type(table, point.version))
         if remedy is Remedy.UPSERT:
-            columns |= hop.write
-            if point.version is not None:
-                columns.setdefault(point.version, version_type(table, point.version))
+            columns = {**columns, **hop.write}
             point = replace(point, payload=None)
         absent = [name for name in columns if name not in table.columns]
         if absent:
