@@ -102,8 +102,8 @@ def highest_versions(storage: Storage, files: Sequence[IndexFile], keys: pl.Data
     numbers = [joined_versions(name, f"{name}_rest") for name in ("version", "last_version")]
     found = [empty(NUMBERS)]
     for rows in _rows_by_file(storage, files, keys.select(HASH).unique()):
-        highest = with_whole_numbers(rows).select(*HASH, pl.max_horizontal(*numbers).alias("version"))
-        found.append(highest.drop_nulls("version"))
+        whole = with_whole_numbers(rows)
+        found += [whole.select(*HASH, number.alias("version")).drop_nulls("version") for number in numbers]
     is_of_two_kinds = is_moment().any() & ~is_moment().all()
     unordered = pl.lit(UNREADABLE, dtype=VERSION)
     of_key = pl.when(is_of_two_kinds).then(unordered).otherwise(pl.col("version").max()).alias("version")
