@@ -16,7 +16,13 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.points import TablePoint
 from makewhole.model.window import CountedSlice, KnownSlice, TimeSlice, Window
 from makewhole.postgres.read.expressions import EarlierRows
-from makewhole.postgres.read.slices import count_new_rows, count_rows, has_time_index, pages, rows_ahead
+from makewhole.postgres.read.slices import (
+    RowsAhead,
+    count_new_rows,
+    count_rows_and_ahead,
+    has_time_index,
+    pages,
+)
 from makewhole.sql import PgConnection
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -72,14 +78,14 @@ class TableCensus:
         known = slice_counts.counted_before(self.journal, window, self.point, numbers)
         due = slices_due(known, window, self.late)
         # All at once: without an index each call reads the whole table.
-        now = count_rows(self.session, self.point, [one.slice for one in due])
+        now, ahead = count_rows_and_ahead(self.session, self.point, [one.slice for one in due])
         changes = [self._change(one, now[one.slice.window]) for one in due]
         return Census(
             counted=tuple(
                 CountedSlice(slice=one.known.slice, rows=one.rows, pg_snapshot=self.pg_snapshot) for one in changes
             ),
             earlier=tuple(_rows_to_read(one) for one in changes if one.grown > 0 or one.new_rows),
-            incidents=tuple(self._incidents(changes)),
+            incidents=(*self._incidents(changes), *self._times_ahead(ahead)),
         )
 
     def _change(self, known: KnownSlice, rows: int) -> _Change:
@@ -107,11 +113,9 @@ class TableCensus:
                 topic_id="",
                 detail={"column": self.point.time},
             )
-        yield from self._times_ahead()
 
-    def _times_ahead(self) -> Iterable[Incident]:
+    def _times_ahead(self, ahead: RowsAhead) -> Iterable[Incident]:
         """Yield an incident where rows have times that no window reaches: nobody would ever count them."""
-        ahead = rows_ahead(self.session, self.point)
         if ahead.rows or ahead.infinite:
             yield Incident(
                 kind=IncidentKind.TIMES_AHEAD,

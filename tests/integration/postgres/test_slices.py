@@ -11,7 +11,15 @@ from makewhole.postgres.connect import connect
 from makewhole.postgres.read.export import export_snapshot
 from makewhole.postgres.read.export_parts import ExportPart
 from makewhole.postgres.read.expressions import EarlierRows, TableShape, TimeBounds, time_between, time_condition
-from makewhole.postgres.read.slices import count_new_rows, count_rows, has_time_index, pages
+from makewhole.postgres.read.slices import (
+    RowsAhead,
+    count_new_rows,
+    count_rows,
+    count_rows_and_ahead,
+    has_time_index,
+    pages,
+    rows_ahead,
+)
 from makewhole.postgres.read.visibility import current_snapshot
 from tests.integration.postgres.people import People
 
@@ -89,6 +97,17 @@ def test_without_an_index_that_begins_with_the_time_all_slices_are_counted_at_on
     with connect(people.connection) as session:
         assert not has_time_index(session, point)
         assert count_rows(session, point, slices(1, 2, 3)) == {1: 1, 2: 2, 3: 0}
+        assert count_rows_and_ahead(session, point, slices(1, 2)) == (
+            {1: 1, 2: 2},
+            RowsAhead(rows=0, oldest=None, newest=None, infinite=0),
+        )
+        assert count_rows_and_ahead(session, point, [])[0] == {}
+
+    people.sql("insert into rows values (4, '2999-01-01'), (5, '9999-12-31 23:00'), (6, 'infinity'), (7, null)")
+    with connect(people.connection) as session:
+        ahead = RowsAhead(rows=2, oldest="2999-01-01 00:00:00", newest="9999-12-31 23:00:00", infinite=1)
+        assert count_rows_and_ahead(session, point, slices(2)) == ({2: 2}, ahead)
+        assert rows_ahead(session, point) == ahead
 
 
 def test_the_size_and_the_index_of_a_table_in_partitions_are_those_of_all_of_them(people: People) -> None:

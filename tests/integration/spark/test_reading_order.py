@@ -8,7 +8,7 @@ import pytest
 from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.postgres.read.export import hold_view
-from makewhole.postgres.read.slices import count_rows
+from makewhole.postgres.read.slices import RowsAhead, count_rows, count_rows_and_ahead
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.snapshot import census, take
 from makewhole_spark.snapshot.read_piece import TablePiece, TopicPiece
@@ -104,7 +104,11 @@ def test_a_window_counts_its_own_rows_while_it_reads_them(
         counted.append([one.window for one in slices])
         return count_rows(session, point, slices)
 
-    monkeypatch.setattr(census, "count_rows", watched)
+    def watched_census(session: Any, point: Any, slices: Sequence[TimeSlice]) -> tuple[dict[int, int], RowsAhead]:
+        counted.append([one.window for one in slices])
+        return count_rows_and_ahead(session, point, slices)
+
+    monkeypatch.setattr(census, "count_rows_and_ahead", watched_census)
     monkeypatch.setattr(take, "count_rows", watched)
     shop.trade([*orders(range(10)), *orders(range(20, 24), 1)])
 

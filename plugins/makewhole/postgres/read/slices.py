@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from psycopg2 import sql
 
@@ -30,11 +31,13 @@ where t.oid = to_regclass(%s)
 """
 
 
-_AHEAD = """
-select count(*) filter (where {time} < 'infinity'), min({time}) filter (where {time} < 'infinity')::text,
-    max({time}) filter (where {time} < 'infinity')::text, count(*) filter (where {time} = 'infinity')
-from {table} t where {time} > now() + interval '1 day' and {live}
-"""
+_IS_AHEAD = "{time} > now() + interval '1 day' and {live}"
+_AHEAD = (
+    "count(*) filter (where {time} < 'infinity' and {ahead}), "
+    "min({time}) filter (where {time} < 'infinity' and {ahead})::text, "
+    "max({time}) filter (where {time} < 'infinity' and {ahead})::text, "
+    "count(*) filter (where {time} = 'infinity' and {ahead})"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +53,24 @@ class RowsAhead:
 
 def rows_ahead(session: PgConnection, point: TablePoint) -> RowsAhead:
     """Count the rows of a table whose times no window reaches. An index on the time column finds them."""
-    assert point.time is not None
-    parts = {
-        "time": sql.SQL("t.{}").format(sql.Identifier(point.time)),
-        "table": table_identifier(point),
-        "live": live_condition(point),
-    }
+    numbers, is_ahead = _ahead(point)
+    statement = sql.SQL("select {} from {} t where {}").format(numbers, table_identifier(point), is_ahead)
     with session.cursor() as cursor:
-        cursor.execute(sql.SQL(_AHEAD).format(**parts))
-        ((rows, oldest, newest, infinite),) = cursor.fetchall()
+        cursor.execute(statement)
+        (row,) = cursor.fetchall()
+    return _rows_ahead(row)
+
+
+def _ahead(point: TablePoint) -> tuple[sql.Composable, sql.Composable]:
+    """Return what is counted of the rows `t` ahead of the clock, and the condition for them."""
+    assert point.time is not None
+    time = sql.SQL("t.{}").format(sql.Identifier(point.time))
+    is_ahead = sql.SQL(_IS_AHEAD).format(time=time, live=live_condition(point))
+    return sql.SQL(_AHEAD).format(time=time, ahead=is_ahead), is_ahead
+
+
+def _rows_ahead(row: Sequence[Any]) -> RowsAhead:
+    rows, oldest, newest, infinite = row
     return RowsAhead(rows=int(rows), oldest=oldest, newest=newest, infinite=int(infinite))
 
 
@@ -107,10 +119,32 @@ def _count(session: PgConnection, point: TablePoint, condition: sql.Composable) 
     return int(count)
 
 
+def count_rows_and_ahead(
+    session: PgConnection, point: TablePoint, slices: Sequence[TimeSlice]
+) -> tuple[dict[int, int], RowsAhead]:
+    """Return the number of rows of each slice by its window, and the rows ahead of the clock. Without an index on the
+    time column the table is read once for both."""
+    if has_time_index(session, point):
+        return count_rows(session, point, slices), rows_ahead(session, point)
+    assert point.time is not None
+    within = {one.window: time_between(point.time, one.start, one.end) for one in slices}
+    *counts, rows, oldest, newest, infinite = _counted(session, point, list(within.values()), _ahead(point)[0])
+    ahead = _rows_ahead((rows, oldest, newest, infinite))
+    return dict(zip(within, map(int, counts), strict=True)), ahead
+
+
 def _counts(session: PgConnection, point: TablePoint, conditions: Sequence[sql.Composable]) -> list[int]:
+    return [int(count) for count in _counted(session, point, conditions)]
+
+
+def _counted(
+    session: PgConnection, point: TablePoint, conditions: Sequence[sql.Composable], *more: sql.Composable
+) -> Sequence[Any]:
+    """Return the number of rows under each condition, and `more` aggregates, in one reading."""
     filtered = [sql.SQL("count(*) filter (where {})").format(condition) for condition in conditions]
-    statement = sql.SQL("select {} from {} t").format(sql.SQL(", ").join(filtered), table_identifier(point))
+    wanted = sql.SQL(", ").join([*filtered, *more])
     with session.cursor() as cursor:
-        cursor.execute(statement)
+        cursor.execute(sql.SQL("select {} from {} t").format(wanted, table_identifier(point)))
         (row,) = cursor.fetchall()
-    return [int(count) for count in row]
+    found: Sequence[Any] = row
+    return found
