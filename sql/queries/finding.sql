@@ -67,14 +67,8 @@ where place <= %(most)s
 order by hop, verdict, place;
 
 -- open_disputes --
--- Read what is open in the newest revisions of other windows of some keys, as far as it disputes a value, and whether a
--- person has accepted it.
-select number, hop, key, key_hash, verdict, cause, coalesce((evidence ->> 'target_copies')::integer, 0),
-    exists (
-        select from makewhole.accepted_now as word
-        where (word.pipeline, word.number, word.revision, word.hop, word.key_hash)
-            = (finding.pipeline, finding.number, finding.revision, finding.hop, finding.key_hash)
-    )
+-- Read what is open in the newest revisions of other windows of some keys, as far as it disputes a value.
+select number, hop, key, key_hash, verdict, cause, coalesce((evidence ->> 'target_copies')::integer, 0)
 from makewhole.finding
 join makewhole.window as judged using (pipeline, number, revision)
 where pipeline = %(pipeline)s and number <> %(number)s and judged.is_newest and key_hash = any(%(hashes)s)

@@ -80,10 +80,27 @@ def copies_pass(copies: Iterable[Mapping[str, Any]], hop: Hop) -> bool:
 def copy_that_counts(copies: Iterable[Mapping[str, Any]], hop: Hop) -> Mapping[str, Any] | None:
     """Return the copy of a key that counts behind a hop: of an event the first that passes its filter, else the latest
     version. None: no copy passes, or that version does not."""
-    in_order = sorted(copies, key=lambda copy: (copy["version"] or 0, copy["partition"], copy["offset"]))
     if hop.semantics is Semantics.UPSERT:
-        in_order = in_order[-1:]
+        latest = _latest_version(list(copies))
+        in_order = [] if latest is None else [latest]
+    else:
+        in_order = sorted(copies, key=lambda copy: (copy["partition"], copy["offset"]))
     return next((copy for copy in in_order if hop.name not in (copy["excluded_by"] or ())), None)
+
+
+def _latest_version(copies: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the version of the highest number, and of equal ones the last. A tombstone without a number ends those
+    before it in its partition."""
+    ends: dict[int, int] = {}
+    for copy in copies:
+        if copy["is_tombstone"] and copy["version"] is None:
+            ends[copy["partition"]] = max(copy["offset"], ends.get(copy["partition"], -1))
+    left = [copy for copy in copies if copy["offset"] >= ends.get(copy["partition"], -1)]
+    return max(
+        left,
+        key=lambda copy: (copy["version"] is not None, copy["version"] or 0, copy["partition"], copy["offset"]),
+        default=None,
+    )
 
 
 def _positions(finding: Finding) -> list[Position]:

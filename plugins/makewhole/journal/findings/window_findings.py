@@ -31,16 +31,6 @@ class JudgedFinding:
     acceptance: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class OpenDispute:
-    """A finding that the newest revision of another window left open, with the number of that window. `is_accepted`: a
-    person has accepted it."""
-
-    window: int
-    finding: Finding
-    is_accepted: bool = False
-
-
 def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> int:
     """Replace the findings of this revision. Returns their number."""
     _run(journal, "delete_findings", **scope(window))
@@ -120,16 +110,16 @@ def open_findings(journal: PgConnection, window: Window, verdicts: Sequence[str]
     ]
 
 
-def open_disputes(journal: PgConnection, window: Window, key_hashes: Sequence[str]) -> list[OpenDispute]:
+def open_disputes(journal: PgConnection, window: Window, key_hashes: Sequence[str]) -> list[tuple[int, Finding]]:
     """Return what the newest revisions of other windows left open or refused of some keys that says a value is wrong,
-    or not known, in the order of the windows; of its evidence only `target_copies`."""
+    or not known: each with the number of its window, in their order; of its evidence only `target_copies`."""
     if not key_hashes:
         return []
     given = {"pipeline": window.pipeline, "number": window.number, "hashes": list(key_hashes)}
     return [
-        OpenDispute(
-            window=number,
-            finding=Finding(
+        (
+            number,
+            Finding(
                 hop=hop,
                 key=key,
                 key_hash=key_hash,
@@ -137,9 +127,8 @@ def open_disputes(journal: PgConnection, window: Window, key_hashes: Sequence[st
                 cause=Cause(cause),
                 evidence={"target_copies": copies},
             ),
-            is_accepted=is_accepted,
         )
-        for number, hop, key, key_hash, verdict, cause, copies, is_accepted in _run(journal, "open_disputes", **given)
+        for number, hop, key, key_hash, verdict, cause, copies in _run(journal, "open_disputes", **given)
     ]
 
 

@@ -1,10 +1,14 @@
 """Whether a store behind a topic must hold a key: yes, no, or not known."""
 
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
 import pytest
 
-from makewhole.compensation.verification.downstream import expected_at_stores
+from makewhole.compensation.verification.downstream import copy_that_counts, expected_at_stores
 from makewhole.compensation.verification.judge_key import store_problem
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 
 pytestmark = pytest.mark.unit
@@ -64,3 +68,45 @@ def test_a_store_is_whole_with_the_key_once_and_the_values_of_the_source(
     amounts: list[str], values: dict[str, str] | None, problem: str | None
 ) -> None:
     assert store_problem("store", [{"c:amount": amount} for amount in amounts], values) == problem
+
+
+def copy_at(offset: int, version: int | None = None, *, partition: int = 0, **more: Any) -> dict[str, Any]:
+    number = None if version is None else Decimal(version)
+    return {
+        "offset": offset,
+        "partition": partition,
+        "version": number,
+        "is_tombstone": False,
+        "excluded_by": None,
+    } | more
+
+
+GONE = {"is_tombstone": True}
+
+
+@pytest.mark.parametrize(
+    ("copies", "offset"),
+    [
+        ([copy_at(1, 5), copy_at(2, 4)], 1),
+        ([copy_at(1, 5), copy_at(2, **GONE)], 2),
+        ([copy_at(1, 5), copy_at(2, **GONE), copy_at(3, 1)], 3),
+        ([copy_at(1, -5), copy_at(2)], 1),
+        ([copy_at(1, 5), copy_at(2, 5)], 2),
+        ([copy_at(1, 5), copy_at(2, 6, excluded_by=["topic→store"])], None),
+        ([], None),
+    ],
+)
+def test_of_versions_the_latest_counts_that_no_tombstone_ended(
+    copies: list[dict[str, Any]], offset: int | None
+) -> None:
+    hop = replace(pipeline(("topic", "store", None)).hops[0], semantics=Semantics.UPSERT)
+    found = copy_that_counts(copies, hop)
+    assert (None if found is None else found["offset"]) == offset
+
+
+def test_of_an_event_the_first_record_counts_that_passes_the_filter() -> None:
+    hop = pipeline(("topic", "store", None)).hops[0]
+    copies = [copy_at(3, 1), copy_at(1, 9, excluded_by=["topic→store"]), copy_at(2, 5)]
+    found = copy_that_counts(copies, hop)
+    assert found is not None
+    assert found["offset"] == 2
