@@ -197,6 +197,11 @@ where found.pipeline = %(pipeline)s and found.number = %(number)s and found.revi
   and (found.ended_at is not null or word.until <= now())
 group by 1 order by 2 desc, 1;
 
+-- accepted_elsewhere --
+-- Read which findings of some keys are accepted now in other windows.
+select distinct hop, key_hash from makewhole.accepted_now
+where pipeline = %(pipeline)s and number <> %(number)s and key_hash = any(%(hashes)s);
+
 -- taken_meanwhile --
 -- Count the findings of an acceptance that another one has taken, or that are not open any more.
 select count(*)

@@ -301,6 +301,14 @@ def opened_again(journal: PgConnection, window: Window) -> dict[str, int]:
     return dict(_run(journal, "ended_of", **scope(window)))
 
 
+def accepted_elsewhere(journal: PgConnection, window: Window, key_hashes: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """Return hop and key hash of the findings of some keys that are accepted now in other windows."""
+    if not key_hashes:
+        return frozenset()
+    given = {"pipeline": window.pipeline, "number": window.number, "hashes": list(key_hashes)}
+    return frozenset((hop, key_hash) for hop, key_hash in _run(journal, "accepted_elsewhere", **given))
+
+
 def taken_meanwhile(journal: PgConnection, acceptance: str) -> int:
     """Count the findings of one that waits which another acceptance has taken, or which are not open any more."""
     return int(_run(journal, "taken_meanwhile", id=acceptance)[0][0])

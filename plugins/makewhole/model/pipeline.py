@@ -239,14 +239,14 @@ class Pipeline:
         return tuple(hop for hop in self.hops if hop.source == point)
 
     def from_here_on(self, point: str) -> frozenset[str]:
-        """Return a point and every point behind it, and behind any other point of the same place; a filter may keep a
-        key from them, or not."""
-        found, places = {point}, {self.place_of(point)}
-        left = list(self.hops)
-        while reached := [hop for hop in left if self.place_of(hop.source) in places]:
-            left = [hop for hop in left if hop not in reached]
-            found |= {hop.target for hop in reached}
-            places |= {self.place_of(hop.target) for hop in reached}
+        """Return a point and every point behind it, also where one table is the end of a hop by one name and the start
+        of the next by another; a filter may keep a key from them, or not."""
+        found, left = {point}, [point]
+        while left:
+            place = self.place_of(left.pop())
+            near = [hop.target for hop in self.hops if self.place_of(hop.source) == place and hop.target not in found]
+            found.update(near)
+            left += near
         return frozenset(found)
 
     def joined_points(self) -> tuple[tuple[str, ...], ...]:

@@ -17,10 +17,12 @@ from makewhole.compensation.undo.plan_undo import UndoRequest, freeze_undo
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
+from makewhole.model.acceptance import finding_id
 from makewhole.model.pipeline import Approval, Remedy
 from makewhole.model.window import WindowState
 from makewhole.window.certify import ClosedWindow
 from makewhole.window.context import WindowContext
+from tests.world.acceptances import accepted
 from tests.world.orders import Order, orders
 from tests.world.pipeline_file import Settings, store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -63,6 +65,28 @@ def reasons(shop: ReconciledShop, context: WindowContext) -> dict[tuple[str, str
 
 def steps(frozen: FreezeResult) -> list[tuple[Remedy, str, str]]:
     return [(action.remedy, action.target, action.key) for action in frozen.actions]
+
+
+def test_a_row_that_a_person_accepted_is_not_put_aside(shop: ReconciledShop) -> None:
+    shop.describe(compensation=BOTH)
+    context, made = in_the_way(shop)
+    shop.certify(context)
+    with connect(shop.journal) as journal:
+        found = {one.finding.hop: one.finding for one in window_findings.findings(journal, context.window)}
+    accepted(shop, finding_id(STORE_HOP, found[STORE_HOP].key_hash))
+
+    again = shop.judge_and_ask_the_gate()
+    frozen = plan_window(again)
+
+    assert steps(frozen) == [(Remedy.PRODUCE, "orders", "O3")]
+    assert "O2" in rows(shop)
+    outcome, reason = reasons(shop, again)[LEDGER_HOP, "O2"]
+    assert (outcome, str(reason).partition(";")[0]) == (
+        "refused",
+        f"accepted: a person accepted what {STORE_HOP} says of this key, and its rows in warehouse stay as they are",
+    )
+    compensate_window(again, lambda _: None)
+    assert (close(shop, again, made[3:]).state, rows(shop)) == (WindowState.GAPS, ["O0", "O1", "O2", "O3"])
 
 
 @pytest.mark.parametrize("is_aborted", [False, True])

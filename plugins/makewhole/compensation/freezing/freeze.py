@@ -21,7 +21,7 @@ from makewhole.compensation.planning.disputed import OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch, over_limits
 from makewhole.compensation.planning.redelivery import Readers, read_readers
 from makewhole.compensation.planning.to_repair import is_reversed, keys_to_reverse
-from makewhole.journal import plan_progress, written_keys
+from makewhole.journal import acceptances, plan_progress, written_keys
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.findings.window_findings import JudgedFinding
@@ -202,12 +202,12 @@ def _left_out_reason(left_out: int) -> str:
 
 
 def open_elsewhere(journal: PgConnection, window: Window, findings: Sequence[Finding]) -> OpenElsewhere:
-    """Return what is open in other windows of the keys that may be repaired, as far as it disputes a value."""
+    """Return what is open in other windows of the keys that may be repaired, as far as it disputes a value, and what a
+    person has accepted there."""
     hashes = sorted({finding.key_hash for finding in findings if finding.verdict in REPAIRABLE})
-    open_ones = window_findings.open_disputes(journal, window, hashes)
     return OpenElsewhere(
-        findings=[(one.window, one.finding) for one in open_ones],
-        accepted=frozenset((one.finding.hop, one.finding.key_hash) for one in open_ones if one.is_accepted),
+        findings=window_findings.open_disputes(journal, window, hashes),
+        accepted=acceptances.accepted_elsewhere(journal, window, hashes),
         ranges=window.ranges,
     )
 

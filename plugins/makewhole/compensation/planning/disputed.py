@@ -12,7 +12,7 @@ from makewhole.model.window import PartitionRange
 @dataclass(frozen=True, kw_only=True)
 class OpenElsewhere:
     """The open findings of other windows of some keys, each with its window's number, and the offset ranges of this
-    window, by topic point. `accepted`: hop and key hash of those findings that a person has accepted."""
+    window, by topic point. `accepted`: hop and key hash of the findings that a person has accepted there."""
 
     findings: Sequence[tuple[int, Finding]] = ()
     accepted: frozenset[tuple[str, str]] = frozenset()
