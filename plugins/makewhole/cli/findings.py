@@ -3,7 +3,7 @@
 import heapq
 import json as json_format
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -142,12 +142,19 @@ def _table(found: list[RankedFinding], now: datetime) -> Table:
 
 
 def _cause_text(finding: Finding) -> str:
-    """Return the cause; of a record that the consumer group has not reached also where the group stands."""
-    if finding.cause not in (Cause.NOT_CONSUMED, Cause.NOT_YET_CONSUMED) or "group" not in finding.evidence:
+    """Return the cause; of a record that what loads the store has not reached also where that stands."""
+    evidence = finding.evidence
+    if finding.cause not in (Cause.NOT_CONSUMED, Cause.NOT_YET_CONSUMED):
         return finding.cause.value
-    standing = finding.evidence.get("group_committed", {})
-    places = ", ".join(f"{at}:{'no offset' if offset is None else offset}" for at, offset in sorted(standing.items()))
-    return f"{finding.cause.value}, group {finding.evidence['group']} at {places}"
+    if "progress" in evidence:
+        return f"{finding.cause.value}, sink at {_places_text(evidence['progress_offsets'])} by {evidence['progress']}"
+    if "group" not in evidence:
+        return finding.cause.value
+    return f"{finding.cause.value}, group {evidence['group']} at {_places_text(evidence.get('group_committed', {}))}"
+
+
+def _places_text(standing: Mapping[str, int | None]) -> str:
+    return ", ".join(f"{at}:{'no offset' if offset is None else offset}" for at, offset in sorted(standing.items()))
 
 
 def _deadline_text(deadline: Deadline | None, now: datetime) -> Text:

@@ -26,6 +26,8 @@ _BLOCKING = (
     IncidentKind.HANGING_TRANSACTION,
     IncidentKind.GROUP_UNKNOWN,
     IncidentKind.GROUP_OUT_OF_RANGE,
+    IncidentKind.PROGRESS_UNKNOWN,
+    IncidentKind.PROGRESS_OUT_OF_RANGE,
 )
 _LISTED_AT_MOST = 3
 

@@ -1,11 +1,11 @@
-"""Read where a consumer group stands in a topic, held against where the topic's log begins and ends."""
+"""Read where a consumer group, or another reader, stands in a topic, held against where the topic's log begins and
+ends."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from makewhole.kafka.offsets import TopicLog
-from makewhole.model.connection import KafkaConnection
 
 _LOOKS = 3
 _PAUSE_SECONDS = 0.5
@@ -22,21 +22,25 @@ class OffsetOutOfRange:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupOffsets:
-    """The offset that a group reads next, by partition; None where it has committed nothing, or what the log does not
-    have: `out_of_range` has those."""
+    """The offset that a group, or another reader, reads next, by partition; None where it has committed nothing, or
+    what the log does not have: `out_of_range` has those."""
 
     committed: Mapping[int, int | None]
     out_of_range: Mapping[int, OffsetOutOfRange]
 
 
-def group_offsets(connection: KafkaConnection, group: str, topic: str) -> GroupOffsets:
-    """Return where a group stands in a topic, as `read_group_offsets` does."""
-    with TopicLog(connection, topic) as log:
-        return read_group_offsets(log, group)
-
-
 def read_group_offsets(log: TopicLog, group: str) -> GroupOffsets:
-    """Return where a group stands in a topic.
+    """Return where a group stands in a topic, as `offsets_in_log` holds it against the log.
+
+    Raises:
+        TransientError: the brokers do not answer.
+    """
+    return offsets_in_log(log, lambda: log.committed(group))
+
+
+def offsets_in_log(log: TopicLog, read: Callable[[], Mapping[int, int | None]]) -> GroupOffsets:
+    """Return where a reader stands in a topic; `read` returns the offset that it reads next, by partition, as far as it
+    has one.
 
     A new leader may know a lower high watermark for a moment, so that an offset is out of range when it was seen to be
     several times.
@@ -44,17 +48,17 @@ def read_group_offsets(log: TopicLog, group: str) -> GroupOffsets:
     Raises:
         TransientError: the brokers do not answer.
     """
-    found = _look(log, group)
+    found = _look(log, read)
     for _ in range(_LOOKS - 1):
         if not found.out_of_range:
             break
         time.sleep(_PAUSE_SECONDS)
-        found = _look(log, group)
+        found = _look(log, read)
     return found
 
 
-def _look(log: TopicLog, group: str) -> GroupOffsets:
-    committed = log.committed(group)  # before the ends, which only move on
+def _look(log: TopicLog, read: Callable[[], Mapping[int, int | None]]) -> GroupOffsets:
+    committed = read()  # before the ends, which only move on
     starts, ends = log.starts(), log.high_watermarks()
     of_log = {partition: (start.offset, ends[partition].offset) for partition, start in starts.items()}
     out_of_range = offsets_out_of_range({at: offset for at, offset in committed.items() if offset is not None}, of_log)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from aiokafka.protocol.admin import ListGroupsRequest
 from aiokafka.protocol.commit import OffsetFetchRequest
 
-from makewhole.kafka.group_offsets import OffsetOutOfRange, offsets_out_of_range
+from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange, offsets_out_of_range
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import TopicLog, describe_topic, stable_offsets
@@ -73,12 +73,23 @@ def _reading_group(
     """Hold what a group has committed against the stable ends, and against where the logs begin and end."""
     out_of_range = offsets_out_of_range(committed, of_log)
     usable = {partition: offset for partition, offset in committed.items() if partition not in out_of_range}
+    return _behind(group, GroupOffsets(committed=usable, out_of_range=out_of_range), ends)
+
+
+def reading_group(log: TopicLog, name: str, offsets: GroupOffsets) -> ReadingGroup:
+    """Return a reader of a topic whose offsets were read elsewhere and held against the log, as groups are returned."""
+    return _behind(name, offsets, {partition: end.offset for partition, end in log.stable_ends().items()})
+
+
+def _behind(name: str, offsets: GroupOffsets, ends: Mapping[int, int]) -> ReadingGroup:
+    """Hold the offsets of a reader that the log has against the stable ends."""
+    usable = {partition: offset for partition, offset in offsets.committed.items() if offset is not None}
     return ReadingGroup(
-        group=group,
+        group=name,
         lag=sum(max(0, ends.get(partition, 0) - offset) for partition, offset in usable.items()),
-        unread=len(ends) - len(committed),
+        unread=len(ends) - len(usable) - len(offsets.out_of_range),
         standing=usable,
-        out_of_range=out_of_range,
+        out_of_range=offsets.out_of_range,
     )
 
 

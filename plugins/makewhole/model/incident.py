@@ -25,6 +25,8 @@ class IncidentKind(StrEnum):
         "group_unknown"  # the group has committed no offset where records wait: nothing tells late from lost
     )
     GROUP_OUT_OF_RANGE = "group_out_of_range"  # the group has committed an offset that the log does not have
+    PROGRESS_UNKNOWN = "progress_unknown"  # the sink's own progress says nothing of a partition where records wait
+    PROGRESS_OUT_OF_RANGE = "progress_out_of_range"  # it has an offset that the log does not have
     CONSUMER_STALLED = "consumer_stalled"  # the group has not moved since the last window, and records wait
     SLICE_GROWN = "slice_grown"  # rows came to a table with times before those that `late` reaches
     SLICE_SHRUNK = "slice_shrunk"  # rows that an earlier window had counted in a table are gone
@@ -50,6 +52,8 @@ _UNPROVEN = (
     IncidentKind.BASELINE_UNKNOWN,
     IncidentKind.GROUP_UNKNOWN,
     IncidentKind.GROUP_OUT_OF_RANGE,
+    IncidentKind.PROGRESS_UNKNOWN,
+    IncidentKind.PROGRESS_OUT_OF_RANGE,
 )
 """The kinds that keep a window from being certified, whatever else is known."""
 
@@ -76,6 +80,9 @@ class Incident:
     group_unknown         from the first record that waits to the end of the window; `group`, `records` of this window
     group_out_of_range      that wait, `committed` (the offset where the group stands; null where it has none), `log`
     consumer_stalled        (where the log begins and ends, if that offset is out of range)
+    progress_unknown      the same of a sink's own progress: `hop` and `progress` (`table`, `offset`: its column,
+    progress_out_of_range   `means`, `rows`: the condition of its rows) in place of `group`; `unknown`: what it has
+                            of the partition. Of a stalled one, too
 
     slice_grown           a table (`topic` is its name, `topic_id` empty); `slices` (`window`, `counted`: its rows when
     slice_shrunk            it was counted last, `rows`: now), `windows`: number of slices, `rows`: by how many they

@@ -3,6 +3,13 @@
 from collections.abc import Callable, Mapping
 
 from makewhole.model.incident import Doubt, Incident, IncidentKind
+from makewhole.model.progress_text import (
+    progress_out_of_range,
+    settled_progress_out_of_range,
+    settled_unknown_progress,
+    stalled_progress,
+    unknown_progress,
+)
 from makewhole.model.text import counted
 
 _UPSTREAM = (
@@ -39,11 +46,16 @@ def settled_by(incident: Incident) -> str:
     if incident.kind is IncidentKind.GROUP_UNKNOWN:
         return (
             f"look with `kafka-consumer-groups.sh --describe --group {incident.detail.get('group')}`: correct "
-            "consumer_group in the pipeline file if it is another one, take the line out if the loader keeps its "
-            "offsets elsewhere, or start the consumer; then run this window again"
+            "consumer_group in the pipeline file if it is another one, name the table with `progress` if the loader "
+            "keeps its offsets there, take the line out if it keeps them elsewhere, or start the consumer; then run "
+            "this window again"
         )
     if incident.kind is IncidentKind.GROUP_OUT_OF_RANGE:
         return _settled_out_of_range(incident)
+    if incident.kind is IncidentKind.PROGRESS_UNKNOWN:
+        return settled_unknown_progress(incident)
+    if incident.kind is IncidentKind.PROGRESS_OUT_OF_RANGE:
+        return settled_progress_out_of_range(incident)
     if incident.is_partial:
         return (
             "what they held is not known: a mirror or a backup of the topic can tell, and the keys in doubt that "
@@ -240,6 +252,8 @@ def _settled_out_of_range(incident: Incident) -> str:
 
 
 def _stalled(incident: Incident) -> str:
+    if "progress" in incident.detail:
+        return stalled_progress(incident)
     return (
         f"{_group(incident)} has stood at offset {incident.detail.get('committed')} of {_place(incident)} since the "
         f"last window, and records wait from offset {incident.lo} on"
@@ -313,6 +327,8 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.HANGING_TRANSACTION: _hanging,
     IncidentKind.GROUP_UNKNOWN: _group_unknown,
     IncidentKind.GROUP_OUT_OF_RANGE: _out_of_range,
+    IncidentKind.PROGRESS_UNKNOWN: unknown_progress,
+    IncidentKind.PROGRESS_OUT_OF_RANGE: progress_out_of_range,
     IncidentKind.CONSUMER_STALLED: _stalled,
     IncidentKind.SLICE_GROWN: _grown,
     IncidentKind.SLICE_SHRUNK: _shrunk,

@@ -7,7 +7,15 @@ from enum import StrEnum
 from typing import Any
 
 from makewhole.model.errors import RefusedError
-from makewhole.model.points import NEVER_WRITTEN, WRITTEN_IF_ANY, Point, TablePoint, TopicPoint, has_erasures
+from makewhole.model.points import (
+    NEVER_WRITTEN,
+    WRITTEN_IF_ANY,
+    Point,
+    SinkProgress,
+    TablePoint,
+    TopicPoint,
+    has_erasures,
+)
 from makewhole.model.time_limits import DEFAULT_LIMITS, TimeLimits
 from makewhole.model.verdict import Verdict
 
@@ -82,6 +90,7 @@ class Reverse:
 class Hop:
     """One hop. `where` narrows the upstream: `column = literal` terms joined by `and`.
 
+    `progress` is where what loads the target keeps its own progress: it goes before `consumer_group`.
     `redeliver_to` is the topic point that redelivered records go to; None: back to the source. `redeliver_despite`:
     consumer groups that may read a record a second time. `reverse` is there when a remedy is `reverse`. `write` maps
     the columns that `upsert` writes into new rows besides the compared ones to their declared types; `leave` names
@@ -100,6 +109,7 @@ class Hop:
     reverse: Reverse | None = None
     write: Mapping[str, str] = field(default_factory=dict, metadata=WRITTEN_IF_ANY)
     leave: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
+    progress: SinkProgress | None = field(default=None, metadata=WRITTEN_IF_ANY)
     former_where: str | None = field(default=None, metadata=NEVER_WRITTEN)
 
     @property
@@ -110,6 +120,14 @@ class Hop:
     def slug(self) -> str:
         """The name in ASCII, for paths and ids."""
         return f"{self.source}-{self.target}"
+
+    @property
+    def reader(self) -> str | None:
+        """What says how far the target is loaded, for messages: the sink's own progress, or else its group; None: the
+        file names neither. A group's name has no spaces, so that nothing else has this text."""
+        if self.progress is not None:
+            return f"the sink of {self.target} ({self.progress.text})"
+        return None if self.consumer_group is None else f"group {self.consumer_group}"
 
     @property
     def former_name(self) -> str:

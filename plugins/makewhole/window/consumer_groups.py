@@ -17,15 +17,23 @@ from makewhole.model.window import PartitionRange
 GROUP = "group"
 """The name under which the standing of a hop's group is kept beside its result."""
 
-OF_GROUPS = (IncidentKind.GROUP_UNKNOWN, IncidentKind.GROUP_OUT_OF_RANGE, IncidentKind.CONSUMER_STALLED)
-"""The incidents of consumer groups, which are found when a window is judged."""
+OF_READERS = (
+    IncidentKind.GROUP_UNKNOWN,
+    IncidentKind.GROUP_OUT_OF_RANGE,
+    IncidentKind.PROGRESS_UNKNOWN,
+    IncidentKind.PROGRESS_OUT_OF_RANGE,
+    IncidentKind.CONSUMER_STALLED,
+)
+"""The incidents of consumer groups, and of sinks with a progress of their own, which are found when a window is
+judged."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupStanding:
-    """The position of a consumer group in a topic when a window was judged.
+    """The position of a consumer group, or of a sink by its own progress, in a topic when a window was judged.
 
-    `committed`: the offset that it reads next, by partition; None where it has committed none that the log has.
+    `group`: its name, or what the sink's progress is called. `committed`: the offset that it reads next, by partition;
+    None where it has committed none that the log has.
     `waiting`: the first offset of a record that it has not reached, by partition; partitions where nothing waits are
     not in it.
     """

@@ -12,6 +12,7 @@ from makewhole.model.value_types import ValueTypes
 from makewhole.postgres.read.key_columns import ColumnsRead, read_columns
 from makewhole.window.context import table_shape
 from makewhole.window.new_rows import unaccounted_columns
+from makewhole.window.readers.unfit_progress import unfit_progress
 from makewhole.window.version_columns import unfit_versions
 from makewhole.window.views import unfit_remedies
 
@@ -34,9 +35,11 @@ def readable_tables(pipeline: Pipeline, connections: Mapping[str, Connection]) -
         TransientError: a database does not answer.
     """
     columns = read_columns(pipeline, connections, lambda point: table_shape(pipeline, point))
+    of_progress = unfit_progress(pipeline, connections)
     if columns.problems:
-        raise ConfigurationError(columns.problems)
+        raise ConfigurationError([*columns.problems, *of_progress])
     types, problems = value_types(pipeline, columns.kinds)
+    problems += of_progress
     problems += unfit_versions(pipeline, columns.kinds)
     layout: KeyLayout = {}
     try:

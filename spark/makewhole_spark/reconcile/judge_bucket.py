@@ -308,6 +308,7 @@ def _hop_context(task: BucketTask, gathered: _Gathered) -> HopContext:
         written=task.written,
         inserted=task.followed.select(HASH),
         group=task.hop.consumer_group,
+        progress=None if task.hop.progress is None else task.hop.progress.text,
         committed=task.group_committed,
         unconsumed=unconsumed_copies(task, known.source).select(HASH),
         waiting=gathered.waiting,

@@ -17,7 +17,7 @@ from makewhole.journal.history.judged import JudgedWindows, TruncatedLog
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, first_indexed, standing_runs
 from makewhole.journal.results import hop_results
 from makewhole.journal.results.snapshot_manifests import read_with
-from makewhole.kafka.group_offsets import GroupOffsets, group_offsets
+from makewhole.kafka.offsets import TopicLog
 from makewhole.key_index.window_run import replays_in, spans_of
 from makewhole.lake.rows_by_bucket import RowsByBucket, spread_rows
 from makewhole.model.incident import Incident
@@ -28,6 +28,7 @@ from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.consumer_groups import GROUP, GroupStanding, with_nothing_between
 from makewhole.window.context import WindowContext
+from makewhole.window.readers.hop_offsets import ReaderOffsets, read_hop_offsets, standing_name
 from makewhole_spark.reconcile.buckets import OtherReading, TruncatedFiles
 from makewhole_spark.snapshot.bucket_count import BUCKETS
 
@@ -46,7 +47,7 @@ class NeighbouringWindows:
     _first: dict[str, Window] = field(default_factory=dict)
     _runs: dict[str, Sequence[IndexedRun]] = field(default_factory=dict)
     _topic_ids: dict[str, Sequence[tuple[str, str, int]]] = field(default_factory=dict)
-    _committed: dict[str, GroupOffsets] = field(default_factory=dict)
+    _committed: dict[str, ReaderOffsets] = field(default_factory=dict)
     _replays: dict[tuple[str, frozenset[int]], RowsByBucket] = field(default_factory=dict)
 
     @property
@@ -203,24 +204,32 @@ class NeighbouringWindows:
         return self.first_reading(point).ranges[point]
 
     def group_committed(self, hop: Hop) -> Mapping[int, int | None] | None:
-        """Return the offsets that the consumer group of a hop reads next, asked once; None: no group reads the source.
+        """Return the offsets that what loads a hop's target reads next, asked once; None: the file names neither its
+        own progress nor its group.
 
-        None for a partition: the group has committed nothing there, or an offset that the log does not have.
+        None for a partition: it has none there, or an offset that the log does not have.
         """
-        found = self.group_offsets(hop)
+        found = self.reader_offsets(hop)
         return None if found is None else found.committed
 
-    def group_offsets(self, hop: Hop) -> GroupOffsets | None:
-        """Return where the consumer group of a hop stands, asked once; None: no group reads the source."""
+    def reader_offsets(self, hop: Hop) -> ReaderOffsets | None:
+        """Return where what loads a hop's target stands, asked once; None: the file names nothing that says it.
+
+        It is asked before the buckets are judged: rows that were written up to there are found when a key is looked up.
+        """
         point = self.context.pipeline.points[hop.source]
-        if not hop.consumer_group or not isinstance(point, TopicPoint):
+        if hop.reader is None or not isinstance(point, TopicPoint):
             return None
         if hop.name not in self._committed:
-            found = group_offsets(self.context.kafka(point), hop.consumer_group, point.topic)
+            target = self.context.pipeline.points[hop.target]
+            with TopicLog(self.context.kafka(point), point.topic) as log:
+                found = read_hop_offsets(log, hop, target, self.context.connections[target.connection])
+            assert found is not None
             ranges = self.context.window.ranges.get(hop.source, ())
             before = self.standings_before.get(hop.name)
-            is_same = before is not None and bool(ranges) and before.is_of(hop.consumer_group, ranges[0].topic_id)
-            self._committed[hop.name] = with_nothing_between(found, before if is_same else None, ranges)
+            is_same = before is not None and bool(ranges) and before.is_of(standing_name(hop), ranges[0].topic_id)
+            offsets = with_nothing_between(found.offsets, before if is_same else None, ranges)
+            self._committed[hop.name] = replace(found, offsets=offsets)
         return self._committed[hop.name]
 
     @cached_property

@@ -276,7 +276,8 @@ def test_a_repaired_key_shows_finding_plan_answer_receipt_and_outcome_in_order(s
         (
             "judged",
             "flights→warehouse",
-            "missing: committed_before_written, the consumer group committed past its record, and the store lacks it",
+            "missing: committed_before_written, its loader, by group or its own progress, passed its record: the "
+            "store lacks it",
         ),
         ("outcome", "flights→warehouse", "repaired"),
         ("planned", "flights", f"redeliver, action 2 of plan {PLAN}; the plan is done"),

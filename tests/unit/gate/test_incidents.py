@@ -13,7 +13,11 @@ pytestmark = pytest.mark.unit
 
 
 def incident(kind: IncidentKind, point: str = "flights", *, is_partial: bool = False) -> Incident:
-    detail = {"before_it_was_read": is_partial, "committed": 9, "log": [0, 5]}
+    progress = {"table": "offsets", "offset": "at", "means": "next", "rows": "part = 0", "has_topic": False}
+    unknown = {"fault": "no_row", "rows": 0, "least": None, "greatest": None}
+    detail = {"before_it_was_read": is_partial, "committed": 9, "log": [0, 5], "hop": "h"}
+    if kind.value.startswith("progress_"):
+        detail |= {"progress": progress, "unknown": unknown}
     return Incident(kind=kind, point=point, topic="f", topic_id="i", partition=0, lo=3, hi=5, detail=detail)
 
 
@@ -27,17 +31,26 @@ def test_every_kind_that_can_block_is_asked_about_even_when_nothing_happened(pip
     suite = incident_suite(pipeline, ())
 
     assert suite.row == dict.fromkeys(
-        ("truncated", "topic_recreated", "hanging_transaction", "group_unknown", "group_out_of_range"), 0
+        (
+            "truncated",
+            "topic_recreated",
+            "hanging_transaction",
+            "group_unknown",
+            "group_out_of_range",
+            "progress_unknown",
+            "progress_out_of_range",
+        ),
+        0,
     )
-    assert len(suite.planned) == 10
+    assert len(suite.planned) == 14
 
 
 @pytest.mark.parametrize("kind", list(IncidentKind))
 def test_of_a_topic_that_is_fed_by_a_ledger_only_a_hanging_transaction_and_a_group_without_an_offset_block(
     pipeline: Pipeline, kind: IncidentKind
 ) -> None:
-    unproven = (IncidentKind.HANGING_TRANSACTION, IncidentKind.GROUP_UNKNOWN, IncidentKind.GROUP_OUT_OF_RANGE)
-    is_blocking = kind in unproven
+    of_readers = ("group_unknown", "group_out_of_range", "progress_unknown", "progress_out_of_range")
+    is_blocking = kind is IncidentKind.HANGING_TRANSACTION or kind.value in of_readers
     assert breached(pipeline, [incident(kind)]) == ({kind.value: 1} if is_blocking else {})
 
 

@@ -14,11 +14,20 @@ from rich.text import Text
 from makewhole.cli.environment import AsJson, console, print_table, printable, service_environment
 from makewhole.cli.plan.control import PlanId
 from makewhole.compensation.execution.targets import targets_of
-from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample, TopicEffects
+from makewhole.compensation.preview.dry_report import (
+    DryRun,
+    DryRunPart,
+    Forecast,
+    ReadingSink,
+    RecordToSend,
+    Sample,
+    TopicEffects,
+)
 from makewhole.compensation.preview.dry_run import SAMPLES, dry_run
 from makewhole.compute.key_layout import with_layout
 from makewhole.journal import plans, windows
 from makewhole.journal.database import connect, journal_dsn
+from makewhole.kafka.topic_readers import ReadingGroup
 from makewhole.postgres.write.row_change import RowChange, column_lines
 from makewhole.window.context import connections_of, find_pipeline
 
@@ -98,13 +107,37 @@ def dry_run_document(report: DryRun) -> dict[str, Any]:
 
 
 def _topic_document(topic: TopicEffects) -> dict[str, Any]:
-    names = ("group", "lag", "records", "unread")
-    groups = [
-        {name: getattr(group, name) for name in names}
-        | ({"out_of_range": {at: asdict(one) for at, one in group.out_of_range.items()}} if group.out_of_range else {})
-        for group in topic.groups
-    ]
-    return {"target": topic.target, "place": topic.place, "groups": groups, "silent": topic.silent}
+    groups = [{"group": group.group} | _standing_document(group) for group in topic.groups]
+    sinks = [_sink_document(sink) for sink in topic.sinks]
+    return {
+        "target": topic.target,
+        "place": topic.place,
+        "groups": groups,
+        **({"sinks": sinks} if sinks else {}),
+        "silent": topic.silent,
+    }
+
+
+def _standing_document(reader: ReadingGroup) -> dict[str, Any]:
+    """Return how far behind a reader is: null where it stands at an offset that the log does not have, whose partitions
+    are then listed. `elsewhere` has the numbers of the others."""
+    numbers = {"lag": reader.lag, "records": reader.records}
+    if not reader.out_of_range:
+        return {**numbers, "unread": reader.unread}
+    return {
+        **dict.fromkeys(numbers, None),
+        "unread": reader.unread,
+        "out_of_range": {at: asdict(one) for at, one in reader.out_of_range.items()},
+        **({"elsewhere": numbers} if reader.standing else {}),
+    }
+
+
+def _sink_document(sink: ReadingSink) -> dict[str, Any]:
+    """Return what loads a store, with its own progress; null where that says nothing of some partition."""
+    standing = {} if sink.standing is None else _standing_document(sink.standing)
+    unknown = dict.fromkeys(("lag", "records"), None) if sink.unknown or sink.standing is None else {}
+    named = {"hop": sink.hop, "reader": sink.reader, "group": sink.group}
+    return {**named, **standing, **unknown, "unknown": list(sink.unknown), "silent": sink.silent}
 
 
 def _part_document(part: DryRunPart) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from makewhole.journal.actions import ArrowColumn, in_parts
 from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.connection import Connection
 from makewhole.model.errors import CorruptionError, RefusedError
-from makewhole.model.pipeline import Pipeline
+from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.plan import Plan
 from makewhole.model.points import Point, TablePoint
 from makewhole.model.positions import RecordPositions
@@ -19,10 +19,11 @@ from makewhole.model.positions import RecordPositions
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A point that compensation writes, and its connection."""
+    """A point that compensation writes, and its connection. `hops`: those that start from it."""
 
     point: Point
     connection: Connection
+    hops: tuple[Hop, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +168,7 @@ class TargetWriter(Protocol):
 def targets_of(pipeline: Pipeline, connections: Mapping[str, Connection]) -> dict[str, Target]:
     """Return every point of the pipeline whose connection is given, by name."""
     return {
-        name: Target(point=point, connection=connections[point.connection])
+        name: Target(point=point, connection=connections[point.connection], hops=pipeline.hops_from(name))
         for name, point in pipeline.points.items()
         if point.connection in connections
     }

@@ -11,7 +11,7 @@ from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, OpenElse
 from makewhole.compensation.planning.draft_actions import Known, draft_actions, lacking, with_before
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers
 from makewhole.model.pipeline import Limits, Pipeline, Remedy
-from makewhole.model.plan import ERASABLE, LACKING, ONCE, PUTS_ASIDE, Action, count_remedies
+from makewhole.model.plan import ERASABLE, LACKING, ONCE, PASSED, PUTS_ASIDE, RECORD, Action, count_remedies
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding
 
@@ -184,6 +184,9 @@ def _for_both(first: ActionDraft, other: ActionDraft) -> ActionDraft:
     erasable = {name for draft in (first, other) for name in draft.action.before.get(ERASABLE, ())}
     if erasable:
         first = with_before(first, {ERASABLE: sorted(erasable)})
+    passed = {name for draft in (first, other) for name in draft.action.before.get(PASSED, ())}
+    if passed:
+        first = with_before(first, {PASSED: sorted(passed), RECORD: ":".join(map(str, first.origin or ()))})
     once = {name for draft in (first, other) for name in draft.action.before.get(ONCE, ())}
     first = with_before(first, {ONCE: sorted(once)} if once else {})
     if other.aside and not first.aside:

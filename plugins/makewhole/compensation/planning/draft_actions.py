@@ -2,20 +2,32 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from makewhole.compensation.planning.accepted_rows import AcceptedRows
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, DisputedValues, OpenElsewhere
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
-from makewhole.compensation.planning.redelivery import NO_READERS, Readers, Redelivery
+from makewhole.compensation.planning.redelivery import NO_READERS, Readers, Redelivery, loaders_to_pass
 from makewhole.compensation.planning.second_copies import RowsInTheWay, SecondCopies
 from makewhole.config.template.reversal import names_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
-from makewhole.model.plan import ERASABLE, LACKING, ONCE, PUTS_ASIDE, REPEATS, UNKNOWN_TO, Action
+from makewhole.model.plan import (
+    ERASABLE,
+    LACKING,
+    ONCE,
+    PASSED,
+    PUTS_ASIDE,
+    RECORD,
+    REPEATS,
+    UNKNOWN_TO,
+    Action,
+)
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Cause, Finding, Verdict
+from makewhole.window.readers.hop_offsets import still_to_come
 
 _ABSENT = (Verdict.MISSING, Verdict.VANISHED)
 _UPSERTABLE = (*_ABSENT, Verdict.MISMATCHED)
@@ -51,11 +63,14 @@ def draft_actions(
     disputed = known.disputed.reason(hop, finding, source_position(finding, hop.semantics))
     if disputed is not None:
         return disputed
-    kept = known.accepted.reason(made.action) if isinstance(made, ActionDraft) else None
+    if not isinstance(made, ActionDraft):
+        return made
+    kept = known.accepted.reason(made.action)
     if kept is not None:
         return kept
+    made = _behind_loaders(pipeline, hop, remedy, made)
     is_sent = remedy in (Remedy.PRODUCE, Remedy.REDELIVER) and finding.verdict in _ABSENT
-    return _after_rows_aside(pipeline, hop, made, known) if is_sent and isinstance(made, ActionDraft) else made
+    return _after_rows_aside(pipeline, hop, made, known) if is_sent else made
 
 
 def _after_rows_aside(pipeline: Pipeline, hop: Hop, draft: ActionDraft, known: Known) -> ActionDraft | str:
@@ -119,10 +134,20 @@ def _still_to_come(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Findin
         )
     if finding.cause is not Cause.NOT_CONSUMED or (remedy is Remedy.UPSERT and pipeline.overwrites(hop)):
         return None
-    return (
-        f"its record still stands in front of group {hop.consumer_group}, which would load it a second time when it "
-        "goes on; mend the consumer, then run this window again"
-    )
+    return still_to_come(hop)
+
+
+def _behind_loaders(pipeline: Pipeline, hop: Hop, remedy: Remedy, draft: ActionDraft) -> ActionDraft:
+    """Name in the action whose loaders must be past its record: they are asked once more before anything is written.
+
+    No loader comes to a record of a log that is gone.
+    """
+    names = loaders_to_pass(pipeline, hop, remedy) if remedy in (Remedy.REDELIVER, Remedy.UPSERT) else []
+    is_gone = any(copy.get("gone") for copy in _usable_copies(draft.finding, hop.semantics)[:1])
+    if draft.origin is None or is_gone or not names:
+        return draft
+    partition, offset = draft.origin
+    return with_before(draft, {PASSED: sorted(names), RECORD: f"{partition}:{offset}"})
 
 
 def _produce(
@@ -265,12 +290,17 @@ def _draft_action(
 def source_position(finding: Finding, semantics: Semantics = Semantics.EVENT) -> tuple[int, int] | None:
     """Return (partition, offset) of the committed copy to repeat: the first of `evidence["source"]`, or for `upsert`
     the latest version that the evidence names."""
+    committed = _usable_copies(finding, semantics)
+    return (int(committed[0]["partition"]), int(committed[0]["offset"])) if committed else None
+
+
+def _usable_copies(finding: Finding, semantics: Semantics) -> list[Mapping[str, Any]]:
+    """Return the committed copies of the evidence that can be repeated, the one to repeat first."""
     copies = finding.evidence.get("source", ())
     if semantics is Semantics.UPSERT:
         copies = [finding.evidence["latest"]] if "latest" in finding.evidence else []
     usable = [copy for copy in copies if not copy.get("aborted") and not copy.get("excluded")]
-    committed = [copy for copy in usable if "partition" in copy and "offset" in copy]
-    return (int(committed[0]["partition"]), int(committed[0]["offset"])) if committed else None
+    return [copy for copy in usable if "partition" in copy and "offset" in copy]
 
 
 def lacking(draft: ActionDraft, points: Iterable[str]) -> ActionDraft:

@@ -115,6 +115,20 @@ class Redelivery:
         return is_topic and (other.name, finding.key_hash) not in self._lacking
 
 
+def loaders_to_pass(pipeline: Pipeline, hop: Hop, remedy: Remedy) -> list[str]:
+    """Return the hops whose loaders must be past a record before it is sent again, or a row is written in its place:
+    those that add a row for it, and of which the file says what shows how far they are."""
+    readers = pipeline.redelivery_readers(hop) if remedy is Remedy.REDELIVER else (hop,)
+    return [
+        other.name
+        for other in readers
+        if other.source == hop.source
+        and other.reader is not None
+        and not pipeline.overwrites(other)
+        and (other == hop or other.consumer_group is None or other.consumer_group not in hop.redeliver_despite)
+    ]
+
+
 def unknown_readers(hop: Hop, groups: Sequence[str]) -> str:
     """Return why nothing is redelivered to a hop's source that groups read which the pipeline does not know."""
     listed = ", ".join(groups)

@@ -62,24 +62,52 @@ class TableEffects:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReadingSink:
+    """What loads a store from a topic and keeps its own progress, as `reader` names it. `group`: that of its hop, whose
+    offsets in Kafka are a copy. `standing`: how far it is; None: that cannot be read, `silent` says why. `unknown`:
+    why its progress says nothing of some partitions."""
+
+    hop: str
+    reader: str
+    group: str | None
+    standing: ReadingGroup | None
+    unknown: tuple[str, ...] = ()
+    silent: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TopicEffects:
     """Who reads the records that are sent to a topic. `silent`: why that cannot be told; None: `groups` are those with
-    an offset there."""
+    an offset there, but for those of `sinks`, which keep their own progress."""
 
     target: str
     place: str
     groups: tuple[ReadingGroup, ...] = ()
+    sinks: tuple[ReadingSink, ...] = ()
     silent: str | None = None
 
     def sentences(self) -> Iterator[str]:
         """Yield what people should know before they approve."""
         if self.silent is not None:
             yield f"{self.target} ({self.place}): which groups read it is not known: {self.silent}"
-        elif not self.groups:
+        elif not self.groups and not self.sinks:
             yield f"{self.target} ({self.place}): no consumer group has an offset there; who reads it is not known"
         for reader in self.groups:
             unread = f", no offset in {counted(reader.unread, 'partition')}" if reader.unread else ""
             yield f"{self.target} ({self.place}) is read by group {reader.group}, {_behind(reader)}{unread}"
+        for sink in self.sinks:
+            yield f"{self.target} ({self.place}) is read by {_sink_text(sink)}"
+
+
+def _sink_text(sink: ReadingSink) -> str:
+    """Return what loads a store, and how far behind it is by its own progress."""
+    group = "" if sink.group is None else f", whose group is {sink.group}"
+    if sink.standing is None:
+        return f"{sink.reader}{group}; how far behind is not known: {sink.silent}"
+    unknown = f"; {'; '.join(sink.unknown)}" if sink.unknown else ""
+    if sink.unknown and not sink.standing.standing and not sink.standing.out_of_range:
+        return f"{sink.reader}{group}; how far behind is not known: {'; '.join(sink.unknown)}"
+    return f"{sink.reader}{group}, {_behind(sink.standing)}{unknown}"
 
 
 def _behind(reader: ReadingGroup) -> str:

@@ -89,7 +89,7 @@ def dry_run(
         samples=tuple(forecast.samples),
         tables=tuple(forecast.tables),
         risks=risks,
-        topics=tuple(read_topic_effects(targets[name]) for name in content.chunks if is_topic(targets[name])),
+        topics=tuple(read_topic_effects(targets[name], targets) for name in content.chunks if is_topic(targets[name])),
     )
 
 

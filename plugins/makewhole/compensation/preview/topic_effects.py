@@ -1,11 +1,17 @@
 """Read who gets the records that a plan sends to a topic."""
 
+from collections.abc import Mapping
+
 from makewhole.compensation.execution.targets import Target
-from makewhole.compensation.preview.dry_report import TopicEffects
-from makewhole.kafka.topic_readers import topic_readers, with_records
+from makewhole.compensation.preview.dry_report import ReadingSink, TopicEffects
+from makewhole.kafka.offsets import TopicLog
+from makewhole.kafka.topic_readers import reading_group, topic_readers, with_records
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import MakewholeError
+from makewhole.model.pipeline import Hop
 from makewhole.model.points import TopicPoint
+from makewhole.window.readers.hop_offsets import read_hop_offsets
+from makewhole.window.readers.standing_text import unknown_standing
 
 _PATIENCE_SECONDS = 10.0
 
@@ -15,13 +21,31 @@ def is_topic(target: Target) -> bool:
     return isinstance(target.point, TopicPoint)
 
 
-def read_topic_effects(target: Target) -> TopicEffects:
-    """Ask which consumer groups read a topic. What cannot be told is said, and no reason to have no dry run."""
+def read_topic_effects(target: Target, targets: Mapping[str, Target]) -> TopicEffects:
+    """Ask which consumer groups read a topic, and sinks by their own progress; `targets`: all points. What cannot be
+    told is said, and no reason to have no dry run."""
     point, connection = target.point, target.connection
     assert isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection)
+    of_sinks = [hop for hop in target.hops if hop.progress is not None and hop.target in targets]
+    copies = {hop.consumer_group for hop in of_sinks}
     try:
         found = topic_readers(connection, point.topic, patience_seconds=_PATIENCE_SECONDS)
-        groups = with_records(connection, point.topic, found)
+        groups = with_records(connection, point.topic, [one for one in found if one.group not in copies])
     except MakewholeError as error:
         return TopicEffects(target=point.name, place=point.place, silent=str(error))
-    return TopicEffects(target=point.name, place=point.place, groups=groups)
+    sinks = tuple(_sink(hop, point, connection, targets[hop.target]) for hop in of_sinks)
+    return TopicEffects(target=point.name, place=point.place, groups=groups, sinks=sinks)
+
+
+def _sink(hop: Hop, point: TopicPoint, connection: KafkaConnection, store: Target) -> ReadingSink:
+    reader, group = str(hop.reader), hop.consumer_group
+    try:
+        with TopicLog(connection, point.topic, patience_seconds=_PATIENCE_SECONDS) as log:
+            found = read_hop_offsets(log, hop, store.point, store.connection)
+            assert found is not None
+            standing = reading_group(log, group or reader, found.offsets)
+        (counted,) = with_records(connection, point.topic, [standing])
+    except MakewholeError as error:
+        return ReadingSink(hop=hop.name, reader=reader, group=group, standing=None, silent=str(error))
+    unknown = tuple(filter(None, (unknown_standing(hop, found, point.topic, at) for at in sorted(found.unknown))))
+    return ReadingSink(hop=hop.name, reader=reader, group=group, standing=counted, unknown=unknown)

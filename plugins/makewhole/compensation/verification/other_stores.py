@@ -22,7 +22,6 @@ from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.journal.written_keys import RedeliveredKey, redelivered_ends, redelivered_hops, redelivered_keys
-from makewhole.kafka.group_offsets import read_group_offsets
 from makewhole.kafka.offsets import TopicLog
 from makewhole.lake.local_files import BatchFile
 from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
@@ -32,6 +31,7 @@ from makewhole.model.points import TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
+from makewhole.window.readers.hop_offsets import read_hop_offsets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,18 +129,20 @@ class OtherStores(ClosingContext):
                     yield _judged_now(item, reached.hop, one, len(rows.get(one.key, ())))
 
     def is_awaited(self) -> bool:
-        """Tell whether a loader that adds rows may still load what was sent: its group has not passed it, or nothing
-        says how far it is."""
+        """Tell whether a loader that adds rows may still load what was sent: it has not passed it by its progress or
+        its group, or nothing says how far it is."""
         adding = [hop for hop in self._hops if not self._context.pipeline.overwrites(hop)]
         return any(not self._has_passed(hop) for hop in adding)
 
     def _has_passed(self, hop: Hop) -> bool:
         point = self._context.pipeline.points[hop.source]
         ends = self._ends.get(hop.source)
-        if hop.consumer_group is None or not ends or not isinstance(point, TopicPoint):
+        if hop.reader is None or not ends or not isinstance(point, TopicPoint):
             return False
+        target = self._context.pipeline.points[hop.target]
         with TopicLog(self._context.kafka(point), point.topic) as log:
-            committed = read_group_offsets(log, hop.consumer_group).committed
+            found = read_hop_offsets(log, hop, target, self._context.connections[target.connection])
+        committed = {} if found is None else found.committed
         return all((committed.get(partition) or 0) >= end for partition, end in ends.items())
 
     def _rows(self, hop: Hop, keys: Mapping[str, RedeliveredKey]) -> Mapping[str, list[dict[str, Any]]]:

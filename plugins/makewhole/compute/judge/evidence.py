@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, TAIL, WAITING, empty
+from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, IS_GONE, TAIL, WAITING, empty
 from makewhole.compute.judge.key_copies import CopyFields, FrameRow, KeyCopies
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.compute.versions import shown_version
@@ -55,8 +55,9 @@ class HopContext:
 
     `written`: keys of which compensation wrote records to the source, be they among its copies or behind them.
     `inserted`: keys of which it wrote a row straight into the target.
-    `committed`: the next offset per partition of the consumer `group`; `unconsumed`: keys with a record that it has not
-    reached. `waiting`: since when keys wait; those that are not in it wait since the window was `opened_at`.
+    `committed`: the next offset per partition of the consumer `group`, or of the sink by its own `progress` (what that
+    is called); `unconsumed`: keys with a record that it has not reached.
+    `waiting`: since when keys wait; those that are not in it wait since the window was `opened_at`.
     `truncated`: keys that earlier windows saw in the target and that a truncation took from it. `open_copies`: copies
     in the target that nobody can read as committed yet. `not_lost` returns by key hash what shows that a key which the
     store lacks is not lost. `source_elsewhere`: the source's copies
@@ -74,6 +75,7 @@ class HopContext:
     inserted: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     opened_at: datetime = _NEVER
     group: str | None = None
+    progress: str | None = None
     committed: Mapping[int, int] | None = None
     unconsumed: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     waiting: pl.DataFrame = field(default_factory=lambda: empty(WAITING))
@@ -155,10 +157,13 @@ def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext, cause: Caus
 
 
 def _group_evidence(source: Sequence[CopyFields], context: HopContext) -> dict[str, Any]:
-    """Return the consumer group and where it stands in the partitions of the copies; null where it has no offset."""
+    """Return the consumer group, or the sink's own progress, and where it stands in the partitions of the copies; null
+    where it has no offset."""
     if context.committed is None or context.source_kind is not PointKind.TOPIC:
         return {}
     standing = {str(copy["partition"]): context.committed.get(copy["partition"]) for copy in source}
+    if context.progress is not None:
+        return {"progress": context.progress, "progress_offsets": standing}
     return {**({} if context.group is None else {"group": context.group}), "group_committed": standing}
 
 
@@ -365,6 +370,8 @@ def _shown_copy(copy: FrameRow, hop: str = "") -> CopyFields:
         fields["aborted"] = True
     if copy.get("is_tombstone"):
         fields["tombstone"] = True
+    if copy.get(IS_GONE):
+        fields["gone"] = True
     if hop in copy.get("excluded_by", ()):
         fields["excluded"] = True
     if copy.get("time") is not None:

@@ -13,6 +13,7 @@ from makewhole.config.hops.hop_graph import (
     note_reversed_twice,
     note_unjoined,
 )
+from makewhole.config.hops.progress import read_progress
 from makewhole.config.hops.redelivery import note_shared
 from makewhole.config.hops.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
 from makewhole.config.hops.where import where
@@ -22,12 +23,13 @@ from makewhole.config.key_types import note_unlike_types
 from makewhole.config.points import PointDraft
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Hop, Remedy, Semantics
-from makewhole.model.points import PointKind
+from makewhole.model.points import PointKind, SinkProgress
 
 _KEYS = (
     "from",
     "to",
     "consumer_group",
+    "progress",
     "where",
     "semantics",
     "compensation",
@@ -63,7 +65,9 @@ def read_hops(
             hop_kinds = replace(hop_kinds, has_template=written.reverse_place is not None)
             kinds.append(hop_kinds)
         columns = _read_columns(section, ends[-1], drafts, top)
+        progress = _read_progress(section, ends[-1], drafts)
         hop = _read_hop(section, ends[-1], hop_kinds, of_pipeline, written, columns)
+        hop = None if hop is None else replace(hop, progress=progress)
         if hop is not None and hop_kinds is not None and version == FORMER_VERSION:
             hop = with_former_defaults(hop, hop_kinds, section, of_pipeline)
         if hop is not None:
@@ -131,6 +135,11 @@ def _kinds_joined(ends: Ends, drafts: Mapping[str, PointDraft], semantics: Seman
 def _read_columns(section: Section, ends: Ends, drafts: Mapping[str, PointDraft], top: Section) -> WrittenColumns:
     target = drafts.get(ends.target) if ends.target else None
     return read_written_columns(section, f"{ends.source}→{ends.target}", target, compared_columns(top))
+
+
+def _read_progress(section: Section, ends: Ends, drafts: Mapping[str, PointDraft]) -> SinkProgress | None:
+    source, target = (drafts.get(name) if name else None for name in (ends.source, ends.target))
+    return read_progress(section, f"{ends.source}→{ends.target}", source, target)
 
 
 def _read_hop(

@@ -97,9 +97,7 @@ def column_types(session: PgConnection, shape: TableShape) -> dict[str, str]:
         ConfigurationError: the table or a column that the pipeline file names does not exist.
     """
     point = shape.point
-    with session.cursor() as cursor:
-        cursor.execute(_COLUMNS, (regclass_text(point),))
-        types: dict[str, str] = dict(cursor.fetchall())
+    types = table_columns(session, point)
     if not types:
         raise ConfigurationError([_problem(point, "table", f"table {point.table} does not exist", "Correct its name")])
     unknown = sorted(shape.column_names() - set(types))
@@ -109,6 +107,14 @@ def column_types(session: PgConnection, shape: TableShape) -> dict[str, str]:
             [_problem(point, name, f"{point.table} has no column {name}", f"It has: {known}") for name in unknown]
         )
     return types
+
+
+def table_columns(session: PgConnection, point: TablePoint) -> dict[str, str]:
+    """Return the types of all columns of a table, by name; of a domain the type that it is made of. Empty: there is no
+    such table."""
+    with session.cursor() as cursor:
+        cursor.execute(_COLUMNS, (regclass_text(point),))
+        return dict(cursor.fetchall())
 
 
 def _problem(point: TablePoint, path: str, found: str, remedy: str) -> Problem:

@@ -8,7 +8,7 @@ from makewhole.model.gate import GateReport
 from makewhole.model.incident_text import incident_sentence
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
-from makewhole.window.consumer_groups import OF_GROUPS
+from makewhole.window.consumer_groups import OF_READERS
 
 
 def snapshots_taken(journal: PgConnection, window: Window, points: Iterable[str]) -> str:
@@ -18,12 +18,12 @@ def snapshots_taken(journal: PgConnection, window: Window, points: Iterable[str]
 
 
 def hops_judged(journal: PgConnection, window: Window, results: Mapping[str, HopResult]) -> str:
-    """Tell the counts of each hop, and what is wrong with its consumer group."""
+    """Tell the counts of each hop, and what is wrong with where its reader stands."""
     found = [
         f"{hop}: {result.counts.matched} of {result.counts.source_keys} matched, {result.counts.pending} pending"
         for hop, result in results.items()
     ]
-    happened = [incident_sentence(one) for one in incidents.of(journal, window) if one.kind in OF_GROUPS]
+    happened = [incident_sentence(one) for one in incidents.of(journal, window) if one.kind in OF_READERS]
     return _lines("; ".join(found), happened)
 
 

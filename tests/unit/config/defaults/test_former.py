@@ -160,7 +160,7 @@ def test_other_mistakes_of_such_a_file_are_told_beside_it_and_none_is_made_up(
         "hops[0].compensation (line 9): has no value. Give it one, or take the line out to have the default",
         "hops[0] (line 9): outbox→flights names no remedy for missing keys, and version 1 took produce. Write "
         f"'compensation: {{missing: produce}}' {TO_KEEP}",
-        "hops[1].wehre (line 10): is not a key here. Allowed: compensation, consumer_group, from, leave, "
+        "hops[1].wehre (line 10): is not a key here. Allowed: compensation, consumer_group, from, leave, progress, "
         "redeliver, redeliver_to, reverse, semantics, to, where, write. Did you mean 'where'?",
         "hops[1] (line 10): flights→warehouse names no remedy for missing, duplicate and vanished keys, and version 1 "
         "took redeliver, quarantine and redeliver. Write 'compensation: {missing: redeliver, duplicate: quarantine, "

@@ -13,6 +13,7 @@ from functools import partial
 import polars as pl
 import pyarrow as pa
 
+from makewhole.compensation.execution.look_again.loaders import Loaders
 from makewhole.compensation.execution.look_again.topic_tail import FollowedTopic, OwnRecords, TopicTail
 from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.planning.second_copies import already_in_table
@@ -22,7 +23,18 @@ from makewhole.kafka.topic_readers import topic_readers
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import CANNOT_BE_READ, ERASABLE, GROUPS, LACKING, ONCE, REPEATS, UNKNOWN_TO, ErasedSince
+from makewhole.model.plan import (
+    CANNOT_BE_READ,
+    ERASABLE,
+    GROUPS,
+    LACKING,
+    ONCE,
+    PASSED,
+    RECORD,
+    REPEATS,
+    UNKNOWN_TO,
+    ErasedSince,
+)
 from makewhole.model.points import TablePoint, TopicPoint, has_erasures
 from makewhole.model.positions import RecordPositions
 from makewhole.postgres.read.erased import erased_keys
@@ -52,6 +64,9 @@ class LookAgain(ClosingContext):
         self._tails: dict[str, TopicTail] = {}
         self._readers: list[str] | None = None
         self._stack = ExitStack()
+        hops = {hop.name: hop for target in targets.values() for hop in target.hops}
+        places = {name: (target.point, target.connection) for name, target in targets.items()}
+        self._loaders = self._stack.enter_context(Loaders(hops, places))
 
     def close(self) -> None:
         self._stack.close()
@@ -77,6 +92,14 @@ class LookAgain(ClosingContext):
                 reason = next((one[key] for one in reasons if key in one), None)
                 if reason is not None:
                     found[seq] = reason
+        return {**self._still_to_come(rows), **found}
+
+    def _still_to_come(self, rows: pa.Table) -> dict[int, str]:
+        """Return the actions whose record somebody who loads it is not past, each with the reason."""
+        found: dict[int, str] = {}
+        for (names,), actions in _to_pass(rows).group_by("passed", maintain_order=True):
+            for name in _names(names):
+                found |= self._loaders.not_past(name, actions)
         return found
 
     def note_own(self, positions: RecordPositions) -> None:
@@ -212,9 +235,19 @@ def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
 def _asked(rows: pa.Table) -> pl.DataFrame:
     """Return `seq`, `key`, `remedy`, `lacking`, `once`, `groups`, `erasable`, `unknown_to` (JSON) and `repeats` of the
     actions that name points to ask, and of those that produce; plans of an older makewhole name none."""
-    texts = {name: pl.from_arrow(rows.column(name).cast(pa.string())) for name in _TEXTS}
-    frame = pl.DataFrame({"seq": pl.from_arrow(rows.column("seq")), **texts}, schema_overrides={"before": pl.String})
+    frame = _texts(rows)
     said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in _FIELDS)
     found = frame.select("seq", "key", "remedy", *said)
     names_points = pl.any_horizontal(pl.col(name).is_not_null() for name in _FIELDS)
     return found.filter(names_points | (pl.col("remedy") == Remedy.PRODUCE.value))
+
+
+def _to_pass(rows: pa.Table) -> pl.DataFrame:
+    """Return `seq`, `passed` (JSON) and `record` of the actions that name loaders which must be past their record."""
+    said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in (PASSED, RECORD))
+    return _texts(rows).select("seq", *said).drop_nulls()
+
+
+def _texts(rows: pa.Table) -> pl.DataFrame:
+    texts = {name: pl.from_arrow(rows.column(name).cast(pa.string())) for name in _TEXTS}
+    return pl.DataFrame({"seq": pl.from_arrow(rows.column("seq")), **texts}, schema_overrides={"before": pl.String})

@@ -1,0 +1,70 @@
+"""Ask what loads the targets of hops whether it has come past the records of actions: what it has not, it will load."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+import polars as pl
+
+from makewhole.kafka.offsets import TopicLog
+from makewhole.model.closing import ClosingContext
+from makewhole.model.connection import Connection, KafkaConnection
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import Point, TopicPoint
+from makewhole.window.readers.hop_offsets import ReaderOffsets, read_hop_offsets, still_to_come
+from makewhole.window.readers.standing_text import unknown_standing
+
+
+class Loaders(ClosingContext):
+    """What loads the targets of hops, by its own progress or its consumer group. Nothing is opened before it is asked.
+
+    It may have been set back since the window was judged, or its offsets may have come from elsewhere.
+    """
+
+    def __init__(self, hops: Mapping[str, Hop], places: Mapping[str, tuple[Point, Connection]]) -> None:
+        """`hops` by name; `places`: points by name, with their connections."""
+        self._hops, self._places = hops, places
+        self._logs: dict[str, TopicLog] = {}
+        self._stack = ExitStack()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def not_past(self, hop_name: str, records: pl.DataFrame) -> dict[int, str]:
+        """Return the actions (`seq`) of whose records (`record`: partition and offset as a text) a hop's loader is not
+        known to be past, with the reason.
+
+        Of a group without an offset nothing is known; its findings say by which cause they were judged. A sink whose
+        own progress says nothing refuses them.
+        """
+        hop = self._hops.get(hop_name)
+        log = None if hop is None else self._log(hop.source)
+        target = None if hop is None else self._places.get(hop.target)
+        if hop is None or log is None or target is None:
+            return {}
+        offsets = read_hop_offsets(log, hop, *target)
+        if offsets is None:
+            return {}
+        found: dict[int, str] = {}
+        for seq, record in records.select("seq", "record").iter_rows():
+            partition, offset = (int(part) for part in record.split(":"))
+            reason = _reason(hop, offsets, (log.topic, partition), offset)
+            if reason is not None:
+                found[seq] = reason
+        return found
+
+    def _log(self, name: str) -> TopicLog | None:
+        point, connection = self._places.get(name, (None, None))
+        if not isinstance(point, TopicPoint) or not isinstance(connection, KafkaConnection):
+            return None
+        if name not in self._logs:
+            self._logs[name] = self._stack.enter_context(TopicLog(connection, point.topic))
+        return self._logs[name]
+
+
+def _reason(hop: Hop, offsets: ReaderOffsets, place: tuple[str, int], offset: int) -> str | None:
+    """Return why a record at an offset is not known to be passed; `place`: its topic and partition."""
+    committed = offsets.committed.get(place[1])
+    if committed is not None:
+        return still_to_come(hop) if committed <= offset else None
+    why = unknown_standing(hop, offsets, *place)
+    return None if why is None else f"not known: {why}; mend that, then run this window again"

@@ -1,0 +1,95 @@
+"""Read how far a sink has come, from the table in which it keeps that itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg2 import sql
+
+from makewhole.config.hops.where import WhereTerm, parse_where
+from makewhole.model.connection import PostgresConnection
+from makewhole.model.points import SinkProgress, TablePoint
+from makewhole.postgres.connect import connect
+from makewhole.postgres.read.expressions import regclass_text, table_identifier
+from makewhole.sql import PgConnection
+
+_ROWS = """
+select t.{partition}::bigint, count(*), count(t.{offset}), min(t.{offset})::text, max(t.{offset})::text
+from {table} t where t.{partition} = any(%s::bigint[]) and {condition} group by 1
+"""
+
+_MAY_READ = """
+select bool_and(has_column_privilege(a.attrelid, a.attnum, 'select')) and has_schema_privilege(c.relnamespace, 'usage')
+from pg_attribute a join pg_class c on c.oid = a.attrelid
+where a.attrelid = to_regclass(%s) and a.attnum > 0 and not a.attisdropped group by c.relnamespace
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgressRows:
+    """The rows of a partition in a sink's own progress: their number, how many of them have an offset, and the least
+    and the greatest of these, as PostgreSQL writes them."""
+
+    rows: int
+    offsets: int
+    least: str | None
+    greatest: str | None
+
+
+def progress_table(progress: SinkProgress, store: TablePoint) -> TablePoint:
+    """Return the table with a sink's progress as a point beside its store."""
+    return TablePoint(
+        name=store.name,
+        kind=store.kind,
+        connection=store.connection,
+        table=progress.table,
+        key=(progress.partition,),
+    )
+
+
+def may_read(session: PgConnection, table: TablePoint) -> bool:
+    """Tell whether the session's user may read all columns of a table that exists."""
+    with session.cursor() as cursor:
+        cursor.execute(_MAY_READ, (regclass_text(table),))
+        ((found,),) = cursor.fetchall()
+    return bool(found)
+
+
+def read_progress_rows(
+    connection: PostgresConnection, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]
+) -> dict[int, ProgressRows]:
+    """Return what a sink's own progress has of some partitions of a topic, by one statement: it is of one moment.
+    Partitions without a row are left out.
+
+    Raises:
+        TransientError: the server does not answer.
+        PermanentError: it refuses the statement: the table is not what it was when a window was opened.
+    """
+    point = progress_table(progress, store)
+    statement = sql.SQL(_ROWS).format(
+        partition=sql.Identifier(progress.partition),
+        offset=sql.Identifier(progress.offset),
+        table=table_identifier(point),
+        condition=_condition(progress, topic),
+    )
+    purpose = f"reading the progress of what loads {store.name} ({progress.text})"
+    with connect(connection, purpose) as session:
+        session.set_session(readonly=True)
+        with session.cursor() as cursor:
+            cursor.execute(statement, (sorted(partitions),))
+            return {
+                int(partition): ProgressRows(rows=int(rows), offsets=int(offsets), least=least, greatest=greatest)
+                for partition, rows, offsets, least, greatest in cursor.fetchall()
+            }
+
+
+def _condition(progress: SinkProgress, topic: str) -> sql.Composable:
+    terms = [] if progress.topic is None else [WhereTerm(column=progress.topic, literal=topic)]
+    terms += parse_where(progress.where) if progress.where else ()
+    return sql.SQL(" and ").join([sql.SQL("true"), *(_holds(term) for term in terms)])
+
+
+def _holds(term: WhereTerm) -> sql.Composable:
+    """Return the condition of a term: texts are compared as texts, whatever type of text the column is."""
+    column = sql.SQL("t.{}").format(sql.Identifier(term.column))
+    is_text = isinstance(term.literal, str)
+    return sql.SQL("{}::text = {}" if is_text else "{} = {}").format(column, sql.Literal(term.literal))

@@ -1,0 +1,25 @@
+"""Describe in words why it is not known where what loads a hop's target stands."""
+
+from dataclasses import asdict
+
+from makewhole.model.pipeline import Hop
+from makewhole.model.progress_text import progress_fault
+from makewhole.window.readers.hop_offsets import ReaderOffsets
+
+
+def unknown_standing(hop: Hop, offsets: ReaderOffsets, topic: str, partition: int) -> str | None:
+    """Return why it is not known how far the loader has come in a partition; None: it is known, or there is a group
+    that has committed nothing there."""
+    beyond = offsets.out_of_range.get(partition)
+    if beyond is not None:
+        return (
+            f"{hop.reader} stands at offset {beyond.committed} of {topic}/{partition}, whose log has {beyond.start} "
+            f"to {beyond.end}"
+        )
+    fault = offsets.unknown.get(partition)
+    if hop.progress is None or fault is None:
+        return None
+    progress = hop.progress
+    rows = progress.rows_of(topic, partition)
+    named = {"table": progress.table, "offset": progress.offset, "rows": rows}
+    return progress_fault(named, asdict(fault))

@@ -1,0 +1,89 @@
+"""Find hops whose sink keeps no progress in the table and columns that the file names."""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from makewhole.config.hops.where import WhereTerm, parse_where
+from makewhole.model.connection import Connection, PostgresConnection
+from makewhole.model.errors import Problem
+from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.points import SinkProgress, TablePoint
+from makewhole.postgres.connect import connect
+from makewhole.postgres.read.expressions import table_columns
+from makewhole.postgres.read.progress import may_read, progress_table
+
+_NUMBERS = ("smallint", "integer", "bigint", "numeric")
+_TEXTS = ("text", "character varying", "character", "bpchar", "name", "citext")
+_NUMBER_REMEDY = "Name a column of type bigint, integer, smallint or numeric, or a view that casts it"
+_TEXT_REMEDY = "Name a column of type text or varchar, or a view that casts it"
+
+
+def unfit_progress(pipeline: Pipeline, connections: Mapping[str, Connection]) -> list[Problem]:
+    """Return every table and column under `progress` that does not exist, cannot be what the file says, or may not be
+    read.
+
+    Raises:
+        TransientError: a database does not answer.
+    """
+    problems: list[Problem] = []
+    for hop in pipeline.hops:
+        store = pipeline.points[hop.target]
+        if hop.progress is not None and isinstance(store, TablePoint):
+            connection = connections[store.connection]
+            assert isinstance(connection, PostgresConnection)
+            problems += _problems(hop, hop.progress, store, connection)
+    return problems
+
+
+def _problems(hop: Hop, progress: SinkProgress, store: TablePoint, connection: PostgresConnection) -> Iterator[Problem]:
+    table = progress_table(progress, store)
+    with connect(connection, f"reading the columns of {progress.table}") as session:
+        types = table_columns(session, table)
+        is_readable = bool(types) and may_read(session, table)
+    if not types:
+        found = f"there is no table {progress.table} in the database of {store.name} (connection {connection.id})"
+        yield _problem(hop, "table", found, "Correct its name, or take `progress` out of this hop")
+        return
+    if not is_readable:
+        found = f"the user of connection {connection.id} may not read {progress.table}"
+        yield _problem(hop, "table", found, f"`grant select on {progress.table}` to it")
+    yield from _of_columns(hop, progress, types)
+
+
+def _of_columns(hop: Hop, progress: SinkProgress, types: Mapping[str, str]) -> Iterator[Problem]:
+    for key, name in (("partition", progress.partition), ("offset", progress.offset)):
+        if name not in types or _plain(types[name]) not in _NUMBERS:
+            yield _of_column(hop, progress, key, name, types, f"which holds no {key}", _NUMBER_REMEDY)
+    if progress.topic is not None and (progress.topic not in types or _plain(types[progress.topic]) not in _TEXTS):
+        yield _of_column(hop, progress, "topic", progress.topic, types, "which holds no topic's name", _TEXT_REMEDY)
+    for term in parse_where(progress.where) if progress.where else ():
+        if term.column not in types or not _is_comparable(term, _plain(types[term.column])):
+            why = f"which is not compared with {term.literal!s:.40}"
+            remedy = "Compare texts with 'text' in quotes, numbers with numbers, booleans with true or false"
+            yield _of_column(hop, progress, "where", term.column, types, why, remedy)
+
+
+def _is_comparable(term: WhereTerm, column_type: str) -> bool:
+    if isinstance(term.literal, bool):
+        return column_type == "boolean"
+    if isinstance(term.literal, int | Decimal):
+        return column_type in _NUMBERS
+    return column_type in _TEXTS
+
+
+def _of_column(
+    hop: Hop, progress: SinkProgress, key: str, name: str, types: Mapping[str, str], why: str, remedy: str
+) -> Problem:
+    if name not in types:
+        known = ", ".join(sorted(types))
+        return _problem(hop, key, f"{progress.table} has no column {name}", f"It has: {known}")
+    return _problem(hop, key, f"{progress.table}.{name} is of type {types[name]}, {why}", remedy)
+
+
+def _plain(column_type: str) -> str:
+    """Return a type without its modifier: `numeric(20,0)` is a numeric."""
+    return column_type.split("(", 1)[0].strip()
+
+
+def _problem(hop: Hop, key: str, found: str, remedy: str) -> Problem:
+    return Problem(file="pipeline file", path=f"hops {hop.name}.progress.{key}", found=found, remedy=remedy)

@@ -1,0 +1,66 @@
+"""Test how `progress` of a hop is read, and what is wrong with it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from makewhole.config.pipeline_file import load_pipeline, read_file
+from makewhole.model.points import OffsetMeaning, SinkProgress
+
+pytestmark = pytest.mark.unit
+
+FILE = """\
+version: 2
+pipeline: flights
+points:
+  outbox: {{kind: ledger, connection: airline_db, table: ops.departures, key: flight_id, time: recorded_at}}
+  flights: {{kind: topic, connection: kafka_main, topic: flights, key: "$.flight_id"}}
+  mirror: {{kind: topic, connection: kafka_main, topic: mirror, key: "$.flight_id"}}
+  warehouse: {{kind: store, connection: warehouse_db, table: dw.departures, key: flight_id, time: loaded_at}}
+hops:
+  - {{from: outbox, to: flights{ledger}}}
+  - {{from: flights, to: mirror{mirror}}}
+  - {{from: flights, to: warehouse, consumer_group: loader{store}}}
+"""
+
+
+def problems_of(path: Path) -> list[str]:
+    return [f"{one.path}: {one.found}. {one.remedy}" for one in read_file(path).problems]
+
+
+def text(ledger: str = "", mirror: str = "", store: str = "") -> str:
+    of = {"ledger": ledger, "mirror": mirror, "store": store}
+    return FILE.format(**{name: f", progress: {value}" if value else "" for name, value in of.items()})
+
+
+def test_the_offset_is_the_next_one_unless_the_file_says_otherwise(write: Callable[..., Path]) -> None:
+    shortest = "{table: dw.offsets, partition: part, offset: at}"
+    hop = load_pipeline(write(text(store=shortest))).hops[2]
+    assert hop.progress == SinkProgress(table="dw.offsets", partition="part", offset="at", means=OffsetMeaning.NEXT)
+    assert (hop.consumer_group, hop.reader) == ("loader", "the sink of warehouse (at of dw.offsets)")
+
+    whole = "{table: dw.offsets, partition: part, offset: at, means: last, topic: t, where: \"sink = 'wh'\"}"
+    assert load_pipeline(write(text(store=whole))).hops[2].progress == SinkProgress(
+        table="dw.offsets", partition="part", offset="at", means=OffsetMeaning.LAST, topic="t", where="sink = 'wh'"
+    )
+
+
+def test_a_hop_without_offsets_or_without_a_table_has_no_progress(write: Callable[..., Path]) -> None:
+    progress = "{table: dw.offsets, partition: part, offset: at}"
+    assert problems_of(write(text(ledger=progress, mirror=progress))) == [
+        "hops[0].progress (line 9): outbox→flights starts from a ledger, which has no offsets. Take the line out",
+        "hops[1].progress (line 10): flights→mirror leads into a topic, which has no table beside it. Take the line "
+        "out, and name a 'consumer_group'",
+    ]
+
+
+def test_each_part_that_is_wrong_is_named(write: Callable[..., Path]) -> None:
+    found = problems_of(write(text(store="{table: dw.offsets, offset: 'a b', means: done, where: sink, group: x}")))
+    assert sorted(one.split(". ")[0] for one in found) == [
+        "hops[2].progress.group (line 11): is not a key here",
+        "hops[2].progress.means (line 11): 'done' is not a meaning of an offset",
+        "hops[2].progress.offset (line 11): 'a b' is not a column name",
+        "hops[2].progress.partition (line 11): is missing",
+        "hops[2].progress.where (line 11): 'sink' is not a condition: it stops making sense at 'sink'",
+    ]
