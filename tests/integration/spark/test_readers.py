@@ -94,6 +94,20 @@ def test_verify_waits_for_a_reader_that_has_not_passed_the_records(shop: Reconci
     assert shop.certify(first).state is WindowState.CERTIFIED
 
 
+def test_verify_waits_for_a_sink_by_its_own_progress_whatever_its_group_says(shop: ReconciledShop) -> None:
+    shop.sql("create table lake_offsets (part int, next_offset bigint)")
+    first = repaired_by_redelivery(shop, progress="{table: lake_offsets, partition: part, offset: next_offset}")
+    shop.sql("insert into lake_offsets values (0, 10)")
+    shop.commit_group("lake-loader", len(shop.read()))
+    with pytest.raises(NotYetError, match="other readers may still load what was sent again, for which consumers have"):
+        verify_window(first, lambda *_: None, patience_seconds=20, stays_seconds=0)
+
+    shop.sql("update lake_offsets set next_offset = 11")
+    verified = verify_window(first, lambda *_: None, patience_seconds=20, stays_seconds=0)
+
+    assert (verified.whole, verified.gaps) == (1, 1)
+
+
 def test_a_key_that_the_other_store_has_is_not_sent_and_the_finding_says_why(shop: ReconciledShop) -> None:
     describe(shop, redeliver="{to: source}")
     trade(shop, MADE, unloaded=[LOST])
@@ -133,9 +147,9 @@ def trade(shop: ReconciledShop, made: Sequence[Order], *, unloaded: Sequence[Ord
     shop.commit_group("lake-loader", len(shop.read()))
 
 
-def repaired_by_redelivery(shop: ReconciledShop) -> WindowContext:
+def repaired_by_redelivery(shop: ReconciledShop, **lake_hop: str) -> WindowContext:
     """A window in which the warehouse lacked an order: its record was sent again, and the warehouse has loaded it."""
-    describe(shop, redeliver=DESPITE)
+    describe(shop, redeliver=DESPITE, **lake_hop)
     trade(shop, MADE, unloaded=[LOST])
     context = sent_again(shop, day=0)
     shop.write("warehouse", [LOST])

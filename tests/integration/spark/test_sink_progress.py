@@ -64,7 +64,8 @@ def test_what_a_sink_has_not_reached_by_its_own_progress_waits_whatever_its_grou
     assert (evidence["progress"], evidence["progress_offsets"]) == ("next_offset of sink_offsets", {"0": 6})
     assert "group" not in evidence
 
-    shop.trade(orders(range(100, 103), 1), unloaded=orders(range(100, 103), 1))
+    later = orders(range(100, 104), 1)
+    shop.trade(later, unloaded=later[1:])
     second, closed = shop.whole_way(1)
     (stalled,) = happened(shop, second)
     assert (stalled.kind, stalled.lo, stalled.detail["committed"]) == (IncidentKind.CONSUMER_STALLED, 6, 6)

@@ -75,8 +75,8 @@ def test_a_sink_that_was_set_back_or_whose_progress_says_nothing_gets_nothing(by
         ),
         "K2": (
             "refused",
-            f"not known: {SINK} stands at offset 99 of {world.topic}/2, whose log has 0 to 2; mend that, then run this "
-            "window again",
+            f"not known: {SINK} stands at offset 99 of {world.topic}/2, whose log has 0 to 2; mend that, then run "
+            "this window again",
         ),
         "K3": still_before(SINK),
     }
@@ -151,4 +151,23 @@ def test_the_dry_run_counts_what_is_before_a_sink_by_its_own_progress(by_progres
     assert list(topic.sentences()) == [
         f"{place}, how far behind is not known: it stands at offset 99 of partition 2, whose log has 0 to 2, and will "
         f"read what its auto.offset.reset says (group_out_of_range); in the others it is 1 behind; {missing}"
+    ]
+
+
+def test_the_lag_of_a_group_at_an_offset_that_the_log_does_not_have_is_no_number(by_group: PlanWorld) -> None:
+    world = by_group
+    plan = world.plan([world.finding(0, Verdict.MISSING)])
+    commit_group(world.bootstrap, LOADER, world.topic, 99)
+
+    forecast = looked(world, plan)
+
+    reason = (
+        f"not known: group {LOADER} stands at offset 99 of {world.topic}/0, whose log has 0 to 2; mend that, then run "
+        "this window again"
+    )
+    assert forecast.parts[0].reasons == {reason: 1}
+    (document,) = dry_run_document(forecast)["topics"]
+    out_of_range = {0: {"committed": 99, "start": 0, "end": 2}}
+    assert document["groups"] == [
+        {"group": LOADER, "lag": None, "records": None, "unread": 2, "out_of_range": out_of_range}
     ]
