@@ -47,11 +47,11 @@ ONCE = "once"
 """The field of `Action.before` that names the points to which a redelivery would add what one of them has already."""
 
 PASSED = "passed"
-"""The field of `Action.before` that names the hops whose loaders must be past the key's record in their topic: one that
-is not will load it by itself, beside what the action brings."""
+"""The field of `Action.before` that names the hops whose loaders must be past the key's records: one that
+is not will load one by itself, beside what the action brings."""
 
-RECORD = "record"
-"""The field of `Action.before` with the place of that record, as `partition:offset`."""
+RECORDS = "records"
+"""The field of `Action.before` with the places of these records, each as `partition:offset`, joined by commas."""
 
 PUTS_ASIDE = "puts_aside"
 """The field of `Action.before` that names the tables of which the plan moves the key's rows aside before the record is

@@ -1,7 +1,10 @@
 """Test that a sink's own progress, where the file names it, says what is lost and what is on its way."""
 
 import pytest
+from confluent_kafka.admin import NewPartitions
+from typer.testing import CliRunner
 
+from makewhole.cli.main import app
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.journal import incidents
@@ -63,6 +66,8 @@ def test_what_a_sink_has_not_reached_by_its_own_progress_waits_whatever_its_grou
     evidence = shop.evidence(first, STORE_HOP, "O6")
     assert (evidence["progress"], evidence["progress_offsets"]) == ("next_offset of sink_offsets", {"0": 6})
     assert "group" not in evidence
+    lines = CliRunner().invoke(app, ["findings", "shop"], env={"COLUMNS": "400"}, catch_exceptions=False).stdout
+    assert lines.count("not_yet_consumed, sink at 0:6 by next_offset of sink_offsets") == 4
 
     later = orders(range(100, 104), 1)
     shop.trade(later, unloaded=later[1:])
@@ -82,7 +87,7 @@ def test_what_a_sink_has_passed_is_lost_though_its_group_is_late_and_is_sent_unt
     context, closed = shop.whole_way()
     assert (shop.found(context, STORE_HOP), closed.state) == (all_of(LOST), WindowState.GAPS)
     frozen = plan_window(context)
-    assert [(action.key, action.before["passed"], action.before["record"]) for action in frozen.actions] == [
+    assert [(action.key, action.before["passed"], action.before["records"]) for action in frozen.actions] == [
         (f"O{number}", [STORE_HOP], f"0:{number}") for number in range(6, 10)
     ]
     shop.sql("update sink_offsets set next_offset = 8")
@@ -147,6 +152,22 @@ def test_a_progress_that_cannot_be_says_nothing(
     assert remedy in settled_by(happening)
     assert shop.found(context, STORE_HOP) == all_of(WAITING)
     assert plan_window(context).plan is None
+
+
+def test_a_partition_that_nobody_reads_is_not_known_and_the_others_are(shop: ReconciledShop) -> None:
+    """Odd orders lie in the second partition."""
+    shop.admin.create_partitions([NewPartitions(shop.topic, 2)])[shop.topic].result(30)
+    shop.partitions = 2
+    describe(shop, group=None)
+    shop.trade(MADE, unloaded=[MADE[2], MADE[7], MADE[9]])
+    keep(shop, 5)
+
+    context, closed = shop.whole_way()
+
+    assert shop.found(context, STORE_HOP) == {"O2": LOST, "O7": WAITING, "O9": WAITING}
+    (happening,) = happened(shop, context)
+    assert (happening.kind, happening.partition) == (IncidentKind.PROGRESS_UNKNOWN, 1)
+    assert closed.state is WindowState.NOT_KNOWN
 
 
 def test_a_table_that_holds_no_progress_is_refused_when_the_window_is_opened(shop: ReconciledShop) -> None:

@@ -11,7 +11,7 @@ from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, OpenElse
 from makewhole.compensation.planning.draft_actions import Known, draft_actions, lacking, with_before
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers
 from makewhole.model.pipeline import Limits, Pipeline, Remedy
-from makewhole.model.plan import ERASABLE, LACKING, ONCE, PASSED, PUTS_ASIDE, RECORD, Action, count_remedies
+from makewhole.model.plan import ERASABLE, LACKING, ONCE, PASSED, PUTS_ASIDE, RECORDS, Action, count_remedies
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding
 
@@ -186,7 +186,8 @@ def _for_both(first: ActionDraft, other: ActionDraft) -> ActionDraft:
         first = with_before(first, {ERASABLE: sorted(erasable)})
     passed = {name for draft in (first, other) for name in draft.action.before.get(PASSED, ())}
     if passed:
-        first = with_before(first, {PASSED: sorted(passed), RECORD: ":".join(map(str, first.origin or ()))})
+        records = next(draft.action.before[RECORDS] for draft in (first, other) if RECORDS in draft.action.before)
+        first = with_before(first, {PASSED: sorted(passed), RECORDS: records})
     once = {name for draft in (first, other) for name in draft.action.before.get(ONCE, ())}
     first = with_before(first, {ONCE: sorted(once)} if once else {})
     if other.aside and not first.aside:

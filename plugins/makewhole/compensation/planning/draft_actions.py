@@ -19,7 +19,7 @@ from makewhole.model.plan import (
     ONCE,
     PASSED,
     PUTS_ASIDE,
-    RECORD,
+    RECORDS,
     REPEATS,
     UNKNOWN_TO,
     Action,
@@ -138,16 +138,17 @@ def _still_to_come(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Findin
 
 
 def _behind_loaders(pipeline: Pipeline, hop: Hop, remedy: Remedy, draft: ActionDraft) -> ActionDraft:
-    """Name in the action whose loaders must be past its record: they are asked once more before anything is written.
+    """Name in the action whose loaders must be past its key's records: they are asked once more before anything is
+    written.
 
     No loader comes to a record of a log that is gone.
     """
     names = loaders_to_pass(pipeline, hop, remedy) if remedy in (Remedy.REDELIVER, Remedy.UPSERT) else []
-    is_gone = any(copy.get("gone") for copy in _usable_copies(draft.finding, hop.semantics)[:1])
-    if draft.origin is None or is_gone or not names:
+    copies = [copy for copy in _usable_copies(draft.finding, hop.semantics) if not copy.get("gone")]
+    if draft.origin is None or not copies or not names:
         return draft
-    partition, offset = draft.origin
-    return with_before(draft, {PASSED: sorted(names), RECORD: f"{partition}:{offset}"})
+    places = [f"{copy['partition']}:{copy['offset']}" for copy in copies]
+    return with_before(draft, {PASSED: sorted(names), RECORDS: ",".join(dict.fromkeys(places))})
 
 
 def _produce(

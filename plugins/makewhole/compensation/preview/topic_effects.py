@@ -27,7 +27,7 @@ def read_topic_effects(target: Target, targets: Mapping[str, Target]) -> TopicEf
     point, connection = target.point, target.connection
     assert isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection)
     of_sinks = [hop for hop in target.hops if hop.progress is not None and hop.target in targets]
-    copies = {hop.consumer_group for hop in of_sinks}
+    copies = {hop.consumer_group for hop in of_sinks} - {hop.consumer_group for hop in target.hops if not hop.progress}
     try:
         found = topic_readers(connection, point.topic, patience_seconds=_PATIENCE_SECONDS)
         groups = with_records(connection, point.topic, [one for one in found if one.group not in copies])

@@ -1,6 +1,6 @@
 """Read how far a sink has come, from the table in which it keeps that itself."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from psycopg2 import sql
@@ -18,9 +18,8 @@ from {table} t where t.{partition} = any(%s::bigint[]) and {condition} group by 
 """
 
 _MAY_READ = """
-select bool_and(has_column_privilege(a.attrelid, a.attnum, 'select')) and has_schema_privilege(c.relnamespace, 'usage')
-from pg_attribute a join pg_class c on c.oid = a.attrelid
-where a.attrelid = to_regclass(%s) and a.attnum > 0 and not a.attisdropped group by c.relnamespace
+select coalesce(bool_and(has_column_privilege(attrelid, attnum, 'select')), true) from pg_attribute
+where attrelid = to_regclass(%s) and attname = any(%s) and not attisdropped
 """
 
 
@@ -46,10 +45,10 @@ def progress_table(progress: SinkProgress, store: TablePoint) -> TablePoint:
     )
 
 
-def may_read(session: PgConnection, table: TablePoint) -> bool:
-    """Tell whether the session's user may read all columns of a table that exists."""
+def may_read(session: PgConnection, table: TablePoint, columns: Iterable[str]) -> bool:
+    """Tell whether the session's user may read these columns of a table, as far as they exist."""
     with session.cursor() as cursor:
-        cursor.execute(_MAY_READ, (regclass_text(table),))
+        cursor.execute(_MAY_READ, (regclass_text(table), list(columns)))
         ((found,),) = cursor.fetchall()
     return bool(found)
 

@@ -39,7 +39,7 @@ def _problems(hop: Hop, progress: SinkProgress, store: TablePoint, connection: P
     table = progress_table(progress, store)
     with connect(connection, f"reading the columns of {progress.table}") as session:
         types = table_columns(session, table)
-        is_readable = bool(types) and may_read(session, table)
+        is_readable = bool(types) and may_read(session, table, _named(progress))
     if not types:
         found = f"there is no table {progress.table} in the database of {store.name} (connection {connection.id})"
         yield _problem(hop, "table", found, "Correct its name, or take `progress` out of this hop")
@@ -48,6 +48,12 @@ def _problems(hop: Hop, progress: SinkProgress, store: TablePoint, connection: P
         found = f"the user of connection {connection.id} may not read {progress.table}"
         yield _problem(hop, "table", found, f"`grant select on {progress.table}` to it")
     yield from _of_columns(hop, progress, types)
+
+
+def _named(progress: SinkProgress) -> list[str]:
+    """Return the columns that the file names."""
+    of_where = [term.column for term in parse_where(progress.where)] if progress.where else []
+    return [progress.partition, progress.offset, *([progress.topic] if progress.topic else []), *of_where]
 
 
 def _of_columns(hop: Hop, progress: SinkProgress, types: Mapping[str, str]) -> Iterator[Problem]:

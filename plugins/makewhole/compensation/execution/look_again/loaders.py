@@ -1,6 +1,6 @@
 """Ask what loads the targets of hops whether it has come past the records of actions: what it has not, it will load."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 
 import polars as pl
@@ -30,8 +30,8 @@ class Loaders(ClosingContext):
         self._stack.close()
 
     def not_past(self, hop_name: str, records: pl.DataFrame) -> dict[int, str]:
-        """Return the actions (`seq`) of whose records (`record`: partition and offset as a text) a hop's loader is not
-        known to be past, with the reason.
+        """Return the actions (`seq`) of whose `records` (`partition:offset`, joined by commas) a hop's loader is not
+        known to be past all, with the reason.
 
         Of a group without an offset nothing is known; its findings say by which cause they were judged. A sink whose
         own progress says nothing refuses them.
@@ -40,17 +40,13 @@ class Loaders(ClosingContext):
         log = None if hop is None else self._log(hop.source)
         target = None if hop is None else self._places.get(hop.target)
         if hop is None or log is None or target is None:
-            return {}
+            reason = f"not known: how far the loader of {hop_name} is cannot be asked any more; run the window again"
+            return dict.fromkeys(records["seq"].to_list(), reason)
         offsets = read_hop_offsets(log, hop, *target)
         if offsets is None:
             return {}
-        found: dict[int, str] = {}
-        for seq, record in records.select("seq", "record").iter_rows():
-            partition, offset = (int(part) for part in record.split(":"))
-            reason = _reason(hop, offsets, (log.topic, partition), offset)
-            if reason is not None:
-                found[seq] = reason
-        return found
+        reasons = ((seq, _first_reason(hop, offsets, log.topic, places)) for seq, places in _places(records))
+        return {seq: reason for seq, reason in reasons if reason is not None}
 
     def _log(self, name: str) -> TopicLog | None:
         point, connection = self._places.get(name, (None, None))
@@ -61,10 +57,21 @@ class Loaders(ClosingContext):
         return self._logs[name]
 
 
-def _reason(hop: Hop, offsets: ReaderOffsets, place: tuple[str, int], offset: int) -> str | None:
-    """Return why a record at an offset is not known to be passed; `place`: its topic and partition."""
-    committed = offsets.committed.get(place[1])
+def _places(records: pl.DataFrame) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """Yield the number of each action with the partition and the offset of its records."""
+    for seq, places in records.select("seq", "records").iter_rows():
+        parts = (place.split(":") for place in places.split(","))
+        yield seq, [(int(partition), int(offset)) for partition, offset in parts]
+
+
+def _first_reason(hop: Hop, offsets: ReaderOffsets, topic: str, places: Iterable[tuple[int, int]]) -> str | None:
+    """Return why one of these records is not known to be passed; None: all of them are."""
+    return next(filter(None, (_reason(hop, offsets, topic, *place) for place in places)), None)
+
+
+def _reason(hop: Hop, offsets: ReaderOffsets, topic: str, partition: int, offset: int) -> str | None:
+    committed = offsets.committed.get(partition)
     if committed is not None:
         return still_to_come(hop) if committed <= offset else None
-    why = unknown_standing(hop, offsets, *place)
+    why = unknown_standing(hop, offsets, topic, partition)
     return None if why is None else f"not known: {why}; mend that, then run this window again"

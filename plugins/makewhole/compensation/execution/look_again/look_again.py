@@ -30,7 +30,7 @@ from makewhole.model.plan import (
     LACKING,
     ONCE,
     PASSED,
-    RECORD,
+    RECORDS,
     REPEATS,
     UNKNOWN_TO,
     ErasedSince,
@@ -95,7 +95,7 @@ class LookAgain(ClosingContext):
         return {**self._still_to_come(rows), **found}
 
     def _still_to_come(self, rows: pa.Table) -> dict[int, str]:
-        """Return the actions whose record somebody who loads it is not past, each with the reason."""
+        """Return the actions of whose records a loader is not past one, each with the reason."""
         found: dict[int, str] = {}
         for (names,), actions in _to_pass(rows).group_by("passed", maintain_order=True):
             for name in _names(names):
@@ -243,8 +243,8 @@ def _asked(rows: pa.Table) -> pl.DataFrame:
 
 
 def _to_pass(rows: pa.Table) -> pl.DataFrame:
-    """Return `seq`, `passed` (JSON) and `record` of the actions that name loaders which must be past their record."""
-    said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in (PASSED, RECORD))
+    """Return `seq`, `passed` (JSON) and `records` of the actions that name loaders which must be past these."""
+    said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in (PASSED, RECORDS))
     return _texts(rows).select("seq", *said).drop_nulls()
 
 
