@@ -4,7 +4,23 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from random import Random
 
-from tests.histories.events import Begin, Erase, Event, History, Insert, Item, Load, Mishap, Pass, Send, Step, Stray
+from tests.histories.events import (
+    Begin,
+    Erase,
+    Event,
+    Fulfil,
+    History,
+    Insert,
+    Item,
+    Load,
+    Mishap,
+    Pass,
+    Send,
+    Step,
+    Stray,
+)
+
+_STATUSES = ("shipped", "new", 'it\'s \\ "done"', "")
 
 
 def filtered(history: History, random: Random) -> History:
@@ -41,10 +57,16 @@ def waiting(history: History, random: Random) -> History:
     return replace(history, events=tuple(_without_loads(history.events, random.randint(0, 3), random)))
 
 
+def fulfilled(history: History, random: Random) -> History:
+    """Have another system move on what nothing compares, at any moment: between the steps of a window, too."""
+    return replace(history, events=tuple(_with_fulfilments(history.events, random)))
+
+
 CHANGES: Mapping[str, Callable[[History, Random], History]] = {
     "filter": filtered,
     "named": named,
     "waiting": waiting,
+    "fulfilled": fulfilled,
 }
 """By kind. None of them changes which records there are, or their order."""
 
@@ -68,6 +90,16 @@ def _with_erasures(events: tuple[Event, ...], random: Random) -> Iterator[Event]
             yield replace(event, is_named=random.random() < 0.6)
         else:
             yield event
+
+
+def _with_fulfilments(events: tuple[Event, ...], random: Random) -> Iterator[Event]:
+    known: list[str] = []
+    for event in events:
+        yield event
+        if isinstance(event, Insert | Stray):
+            known.append(event.item.key)
+        while known and random.random() < (0.04 if isinstance(event, Step) else 0.15):
+            yield Fulfil(random.choice(["outbox", "warehouse"]), random.choice(known[-8:]), random.choice(_STATUSES))
 
 
 def _without_loads(events: tuple[Event, ...], last: int, random: Random) -> Iterator[Event]:

@@ -32,6 +32,7 @@ def differences(history: History, said: Said) -> list[str]:
         *_of_certificate(said),
         *_of_false_alarms(said),
         *(difference for repair in said.repairs for difference in _of_repair(said, repair)),
+        *said.unnamed,
     ]
     if not history.is_repairing and any(_written(repair) for repair in said.repairs):
         found.append("the pipeline only reports, and something was written")

@@ -16,6 +16,7 @@ from tests.histories.truth import Truth
 from tests.histories.upserts.describe import describe, make_tables
 from tests.histories.upserts.events import History as UpsertHistory
 from tests.histories.upserts.play import UpsertPlayer
+from tests.histories.watched import STATUS, Watch, places
 from tests.world.databases import Databases
 from tests.world.environment import enter, service_environment
 from tests.world.kept_sessions import kept_sessions
@@ -79,7 +80,7 @@ def shops(carrier: Carrier, kafka: KafkaServer, databases: Databases, journal_te
             patch.setattr(log_tail, "_RECORDS_PER_TASK", _OFFSETS_OF_A_PIECE)
             make_topic(shop.admin, shop.topic, partitions)
             yield shop
-            delete_topics(shop.admin, [shop.topic])
+            delete_topics(shop.admin, [shop.topic, *shop.more_topics])
 
     return set_up
 
@@ -92,9 +93,11 @@ def stage(shops: NewShop) -> Callable[[History], AbstractContextManager[Player]]
     def set_up(history: History) -> Iterator[Player]:
         with shops(history.partitions) as shop:
             _describe(shop, history)
-            shop.make_tables()
+            shop.make_tables(STATUS)
             shop.sql("create table erasures (id text)")
-            yield Player(history=history, shop=shop, truth=Truth(history.partitions, history.has_filter))
+            with Watch(shop, places(shop), {"amount"}) as watch:
+                truth = Truth(history.partitions, history.has_filter)
+                yield Player(history=history, shop=shop, truth=truth, watch=watch)
 
     return set_up
 
@@ -110,7 +113,8 @@ def upsert_stage(
         with shops(history.partitions) as shop:
             make_tables(shop, history)
             describe(shop, history, history.region)
-            yield UpsertPlayer(history=history, shop=shop)
+            with Watch(shop, places(shop), {"amount", "version"}) as watch:
+                yield UpsertPlayer(history=history, shop=shop, watch=watch)
 
     return set_up
 

@@ -49,6 +49,7 @@ KINDS = {
     "filter": True,  # the store takes one region alone
     "named": True,  # keys are erased on purpose, and a table says so
     "waiting": True,  # the loader stops for good, and longer passes than a key may stay pending
+    "fulfilled": True,  # another system changes a column that nothing compares
     "clocks": True,  # of producers, of the ledger, of the store: minutes, days, or the whole of time off
 }
 """The kinds of events, and whether they are drawn when nobody names any."""

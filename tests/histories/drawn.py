@@ -31,6 +31,31 @@ def kinds_asked_for(request: pytest.FixtureRequest, known: Mapping[str, bool]) -
     return frozenset(name for name, is_default in known.items() if (is_default or name in more) and name not in less)
 
 
+class _EnoughError(Exception):
+    """A window was answered wrongly."""
+
+
+def played(play: Callable[[Callable[[list[str]], None]], None]) -> list[str]:
+    """Play a history to its end, or to the first window that is answered wrongly; return what was wrong.
+
+    `play` is given what it hands the differences of each window to. An error is a difference, too.
+    """
+    wrong: list[str] = []
+
+    def check(differences: list[str]) -> None:
+        wrong.extend(differences)
+        if wrong:
+            raise _EnoughError
+
+    try:
+        play(check)
+    except _EnoughError:
+        pass
+    except Exception as error:
+        wrong.append(f"{type(error).__name__}: {error}")
+    return wrong
+
+
 def expect_right(
     history: H, wrong: list[str], play: Callable[[H], list[str]], stays: type, request: pytest.FixtureRequest
 ) -> None:

@@ -92,6 +92,15 @@ class Erase:
 
 
 @dataclass(frozen=True)
+class Fulfil:
+    """Another system writes into the column that nothing compares, in all rows of a key in a table."""
+
+    table: Literal["outbox", "warehouse"]
+    key: str
+    status: str
+
+
+@dataclass(frozen=True)
 class Pass:
     """Two days pass, as far as makewhole remembers: longer than a key may stay pending."""
 
@@ -112,7 +121,7 @@ class Step:
     killed_at: int | None = None
 
 
-Event = Insert | Send | Begin | End | Load | Stray | Erase | Pass | Retain | Step
+Event = Insert | Send | Begin | End | Load | Stray | Erase | Fulfil | Pass | Retain | Step
 
 
 @dataclass(frozen=True, kw_only=True)

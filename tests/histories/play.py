@@ -29,6 +29,7 @@ from tests.histories.events import (
     End,
     Erase,
     Event,
+    Fulfil,
     History,
     Insert,
     Item,
@@ -41,6 +42,7 @@ from tests.histories.events import (
 )
 from tests.histories.said import Repair, Said
 from tests.histories.truth import Copy, Row, Truth
+from tests.histories.watched import OF_NOTHING_COMPARED, PLAN_HEADER, Watch
 from tests.world.consumer import consumer, read_to_end
 from tests.world.orders import BORN, DAY, Order, milliseconds
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -48,7 +50,6 @@ from tests.world.topics import left_open
 from tests.world.windows import ReconciledShop
 
 _GROUP = "loader"
-_PLAN_HEADER = "makewhole-plan"
 _BROKER_ALLOWS = 50 * 60_000
 
 
@@ -63,6 +64,7 @@ class Player:
     history: History
     shop: ReconciledShop
     truth: Truth
+    watch: Watch
     said: list[Said] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     _transaction: Producer | None = None
@@ -75,7 +77,7 @@ class Player:
         try:
             for event in self.history.events:
                 began = time.monotonic()
-                self.happen(event)
+                self._happen_watched(event)
                 name = event.name if isinstance(event, Step) else type(event).__name__
                 self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - began
                 if isinstance(event, Step) and event.name == "certify" and self.said:
@@ -83,6 +85,21 @@ class Player:
         finally:
             if self._transaction is not None:
                 self._transaction.abort_transaction(30)
+
+    def _happen_watched(self, event: Event) -> None:
+        """Make an event happen; hold what makewhole wrote until then, and by it, against what its plans name."""
+        is_inside, step = self._context is not None, event.name if isinstance(event, Step) else None
+        number = self._now.window.number if is_inside else 0
+        if is_inside and (step is None or (step == "compensate" and self._plan is not None)):
+            self.watch.expect_nothing()
+        self.happen(event)
+        if step == "open" or (is_inside and step is None):
+            self.watch.begin()
+        elif is_inside and step == "compensate" and self._plan is not None:
+            self.watch.expect_what_is_named(number)
+        elif is_inside and step == "certify":
+            self.watch.expect_nothing()
+            self.said[-1].unnamed = tuple(self.watch.found)
 
     # People's systems
 
@@ -94,7 +111,7 @@ class Player:
     @happen.register
     def _(self, event: Insert) -> None:
         self.truth.ledger.append(event.item)
-        self.shop.write("outbox", [_order(event.item)])
+        self.shop.write("outbox", [{**_order(event.item), **OF_NOTHING_COMPARED}])
 
     @happen.register
     def _(self, event: Send) -> None:
@@ -143,6 +160,10 @@ class Player:
         if event.is_named:
             self.truth.named.add(event.key)
             self.shop.sql("insert into erasures (id) values (%s)", event.key)
+
+    @happen.register
+    def _(self, event: Fulfil) -> None:
+        self.shop.sql(f"update {event.table} set status = %s where id = %s", event.status, event.key)
 
     @happen.register
     def _(self, event: Pass) -> None:
@@ -195,7 +216,7 @@ class Player:
                 self.shop.topic,
                 partition=self.truth.partition_of(item),
                 key=item.key,
-                value=json.dumps(order),
+                value=json.dumps({**order, "status": "sent"}),
                 timestamp=_record_time(order, event.minutes),
                 on_delivery=keep,
             )
@@ -284,7 +305,7 @@ class Player:
         with consumer(self.shop.bootstrap, isolation="read_uncommitted") as client:
             for message in read_to_end(client, self.shop.topic, ends):
                 headers = dict(message.headers() or [])
-                assert _PLAN_HEADER in headers, "somebody else wrote into the topic"
+                assert PLAN_HEADER in headers, "somebody else wrote into the topic"
                 partition, offset = message.partition() or 0, message.offset() or 0
                 self.truth.copies.append(Copy(partition, offset, _item_of(message), "committed", is_replay=True))
             for partition in ends:
@@ -346,7 +367,14 @@ def _record_time(order: Order, minutes: int) -> int:
 
 def _row(row: Row) -> Order:
     at = BORN + (row.day or 0) * DAY + timedelta(hours=23)
-    return {"id": row.key, "number": int(row.key[1:]), "region": "EU", "amount": _text(row.cents), "at": at.isoformat()}
+    return {
+        "id": row.key,
+        "number": int(row.key[1:]),
+        "region": "EU",
+        "amount": _text(row.cents),
+        "at": at.isoformat(),
+        **OF_NOTHING_COMPARED,
+    }
 
 
 def _text(cents: int) -> str:

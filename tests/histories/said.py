@@ -28,7 +28,8 @@ class Repair:
 @dataclass
 class Said:
     """The answers for one window. `moments`: what the systems held whenever makewhole looked. `read`: the rows of the
-    store that this window and those before it have read."""
+    store that this window and those before it have read. `unnamed`: what changed in people's systems, and no plan names
+    it."""
 
     scope: Scope
     before: Self | None
@@ -41,6 +42,7 @@ class Said:
     state: str | None = None
     reason: str | None = None
     incidents: tuple[str, ...] = ()
+    unnamed: Sequence[str] = ()
     read: Counter[Row] = field(default_factory=Counter)
 
     @classmethod

@@ -14,7 +14,7 @@ import pytest
 
 from tests.histories.check import differences
 from tests.histories.draw import KINDS, draw
-from tests.histories.drawn import expect_right, kinds_asked_for
+from tests.histories.drawn import expect_right, kinds_asked_for, played
 from tests.histories.events import History, Step
 from tests.histories.play import Player
 from tests.histories.said import Said
@@ -47,25 +47,13 @@ def test_every_answer_of_a_random_history_is_right(seed: int, stage: Stage, requ
 
 def _play(stage: Stage, history: History) -> tuple[list[str], dict[str, float], list[str | None], list[str]]:
     """Play a history to its end, or to the first window that is answered wrongly."""
-    wrong: list[str] = []
-    states: list[str | None] = []
-    reasons: list[str] = []
+    said: list[Said] = []
 
-    class _EnoughError(Exception):
-        pass
-
-    def check(said: Said) -> None:
-        states.append(said.state)
-        reasons.extend([said.reason] if said.reason else [])
-        wrong.extend(differences(history, said))
-        if wrong:
-            raise _EnoughError
+    def noted(one: Said) -> list[str]:
+        said.append(one)
+        return differences(history, one)
 
     with stage(history) as player:
-        try:
-            player.play(check)
-        except _EnoughError:
-            pass
-        except Exception as error:
-            wrong.append(f"{type(error).__name__}: {error}")
+        wrong = played(lambda check: player.play(lambda one: check(noted(one))))
+    states, reasons = [one.state for one in said], [one.reason for one in said if one.reason]
     return wrong, {name: round(taken, 2) for name, taken in player.seconds.items()}, states, reasons

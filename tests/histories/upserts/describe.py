@@ -1,6 +1,7 @@
 """Write the pipeline file of a history of versions."""
 
 from tests.histories.upserts.events import History
+from tests.histories.watched import STATUS
 from tests.world.pipeline_file import flow
 from tests.world.windows import ReconciledShop
 
@@ -24,8 +25,7 @@ def describe(shop: ReconciledShop, history: History, region: str | None) -> None
 
 
 def make_tables(shop: ReconciledShop, history: History) -> None:
-    """Make the tables; the store has a column that nothing compares, and that other systems write."""
+    """Make the tables; both have a column that nothing compares, and that other systems write."""
     version = f", version {history.version_type}" if history.has_version else ""
     shop.more_columns.update({"version": history.version_type} if history.has_version else {})
-    shop.make_tables(version)
-    shop.sql("alter table warehouse add column status text default 'new'")
+    shop.make_tables(version + STATUS)

@@ -62,7 +62,7 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class Fulfil:
-    """Another system moves on what nothing compares, on a day if the time of the row moves with it."""
+    """Another system moves on what nothing compares, on a day if the time of the store's row moves with it."""
 
     key: str
     day: int | None

@@ -4,14 +4,13 @@ Written from the words of the documentation, not from the code. The tables are w
 column; the log is what producers sent.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, Self
 
 from tests.histories.upserts.events import Damage, Version
-
-TableRow = Mapping[str, Any]
-"""Column → value, as `to_jsonb` writes it."""
+from tests.histories.watched import TableRow
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def says(row: TableRow, version: Version, *, has_version: bool) -> bool:
 
 def version_of(like: Any, number: int) -> Any:
     """Return the number of a version as a column holds it that holds `like`."""
-    return timestamp(number) if isinstance(like, str) else fraction(number) if isinstance(like, float) else number
+    return timestamp(number) if isinstance(like, str) else fraction(number) if isinstance(like, Decimal) else number
 
 
 def timestamp(number: int) -> str:
@@ -108,7 +107,7 @@ class Seen:
     """What was true whenever makewhole looked at one window, and what it said.
 
     `ranges`: `[lo, hi)` by partition. `moments`: at the snapshot and at the end. `before`, `after`: around the repair.
-    `found`: (hop, key) → (verdict, cause).
+    `found`: (hop, key) → (verdict, cause). `unnamed`: what changed in anybody's systems, and no plan names.
     """
 
     day: int
@@ -119,6 +118,7 @@ class Seen:
     found: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     state: str | None = None
     reason: str | None = None
+    unnamed: Sequence[str] = ()
 
     def has(self, record: Record) -> bool:
         """Whether the window has a record."""

@@ -34,11 +34,11 @@ from tests.histories.upserts.events import (
     Window,
 )
 from tests.histories.upserts.held import Held, Record, Seen, fraction, timestamp
+from tests.histories.watched import OF_NOTHING_COMPARED, PLAN_HEADER, Watch, table_rows
 from tests.world.consumer import consumer, read_to_end
 from tests.world.orders import BORN, DAY, milliseconds
 from tests.world.windows import ReconciledShop
 
-_PLAN_HEADER = "makewhole-plan"
 _NO_AMOUNT = -1
 
 
@@ -48,6 +48,7 @@ class UpsertPlayer:
 
     history: History
     shop: ReconciledShop
+    watch: Watch
     records: list[Record] = field(default_factory=list)
     ends: dict[int, int] = field(default_factory=dict)
     taken: dict[int, int] = field(default_factory=dict)
@@ -72,7 +73,7 @@ class UpsertPlayer:
     @happen.register
     def _(self, event: Change) -> None:
         if self.history.has_ledger:
-            self.shop.write("outbox", [self._order(event.version)])
+            self.shop.write("outbox", [self._order(event.version) | OF_NOTHING_COMPARED])
 
     @happen.register
     def _(self, event: Purge) -> None:
@@ -81,7 +82,8 @@ class UpsertPlayer:
     @happen.register
     def _(self, event: Send) -> None:
         for version in event.versions:
-            self._produce(version, None if version.is_deletion else json.dumps(self._order(version)))
+            order = self._order(version) | {"status": "sent"}
+            self._produce(version, None if version.is_deletion else json.dumps(order))
         assert self._client.flush(30) == 0
 
     @happen.register
@@ -136,7 +138,7 @@ class UpsertPlayer:
         if is_kept:
             self.shop.sql("delete from warehouse where id = %s", version.key)
         elif not self._overwritten(order):
-            self.shop.write("warehouse", [order | {"status": "new"}])
+            self.shop.write("warehouse", [order | OF_NOTHING_COMPARED])
 
     def _overwritten(self, order: dict[str, Any]) -> bool:
         columns = [name for name in order if name != "id"]
@@ -154,6 +156,7 @@ class UpsertPlayer:
         at = None if event.day is None else _late_on(event.day)
         sets = "status = 'shipped', at = coalesce(%s::timestamptz, at)"
         self.shop.sql(f"update warehouse set {sets} where id = %s", at, event.key)
+        self.shop.sql("update outbox set status = 'shipped' where id = %s", event.key)
 
     @happen.register
     def _(self, event: Delete) -> None:
@@ -161,7 +164,7 @@ class UpsertPlayer:
 
     @happen.register
     def _(self, event: Stray) -> None:
-        self.shop.write("warehouse", [self._order(event.version)])
+        self.shop.write("warehouse", [self._order(event.version) | {"status": "strange"}])
 
     # The file and its windows
 
@@ -174,6 +177,7 @@ class UpsertPlayer:
     def _(self, event: Window) -> None:
         shop, seen = self.shop, Seen(event.day)
         self.seen.append(seen)
+        self.watch.begin()
         context = shop.open(event.day)
         seen.ranges = {part.partition: (part.lo, part.hi) for part in context.window.ranges["orders"]}
         shop.snapshot(context, 1)
@@ -187,12 +191,16 @@ class UpsertPlayer:
         closed = shop.certify(context)
         seen.state, seen.reason = closed.state.value, closed.reason
         seen.moments.append(self._held())
+        self.watch.expect_nothing()
+        seen.unnamed = tuple(self.watch.found)
 
     def _repair(self, seen: Seen, context: Any) -> None:
         plan = plan_window(context).plan
         if plan is not None and plan.state in (PlanState.APPROVED, PlanState.FROZEN):
             seen.before = self._held()
+            self.watch.expect_nothing()
             compensate_window(context, lambda _: None)
+            self.watch.expect_what_is_named(context.window.number)
             self._read_again()
             seen.after = self._held()
         verify_window(context, lambda *_: None, patience_seconds=0.0)
@@ -201,8 +209,7 @@ class UpsertPlayer:
 
     def _held(self) -> Held:
         outbox, warehouse = (
-            tuple(row for (row,) in self.shop.sql(f"select to_jsonb(t) from {table} t order by 1"))
-            for table in ("outbox", "warehouse")
+            tuple(row.columns for row in table_rows(self.shop, table)) for table in ("outbox", "warehouse")
         )
         return Held(self.history.has_version, self.region, tuple(self.records), outbox, warehouse)
 
@@ -211,7 +218,7 @@ class UpsertPlayer:
         starts = {partition: self.ends.get(partition, 0) for partition in range(self.history.partitions)}
         with consumer(self.shop.bootstrap) as client:
             for message in read_to_end(client, self.shop.topic, starts):
-                assert _PLAN_HEADER in dict(message.headers() or []), "another writer wrote into the topic"
+                assert PLAN_HEADER in dict(message.headers() or []), "another writer wrote into the topic"
                 version = _version_of(json.loads(message.value() or b"null"))
                 self.records.append(Record(message.partition() or 0, message.offset() or 0, version))
             for partition in starts:

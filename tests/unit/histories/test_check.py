@@ -153,6 +153,12 @@ def test_a_repair_that_keeps_the_wrong_row_is_wrong() -> None:
     assert any("K1 has no right row any more" in difference for difference in differences(HISTORY, one))
 
 
+def test_a_change_that_no_plan_names_is_wrong() -> None:
+    one = said(whole_truth())
+    one.unnamed = ("K1 in public.outbox was written, and no plan names it",)
+    assert differences(HISTORY, one) == ["window 1 (certified): K1 in public.outbox was written, and no plan names it"]
+
+
 def test_a_window_that_leaves_offsets_out_or_reads_what_is_not_stable_is_wrong() -> None:
     truth = whole_truth()
     for ranges, told in (({0: (1, 3)}, "begins at 1"), ({0: (0, 4)}, "ends at 4; 3 is stable")):
@@ -165,7 +171,8 @@ def test_a_seed_draws_the_same_history_and_every_kind_is_drawn_by_some() -> None
     assert draw(7) == draw(7)
     assert draw(7) != draw(8)
     drawn = {type(event).__name__ for seed in range(60) for event in draw(seed, frozenset(KINDS)).events}
-    assert drawn == {"Insert", "Send", "Begin", "End", "Load", "Stray", "Erase", "Pass", "Retain", "Step"}
+    sent = {"Insert", "Send", "Begin", "End", "Load", "Stray"}
+    assert drawn == {*sent, "Erase", "Fulfil", "Pass", "Retain", "Step"}
     assert {type(event).__name__ for event in draw(1, frozenset()).events} == {"Insert", "Send", "Load", "Step"}
     assert default_kinds() <= KINDS.keys()
 

@@ -104,15 +104,9 @@ def test_a_repair_of_what_was_right_is_wrong(after: tuple[TableRow, ...], compla
     assert complaint in wrong(repaired)
 
 
-def test_a_repair_touches_what_is_compared_alone() -> None:
-    before = held(version(1), version(2), store=(row(1, status="shipped"),))
-    found = {(STORE_HOP, "K1"): ("mismatched", "stale_version")}
-    for after, complaint in (
-        (row(2, status="new"), "had status changed, which nothing compares"),
-        (row(2, status="shipped"), ""),
-    ):
-        repaired = replace(before, warehouse=(after,))
-        assert complaint in wrong(seen(before, repaired, found=found, before=before, after=repaired))
+def test_a_change_that_no_plan_names_is_wrong() -> None:
+    right = held(version(1), store=(row(1),))
+    assert wrong(seen(right, unnamed=("K1 had status changed",))) == "window 1 (certified): K1 had status changed"
 
 
 def test_what_is_sent_is_what_the_ledger_says_and_the_topic_lacks() -> None:
