@@ -82,6 +82,7 @@ def _of_certificate(said: Said) -> Iterator[str]:
             (hop == LEDGER and MATCHED in answers and not _has_copies_in(said, key))
             or (hop == STORE and None in answers and key in said.scope.told)
             or (hop == STORE and answers >= {MATCHED, DUPLICATE})  # by the window of the second row's time
+            or (None in answers and (hop, key) in said.scope.touched)  # by the window that read the row before
         )
         is_whole_once = any(is_whole(truth, hop, key) for truth in said.moments)
         if is_judged and PENDING not in answers and not is_whole_once and not is_told_elsewhere:

@@ -12,6 +12,11 @@ from makewhole_spark.carrier import Carrier
 from makewhole_spark.reconcile.tails import log_tail
 from tests.histories.events import History
 from tests.histories.play import Player
+from tests.histories.routes.describe import describe as describe_routes
+from tests.histories.routes.describe import make_places
+from tests.histories.routes.describe import places as route_places
+from tests.histories.routes.events import History as RouteHistory
+from tests.histories.routes.play import RoutePlayer, key_of
 from tests.histories.truth import Truth
 from tests.histories.upserts.describe import describe, make_tables
 from tests.histories.upserts.events import History as UpsertHistory
@@ -115,6 +120,22 @@ def upsert_stage(
             describe(shop, history, history.region)
             with Watch(shop, places(shop), {"amount", "version"}) as watch:
                 yield UpsertPlayer(history=history, shop=shop, watch=watch)
+
+    return set_up
+
+
+@pytest.fixture
+def route_stage(shops: NewShop) -> Callable[[RouteHistory], AbstractContextManager[RoutePlayer]]:
+    """Set the stage for a history of several sources, hops and stores."""
+
+    @contextmanager
+    def set_up(history: RouteHistory) -> Iterator[RoutePlayer]:
+        with shops(history.partitions) as shop:
+            make_places(shop, history)
+            describe_routes(shop, history)
+            compared = {f"c{at}" for at in range(len(history.columns))}
+            with Watch(shop, route_places(shop), compared, key_of(history)) as watch:
+                yield RoutePlayer(history=history, shop=shop, watch=watch)
 
     return set_up
 

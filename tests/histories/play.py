@@ -40,6 +40,7 @@ from tests.histories.events import (
     Step,
     Stray,
 )
+from tests.histories.right import HopName
 from tests.histories.said import Repair, Said
 from tests.histories.truth import Copy, Row, Truth
 from tests.histories.watched import OF_NOTHING_COMPARED, PLAN_HEADER, Watch
@@ -67,6 +68,7 @@ class Player:
     watch: Watch
     said: list[Said] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    _touched: set[tuple[HopName, str]] = field(default_factory=set)
     _transaction: Producer | None = None
     _context: WindowContext | None = None
     _plan: Plan | None = None
@@ -163,6 +165,7 @@ class Player:
 
     @happen.register
     def _(self, event: Fulfil) -> None:
+        self._touched.add(("ledger" if event.table == "outbox" else "store", event.key))
         self.shop.sql(f"update {event.table} set status = %s where id = %s", event.status, event.key)
 
     @happen.register
@@ -245,7 +248,9 @@ class Player:
 
     def _snapshot_step(self, day: int) -> None:
         self.said[-1].take_rows(self.truth)
+        self.said[-1].scope.touched |= self._touched
         self.shop.snapshot(self._now, 1)
+        self._touched.clear()
         self.said[-1].moments.append(self.truth.copy())
 
     def _reconcile_step(self, day: int) -> None:

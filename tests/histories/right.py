@@ -5,7 +5,7 @@ window of the repeat, and not known is right only where nobody could know.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tests.histories.truth import Copy, Truth
@@ -30,7 +30,8 @@ class Scope:
     earlier window wrote or changed a row in the store, which are looked at again. `fresh`: keys with rows in the store
     that are old enough and that no window before has read. `overdue`: keys that have been handed over for longer than
     any key may be pending, by hop. `told`: keys of which an open older window says that something is wrong with
-    them in the store."""
+    them in the store. `touched`: keys of which another system changed a row since the window before, by hop: such a row
+    may be read again, and its key judged again."""
 
     number: int
     ranges: Mapping[int, tuple[int, int]]
@@ -45,6 +46,7 @@ class Scope:
     fresh: frozenset[str] = field(default=frozenset())
     overdue: Mapping[HopName, frozenset[str]] = field(default_factory=dict)
     told: frozenset[str] = field(default=frozenset())
+    touched: frozenset[tuple[HopName, str]] = field(default=frozenset())
 
     def waiting(self, hop: HopName, key: str) -> Answer:
         """Return what is said of a key that is in flight: waiting has an end."""
@@ -63,10 +65,17 @@ def right_answers(moments: Collection[Truth], scope: Scope) -> dict[tuple[HopNam
         for key in keys_of(truth):
             for hop, right in ((LEDGER, of_ledger_hop), (STORE, of_store_hop)):
                 answers = _with_doubt(right(truth, scope, key), scope, is_gone=_is_gone(truth, key))
+                if (hop, key) in scope.touched:
+                    answers |= _with_doubt(right(truth, _reading(scope, key), key), scope, is_gone=_is_gone(truth, key))
                 if scope.has_gone and _may_be_silent(truth, scope, hop, key):
                     answers.add(None)
                 found.setdefault((hop, key), set()).update(answers)
     return found
+
+
+def _reading(scope: Scope, key: str) -> Scope:
+    """Return the same window as one that reads the rows of a key."""
+    return replace(scope, rows=scope.rows | {key}, fresh=scope.fresh | {key})
 
 
 def keys_of(truth: Truth) -> set[str]:

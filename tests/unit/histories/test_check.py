@@ -117,6 +117,21 @@ def test_a_row_is_judged_in_the_first_window_that_reads_it_whatever_its_clock_sa
     ]
 
 
+def test_a_row_that_another_system_changed_may_be_judged_again() -> None:
+    truth = whole_truth()
+    truth.ledger.append(item("K1", 999))
+    one = said(truth)
+    one.scope.number, one.scope.rows, one.scope.fresh = 1, frozenset(), frozenset()
+    one.before = said(truth)
+    one.scope.ranges = {0: (3, 3)}
+    assert right_answers([truth], one.scope)[LEDGER, "K1"] == {None}
+    assert differences(HISTORY, one) == []
+    one.scope.touched = frozenset({(LEDGER, "K1")})
+    assert right_answers([truth], one.scope)[LEDGER, "K1"] == {None, "conflict"}
+    assert right_answers([truth], one.scope)[STORE, "K1"] == {None}
+    assert differences(HISTORY, one) == []
+
+
 def test_wrong_clocks_change_nothing_else_of_a_history() -> None:
     with_clocks, without = draw(7), draw(7, default_kinds() - {"clocks"})
     assert [type(one) for one in with_clocks.events] == [type(one) for one in without.events]
