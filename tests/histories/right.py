@@ -65,17 +65,21 @@ def right_answers(moments: Collection[Truth], scope: Scope) -> dict[tuple[HopNam
         for key in keys_of(truth):
             for hop, right in ((LEDGER, of_ledger_hop), (STORE, of_store_hop)):
                 answers = _with_doubt(right(truth, scope, key), scope, is_gone=_is_gone(truth, key))
-                if (hop, key) in scope.touched:
-                    answers |= _with_doubt(right(truth, _reading(scope, key), key), scope, is_gone=_is_gone(truth, key))
+                for again in _reading(scope, hop, key):
+                    answers |= _with_doubt(right(truth, again, key), scope, is_gone=_is_gone(truth, key))
                 if scope.has_gone and _may_be_silent(truth, scope, hop, key):
                     answers.add(None)
                 found.setdefault((hop, key), set()).update(answers)
     return found
 
 
-def _reading(scope: Scope, key: str) -> Scope:
-    """Return the same window as one that reads the rows of a key."""
-    return replace(scope, rows=scope.rows | {key}, fresh=scope.fresh | {key})
+def _reading(scope: Scope, hop: HopName, key: str) -> list[Scope]:
+    """Return the same window as one that reads the rows of a key that another system changed: as rows that were there
+    when it was opened, and as rows that came since."""
+    if (hop, key) not in scope.touched:
+        return []
+    reading = replace(scope, rows=scope.rows | {key}, fresh=scope.fresh | {key})
+    return [reading, replace(reading, late=scope.late | {key})]
 
 
 def keys_of(truth: Truth) -> set[str]:

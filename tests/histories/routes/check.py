@@ -67,18 +67,21 @@ def _of_repair(before: Held, after: Held) -> Iterator[str]:
     for number in sorted(before.numbers() | after.numbers()):
         shown = f"{_shown(before, number)} → {_shown(after, number)}"
         for point in dict.fromkeys(place_of(point) for link in before.history.links for point in link):
-            if before.of(point, number) != after.of(point, number):
+            if before.all_of(point, number) != after.all_of(point, number):
                 texts = _of_topic if point in TOPICS else _of_rows
                 yield from (f"{number} at {point}: {text}. {shown}" for text in texts(before, after, point, number))
 
 
 def _of_topic(before: Held, after: Held, point: str, number: int) -> Iterator[str]:
-    sent = [copy for copy in after.of(point, number) if copy not in before.of(point, number)]
+    had = before.all_of(point, number)
+    sent = [copy for copy in after.all_of(point, number) if copy not in had]
+    lacking = [link for link in before.history.links if link[0] == point and "missing" in before.right(link, number)]
     if len(sent) != 1:
         yield f"{len(sent)} records of it were sent"
-    if before.of(point, number):
+    if had and not (before.history.redelivers and lacking):
         yield "was sent, and was there"
-    if {copy.values for copy in sent} != {before.due(point, number)}:
+    due = next(iter(before.values(point, number))) if had else before.due(point, number)
+    if {copy.values for copy in sent} != {due} or before.is_disputed(point, number):
         yield "was sent with what its sources do not say, or do not agree on"
 
 

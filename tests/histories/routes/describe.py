@@ -65,7 +65,9 @@ def _hop(shop: ReconciledShop, history: History, link: Link) -> dict[str, str]:
     remedies: Mapping[str, str] = dict.fromkeys(_REPORT, "report")
     if history.is_repairing and source in LEDGERS:
         remedies = {**remedies, "missing": "produce"}
-    elif history.is_repairing and target not in TOPICS:
+    elif history.is_repairing and target in TOPICS:
+        remedies = {**remedies, "missing": "redeliver" if history.redelivers else "report"}
+    elif history.is_repairing:
         remedies = {"missing": "upsert", "mismatched": "upsert", "duplicate": "quarantine", "unexpected": "quarantine"}
     group = {"consumer_group": group_of(shop, link)} if history.has_groups and source in TOPICS else {}
     return {"from": source, "to": target, "compensation": flow(remedies), **group}

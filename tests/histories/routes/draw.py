@@ -1,7 +1,7 @@
 """Draw a history of routes from a seed: which places there are, what goes wrong between them, and each day's window."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from tests.histories.routes.column_types import COLUMNS, KEYS
@@ -33,6 +33,8 @@ KINDS = {
     "stray": True,  # what no source has
     "shared": True,  # two sources have an event
     "disagreeing": True,  # and with different values
+    "again": True,  # an event of an earlier day comes to the other source, too
+    "redelivered": True,  # what a topic lacks of another one is sent again
     "out_of_range": True,  # the offset of a group is none that its log has
     "fulfilled": True,  # another system changes a column that nothing compares
 }
@@ -55,6 +57,7 @@ class _Draw:
     random: Random
     kinds: frozenset[str]
     number: int = 0
+    known: list[tuple[str, Item]] = field(default_factory=list)
     links: tuple[Link, ...] = ()
     origins: tuple[str, ...] = ()
     has_groups: bool = False
@@ -74,6 +77,7 @@ class _Draw:
             columns=tuple(columns) if has_types else ("numeric", "text"),
             are_texts=choice([True, False]) and has_types,
             has_groups=self.has_groups,
+            redelivers=choice([True, False]) and "redelivered" in self.kinds,
             is_repairing=self.random.random() < 0.8,
         )
         self.links, self.origins = frame.links, frame.origins
@@ -87,6 +91,7 @@ class _Draw:
             item = self._item(day)
             numbers.append(item.number)
             yield from self._written(item)
+        yield from self._again(day)
         yield from self._strays(day)
         for link in self.links:
             yield Carry(link, day, self._mishaps(numbers))
@@ -102,9 +107,18 @@ class _Draw:
     def _written(self, item: Item) -> Iterator[Event]:
         """An event begins at one of the origins, or at all of them."""
         is_shared = len(self.origins) > 1 and self._happens("shared", 0.4)
-        for origin in self.origins if is_shared else [self.random.choice(self.origins)]:
+        origins = self.origins if is_shared else (self.random.choice(self.origins),)
+        self.known += [] if is_shared else [(origins[0], item)]
+        for origin in origins:
             differs = is_shared and origin != self.origins[0] and self._goes_wrong("disagreeing", 0.4)
             yield Write(origin, item.changed() if differs else item)
+
+    def _again(self, day: int) -> Iterator[Event]:
+        known = [one for one in self.known if one[1].day < day]
+        if len(self.origins) > 1 and known and self._happens("again", 0.5):
+            first, item = self.random.choice(known)
+            item = replace(item.changed() if self._happens("disagreeing", 0.5) else item, day=day)
+            yield Write(next(one for one in self.origins if one != first), item)
 
     def _strays(self, day: int) -> Iterator[Event]:
         if self._goes_wrong("stray", 0.4):

@@ -89,7 +89,8 @@ Event = Write | Carry | Fulfil | Restore | Window
 @dataclass(frozen=True, kw_only=True)
 class History:
     """A history of routes. `key`, `columns`: the names of the key's type and of those that are compared, in
-    `column_types`. `are_texts`: producers write every value as a text."""
+    `column_types`. `are_texts`: producers write every value as a text. `redelivers`: what a topic lacks of another one
+    is sent again."""
 
     seed: int
     shape: Shape
@@ -97,6 +98,7 @@ class History:
     columns: tuple[str, ...]
     are_texts: bool
     has_groups: bool
+    redelivers: bool
     is_repairing: bool
     events: tuple[Event, ...] = field(default=())
     partitions: int = 1

@@ -5,12 +5,12 @@ Written from the words of the documentation, not from the code.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
 from tests.histories.routes.events import TOPICS, History, Link, place_of
-from tests.histories.watched import Contents
+from tests.histories.watched import PLAN_HEADER, Contents
 
 Values = tuple[int, ...]
 """The values of an event: their numbers among the samples of each column, −1 for one that is none of them."""
@@ -37,11 +37,12 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Copy:
-    """A row or a record of an event. `offset`: where a record lies."""
+    """A row or a record of an event. `offset`: where a record lies. `is_replay`: makewhole wrote it."""
 
     number: int
     values: Values
     offset: int = -1
+    is_replay: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,12 @@ class Held:
     copies: Mapping[str, Sequence[Copy]]
 
     def of(self, point: str, number: int) -> list[Copy]:
-        """Return the copies of an event at a point."""
+        """Return the copies of an event at a point. A record that a repair sent again stands for the one before it."""
+        found = self.all_of(point, number)
+        return [copy for copy in found if not copy.is_replay] or found[:1]
+
+    def all_of(self, point: str, number: int) -> list[Copy]:
+        """Return the copies of an event at a point, and those that repairs sent again."""
         return [copy for copy in self.copies[place_of(point)] if copy.number == number]
 
     def values(self, point: str, number: int) -> set[Values]:
@@ -116,15 +122,19 @@ def held(history: History, contents: Contents, meanings: Meanings, topics: Mappi
         copies[table.removeprefix("public.")] = [_copy(row.columns, history, meanings) for row in rows]
     for point, topic in topics.items():
         copies[point] = [
-            _copy(json.loads(record.value or b"null", parse_float=Decimal), history, meanings, offset)
+            replace(
+                _copy(json.loads(record.value or b"null", parse_float=Decimal), history, meanings),
+                offset=offset,
+                is_replay=PLAN_HEADER in dict(record.headers),
+            )
             for (_, offset), record in sorted(contents.topics[topic].items())
         ]
     return Held(history, {point: copies.get(point, []) for point in {*copies, *TOPICS}})
 
 
-def _copy(columns: Mapping[str, Any], history: History, meanings: Meanings, offset: int = -1) -> Copy:
+def _copy(columns: Mapping[str, Any], history: History, meanings: Meanings) -> Copy:
     values = (meanings[at].get(plain(columns.get(f"c{at}")), -1) for at in range(len(history.columns)))
-    return Copy(int(columns["number"]), tuple(values), offset)
+    return Copy(int(columns["number"]), tuple(values))
 
 
 @dataclass

@@ -47,7 +47,8 @@ _PAST = 1000
 class RoutePlayer:
     """A history being played. `items`: each event as it was written first. `written`: what was written to ledgers and
     topics, in order; `carried`: how much of its source each hop has carried. `log`: every record that a topic ever had.
-    `begins`: where the log of a topic may begin, as windows have read what is before. `unreached`: the hops whose group
+    `begins`: where the log of a topic may begin, as windows have read what is before. `again`: events of earlier days
+    that came to another point since the last window. `unreached`: the hops whose group
     has an offset that its log does not have."""
 
     history: History
@@ -58,6 +59,7 @@ class RoutePlayer:
     written: dict[str, list[Item]] = field(default_factory=dict)
     begins: dict[str, int] = field(default_factory=dict)
     log: dict[str, dict[tuple[int, int], Record]] = field(default_factory=dict)
+    again: set[tuple[str, int]] = field(default_factory=set)
     unreached: set[Link] = field(default_factory=set)
     seen: list[Seen] = field(default_factory=list)
     day: int = 0
@@ -76,6 +78,8 @@ class RoutePlayer:
 
     @happen.register
     def _(self, event: Write) -> None:
+        if self.items.get(event.item.number, event.item).day < event.item.day:
+            self.again.add((event.point, event.item.number))
         self._write(event.point, event.item)
 
     def _write(self, point: str, item: Item, day: int | None = None) -> None:
@@ -179,6 +183,8 @@ class RoutePlayer:
     def _(self, event: Window) -> None:
         shop, self.day = self.shop, event.day
         handed = self.seen[-1].pending() if self.seen else frozenset()
+        handed |= {(link, number) for point, number in self.again for link in self.history.links if link[0] == point}
+        self.again.clear()
         of_day = frozenset(number for number, item in self.items.items() if item.day == event.day)
         seen = Seen(event.day, of_day, handed, frozenset(self.unreached))
         self.seen.append(seen)

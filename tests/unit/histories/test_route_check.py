@@ -23,10 +23,19 @@ A, B = (0,), (1,)
 def held(shape: Shape = "two_stores", **values: list[Values]) -> Held:
     """Return what places hold of the event 1."""
     history = History(
-        seed=1, shape=shape, key="text", columns=("text",), are_texts=False, has_groups=False, is_repairing=True
+        seed=1,
+        shape=shape,
+        key="text",
+        columns=("text",),
+        are_texts=False,
+        has_groups=False,
+        redelivers=True,
+        is_repairing=True,
     )
     points = ("outbox", "shelf", "orders", "mirror", "warehouse", "archive")
-    return Held(history, {point: [Copy(1, one) for one in values.get(point, [])] for point in points})
+    return Held(
+        history, {point: [Copy(1, one, at) for at, one in enumerate(values.get(point, []))] for point in points}
+    )
 
 
 WHOLE = held(outbox=[A], orders=[A], warehouse=[A], archive=[A])
@@ -100,6 +109,9 @@ def test_a_false_alarm_is_wrong() -> None:
         (held("two_ledgers", outbox=[A], shelf=[B]), {"orders": [A]}, "do not agree on"),
         (held(outbox=[A], orders=[B]), {"warehouse": [B]}, "although they do not agree"),
         (held(outbox=[A], orders=[A]), {"warehouse": [A]}, ""),
+        (held("two_hops", outbox=[A], orders=[A]), {"orders": [A, A]}, ""),
+        (held("two_hops", outbox=[A], orders=[A], mirror=[A]), {"orders": [A, A]}, "was sent, and was there"),
+        (held("two_hops", outbox=[B], orders=[A]), {"orders": [A, A]}, "do not agree on"),
         (held("two_names", orders=[A], mirror=[B]), {"warehouse": [B]}, "although they do not agree"),
         (held(outbox=[A], orders=[A], warehouse=[A, B]), {"warehouse": [B]}, "lost its right row"),
         (held(outbox=[A], orders=[A], warehouse=[A, B]), {"warehouse": [A]}, ""),
@@ -110,7 +122,7 @@ def test_a_false_alarm_is_wrong() -> None:
 def test_a_repair_writes_what_all_sources_say_alone(
     before: Held, after: dict[str, list[Values]], complaint: str
 ) -> None:
-    copies = {point: [Copy(1, one) for one in values] for point, values in after.items()}
+    copies = {point: [Copy(1, one, at) for at, one in enumerate(values)] for point, values in after.items()}
     done = Held(before.history, {**before.copies, **copies})
     said = [one for one in wrong(seen(before, done, before=before, after=done)).split("\n") if "1 at " in one]
     assert (complaint in "\n".join(said)) if complaint else said == []

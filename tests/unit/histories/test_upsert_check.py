@@ -7,7 +7,8 @@ import pytest
 from tests.histories.upserts.check import differences
 from tests.histories.upserts.draw import KINDS, draw
 from tests.histories.upserts.events import History, Version
-from tests.histories.upserts.held import Held, Record, Seen, TableRow
+from tests.histories.upserts.held import Held, Record, Seen
+from tests.histories.watched import TableRow
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 
 pytestmark = pytest.mark.unit
