@@ -118,9 +118,11 @@ create table makewhole.finding (
     foreign key (pipeline, number, revision) references makewhole.window
 );
 
--- What disputes a value of a key: a repair in another window does not carry it on.
+-- What disputes a value of a key: a repair in another window does not carry it on. And what a window said of a key, for one
+-- that looks at its rows again.
 create index open_dispute on makewhole.finding (pipeline, key_hash)
-where outcome in ('open', 'refused') and verdict in ('mismatched', 'unexpected', 'undecidable', 'conflict');
+where outcome in ('open', 'refused', 'contained', 'reversed')
+    and verdict in ('mismatched', 'unexpected', 'undecidable', 'conflict', 'duplicate');
 
 -- Keys in flight at a cut, judged in the next window by name.
 create table makewhole.handover (

@@ -54,6 +54,20 @@ where finding.pipeline = %(pipeline)s and finding.hop = %(hop)s
     and finding.outcome not in ('repaired', 'handed_over')
 order by finding.key_hash;
 
+-- told_of_keys --
+-- Read those of some keys that have a row, and that windows before one found wrong on a hop, and that nobody repaired.
+select distinct finding.key_hash
+from makewhole.finding
+where finding.pipeline = %(pipeline)s and finding.hop = %(hop)s and finding.number < %(number)s
+    and finding.key_hash = any(%(key_hashes)s)
+    and finding.verdict in ('mismatched', 'unexpected', 'undecidable', 'conflict', 'duplicate')
+    and finding.outcome in ('open', 'refused', 'contained', 'reversed')
+    and finding.revision = (
+        select max(judged.revision) from makewhole.hop_result as judged
+        where judged.pipeline = finding.pipeline and judged.number = finding.number and judged.stage = 'reconciled'
+    )
+order by finding.key_hash;
+
 -- unexpected_keys --
 -- Read the keys that revisions of windows (numbers and their revisions) told as unexpected or undecidable on a hop,
 -- whatever became of them since.

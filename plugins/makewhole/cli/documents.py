@@ -51,6 +51,7 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
         "failures": [] if last is None else list(last.failures),
         "incidents": [incident_document(one) for one in incidents.of(journal, window)],
         "accounting": _accounting(journal, window),
+        "looked_at": snapshot_manifests.looked_at(snapshot_manifests.snapshots(journal, window)),
         "continuations": [
             {"run": one.run, "asked_by": one.asked_by, "at": one.began_at.isoformat()}
             for one in continuations.of(journal, window)

@@ -48,6 +48,7 @@ def windows(
     if (first := documents[0]["window"]) > 1 and window is None:
         _console.print(f"{counted(first - 1, 'older window')} not listed; `--last 0` lists all")
     if window is not None:
+        show_looked_at(_console, documents)
         show_accounts(_console, documents)
 
 
@@ -156,6 +157,23 @@ def _handed_over(document: dict[str, Any]) -> list[str]:
         return []
     keys = "1 key is" if handed["keys"] == 1 else f"{handed['keys']:,} keys are"
     return [f"{keys} in flight and handed over to the next window; the first waits since {_short(handed['since'])} UTC"]
+
+
+def show_looked_at(out: Console, documents: list[dict[str, Any]]) -> None:
+    """Print at which keys of earlier windows each window looked again, by store and hop."""
+    for document in documents:
+        for store, hops in document["looked_at"].items():
+            for hop, look in hops.items():
+                out.print(Text(printable(f"window {document['window']}: {_looked(store, hop, look)}")))
+
+
+def _looked(store: str, hop: str, look: dict[str, Any]) -> str:
+    first, last = look["windows"] or (None, None)
+    of_windows = f"window {first}" if first == last else f"windows {first} to {last}"
+    seen = f"{counted(look['keys'], 'key')} of {of_windows}" if look["windows"] else "no key of an earlier window"
+    left_out = sorted({*look["gone"], *look["read_otherwise"]})
+    without = f"; not at those of {', '.join(map(str, left_out))}, whose values are not there to compare"
+    return f"looked again at {seen} in {store} ({hop})" + (without if left_out else "")
 
 
 _ACCOUNT = ("data", "control", "aborted", "compacted", "expired", "undecodable")

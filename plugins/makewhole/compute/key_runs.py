@@ -71,7 +71,7 @@ def _filters(copies: pl.DataFrame) -> pl.Expr:
 
 def with_compared(run: pl.DataFrame, compare: Mapping[str, str]) -> pl.DataFrame:
     """Note in a run which columns its row hashes are of: names with types, in order."""
-    return run.with_columns(pl.lit(_compared(compare), dtype=pl.UInt64).alias(_COMPARED))
+    return run.with_columns(pl.lit(compared_number(compare), dtype=pl.UInt64).alias(_COMPARED))
 
 
 def with_comparable_values(runs: pl.DataFrame, compare: Mapping[str, str]) -> pl.DataFrame:
@@ -79,12 +79,13 @@ def with_comparable_values(runs: pl.DataFrame, compare: Mapping[str, str]) -> pl
     makewhole did not note the columns."""
     if _COMPARED not in runs.columns:
         return runs
-    is_comparable = (pl.col(_COMPARED) == _compared(compare)).fill_null(True)
+    is_comparable = (pl.col(_COMPARED) == compared_number(compare)).fill_null(True)
     hashes = [name for name in ("row_hash", "last_row_hash") if name in runs.columns]
     return runs.with_columns(pl.when(is_comparable).then(name).alias(name) for name in hashes).drop(_COMPARED)
 
 
-def _compared(compare: Mapping[str, str]) -> int:
+def compared_number(compare: Mapping[str, str]) -> int:
+    """Return the number that stands for the columns of a row hash, with their types."""
     return int.from_bytes(hashlib.sha256(repr(list(compare.items())).encode()).digest()[:8], "big")
 
 

@@ -1,6 +1,6 @@
 """Read the history of one business key: findings, and the actions of plans with their receipts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -84,6 +84,14 @@ def told_keys(journal: PgConnection, window: Window, hop: str, first: int) -> It
     judged revisions, and that still are: repeated, unexpected, different or undecidable. So many at a time."""
     parameters = {"pipeline": window.pipeline, "hop": hop, "first": first, "number": window.number}
     yield from rows_in_pieces(journal, "key_history", "told_keys", parameters)
+
+
+def told_of_keys(journal: PgConnection, window: Window, hop: str, key_hashes: Sequence[str]) -> list[tuple[str]]:
+    """Return the hashes of those of some keys that any window before this one found wrong on a hop, as `told_keys`."""
+    if not key_hashes:
+        return []
+    asked = {"pipeline": window.pipeline, "hop": hop, "number": window.number, "key_hashes": list(key_hashes)}
+    return _run(journal, "told_of_keys", **asked)
 
 
 def unexpected_keys(

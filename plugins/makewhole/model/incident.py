@@ -34,6 +34,7 @@ class IncidentKind(StrEnum):
     FILTER_CHANGED = "filter_changed"  # a hop has another `where` than in the windows before
     NO_TIME_INDEX = "no_time_index"  # no index of a large table begins with its time column
     TIMES_AHEAD = "times_ahead"  # rows of a table have times that no window reaches
+    VALUES_NOT_LOOKED_AT = "values_not_looked_at"  # no index finds the rows of known keys in a store
 
 
 class Doubt(StrEnum):
@@ -90,6 +91,7 @@ class Incident:
     no_time_index         a table; `column`
     times_ahead           a table; `column`, `rows` with times more than a day ahead, `oldest` and `newest` of these
                             times, as text; `infinite`: rows with the time infinity, which are judged without a time
+    values_not_looked_at  a store; `reason` (`view`, `no_key_index`), `key`: its columns
     filter_changed        a hop's end (`topic` is the hop, `topic_id` empty); `hop`, `before` and `now`: its `where`
 
     Offsets that were frozen and gone before they could be read have `before_it_was_read` true: they are what the

@@ -98,8 +98,18 @@ def settled_by(incident: Incident) -> str:
         IncidentKind.NO_TIME_INDEX: (
             f"make one: `create index concurrently on {incident.topic} ({incident.detail.get('column')})`"
         ),
+        IncidentKind.VALUES_NOT_LOOKED_AT: _settled_values(incident),
         IncidentKind.LEADER_CHANGED: _settled_leader_change(incident),
     }.get(incident.kind, "nothing has to be done")
+
+
+def _settled_values(incident: Incident) -> str:
+    key = incident.detail.get("key", [])
+    if incident.detail.get("reason") == "view":
+        return "name the table that the view reads as the store, where there is one"
+    if len(key) > 1:
+        return "nothing has to be done: rows of a key of several columns are found by no index"
+    return f"make one: `create index concurrently on {incident.topic} ({', '.join(key)})`"
 
 
 def _settled_leader_change(incident: Incident) -> str:
@@ -335,6 +345,11 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.SLICE_FIRST_COUNTED: _first_counted,
     IncidentKind.TIMES_AHEAD: _ahead,
     IncidentKind.FILTER_CHANGED: _filter_changed,
+    IncidentKind.VALUES_NOT_LOOKED_AT: lambda one: (
+        f"the rows of {one.point} ({one.topic}) that earlier windows judged are not looked at again: "
+        + ("it is a view" if one.detail.get("reason") == "view" else "no index finds the rows of a key")
+        + ". What is changed there with its time left as it was is not seen"
+    ),
     IncidentKind.NO_TIME_INDEX: lambda one: (
         f"no index of {one.point} ({one.topic}) begins with {one.detail.get('column')}: every window reads the whole "
         "table"

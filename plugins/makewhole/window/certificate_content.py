@@ -174,6 +174,7 @@ def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
             if "accounting_by_partition" in manifest
         },
         "incidents": [asdict(one) for one in incidents.of(journal, window)],
+        **({"looked_at": looked} if (looked := snapshot_manifests.looked_at(manifests)) else {}),
         "counts": {
             stage: {hop: vars(result.counts) for hop, result in hop_results.results(journal, window, stage).items()}
             for stage in (hop_results.RECONCILED, hop_results.VERIFIED)

@@ -70,6 +70,7 @@ class PieceRead:
 
     `undecodable_because` is (reason, number) of the most frequent reasons.
     `rows_in_slice`: of a table's rows, those of the window's own time slice; None where they were not told apart.
+    `looked_at`: the number of keys of earlier windows whose rows were looked at; `gone`: the windows whose files are.
 
     For a topic: `first_record_ms` is the timestamp of its first data record, aborted or not; `expired` are all spans
     that were gone before they could be read, `truncated` those of them that a truncation took; `sequences` audits the
@@ -93,6 +94,8 @@ class PieceRead:
     replay_plans: tuple[str, ...] = ()
     first_record_ms: int | None = None
     unnumbered: int = 0
+    looked_at: int = 0
+    gone: tuple[int, ...] = ()
     sha256: tuple[tuple[str, str], ...] = ()
 
 

@@ -33,6 +33,7 @@ from makewhole_spark.snapshot.accounts import PartitionAccount, log_incidents, l
 from makewhole_spark.snapshot.bucket_count import bucket_count
 from makewhole_spark.snapshot.census import own_slice
 from makewhole_spark.snapshot.leader_changes import TopicReading, with_doubts
+from makewhole_spark.snapshot.read_census import CensusPiece, read_table
 from makewhole_spark.snapshot.read_piece import (
     MOST_REASONS,
     PieceRead,
@@ -42,6 +43,7 @@ from makewhole_spark.snapshot.read_piece import (
     sum_of_known,
 )
 from makewhole_spark.snapshot.table_bounds import previous_window, table_bounds
+from makewhole_spark.snapshot.value_census import VALUES_OF, StoreCensus, store_census, values_sha256
 
 logger = logging.getLogger(__name__)
 
@@ -151,20 +153,32 @@ class _Reading:
                 for point in points
                 for piece in _table_pieces(self, point, plans[point.name], bounds[point.name].bounds, manifests)
             ]
+            known = {point.name: self._census(point, views[point.name], manifests) for point in points}
+            looks = [piece for point in points for piece in _census_pieces(self, known[point.name], plans[point.name])]
             taken_at = datetime.now(UTC)
-            answers = carry_released(self.carrier, self.journal, pieces, read_piece)
+            both: list[TablePiece | CensusPiece] = [*pieces, *looks]
+            answers = carry_released(self.carrier, self.journal, both, read_table)
             own = {point.name: self._own_slice(point, views[point.name], pieces, answers) for point in points}
         taken: dict[str, TakenSnapshot] = {}
         for point in points:
-            reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
+            reads = [answer for piece, answer in zip(both, answers, strict=True) if piece.point.name == point.name]
             manifest = _manifest(self, point, taken_at, reads, plans[point.name])
+            looked = [
+                (piece.hop.name, answer)
+                for piece, answer in zip(both, answers, strict=True)
+                if isinstance(piece, CensusPiece) and piece.point.name == point.name
+            ]
             census = bounds[point.name].census
             taken[point.name] = TakenSnapshot(
-                manifest={**manifest, **bounds[point.name].manifest()},
-                incidents=list(census.incidents),
+                manifest={**manifest, **bounds[point.name].manifest(), **known[point.name].manifest(looked)},
+                incidents=[*census.incidents, *known[point.name].incidents],
                 counted=[*own[point.name], *census.counted],
             )
         return taken
+
+    def _census(self, point: TablePoint, view: HeldView, manifests: Mapping[str, Mapping[str, Any]]) -> StoreCensus:
+        """Choose the keys of earlier windows whose rows are looked at."""
+        return store_census(self.journal, view.session, self.context, point, manifests)
 
     def _own_slice(
         self, point: TablePoint, view: HeldView, pieces: Sequence[TablePiece], answers: Sequence[PieceRead]
@@ -179,7 +193,7 @@ class _Reading:
         own, has_erased = own_slice(self.context.window), point.erased is not None and point.erased.column is not None
         read = [
             answer.rows_in_slice
-            for piece, answer in zip(pieces, answers, strict=True)
+            for piece, answer in zip(pieces, answers[: len(pieces)], strict=True)
             if piece.point.name == point.name and piece.bounds is not None
         ]
         rows = None if has_erased else sum_of_known(read)
@@ -267,6 +281,20 @@ def _table_pieces(
             )
 
 
+def _census_pieces(reading: _Reading, known: StoreCensus, plan: ExportPlan) -> Iterator[CensusPiece]:
+    """Yield the pieces in which rows of known keys are looked at: of each hop as many as run at once."""
+    for look in known.looks:
+        for at in range(min(reading.parallelism, len(look.shares))):
+            yield CensusPiece(
+                context=reading.context,
+                point=known.point,
+                hop=look.hop,
+                bucket_count=reading.buckets,
+                snapshot=plan.snapshot,
+                shares=look.shares[at :: reading.parallelism],
+            )
+
+
 def _hops_read_by_keys(context: WindowContext, point: TablePoint) -> list[Hop]:
     """Return the hops whose source's keys a table is read by.
 
@@ -296,6 +324,7 @@ def _manifest(
         "undecodable_files": sorted(path for read in reads for path in read.undecodable_files),
         "sha256": {path: digest for read in reads for path, digest in read.sha256},
         **reading.digests,
+        VALUES_OF: values_sha256(reading.context.pipeline, point.name),
         "key_layout": [kind.value for kind in point.key_layout],
     }
     if plan is not None:

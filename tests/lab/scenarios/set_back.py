@@ -1,5 +1,5 @@
 """Set a loader back: older versions are written over newer ones, and rows of yesterday are written wrongly
-(rows 58 and 59)."""
+(rows 58 and 59). Change rows of a day that was judged, with their times left as they were (row 72)."""
 
 from datetime import timedelta
 
@@ -113,6 +113,56 @@ def rows_rewritten(lab: Lab) -> Outcome:
     )
     return Outcome(
         truth="Here 12 rows of the first day are loaded again on the second, 6 of them with another amount.",
+        naive=(Naive(answer=answer, expected=naive.WELL),),
+        windows=(first, second),
+    )
+
+
+@scenario(
+    row=72,
+    name="Rows are changed behind their records, with their times left as they were",
+    happens=(
+        "A row is mended by hand, or a job rounds amounts of last week, and the column that says when a row was "
+        "loaded stays as it was. No later day has these rows among its own, and their number is the same."
+    ),
+    made=(
+        "A day is certified. On the next day some of its rows get another amount and a region that nothing compares, "
+        "half of these a time an hour earlier. `late: 1h`, `mismatched: upsert`."
+    ),
+    why=(
+        "Each window looks again at rows of earlier windows by their keys, a share at a time. What differs from its "
+        "record is judged with the window, and gets the record's values back."
+    ),
+    covered_by=("tests/integration/spark/test_rewritten_rows.py",),
+)
+def rows_changed_behind_their_records(lab: Lab) -> Outcome:
+    shop = lab.shop.open_shop(hop=_REPAIRED, late="1h")
+    made = orders(range(lab.random.randint(40, 80)))
+    first = Window(label="the first day", judged=_traded(shop, made, 0), expected=_expected(made))
+    today = orders(range(500, 500 + lab.random.randint(10, 30)), 1)
+    shop.write("outbox", today)
+    shop.send(today)
+    shop.load()
+    chosen = lab.random.sample(made, 12)
+    ids = [order["id"] for order in chosen]
+    shop.sql("update warehouse set amount = amount + 7, region = 'XX' where id = any(%s)", ids)
+    shop.sql("update warehouse set at = at - interval '1 hour' where id = any(%s)", ids[:6])
+    answer = naive.rows(shop.count("outbox"), shop.count("warehouse"))
+    judged = _repaired(shop, 1)
+    rows = shop.sql("select id, amount::text, region from warehouse where id = any(%s) order by id", ids)
+    assert rows == sorted((order["id"], order["amount"], "XX") for order in chosen)
+    second = Window(
+        label="the second day",
+        judged=shop.verified(judged),
+        expected=Judged(
+            state=_CERTIFIED,
+            accounting={"span": len(today), "data": len(today)},
+            matched={LEDGER_HOP: len(today), STORE_HOP: len(today)},
+            found={STORE_HOP: dict.fromkeys(ids, ("mismatched", "value_differs"))},
+        ),
+    )
+    return Outcome(
+        truth="Here 12 rows of the first day get another amount, 6 of them an earlier time, and none today's.",
         naive=(Naive(answer=answer, expected=naive.WELL),),
         windows=(first, second),
     )

@@ -81,6 +81,7 @@ def document(number: int) -> dict[str, Any]:
         "handed_over": {"keys": 0, "since": None, "hops": []},
         "incidents": [],
         "accepted": {"findings": 0, "hops": [], "acceptances": [], "open_again": {}},
+        "looked_at": {},
         "older_open": {"windows": 0, "findings": 0, "first_window": None, "since": None},
         "certificate": None,
     }

@@ -55,3 +55,31 @@ def test_it_says_what_to_do() -> None:
     assert settled_by(slices(IncidentKind.SLICE_GROWN, GROWN, 4)) == (
         "they are judged in this window. If rows come so late as a rule, write a longer `late` into the pipeline's file"
     )
+
+
+@pytest.mark.parametrize(
+    ("reason", "key", "why", "remedy"),
+    [
+        ("view", ["id"], "it is a view", "name the table that the view reads as the store, where there is one"),
+        (
+            "no_key_index",
+            ["id"],
+            "no index finds the rows of a key",
+            "make one: `create index concurrently on dw.departures (id)`",
+        ),
+        (
+            "no_key_index",
+            ["shop", "id"],
+            "no index finds the rows of a key",
+            "nothing has to be done: rows of a key of several columns are found by no index",
+        ),
+    ],
+)
+def test_a_store_that_is_not_looked_at_again_says_why(reason: str, key: list[str], why: str, remedy: str) -> None:
+    unseen = incident(IncidentKind.VALUES_NOT_LOOKED_AT, reason=reason, key=key)
+    assert incident_sentence(unseen) == (
+        f"the rows of warehouse (dw.departures) that earlier windows judged are not looked at again: {why}. What is "
+        "changed there with its time left as it was is not seen"
+    )
+    assert settled_by(unseen) == remedy
+    assert not unseen.blocks(Pipeline(name="shop", points={}, hops=()))

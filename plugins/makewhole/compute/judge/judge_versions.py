@@ -107,6 +107,11 @@ def _source_versions(bucket: BucketInput) -> pl.DataFrame:
     return pl.concat([_versions(copies), named], how="diagonal_relaxed")
 
 
+def versions_of(copies: pl.DataFrame, hop: str) -> pl.DataFrame:
+    """Return the committed copies of a source as versions, each with the state of its key on a hop after it."""
+    return _versions(_mark_outside(committed_copies(copies), hop))
+
+
 def _mark_outside(copies: pl.DataFrame, hop: str) -> pl.DataFrame:
     """Mark the copies that do not pass the filter of a hop. Where an older makewhole did not note which filters a copy
     passes, it does; where its window knew another filter, what it says of the key is not known."""

@@ -11,6 +11,11 @@ from makewhole.sql import PgConnection
 
 _run = statements_of("snapshot")
 
+LOOKED_AT = "looked_at"
+"""The entry of a store's manifest that says, by hop, which keys of earlier windows were looked at: the first and the
+last of their `windows`, the number of `keys`, of `rows` that differ with their `files`, the windows whose snapshots are
+`gone` or were `read_otherwise`, and the place in the round that is `next`."""
+
 
 def commit_snapshot(journal: PgConnection, window: Window, point: str, manifest: Mapping[str, Any]) -> bool:
     """Write the manifest with which a snapshot exists; the first one stays. Tells whether it was this one."""
@@ -31,6 +36,20 @@ def fullest_snapshots(journal: PgConnection, window: Window) -> dict[str, dict[s
 def snapshots_before(journal: PgConnection, window: Window, point: str) -> list[dict[str, Any]]:
     """Return the manifests of a point that earlier compared revisions of the window committed, oldest first."""
     return [manifest for (manifest,) in _run(journal, "snapshots_before", **scope(window), point=point)]
+
+
+def looked_at(manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return what the manifests of a window say of the keys of earlier windows that were looked at, by store and hop;
+    `until`: the last window of the round."""
+    shown = ("windows", "keys", "rows", "gone", "read_otherwise")
+    return {
+        store: {
+            hop: {name: look[name] for name in shown} | {"until": look["next"]["until"]}
+            for hop, look in sorted(manifest[LOOKED_AT].items())
+        }
+        for store, manifest in sorted(manifests.items())
+        if LOOKED_AT in manifest
+    }
 
 
 def read_with(manifest: Mapping[str, Any]) -> str | None:

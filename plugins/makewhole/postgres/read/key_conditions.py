@@ -11,7 +11,9 @@ from psycopg2 import sql
 
 from makewhole.model.points import KeyType
 from makewhole.postgres.key_columns import INTEGERS, bare, is_native, kinds_of
-from makewhole.postgres.read.expressions import TableShape, key_expression
+from makewhole.postgres.read.expressions import TableShape, column_types, key_expression
+from makewhole.postgres.read.slices import has_index
+from makewhole.sql import PgConnection
 
 _KEYS_PER_STATEMENT = 500_000
 """Some 20 MB of text."""
@@ -26,6 +28,18 @@ _CANONICAL = {
     KeyType.TIMESTAMP: re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[.][0-9]{6}Z"),
 }
 """Types whose canonical texts a column of the type reads, so that its index helps."""
+
+
+def has_key_index(session: PgConnection, shape: TableShape) -> bool:
+    """Tell whether an index finds the rows of a key: the key is one column, which is compared as it is (see
+    `key_condition`) and begins an index. Of a key of several columns the whole table is read."""
+    point = shape.point
+    if len(point.key) != 1:
+        return False
+    kind, typed = bare(column_types(session, shape)[point.key[0]]), kinds_of(point.key_layout, 1)[0]
+    is_text = kind in _TEXT_TYPES and typed is KeyType.STRING
+    is_typed = typed in _CANONICAL and is_native(kind, typed)
+    return (kind in INTEGERS or kind == "uuid" or is_text or is_typed) and has_index(session, point, point.key[0])
 
 
 def key_conditions(shape: TableShape, types: Mapping[str, str], keys: Sequence[str]) -> Iterator[sql.Composable]:

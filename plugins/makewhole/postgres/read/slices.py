@@ -17,7 +17,7 @@ from makewhole.postgres.read.expressions import (
 )
 from makewhole.sql import PgConnection
 
-_TIME_INDEX = """
+_INDEX = """
 select exists (
     select from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
     where i.indrelid = to_regclass(%s) and a.attname = %s and i.indisvalid and i.indpred is null
@@ -76,8 +76,13 @@ def _rows_ahead(row: Sequence[Any]) -> RowsAhead:
 
 def has_time_index(session: PgConnection, point: TablePoint) -> bool:
     """Tell whether an index over all rows begins with the time column."""
+    return point.time is not None and has_index(session, point, point.time)
+
+
+def has_index(session: PgConnection, point: TablePoint, column: str) -> bool:
+    """Tell whether an index over all rows begins with a column."""
     with session.cursor() as cursor:
-        cursor.execute(_TIME_INDEX, (regclass_text(point), point.time))
+        cursor.execute(_INDEX, (regclass_text(point), column))
         ((found,),) = cursor.fetchall()
     return bool(found)
 

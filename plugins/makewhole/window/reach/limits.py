@@ -28,6 +28,7 @@ class LimitKind(StrEnum):
     BEFORE_BASELINE = "before_baseline"
     OLDER_DUPLICATES = "older_duplicates"  # the key index knows no older keys: `history`
     TIMES_AHEAD = "times_ahead"  # rows with times that no window reaches
+    CHANGED_ROWS = "changed_rows"  # rows of earlier windows that are not looked at again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +74,9 @@ _SENTENCES: Mapping[LimitKind, Callable[[ProofLimit], str]] = {
     LimitKind.TIMES_AHEAD: lambda one: (
         f"{counted(one.count or 0, 'row')} of {one.at} with times that no window reaches, from {one.since} to "
         f"{one.until}"
+    ),
+    LimitKind.CHANGED_ROWS: lambda one: (
+        f"rows of {one.at} that were changed since they were judged, with their times left as they were"
     ),
     LimitKind.OLDER_DUPLICATES: lambda one: f"in {one.at} {older_duplicates(datetime.fromisoformat(one.since or ''))}",
 }
@@ -139,6 +143,8 @@ def _limits_of_hops(results: Mapping[str, HopResult]) -> Iterator[ProofLimit]:
 
 def _limits_of_tables(happened: list[Incident]) -> Iterator[ProofLimit]:
     for one in happened:
+        if one.kind is IncidentKind.VALUES_NOT_LOOKED_AT:
+            yield ProofLimit(kind=LimitKind.CHANGED_ROWS, at=one.point)
         if one.kind is IncidentKind.TIMES_AHEAD and one.detail["rows"]:
             yield ProofLimit(
                 kind=LimitKind.TIMES_AHEAD,

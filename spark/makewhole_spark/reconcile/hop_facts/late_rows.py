@@ -1,16 +1,18 @@
 """Find out what earlier windows say of the rows of a table that came late, or were changed since."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES
-from makewhole.journal.key_history import told_keys
+from makewhole.compute.keys import hash_hex
+from makewhole.journal.key_history import told_keys, told_of_keys
 from makewhole.journal.results import snapshot_manifests
-from makewhole.journal.results.snapshot_manifests import read_with
+from makewhole.journal.results.snapshot_manifests import LOOKED_AT, read_with
 from makewhole.lake.rows_by_bucket import RowsByBucket
 from makewhole.model.pipeline import Hop, Semantics
 from makewhole.model.points import TablePoint
@@ -33,10 +35,20 @@ def late_facts(neighbours: NeighbouringWindows, hop: Hop) -> LateFacts:
     """Return what earlier windows know of what came late to a hop's target."""
     reached = reached_windows(neighbours, hop.target)
     told = told_keys(neighbours.journal, neighbours.context.window, hop.name, reached[0].number) if reached else ()
+    both = chain(told, _told_of_looked_at(neighbours, hop))
     return LateFacts(
-        told=neighbours.by_bucket(f"{hop.slug}/told", map(hashes, told), HASHES),
+        told=neighbours.by_bucket(f"{hop.slug}/told", map(hashes, both), HASHES),
         source_files=_ledger_files(neighbours, hop, reached),
     )
+
+
+def _told_of_looked_at(neighbours: NeighbouringWindows, hop: Hop) -> Iterator[list[tuple[str]]]:
+    """Yield the keys of the rows that differ from what earlier windows read, as far as any of these told of them."""
+    looked = neighbours.manifests[hop.target].get(LOOKED_AT, {}).get(hop.name, {})
+    storage, window = neighbours.context.storage, neighbours.context.window
+    for frame in storage.parquet_batches(looked.get("files", ()), list(HASH)):
+        found = frame.unique().select(hash_hex().alias("key_hash"))["key_hash"].to_list()
+        yield told_of_keys(neighbours.journal, window, hop.name, found)
 
 
 def _ledger_files(neighbours: NeighbouringWindows, hop: Hop, reached: Sequence[Window]) -> dict[str, list[str]]:

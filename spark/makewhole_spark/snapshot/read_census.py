@@ -1,0 +1,83 @@
+"""Look at the rows of keys that earlier windows read at a source: one task's share of what a window looks at."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import polars as pl
+
+from makewhole.compute.buckets import is_in_bucket
+from makewhole.compute.frames import KEYS, UNDECODABLE, empty
+from makewhole.compute.judge.rewritten_rows import OF_WINDOW, rewritten_rows
+from makewhole.compute.normalise import table_frame
+from makewhole.model.errors import CorruptionError
+from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.postgres.read.export import ExportReader
+from makewhole.window.context import WindowContext
+from makewhole_spark.snapshot.read_piece import BucketWriter, PieceRead, TablePiece, point_folder, read_table_piece
+from makewhole_spark.snapshot.value_census import Share
+
+logger = logging.getLogger(__name__)
+
+_OF_TABLE = ["key", "key_hi", "key_lo", "row_hash", "time", "version", "place", "excluded_by"]
+_OF_TOPIC = [*_OF_TABLE, "partition", "offset", "is_aborted", "is_tombstone"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CensusPiece:
+    """Shares of the keys of earlier windows at a hop's source whose rows in a store are looked at, under an exported
+    snapshot. `bucket_count`: of the buckets to write."""
+
+    context: WindowContext
+    point: TablePoint
+    hop: Hop
+    bucket_count: int
+    snapshot: str
+    shares: tuple[Share, ...]
+
+
+def read_table(piece: TablePiece | CensusPiece) -> PieceRead:
+    """Read a piece of a table, or look at rows of keys that are known."""
+    return read_table_piece(piece) if isinstance(piece, TablePiece) else read_census_piece(piece)
+
+
+def read_census_piece(piece: CensusPiece) -> PieceRead:
+    """Write the rows that differ from what earlier windows read of their keys; `looked_at` is the number of keys.
+
+    A window whose files were removed is left out (`gone`).
+
+    Raises:
+        TransientError: the read came up short.
+    """
+    context, gone = piece.context, list[int]()
+    copies = pl.concat([empty(KEYS | {OF_WINDOW: pl.Int32}), *_copies(piece, gone)], how="diagonal_relaxed")
+    keys = copies["key"].unique().sort().to_list()
+    reader = ExportReader(context.postgres(piece.point), context.table_shape(piece.point), piece.snapshot)
+    frames = [table_frame(frame, dict(context.pipeline.compare))[0] for frame in reader.keys(keys)]
+    writer = BucketWriter(context, point_folder(context, piece.point), piece.bucket_count)
+    with closing(writer):
+        if frames:
+            is_upsert = piece.hop.semantics is Semantics.UPSERT
+            differing = rewritten_rows(copies, pl.concat(frames), piece.hop.name, is_upsert=is_upsert)
+            writer.add((differing, empty(UNDECODABLE)))
+        return writer.finish(rows_counted=writer.rows + writer.held_rows, looked_at=len(keys), gone=tuple(gone))
+
+
+def _copies(piece: CensusPiece, gone: list[int]) -> Iterator[pl.DataFrame]:
+    """Yield the copies of each share with `of_window`, and note windows whose files are not there any more."""
+    for share in piece.shares:
+        try:
+            found = piece.context.storage.read_parquet(share.files, _columns(piece))
+        except CorruptionError as error:
+            logger.warning("the keys of window %s are not looked at: %s", share.window, error)
+            gone.append(share.window)
+            continue
+        if found is not None:
+            yield found.filter(is_in_bucket(share.bucket)).with_columns(pl.lit(share.window).alias(OF_WINDOW))
+
+
+def _columns(piece: CensusPiece) -> list[str]:
+    is_topic = isinstance(piece.context.pipeline.points[piece.hop.source], TopicPoint)
+    return _OF_TOPIC if is_topic else _OF_TABLE

@@ -1,0 +1,199 @@
+"""Test that rows which were changed behind their records are found, though their times lie in no window's slice: each
+window looks at the values of a share of the keys of earlier windows."""
+
+import pytest
+
+from makewhole.journal import incidents
+from makewhole.journal.database import connect
+from makewhole.model.incident import IncidentKind
+from makewhole.model.window import WindowState
+from makewhole_spark.snapshot import value_census
+from tests.integration.spark.test_latest_ever import DIFFERS, STALE, UPSERT, bury, load, repaired, version, versioned
+from tests.integration.spark.test_purged_ledgers import HOP as LEDGER_STORE
+from tests.integration.spark.test_purged_ledgers import describe as describe_ledger
+from tests.integration.spark.test_purged_ledgers import write_both
+from tests.world.orders import orders
+from tests.world.shop import STORE_HOP
+from tests.world.windows import ReconciledShop
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+TODAY = 3  # more than `late` after the first day
+
+
+def days(shop: ReconciledShop) -> None:
+    """Certify three days of orders, four each, numbered from 0, 10 and 20."""
+    for day in range(TODAY):
+        made = orders(range(10 * day, 10 * day + 4), day)
+        shop.send(made)
+        shop.write("warehouse", made)
+        assert shop.whole_way(day)[1].state is WindowState.CERTIFIED
+
+
+def versions_of_days(shop: ReconciledShop) -> None:
+    """Certify three days of versions 5 of orders, four each, numbered from 0, 10 and 20."""
+    for day in range(TODAY):
+        made = version(range(10 * day, 10 * day + 4), 5, 5, day)
+        shop.send(made)
+        shop.write("warehouse", made)
+        assert shop.whole_way(day)[1].state is WindowState.CERTIFIED
+
+
+def today(shop: ReconciledShop) -> None:
+    made = orders(range(90, 94), TODAY)
+    shop.send(made)
+    shop.write("warehouse", made)
+
+
+@pytest.mark.parametrize("moved", ["0", "400 days"])
+def test_a_row_that_was_changed_behind_its_record_is_found(shop: ReconciledShop, moved: str) -> None:
+    shop.describe(has_ledger=False, hop=UPSERT)
+    days(shop)
+    shop.sql("update warehouse set amount = 99, at = at - %s::interval where id in ('O1', 'O12')", moved)
+    today(shop)
+
+    context, closed = shop.whole_way(TODAY)
+
+    assert shop.found(context, STORE_HOP) == {"O1": DIFFERS, "O12": DIFFERS}
+    assert closed.state is WindowState.GAPS
+    assert repaired(shop, TODAY) == {"O1": "repaired", "O12": "repaired"}
+    assert shop.sql("select id, amount::text from warehouse where id in ('O1', 'O12') order by id") == [
+        ("O1", "1.50"),
+        ("O12", "12.50"),
+    ]
+    assert shop.whole_way(TODAY)[1].state is WindowState.CERTIFIED
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [("amount = 99", DIFFERS), ("amount = 4.25, version = 4", STALE), ("version = 4", STALE)],
+)
+def test_a_version_that_was_set_back_behind_its_record_is_found(
+    shop: ReconciledShop, change: str, cause: tuple[str, str]
+) -> None:
+    versioned(shop, "bigint")
+    older = version([1], 4, 4)
+    shop.send(older)
+    versions_of_days(shop)
+    shop.sql(f"update warehouse set {change}, at = at - interval '1 hour' where id = 'O1'")
+    made = version([90], 6, 6, TODAY)
+    shop.send(made)
+    load(shop, made)
+
+    context, closed = shop.whole_way(TODAY)
+
+    assert (shop.found(context, STORE_HOP), closed.state) == ({"O1": cause}, WindowState.GAPS)
+    assert repaired(shop, TODAY) == {"O1": "repaired"}
+    assert shop.sql("select amount::text, version from warehouse where id = 'O1'") == [("5.25", 5)]
+
+
+def test_what_rightly_differs_is_no_finding(shop: ReconciledShop) -> None:
+    """Rows that were deleted, a later version of another window or behind this one, a key that was deleted."""
+    versioned(shop, "bigint")
+    versions_of_days(shop)
+    newer = version([1, 2], 6, 6, TODAY)
+    shop.send(newer)
+    load(shop, newer)
+    ahead = version([3, 10], 7, 7, TODAY + 1)
+    shop.send(ahead)
+    load(shop, ahead)
+    bury(shop, ["O12"], TODAY)
+    shop.sql("delete from warehouse where id in ('O11', 'O12')")
+    shop.sql("update warehouse set at = at - interval '9 days' where id in ('O1', 'O3', 'O10')")
+
+    context, closed = shop.whole_way(TODAY)
+
+    assert (shop.found(context, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
+    context, closed = shop.whole_way(TODAY + 1)
+    assert (shop.found(context, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
+
+
+def test_a_row_that_differs_is_a_finding_of_one_window_whatever_is_done_about_it(shop: ReconciledShop) -> None:
+    shop.describe(has_ledger=False, hop={"compensation": "{mismatched: report}"})
+    days(shop)
+    shop.sql("update warehouse set amount = 99, at = at - interval '9 days' where id = 'O1'")
+    today(shop)
+    context, closed = shop.whole_way(TODAY)
+    assert (shop.found(context, STORE_HOP), closed.state) == ({"O1": DIFFERS}, WindowState.GAPS)
+
+    later = orders(range(95, 97), TODAY + 1)
+    shop.send(later)
+    shop.write("warehouse", later)
+    context, closed = shop.whole_way(TODAY + 1)
+
+    assert (shop.found(context, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
+    again, closed = shop.whole_way(TODAY)
+    assert (shop.found(again, STORE_HOP), closed.state) == ({"O1": DIFFERS}, WindowState.GAPS)
+
+
+def test_values_that_were_read_as_other_columns_are_not_compared(shop: ReconciledShop) -> None:
+    shop.describe(has_ledger=False)
+    days(shop)
+    shop.describe(has_ledger=False, compare='{amount: "decimal(8,2)", region: string}')
+    shop.sql("update warehouse set region = 'XX' where id = 'O1'")
+    today(shop)
+
+    context, closed = shop.whole_way(TODAY)
+
+    assert (shop.found(context, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
+    look = shop.manifests(context)["warehouse"]["looked_at"][STORE_HOP]
+    assert (look["keys"], look["read_otherwise"]) == (0, [1, 2, 3])
+
+
+def test_each_key_is_looked_at_within_a_round(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares of two keys, of which a window looks at one: twelve keys are known when the round begins."""
+    monkeypatch.setattr(value_census, "_KEYS_OF_A_SHARE", 2)
+    monkeypatch.setattr(value_census, "_SHARES_MOST", 1)
+    shop.describe(has_ledger=False)
+    days(shop)
+    shop.sql("update warehouse set amount = 99, at = at - interval '9 days' where number in (0, 1, 2, 3, 10)")
+
+    found, keys = set[str](), list[int]()
+    for day in range(TODAY, TODAY + 10):
+        made = orders(range(10 * day, 10 * day + 2), day)
+        shop.send(made)
+        shop.write("warehouse", made)
+        context, _ = shop.whole_way(day)
+        found |= {*shop.found(context, STORE_HOP)}
+        keys.append(shop.manifests(context)["warehouse"]["looked_at"][STORE_HOP]["keys"])
+
+    assert found == {"O0", "O1", "O2", "O3", "O10"}
+    assert max(keys) <= 4  # a share is what a hash makes it
+
+
+def test_a_row_of_a_ledger_that_feeds_a_table_is_held_to_it(shop: ReconciledShop) -> None:
+    describe_ledger(shop)
+    for day in range(TODAY):
+        write_both(shop, orders(range(10 * day, 10 * day + 4), day))
+        assert shop.whole_way(day)[1].state is WindowState.CERTIFIED
+    shop.sql("update warehouse set amount = 99, at = at - interval '9 days' where id in ('O1', 'O2')")
+    shop.sql("update outbox set amount = 99 where id = 'O2'")
+    write_both(shop, orders(range(90, 94), TODAY))
+
+    context, closed = shop.whole_way(TODAY)
+
+    assert (shop.found(context, LEDGER_STORE), closed.state) == ({"O1": DIFFERS}, WindowState.GAPS)
+
+
+def test_a_certificate_says_what_was_looked_at(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.describe(has_ledger=False)
+    days(shop)
+    today(shop)
+
+    _, closed = shop.whole_way(TODAY)
+
+    assert closed.certificate is not None
+    look = {"windows": [1, 3], "keys": 12, "rows": 0, "gone": [], "read_otherwise": [], "until": 3}
+    assert closed.certificate.body["how"]["looked_at"] == {"warehouse": {STORE_HOP: look}}
+
+    monkeypatch.setattr(value_census, "_PAGES_WITHOUT_INDEX", -1)
+    context, closed = shop.whole_way(TODAY)
+    assert closed.certificate is not None
+    assert "looked_at" not in closed.certificate.body["how"]
+    assert "changed_rows" in {one["limit"] for one in closed.certificate.body["reach"]["cannot_exclude"]}
+    with connect(shop.journal) as journal:
+        kinds = {one.kind for one in incidents.of(journal, context.window)}
+    assert IncidentKind.VALUES_NOT_LOOKED_AT in kinds
+    shop.sql("create index on warehouse (id)")
+    context, _ = shop.whole_way(TODAY)
+    assert shop.manifests(context)["warehouse"]["looked_at"][STORE_HOP]["keys"] == 12
