@@ -164,7 +164,7 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 -- Count the findings of one revision that are accepted, by hop and verdict. `with_doubled`: those that verify found, too.
 select hop, verdict, count(*) from makewhole.finding_now
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and outcome = 'accepted'
-  and (%(with_doubled)s or not evidence ? 'doubled_by')
+  and (%(with_doubled)s or not evidence ? 'caused_by')
 group by hop, verdict order by hop, verdict;
 
 -- count_standing --

@@ -35,8 +35,8 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 
 -- count_findings --
 -- Count the findings of each hop and verdict of one revision that its results count, and those of all that are open:
--- verify adds some of keys that a redelivery doubled.
-select hop, verdict, count(*) filter (where not evidence ? 'doubled_by'), count(*) filter (where outcome = 'open')
+-- verify adds some of keys that a repair broke on another hop.
+select hop, verdict, count(*) filter (where not evidence ? 'caused_by'), count(*) filter (where outcome = 'open')
 from makewhole.finding_now
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 group by hop, verdict;
@@ -74,6 +74,22 @@ join makewhole.window as judged using (pipeline, number, revision)
 where pipeline = %(pipeline)s and number <> %(number)s and judged.is_newest and key_hash = any(%(hashes)s)
   and outcome in ('open', 'refused') and verdict in ('mismatched', 'unexpected', 'undecidable', 'conflict')
 order by number, hop, key_hash;
+
+-- disputes_since_plan --
+-- Read, as `open_disputes` does, what other windows found since a plan was frozen.
+select finding.number, hop, key, key_hash, verdict, cause, coalesce((evidence ->> 'target_copies')::integer, 0)
+from makewhole.plan
+join makewhole.finding on finding.pipeline = plan.pipeline and finding.number <> plan.number
+join makewhole.window as judged on judged.pipeline = finding.pipeline and judged.number = finding.number
+    and judged.revision = finding.revision
+where plan.id = %(plan)s and judged.is_newest and key_hash = any(%(hashes)s)
+  and outcome in ('open', 'refused') and verdict in ('mismatched', 'unexpected', 'undecidable', 'conflict')
+  and exists (
+      select from makewhole.hop_result as result
+      where result.pipeline = finding.pipeline and result.number = finding.number
+        and result.revision = finding.revision and result.hop = finding.hop and result.committed_at > plan.frozen_at
+  )
+order by finding.number, hop, key_hash;
 
 -- set_outcomes --
 -- Write the outcomes of findings that have others, and add to their evidence what was compared. Each row is looked up by

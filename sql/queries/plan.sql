@@ -302,6 +302,25 @@ and action.remedy = 'redeliver' and action.outcome = 'done'
 group by action.hop, action.key, action.key_hash, action.target
 order by action.key_hash collate "C", action.hop, action.target
 
+-- touched_ends --
+-- Read for which hops the plans of a window wrote what to where, by their receipts: (hop, remedy, target).
+select distinct action.hop, action.remedy, action.target
+from makewhole.action join makewhole.plan on plan.id = action.plan
+where plan.pipeline = %(pipeline)s and plan.number = %(number)s and action.outcome = 'done'
+and action.remedy in ('upsert', 'quarantine', 'redeliver', 'produce')
+order by action.hop, action.remedy, action.target
+
+-- touched_keys --
+-- Read the keys that the plans of a window wrote for some hops with some remedies, by their receipts.
+select action.hop, action.remedy, action.target, action.key, action.key_hash, max(action.plan)
+from makewhole.action
+join makewhole.plan on plan.id = action.plan
+join unnest(%(hops)s::text[], %(remedies)s::text[], %(targets)s::text[]) as wanted (hop, remedy, target)
+    on wanted.hop = action.hop and wanted.remedy = action.remedy and wanted.target = action.target
+where plan.pipeline = %(pipeline)s and plan.number = %(number)s and action.outcome = 'done'
+group by action.hop, action.remedy, action.target, action.key, action.key_hash
+order by action.key_hash collate "C", action.hop, action.remedy, action.target
+
 -- rows_written --
 -- Read the keys of which the plans of a pipeline wrote a row straight into a table: those made for a window, and since a
 -- moment all of them.

@@ -2,7 +2,7 @@
 -- Read every reversal that was written for copies of these keys, or may have been: by a plan that began, and whose
 -- receipts are not all known.
 select action.key_hash, plan.id, plan.number, action.seq, action.target, action.before::jsonb ->> 'of',
-       action.before::jsonb -> 'copy', coalesce(action.outcome = 'done', false)
+       action.before::jsonb ->> 'of_identity', action.before::jsonb -> 'copy', coalesce(action.outcome = 'done', false)
 from makewhole.action
 join makewhole.plan on plan.id = action.plan
 where plan.pipeline = %(pipeline)s and action.remedy = 'reverse' and action.key_hash = any(%(key_hashes)s)

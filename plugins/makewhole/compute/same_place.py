@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Pipeline
+from makewhole.model.pipeline import Pipeline, Remedy
 
 Identities = Mapping[str, str]
 """Point → what its place is. Any other point is known by its connection and the name of its table or topic."""
@@ -42,6 +42,27 @@ def require_same_names(pipeline: Pipeline, before: Identities, now: Identities) 
                 f"the point {former[0]} again; to give it another name, give the pipeline another name, too: it begins "
                 "a history of its own, from `start:` on"
             )
+
+
+def require_reversed_once(pipeline: Pipeline) -> None:
+    """Refuse two hops that would reverse the same repetition: at one place under two names, or at one behind the other.
+
+    Raises:
+        RefusedError: it would be taken back twice.
+    """
+    reversing = [hop for hop in pipeline.hops if hop.reverse is not None and Remedy.REVERSE in hop.remedies.chosen]
+    for at, hop in enumerate(reversing):
+        for other in reversing[:at]:
+            ends = {pipeline.place_of(one) for one in (hop.target, other.target)}
+            behind = [
+                {pipeline.place_of(point) for point in pipeline.from_here_on(one)} for one in (hop.target, other.target)
+            ]
+            if any(ends <= places for places in behind):
+                raise RefusedError(
+                    f"{pipeline.name}: {other.name} and {hop.name} would both reverse one repetition, which is at both "
+                    f"their ends: {other.target} and {hop.target} are one place, or one is filled from the other. "
+                    "Write `reverse` on one of these hops alone, the one to the point where the harm is done"
+                )
 
 
 def require_one_key(pipeline: Pipeline) -> None:

@@ -6,6 +6,7 @@ is none of these is `UNREADABLE`, above all: the latest version of such a key is
 """
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from typing import Any
@@ -84,6 +85,18 @@ def shown_version(number: Decimal | None) -> int | str | None:
         except OverflowError:
             return f"{microseconds} µs since 1970"
     return int(number) if number == number.to_integral_value() else plain_text(number)
+
+
+def are_ordered(numbers: Iterable[Decimal | None]) -> bool:
+    """Tell whether all of these are versions, and of one kind: numbers, or moments."""
+    known = list(numbers)
+    kinds = {None if one is None or one == UNREADABLE else one >= _LEAST_MOMENT for one in known}
+    return None not in kinds and len(kinds) < 2
+
+
+def is_later_version(one: Decimal | None, other: Decimal | None) -> bool:
+    """Tell whether a version surely is a later one than another."""
+    return one is not None and other is not None and are_ordered((one, other)) and one > other
 
 
 def split_versions(numbers: pl.Series) -> tuple[pl.Series, pl.Series]:

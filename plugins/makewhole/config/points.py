@@ -12,7 +12,7 @@ from makewhole.model.points import Partitioner, Point, PointKind, TablePoint, To
 
 _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version")
 _KEYS = {
-    PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key", "headers", "leave_headers"),
+    PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key", "headers", "leave_headers", "leave_fields"),
     PointKind.STORE: (*_TABLE_KEYS, "erased"),
     PointKind.TOPIC: ("kind", "connection", "topic", "key", "value", "version", "partitioner"),
 }
@@ -116,7 +116,7 @@ def _read_table(name: str, kind: PointKind, section: Section, key: KeyDraft | No
     payload = _optional(section, "payload", values.column) if is_ledger else None
     record_key = _optional(section, "record_key", values.column) if is_ledger else None
     headers = tuple(_read_headers(section)) if is_ledger else ()
-    left = section.get("leave_headers") if is_ledger else None
+    left, left_fields = (section.get(name) if is_ledger else None for name in ("leave_headers", "leave_fields"))
     erased = None if is_ledger else read_erased(section, key.names if key else None)
     if connection is None or table is None or key is None:
         return None
@@ -133,6 +133,7 @@ def _read_table(name: str, kind: PointKind, section: Section, key: KeyDraft | No
         record_key=record_key,
         headers=headers,
         leave_headers=(left.words(str) if left else None) or (),
+        leave_fields=(left_fields.words(str) if left_fields else None) or (),
         erased=erased,
     )
 

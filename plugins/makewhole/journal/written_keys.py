@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from makewhole.journal.statements import statements_of
-from makewhole.model.pipeline import Pipeline
+from makewhole.model.pipeline import Pipeline, Remedy
 from makewhole.model.reversal import PastReversals, ReversedCopy
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection, rows_in_pieces
@@ -69,6 +69,44 @@ def redelivered_keys(journal: PgConnection, window: Window) -> Iterator[list[Red
         ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class TouchedKey:
+    """A key of which a plan of a window wrote to a target, for a hop."""
+
+    hop: str
+    remedy: Remedy
+    target: str
+    key: str
+    key_hash: str
+    plan: str
+
+
+def touched_ends(journal: PgConnection, window: Window) -> list[tuple[str, Remedy, str]]:
+    """Return (hop, remedy, target) of what the plans of a window wrote, whatever the revision."""
+    rows = _of_plans(journal, "touched_ends", pipeline=window.pipeline, number=window.number)
+    return [(hop, Remedy(remedy), target) for hop, remedy, target in rows]
+
+
+def touched_keys(
+    journal: PgConnection, window: Window, ends: Sequence[tuple[str, Remedy, str]]
+) -> Iterator[list[TouchedKey]]:
+    """Yield the keys that the plans of a window wrote with some of `touched_ends`, whatever the revision, in the order
+    of their hashes and so many at a time."""
+    hops, remedies, targets = zip(*ends, strict=True) if ends else ((), (), ())
+    parameters = {
+        "pipeline": window.pipeline,
+        "number": window.number,
+        "hops": list(hops),
+        "remedies": [remedy.value for remedy in remedies],
+        "targets": list(targets),
+    }
+    for rows in rows_in_pieces(journal, "plan", "touched_keys", parameters):
+        yield [
+            TouchedKey(hop=hop, remedy=Remedy(remedy), target=target, key=key, key_hash=key_hash, plan=plan)
+            for hop, remedy, target, key, key_hash, plan in rows
+        ]
+
+
 def rows_written(
     journal: PgConnection, window: Window, target: str, since: datetime
 ) -> Iterator[list[tuple[str, str]]]:
@@ -91,12 +129,19 @@ def reversals_of(journal: PgConnection, pipeline: Pipeline, window: int, key_has
     """
     found: dict[str, tuple[ReversedCopy, ...]] = {}
     rows = _of_reversals(journal, "reversals_of_keys", pipeline=pipeline.name, key_hashes=sorted(set(key_hashes)))
-    for key_hash, plan, number, seq, target, place, copy, is_done in rows:
+    for key_hash, plan, number, seq, target, place, identity, copy, is_done in rows:
         one = ReversedCopy(
-            plan=plan, window=number, seq=seq, target=target, place=place or "", copy=copy or {}, is_done=is_done
+            plan=plan,
+            window=number,
+            seq=seq,
+            target=target,
+            place=place or "",
+            identity=identity or "",
+            copy=copy or {},
+            is_done=is_done,
         )
         found[key_hash] = (*found.get(key_hash, ()), one)
-    places = frozenset(point.place for point in pipeline.points.values())
+    places = frozenset().union(*(point.places for point in pipeline.points.values()))
     return PastReversals(window=window, reversed=found, places=places)
 
 

@@ -11,6 +11,7 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.APPLICATION_RESEND: "it was sent again by another producer session, or by the same one anew",
     Cause.SEQUENCE_REPEATED: "the broker took the same producer id, epoch and sequence twice",
     Cause.REDELIVERED: "compensation sent the record again for another store, and this one got it twice",
+    Cause.CHANGED_BY_REPAIR: "compensation repaired the row for another hop, and this hop does not agree with it now",
     Cause.LATE_ORIGINAL: "the original came after compensation had written the record in its place",
     Cause.COMMITTED_BEFORE_WRITTEN: "its loader, by group or its own progress, passed its record: the store lacks it",
     Cause.NOT_YET_CONSUMED: "its loader, by its group or its own progress, has not reached its record yet",

@@ -1,6 +1,6 @@
 """Find the partition into which producers put a key."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -18,12 +18,13 @@ _POSITIVE = 0x7FFFFFFF
 
 @dataclass(frozen=True, kw_only=True)
 class KnownRecord:
-    """What is known of a record with a key beside its place: its business key (None: it has none that can be read), and
-    its headers."""
+    """What is known of a record with a key beside its place: its business key (None: it has none that can be read), its
+    headers, and the top-level fields of its value with their JSON types (None: it is no JSON object)."""
 
     key: bytes
     business_key: str | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+    fields: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,6 +60,11 @@ class Remedies:
     unexpected: Remedy = Remedy.REPORT
     vanished: Remedy = Remedy.REPORT
 
+    @property
+    def chosen(self) -> frozenset[Remedy]:
+        """The remedies that answer any verdict."""
+        return frozenset({self.missing, self.duplicate, self.mismatched, self.unexpected, self.vanished})
+
     def answer_to(self, verdict: Verdict) -> Remedy:
         """Return what is done about a verdict; there is one for every gap, and for what has vanished."""
         return {

@@ -57,6 +57,11 @@ PUTS_ASIDE = "puts_aside"
 """The field of `Action.before` that names the tables of which the plan moves the key's rows aside before the record is
 sent: their loaders add a row for it."""
 
+DISPUTED_BY = "disputed_by"
+"""The field of `Action.before` that names the hops whose findings dispute the value by which the action goes: by what
+stands at their `ends`, or at their `starts` where the source contradicts itself; with `doubts` only those count that
+do not know it."""
+
 GROUPS = "groups"
 """The field of `Action.before` that names the only consumer groups that may read what is redelivered to its source."""
 

@@ -105,7 +105,7 @@ class TablePoint:
     `unexpected` rows. `payload` (ledger) is the column with the record value to produce, as JSON; without it the whole
     row becomes the JSON object. `record_key` (ledger) is the column with Kafka's record key; default: the business key.
     `headers` (ledger) are those of its records, by name: a column, or a text in single quotes; `leave_headers` names
-    those that produced records go without.
+    those that produced records go without, and `leave_fields` fields of values that may be other than in the topic.
     `key_types` is what the file says of the key's parts. `key_layout` is by what a window reads them, on every point of
     a hop the same; it is none of the file's, and empty means texts as they are. `identity` is none of the file's
     either: what the table is, whatever connection or point is called; empty where no window was opened.
@@ -123,6 +123,7 @@ class TablePoint:
     record_key: str | None = None
     headers: tuple[tuple[str, str], ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     leave_headers: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
+    leave_fields: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
     identity: str = field(default="", metadata=NEVER_WRITTEN)
@@ -137,6 +138,11 @@ class TablePoint:
     def place(self) -> str:
         """Table and connection: what a plan is bound to, whatever the point is called."""
         return f"{self.connection}:{self.table}"
+
+    @property
+    def places(self) -> frozenset[str]:
+        """What its place is known by: its name there, and what it is."""
+        return frozenset({self.place, self.identity} - {""})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +172,11 @@ class TopicPoint:
     def place(self) -> str:
         """Topic and connection."""
         return f"{self.connection}:{self.topic}"
+
+    @property
+    def places(self) -> frozenset[str]:
+        """What its place is known by: its name there, and what it is."""
+        return frozenset({self.place, self.identity} - {""})
 
 
 Point = TablePoint | TopicPoint

@@ -61,6 +61,7 @@ class Cause(StrEnum):
     SEQUENCE_REPEATED = "sequence_repeated"  # the same (producer id, epoch, sequence) twice
     LATE_ORIGINAL = "late_original"  # the original came after compensation had written the record in its place
     REDELIVERED = "redelivered"  # compensation sent the record again for another store, and this one got it twice
+    CHANGED_BY_REPAIR = "changed_by_repair"  # a repair for another hop changed the row that this hop compares
     COMMITTED_BEFORE_WRITTEN = "committed_before_written"  # the group's offset is past a record the store lacks
     NOT_YET_CONSUMED = "not_yet_consumed"  # the group's offset has not reached it, yet settle time is over
     NOT_CONSUMED = "not_consumed"  # the same, and for longer than a key may wait

@@ -12,7 +12,12 @@ from datetime import datetime
 from makewhole.compute.key_index.hop_filters import changed_filters
 from makewhole.compute.key_layout import KeyLayout, require_same_keys, require_same_spelling
 from makewhole.compute.same_key import KeyFields, as_document, from_document, key_fields, require_same_key
-from makewhole.compute.same_place import require_one_key, require_same_names, with_identities
+from makewhole.compute.same_place import (
+    require_one_key,
+    require_reversed_once,
+    require_same_names,
+    with_identities,
+)
 from makewhole.journal import incidents, plans, windows
 from makewhole.journal.results import handover_keys, snapshot_manifests
 from makewhole.journal.windows import WindowBounds
@@ -215,7 +220,9 @@ def _require_same_spelling(journal: PgConnection, pipeline: Pipeline, columns: C
 
 def _require_same_names(journal: PgConnection, pipeline: Pipeline, places: Mapping[str, str]) -> None:
     """Refuse points that the windows before knew under other names, and points of one table whose keys differ."""
-    require_one_key(with_identities(pipeline, places))
+    known = with_identities(pipeline, places)
+    require_one_key(known)
+    require_reversed_once(known)
     if (window := windows.last_judged(journal, pipeline.name)) is not None:
         require_same_names(pipeline, window.places, places)
 

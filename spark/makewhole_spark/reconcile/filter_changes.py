@@ -7,6 +7,7 @@ from dataclasses import replace
 import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, empty
+from makewhole.compute.judge.older_copies import older_copies
 from makewhole.compute.key_index.hop_filters import of_unknown_filter
 from makewhole.key_index.files import IndexFile
 from makewhole.lake.stored_verdicts import stored_verdicts
@@ -23,9 +24,11 @@ def mark_filter_changed(
     task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame, kept_out: pl.DataFrame
 ) -> pl.DataFrame:
     """Turn verdicts of `judged` (`JUDGED`) into undecidable ones where another window has copies of the key of which
-    it is not known whether they pass the filter of now; and where a row is unexpected as the filter keeps its record
-    out (`kept_out`, `HASHES`), though a certified window saw both, or the filter of the windows before let it pass.
-    `source`: the copies of the slice."""
+    it is not known whether they pass the filter of now, and which may be the latest; where a row is unexpected as the
+    filter keeps its record out (`kept_out`, `HASHES`), though a certified window saw both, or the filter of the windows
+    before let it pass; and where a key is missing whose records that filter kept out. `source`: the copies of the
+    slice."""
+    judged = _mark(judged, pl.col("verdict") == Verdict.MISSING.value, _kept_out_before(task, source))
     wanted = _OF_VERSIONS if task.is_upsert else _OF_EVENTS
     is_unknown = pl.col("hint").eq_missing(Cause.UNREADABLE_VALUE.value)
     may_be_explained = pl.col("verdict").is_in([verdict.value for verdict in wanted]) | is_unknown
@@ -34,12 +37,17 @@ def mark_filter_changed(
         return judged
     found = pl.concat(
         [
-            _of_unknown_filter(task, asked),
+            _of_unknown_filter(task, asked, source),
             _seen_before(task, asked, kept_out),
             _left_by_the_change(task, asked, source),
             _passed_before(task, source).join(kept_out, on=HASH, how="semi"),
         ]
     )
+    return _mark(judged, may_be_explained, found)
+
+
+def _mark(judged: pl.DataFrame, may_be_explained: pl.Expr, found: pl.DataFrame) -> pl.DataFrame:
+    """Turn such verdicts of the keys of `found` (`HASHES`) into undecidable ones."""
     is_explained = pl.col("_is_explained").fill_null(False) & may_be_explained
     marked = judged.join(
         found.unique().with_columns(pl.lit(True).alias("_is_explained")), on=HASH, how="left", maintain_order="left"
@@ -64,13 +72,21 @@ def keys_kept_out(task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame) 
     return strangers.join(excluded.unique(), on=HASH, how="semi")
 
 
-def _of_unknown_filter(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
-    """Return the keys of which the source, or another one of the same place, has copies of an unknown filter."""
+def _of_unknown_filter(task: BucketTask, keys: pl.DataFrame, source: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys of which the source, or another one of the same place, has copies of an unknown filter; under
+    upsert not those of which the latest version lies in the slice (`source`), and is surely later than these."""
     others = (
         replace(task, hop=one.hop, source_index=one.index, ledger_index=IndexFiles()) for one in task.other_sources
     )
-    found = (of_unknown_filter(rows_of(one, _files(one), keys)) for one in (task, *others) if one.hop.where)
-    return _hashes(found)
+    of_others = [of_unknown_filter(rows_of(one, _files(one), keys)) for one in others if one.hop.where]
+    if task.hop.where is None:
+        return _hashes(of_others)
+    own = of_unknown_filter(rows_of(task, _files(task), keys))
+    if task.is_upsert:
+        latest = keys.select(*HASH, pl.col("latest_place").alias("place")).drop_nulls()
+        latest = source.join(latest, on=[*HASH, "place"], how="semi")
+        own = own.join(older_copies(own, latest, has_former=bool(task.source_index.former)), on=HASH, how="anti")
+    return _hashes([own, *of_others])
 
 
 def _seen_before(task: BucketTask, asked: pl.DataFrame, kept_out: pl.DataFrame) -> pl.DataFrame:
@@ -138,6 +154,16 @@ def _passed_before(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
         return empty(HASHES)
     excluded = pl.col("excluded_by").list
     return source.filter(excluded.contains(hop.name) & ~excluded.contains(hop.former_name)).select(HASH)
+
+
+def _kept_out_before(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys of the slice of which the filter of the windows before kept out every copy that passes now."""
+    if not task.hop.former_where:
+        return empty(HASHES)
+    excluded = pl.col("excluded_by").list
+    passing = source.filter(~excluded.contains(task.hop.name).fill_null(False))
+    was_out = excluded.contains(task.hop.former_name).fill_null(False).all().alias("was_out")
+    return passing.group_by(HASH, maintain_order=True).agg(was_out).filter("was_out").select(HASH)
 
 
 def _files(task: BucketTask) -> tuple[IndexFile, ...]:

@@ -86,7 +86,7 @@ def test_findings_that_the_journal_did_not_take_are_counted_by_verdict(journal: 
     """Leave those that verify adds out: no result of reconcile counts them, and they stand for none that is lacking."""
     missing = [found(f"k{number}", number) for number in range(3)]
     repeated = replace(found("d", 10), verdict=Verdict.DUPLICATE)
-    doubled = replace(found("e", 11), verdict=Verdict.DUPLICATE, evidence={"doubled_by": "demo-1"})
+    doubled = replace(found("e", 11), verdict=Verdict.DUPLICATE, evidence={"caused_by": "demo-1"})
     counts = {
         "a→b": HopCounts(matched=8, missing=5, duplicate=2, pending=4, before_baseline=9),
         "b→c": HopCounts(missing=1, extra_copies=3),

@@ -164,3 +164,45 @@ def test_a_narrowed_filter_takes_no_key_of_versions_out(shop: ReconciledShop) ->
     shop.send([moved | {"region": "US", "at": orders([1], 2)[0]["at"]}])
     third = shop.judge_and_ask_the_gate(2)
     assert shop.found(third, STORE_HOP) == {moved["id"]: ("unexpected", "left_filter")}
+
+
+def test_a_version_that_leaves_the_filter_decides_whatever_filter_older_ones_were_read_under(
+    shop: ReconciledShop,
+) -> None:
+    describe(shop, None, is_upsert=True)
+    made = orders(range(6))
+    shop.send(made)
+    shop.write("warehouse", made)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    describe(shop, "EU", is_upsert=True)
+    moved = of("EU", made)[0]
+    lost = of("EU", made)[1] | {"amount": "77.00"}
+    at = orders([1], 1)[0]["at"]
+    shop.send([moved | {"region": "US", "at": at}, lost | {"at": at}])
+    second = shop.judge_and_ask_the_gate(1)
+    assert shop.found(second, STORE_HOP) == {
+        moved["id"]: ("undecidable", "filter_changed"),  # the day of the change: the filter of before lets it pass
+        lost["id"]: ("mismatched", "value_differs"),
+    }
+
+
+def test_what_is_missing_only_because_a_filter_was_widened_is_reported_and_not_written(shop: ReconciledShop) -> None:
+    writing: Settings = {"limits": "{share: 1.0}", "missing": "upsert"}
+    shop.describe(has_ledger=False, hop={"where": "\"region = 'EU'\""}, compensation=writing)
+    made = orders(range(12))
+    shop.send(made)
+    shop.write("warehouse", of("EU", made)[1:])
+    first = shop.judge_and_ask_the_gate()
+    lost = of("EU", made)[0]["id"]
+    assert shop.found(first, STORE_HOP) == {lost: ("missing", "lost_after_topic")}
+
+    shop.describe(has_ledger=False, compensation=writing)
+    again = shop.judge_and_ask_the_gate()
+    changed = {order["id"]: ("undecidable", "filter_changed") for order in of("US", made)}
+    assert shop.found(again, STORE_HOP) == changed | {lost: ("missing", "lost_after_topic")}
+    repair(shop, again)
+    assert rows(shop) == {order["id"] for order in of("EU", made)}
+
+    asked = shop.judge_and_ask_the_gate()
+    assert shop.found(asked, STORE_HOP) == {order["id"]: ("missing", "lost_after_topic") for order in of("US", made)}

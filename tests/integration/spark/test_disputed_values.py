@@ -8,6 +8,7 @@ import pytest
 
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.window.context import WindowContext
 from tests.world.orders import BORN, DAY, Order, orders
 from tests.world.pipeline_file import ledger
@@ -182,3 +183,33 @@ def test_a_padded_text_is_sent_as_it_is_compared(shop: ReconciledShop) -> None:
     assert [record.key_text for record in shop.read()] == ["O1", "O2"]
     second = shop.judge_and_ask_the_gate()
     assert shop.found(second, LEDGER_HOP) == {}
+
+
+# What is found after the plan was frozen
+
+
+def test_what_another_window_finds_after_the_plan_was_frozen_stops_the_action_and_is_named(
+    shop: ReconciledShop,
+) -> None:
+    shop.describe(**remedies(mismatched="upsert"))
+    made = orders([1, 2])
+    shop.trade(made)
+    first, _ = shop.whole_way()
+    assert shop.found(first, LEDGER_HOP) == {}
+    later = (BORN + DAY + timedelta(hours=1)).isoformat()
+    shop.trade(orders([101], 1))
+    shop.sql("update warehouse set amount = 9, at = %s where id in ('O1', 'O2')", later)
+    second = shop.judge_and_ask_the_gate(1)
+    assert set(shop.found(second, STORE_HOP)) == {"O1", "O2"}
+    plan_window(second)
+
+    shop.sql("update outbox set amount = 9 where id = 'O1'")
+    again = shop.judge_and_ask_the_gate()
+    assert shop.found(again, LEDGER_HOP) == {"O1": ("mismatched", "value_differs")}
+    compensate_window(second, lambda _: None)
+
+    assert rows(shop) == [("O1", "9.00"), ("O101", "101.50"), ("O2", "2.50")]
+    verify_window(second, lambda *_: None, patience_seconds=0)
+    found, reason = outcome(shop, second, "O1")
+    assert found == "refused"
+    assert reason.startswith(f"{MISMATCHED} in window 1"), (found, reason)

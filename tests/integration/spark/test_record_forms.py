@@ -177,3 +177,26 @@ def test_a_row_whose_column_has_no_key_gives_a_record_without_one(shop: Reconcil
     shop.sql("update outbox set customer = null where id = 'O11'")
     _, records = produced(shop)
     assert {json.loads(record.value or b"")["id"]: record.key for record in records} == {"O10": b"C1", "O11": None}
+
+
+def test_a_value_without_a_field_that_all_records_have_is_not_sent_until_the_file_says_so(
+    shop: ReconciledShop, made: list[Order]
+) -> None:
+    client = producer(shop.bootstrap, partitioner="murmur2_random")
+    for order in made[:10]:
+        value = json.dumps(order | {"channel": "web"})
+        client.produce(shop.topic, key=order["id"], value=value, timestamp=milliseconds(order["at"]))
+    assert client.flush(30) == 0
+    shop.write("warehouse", made[:10])
+    context, none = produced(shop)
+    assert none == []
+    assert reason(shop, context, "O10") == (
+        "refused",
+        "unfit: all of the last 10 records in orders have the fields channel, and that of outbox would not; name a "
+        "column that holds the whole value under 'payload' at point outbox, or write 'leave_fields: [channel]' there "
+        "if the readers of the topic need them not",
+    )
+
+    described(shop, leave_fields="[channel]")
+    _, records = produced(shop)
+    assert sorted(record.key_text for record in records) == ["O10", "O11"]

@@ -4,9 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.compute.same_place import require_one_key, require_same_names, with_identities
+from makewhole.compute.same_place import (
+    require_one_key,
+    require_reversed_once,
+    require_same_names,
+    with_identities,
+)
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Reverse
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
 
 pytestmark = pytest.mark.unit
@@ -82,3 +87,20 @@ def test_what_a_place_is_is_not_part_of_the_file() -> None:
     known = with_identities(SHOP, {"a": "1"})
     assert replace(known.points["a"], identity="") == SHOP.points["a"]
     assert known.place_of("a") == "1" and known.place_of("b") == "db:b"
+
+
+def test_two_hops_that_would_reverse_one_repetition_are_refused_whatever_their_tables_are_called() -> None:
+    remedies = replace(_REPORT, duplicate=Remedy.REVERSE)
+    reverse = Reverse(to="back", value={"id": "{{ key }}"})
+    hops = tuple(replace(hop, remedies=remedies, reverse=reverse) for hop in SHOP.hops)
+    reversing = replace(SHOP, hops=hops)
+    require_reversed_once(with_identities(reversing, {"a": "1", "b": "2"}))
+    with pytest.raises(RefusedError) as refused:
+        require_reversed_once(with_identities(reversing, {"a": "1", "b": "1"}))
+    assert str(refused.value) == (
+        "shop: orders→a and orders→b would both reverse one repetition, which is at both their ends: a and b are one "
+        "place, or one is filled from the other. Write `reverse` on one of these hops alone, the one to the point "
+        "where the harm is done"
+    )
+    once = replace(reversing, hops=(hops[0], SHOP.hops[1]))
+    require_reversed_once(with_identities(once, {"a": "1", "b": "1"}))

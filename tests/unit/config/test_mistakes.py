@@ -49,7 +49,7 @@ compensation:
         "int, json, "
         "string, timestamp. Did you mean 'string'?",
         "F: points.outbox.conection (line 6): is not a key here. Allowed: connection, headers, key, kind, "
-        "leave_headers, payload, record_key, table, time, version. Did you mean 'connection'?",
+        "leave_fields, leave_headers, payload, record_key, table, time, version. Did you mean 'connection'?",
         "F: points.flights.key (line 7): 'id' is not a place in a record. Write '$.field' (with further '.field' "
         "inside "
         "it), 'kafka.key' or 'header:NAME'. Did you mean '$.id'?",

@@ -48,7 +48,7 @@ def test_the_default_is_javas(write: Callable[..., Path], minimal: str) -> None:
             "key: flight_id, time",
             "partitioner: crc32, key: flight_id, time",
             "points.outbox.partitioner (line 4): is not a key here. Allowed: connection, headers, key, kind, "
-            "leave_headers, payload, record_key, table, time, version",
+            "leave_fields, leave_headers, payload, record_key, table, time, version",
         ),
         (
             "key: flight_id}",

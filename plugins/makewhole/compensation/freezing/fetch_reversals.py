@@ -16,7 +16,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Pipeline, Reverse
 from makewhole.model.plan import REVERSES_HEADER
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import Point, TopicPoint
 from makewhole.model.reversal import PastReversals, Repetition
 from makewhole.model.window import Window
 from makewhole.postgres.read.ledger import ledger_record
@@ -81,7 +81,7 @@ class ReversalFetcher:
             ),
             before={
                 "payload_from": PayloadFrom.TEMPLATE.value,
-                "of": self._pipeline.points[hop.target].place,
+                **_named_place(self._pipeline.points[hop.target]),
                 "copy": dict(copy.identity),
                 **self._own_key(hop, hop.reverse, rendered, draft),
             },
@@ -214,3 +214,8 @@ def _parse_json(value: bytes | None) -> Any:
         return exact_json.loads(value or b"")
     except ValueError:  # not chained: the cause quotes the data
         raise RefusedError("unfit: the record's value is not JSON") from None
+
+
+def _named_place(point: Point) -> dict[str, str]:
+    """Return what the journal keeps of the place of a copy that is taken back."""
+    return {"of": point.place, **({"of_identity": point.identity} if point.identity else {})}

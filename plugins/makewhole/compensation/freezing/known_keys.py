@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from makewhole.compute.decode.record_values import ValueShape, decode_values
+from makewhole.compute.json_fields import json_fields
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.partitioner import KnownKeys, KnownRecord
@@ -49,7 +50,8 @@ def _last_records(archive: ArchiveLog, part: PartitionRange, topic: TopicPoint) 
     shape = ValueShape(key=topic.key, key_layout=topic.key_layout, compare={}, keeps_tombstones=True)
     for batch in read_range(archive, wanted, include_replayed=False, columns=_COLUMNS).batches():
         keys = decode_values(batch, shape)["key"].to_list()
-        for row, business_key in zip(batch.select(["key", "headers"]).to_pylist(), keys, strict=True):
+        for row, business_key in zip(batch.select(["key", "headers", "value"]).to_pylist(), keys, strict=True):
             if row["key"] is not None:
                 headers = tuple((entry["key"], entry["value"]) for entry in row["headers"] or ())
-                yield KnownRecord(key=row["key"], business_key=business_key, headers=headers)
+                fields = json_fields(row["value"])
+                yield KnownRecord(key=row["key"], business_key=business_key, headers=headers, fields=fields)

@@ -1,7 +1,7 @@
-"""Hold what a ledger's records look like against those that stand in their topic: record key and headers.
+"""Hold what a ledger's records look like against those that stand in their topic: record key, headers, and fields.
 
 The records that the last windows read are made once more, from the rows that the ledger has of them: they must have the
-keys and headers that they have in the topic, or nothing is produced to it.
+keys and headers that they have in the topic, and the fields of their values, or nothing is produced to it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,8 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from makewhole.compensation.freezing.record_fields import FieldsOfPair, field_objection
 from makewhole.compensation.freezing.sources import Sources
 from makewhole.compute.column_values import parse_fields
+from makewhole.compute.json_fields import json_fields
 from makewhole.kafka.partitioner import KnownRecord
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.pipeline import Hop
@@ -44,7 +46,7 @@ class RecordForms:
         """Refuse to produce over a hop whose ledger gives other records than those that stand in its topic.
 
         Raises:
-            RefusedError: their keys or headers differ, or what stands there cannot be read.
+            RefusedError: their keys, headers or fields differ, or what stands there cannot be read.
         """
         if hop.name not in self._objections:
             self._objections[hop.name] = self._objection(hop)
@@ -63,7 +65,17 @@ class RecordForms:
         point, session, table = self._sources.table(hop.source)
         pairs = _Ledger(session, table, point, hop, self._sources.pipeline.filter_types).pairs(records)
         own = [pair.known for pair in pairs] or records  # another ledger may send to the topic, too
-        return _key_objection(hop, point, records, pairs) or _header_objection(hop, point, own, pairs)
+        return (
+            _key_objection(hop, point, records, pairs)
+            or _header_objection(hop, point, own, pairs)
+            or field_objection(hop, point, [_fields_of(pair) for pair in pairs], self._compared(hop))
+        )
+
+    def _compared(self, hop: Hop) -> set[str]:
+        """Return the fields that are compared by value, whatever their types."""
+        topic = self._sources.pipeline.points[hop.target]
+        named = [*topic.key, topic.version or ""]
+        return {*self._sources.pipeline.compare, *(part.removeprefix("$.") for part in named)}
 
 
 class _Ledger:
@@ -155,6 +167,10 @@ def _header_objection(
                 f"{source} gives; name what holds it under 'headers' at point {point.name}"
             )
     return None
+
+
+def _fields_of(pair: _Pair) -> FieldsOfPair:
+    return pair.known.fields, json_fields(pair.made.value)
 
 
 def _headers_of_all(records: Sequence[KnownRecord]) -> list[str]:

@@ -3,7 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from makewhole.model.dispute import disputed_reason, says_nothing_of_values
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
 from makewhole.model.verdict import DISPUTING, Cause, Finding, Verdict
 from makewhole.model.window import PartitionRange
@@ -38,15 +40,10 @@ class _Dispute:
     @property
     def says_nothing_of_values(self) -> bool:
         """Whether another window only could not know if the key was there, and a repair has its record now."""
-        return self.is_not_known and self.window is not None and not self.finding.evidence.get("target_copies")
+        return self.window is not None and says_nothing_of_values(self.finding)
 
     def reason(self, hop: Hop) -> str:
-        finding, of_window = self.finding, "" if self.window is None else f" in window {self.window}"
-        return (
-            f"disputed: {finding.hop} calls this key {finding.verdict.value} ({finding.cause.value}){of_window}, and "
-            f"what {hop.source} has of it is not carried on to {hop.target}; settle that finding first (`makewhole "
-            "explain` shows what each point holds), then run this window again"
-        )
+        return disputed_reason(self.finding, self.window, (hop.source, hop.target))
 
 
 class DisputedValues:
@@ -94,12 +91,35 @@ class DisputedValues:
                 return dispute.reason(hop)
         return None
 
+    def disputing_hops(self, hop: Hop, finding: Finding, origin: tuple[int, int] | None) -> dict[str, Any]:
+        """Return the hops whose findings in other windows would dispute what `reason` was asked about: they may come
+        after the plan was made (`DISPUTED_BY`)."""
+        place = self._pipeline.place_of(hop.source)
+        ends = [one.name for one in self._pipeline.hops if self._leads_to(one.target, place)]
+        if self._is_here(hop, origin):
+            ends = [name for name in ends if not self._compares_versions(name, hop)]
+        starts = [one.name for one in self._pipeline.hops if self._leads_to(one.source, place)]
+        named = {"ends": ends, "starts": starts, "doubts": finding.verdict is Verdict.UNEXPECTED}
+        return {name: value for name, value in named.items() if value} if ends or starts else {}
+
+    def _leads_to(self, point: str, place: str) -> bool:
+        return any(self._pipeline.place_of(one) == place for one in self._pipeline.from_here_on(point))
+
     def _is_superseded(self, dispute: _Dispute, hop: Hop, origin: tuple[int, int] | None) -> bool:
         """Tell whether a finding of another window is of an older version: the one that counts lies in this window,
         which compared it with its source and disputes it not."""
-        if dispute.window is None or dispute.point != hop.source or origin is None:
+        if dispute.window is None or dispute.point != hop.source:
             return False
-        disputing = self._hops[dispute.finding.hop]
-        parts = self._ranges.get(hop.source, ())
-        is_here = any(part.partition == origin[0] and part.lo <= origin[1] < part.hi for part in parts)
-        return is_here and disputing.target == hop.source and disputing.semantics is Semantics.UPSERT
+        return self._is_here(hop, origin) and self._compares_versions(dispute.finding.hop, hop)
+
+    def _is_here(self, hop: Hop, origin: tuple[int, int] | None) -> bool:
+        """Tell whether the record that counts lies in this window."""
+        parts = () if origin is None else self._ranges.get(hop.source, ())
+        return origin is not None and any(
+            part.partition == origin[0] and part.lo <= origin[1] < part.hi for part in parts
+        )
+
+    def _compares_versions(self, disputing: str, hop: Hop) -> bool:
+        """Tell whether another hop compares the versions that stand where this one starts."""
+        other = self._hops[disputing]
+        return other.target == hop.source and other.semantics is Semantics.UPSERT

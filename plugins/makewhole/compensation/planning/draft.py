@@ -105,13 +105,14 @@ def _order(pipeline: Pipeline, draft: ActionDraft) -> PlanOrder:
 
 def _without_reversed_rows(pipeline: Pipeline, drafts: Iterable[ActionDraft], past: PastReversals) -> list[ActionDraft]:
     """Leave out as many drafts for rows of a key as rows of it were taken back before."""
-    places = {hop.name: pipeline.points[hop.target].place for hop in pipeline.hops}
+    targets = {hop.name: pipeline.points[hop.target] for hop in pipeline.hops}
     reversed_before: Counter[tuple[str, str]] = Counter()
     left = []
     for draft in drafts:
-        key = places[draft.action.hop], draft.action.key_hash
+        point = targets[draft.action.hop]
+        key = pipeline.place_of(point.name), draft.action.key_hash
         is_of_row = draft.action.remedy is Remedy.REVERSE and draft.repetition is None
-        if is_of_row and reversed_before[key] < len(past.of(*key)):
+        if is_of_row and reversed_before[key] < len(past.of(point.places, draft.action.key_hash)):
             reversed_before[key] += 1
         else:
             left.append(draft)

@@ -14,6 +14,7 @@ from makewhole.config.template.reversal import names_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
 from makewhole.model.plan import (
+    DISPUTED_BY,
     ERASABLE,
     LACKING,
     ONCE,
@@ -52,6 +53,12 @@ class Known:
         self.second_copies = SecondCopies(pipeline, findings)
         self.in_the_way = RowsInTheWay(pipeline, [*findings, *(finding for _, finding in elsewhere.findings)])
 
+    def with_disputing(self, hop: Hop, draft: ActionDraft, origin: tuple[int, int] | None) -> ActionDraft:
+        """Name in the action the hops whose findings would dispute it: the journal is asked for them again before it is
+        done."""
+        hops = self.disputed.disputing_hops(hop, draft.finding, origin)
+        return with_before(draft, {DISPUTED_BY: hops}) if hops else draft
+
 
 def draft_actions(
     pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding, known: Known
@@ -60,17 +67,18 @@ def draft_actions(
     made = _drafted(pipeline, hop, remedy, finding, known)
     if isinstance(made, str):
         return made
-    disputed = known.disputed.reason(hop, finding, source_position(finding, hop.semantics))
+    origin = source_position(finding, hop.semantics)
+    disputed = known.disputed.reason(hop, finding, origin)
     if disputed is not None:
         return disputed
     if not isinstance(made, ActionDraft):
-        return made
+        return [known.with_disputing(hop, one, origin) for one in made]
     kept = known.accepted.reason(made.action)
     if kept is not None:
         return kept
-    made = _behind_loaders(pipeline, hop, remedy, made)
+    draft = _behind_loaders(pipeline, hop, remedy, known.with_disputing(hop, made, origin))
     is_sent = remedy in (Remedy.PRODUCE, Remedy.REDELIVER) and finding.verdict in _ABSENT
-    return _after_rows_aside(pipeline, hop, made, known) if is_sent else made
+    return _after_rows_aside(pipeline, hop, draft, known) if is_sent else draft
 
 
 def _after_rows_aside(pipeline: Pipeline, hop: Hop, draft: ActionDraft, known: Known) -> ActionDraft | str:
@@ -89,7 +97,7 @@ def _after_rows_aside(pipeline: Pipeline, hop: Hop, draft: ActionDraft, known: K
         kept = known.accepted.reason(made.action)
         if kept is not None:
             return kept
-        aside.append(replace(made, goes_first=True))
+        aside.append(replace(known.with_disputing(way, made, None), goes_first=True))
     if not aside:
         return draft
     return replace(with_before(draft, {PUTS_ASIDE: sorted(one.action.target for one in aside)}), aside=tuple(aside))
@@ -267,7 +275,7 @@ def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals
         draft = _draft_action(Remedy.REVERSE, pipeline.points[hop.reverse.to], finding, origin)
         draft = _as_stranger(pipeline, hop, draft)
         if is_topic:
-            return [replace(draft, repetition=one) for one in extra_records(finding, target.place, past)]
+            return [replace(draft, repetition=one) for one in extra_records(finding, target, past)]
         return [replace(draft, extra=extra) for extra in range(extra_rows(finding))]
     except RefusedError as error:
         return str(error)

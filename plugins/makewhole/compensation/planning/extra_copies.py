@@ -10,7 +10,7 @@ from typing import Any
 
 from makewhole.config.template import exact_json
 from makewhole.model.errors import RefusedError
-from makewhole.model.points import TablePoint
+from makewhole.model.points import Point, TablePoint
 from makewhole.model.reversal import PastReversals, Repetition, ReversedCopy
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.tables import TableRow
@@ -23,7 +23,7 @@ def extra_rows(finding: Finding) -> int:
     return int(finding.evidence["target_copies"]) - _surviving_copies(finding)
 
 
-def extra_records(finding: Finding, place: str, past: PastReversals) -> list[Repetition]:
+def extra_records(finding: Finding, point: Point, past: PastReversals) -> list[Repetition]:
     """Return the window's records in a topic beyond the survivor that were not taken back before, by position.
 
     The survivor is the key's first record: one of an earlier window, or else the first by position.
@@ -31,7 +31,7 @@ def extra_records(finding: Finding, place: str, past: PastReversals) -> list[Rep
     Raises:
         RefusedError: the evidence does not name every copy, or what was taken back is not certain.
     """
-    before = _known_reversals(past, place, finding)
+    before = _known_reversals(past, point, finding)
     done = {(copy.copy.get("partition"), copy.copy.get("offset")) for copy in before if copy.window == past.window}
     return [record for record in _repetitions(finding) if (record.partition, record.offset) not in done]
 
@@ -73,7 +73,7 @@ def left_to_reverse(
             "run the window again"
         )
     left = list(enumerate(rows, start=1))[_surviving_copies(finding) :]
-    before = _known_reversals(past, point.place, finding)
+    before = _known_reversals(past, point, finding)
     gone = []
     for copy in before:
         again = next((item for item in left if _is_same_row(item[1], copy.copy, point)), None)
@@ -89,7 +89,7 @@ def left_to_reverse(
     return left
 
 
-def _known_reversals(past: PastReversals, place: str, finding: Finding) -> Sequence[ReversedCopy]:
+def _known_reversals(past: PastReversals, point: Point, finding: Finding) -> Sequence[ReversedCopy]:
     """Return the copies of a key that were taken back in a table or topic.
 
     Raises:
@@ -101,7 +101,7 @@ def _known_reversals(past: PastReversals, place: str, finding: Finding) -> Seque
             f"not known: plan {elsewhere[0].plan} took back a copy of this key in {elsewhere[0].place}, which is no "
             "point of the pipeline any more; whether it is this one under another name cannot be told. Reverse by hand"
         )
-    copies = past.of(place, finding.key_hash)
+    copies = past.of(point.places, finding.key_hash)
     unproven = next((copy for copy in copies if not copy.is_done), None)
     if unproven is not None:
         raise RefusedError(

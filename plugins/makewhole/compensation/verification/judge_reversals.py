@@ -24,7 +24,7 @@ class ReversalJudge:
             return item
         hop = self._context.pipeline.hop(item.finding.hop)
         point = self._context.pipeline.points[hop.target]
-        copies = past.of(point.place, item.finding.key_hash)
+        copies = past.of(point.places, item.finding.key_hash)
         problem = self._not_reversed(item, point, past) or self._not_written(copies)
         if problem is not None:
             return replace(item, outcome="open", reason=problem)
@@ -33,10 +33,10 @@ class ReversalJudge:
 
     def _not_reversed(self, item: JudgedFinding, point: Point, past: PastReversals) -> str | None:
         """Return the reason when an extra copy has no reversal."""
-        finding, copies = item.finding, past.of(point.place, item.finding.key_hash)
+        finding, copies = item.finding, past.of(point.places, item.finding.key_hash)
         try:
             if isinstance(point, TopicPoint):
-                left = len(extra_records(finding, point.place, past))
+                left = len(extra_records(finding, point, past))
             else:
                 left = extra_rows(finding) - sum(copy.is_done for copy in copies)
         except RefusedError as error:

@@ -7,24 +7,20 @@ anything was sent.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from typing import Any
 
-import polars as pl
-
+from makewhole.compensation.verification.beside_findings import beside_findings
+from makewhole.compensation.verification.matched_before import MatchedBefore
 from makewhole.compensation.verification.store_rows import read_rows
-from makewhole.compensation.verification.verified_results import DOUBLED_BY, is_doubled
-from makewhole.compute.buckets import bucket_name, buckets_of
-from makewhole.compute.keys import split_hex
+from makewhole.compensation.verification.verified_results import CAUSED_BY, is_found_by_verify
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import BATCH, StoredFindings
 from makewhole.journal.findings.window_findings import JudgedFinding
-from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.journal.written_keys import RedeliveredKey, redelivered_ends, redelivered_hops, redelivered_keys
 from makewhole.kafka.offsets import TopicLog
 from makewhole.lake.local_files import BatchFile
-from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
 from makewhole.model.closing import ClosingContext
 from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.points import TopicPoint
@@ -86,11 +82,12 @@ class OtherStores(ClosingContext):
         context: WindowContext,
         hops: Sequence[Hop] = (),
         ends: Mapping[str, Mapping[int, int]] | None = None,
-        slices: Mapping[str, FilesByBucket] | None = None,
+        matched: MatchedBefore | None = None,
     ) -> None:
         """`hops`: those into stores that were reached. `ends`: by topic point and partition, the offset behind the last
-        record that was sent again. `slices`: the files by bucket of each point in the window's snapshots."""
-        self._context, self._hops, self._ends, self._slices = context, hops, ends or {}, slices or {}
+        record that was sent again. `matched`: what the window judged as matched."""
+        self._context, self._hops, self._ends = context, hops, ends or {}
+        self._matched = matched or MatchedBefore(context)
         self._stack = ExitStack()
         self._sent = self._stack.enter_context(BatchFile[SentKey]())
 
@@ -119,7 +116,7 @@ class OtherStores(ClosingContext):
             keys = {key_hash: one for key_hash, one in reached.keys.items() if name not in of_hash[key_hash].judged}
             rows = self._rows(reached.hop, keys)
             doubled = {key_hash for key_hash, one in keys.items() if len(rows.get(one.key, ())) > 1}
-            matched = self._matched(reached.hop, results.get(name), doubled)
+            matched = self._matched.among(reached.hop, results.get(name), doubled)
             for key_hash, one in keys.items():
                 item = of_hash[key_hash].doubled.get(name)
                 if key_hash in doubled and item is None:
@@ -148,23 +145,6 @@ class OtherStores(ClosingContext):
     def _rows(self, hop: Hop, keys: Mapping[str, RedeliveredKey]) -> Mapping[str, list[dict[str, Any]]]:
         return read_rows(self._context, hop.target, sorted(one.key for one in keys.values())) if keys else {}
 
-    def _matched(self, hop: Hop, result: HopResult | None, key_hashes: set[str]) -> set[str]:
-        """Return the keys that the window judged as matched on a hop: the others are not of its source."""
-        if result is None:
-            return set()
-        matched = set[str]()
-        slices = [self._slices.get(name, {}) for name in (hop.source, hop.target)]
-        buckets: dict[str, list[str]] = {}
-        number = buckets_of(result.files.get("verdicts_by_bucket") or [bucket_name(0, 1)])
-        for key_hash in key_hashes:
-            bucket = bucket_name(split_hex(key_hash)[0], number)
-            buckets.setdefault(bucket, []).append(key_hash)
-        for bucket, wanted in buckets.items():
-            files = VerdictFiles.of(hop.name, result.files, slices, bucket)
-            found = stored_verdicts(self._context.storage, files, wanted)
-            matched.update(found.filter(pl.col("verdict") == Verdict.MATCHED.value)["key_hash"])
-        return matched
-
 
 def _finding(
     hop: Hop,
@@ -176,7 +156,7 @@ def _finding(
 ) -> JudgedFinding:
     of_hop, known = source
     evidence = {
-        DOUBLED_BY: one.plan,
+        CAUSED_BY: one.plan,
         "in_source": is_in_source,
         "target_copies": len(rows),
         "target": [{"place": row["place"], "time": str(row["time"])} for row in rows],
@@ -209,9 +189,9 @@ def open_other_stores(journal: PgConnection, context: WindowContext) -> OtherSto
     reached = {name for hop in sent_for for name in _hops_reached(pipeline, hop)}
     if not reached:
         return OtherStores(context)
-    slices = {name: one["files"] for name, one in snapshot_manifests.snapshots(journal, context.window).items()}
     ends = _sent_ends(journal, context)
-    others = OtherStores(context, [hop for hop in pipeline.hops if hop.name in reached], ends, slices)
+    hops_reached = [hop for hop in pipeline.hops if hop.name in reached]
+    others = OtherStores(context, hops_reached, ends, MatchedBefore.of(journal, context))
     sent = chain.from_iterable(redelivered_keys(journal, context.window))
     findings = chain.from_iterable(StoredFindings(window=context.window).batches(journal))
     keys = _sent_keys(sent, findings)
@@ -222,20 +202,16 @@ def open_other_stores(journal: PgConnection, context: WindowContext) -> OtherSto
 
 def _sent_keys(sent: Iterable[RedeliveredKey], findings: Iterable[JudgedFinding]) -> Iterator[SentKey]:
     """Yield what was sent with what was found of its keys; both are in the order of their hashes."""
-    found = ((key_hash, list(of_key)) for key_hash, of_key in groupby(findings, lambda item: item.finding.key_hash))
-    last: tuple[str, list[JudgedFinding]] | None = ("", [])
-    for key_hash, of_key in groupby(sent, lambda one: one.key_hash):
-        while last is not None and last[0] < key_hash:
-            last = next(found, None)
-        yield _sent_key(tuple(of_key), last[1] if last is not None and last[0] == key_hash else [])
+    for of_key, found in beside_findings(sent, findings):
+        yield _sent_key(tuple(of_key), found)
 
 
 def _sent_key(sent: tuple[RedeliveredKey, ...], found: Sequence[JudgedFinding]) -> SentKey:
-    judged = {item.finding.hop: item.finding for item in found if not is_doubled(item)}
+    judged = {item.finding.hop: item.finding for item in found if not is_found_by_verify(item)}
     source: tuple[str, Mapping[str, Any]] = ("", {})
     for hop in sorted({one.hop for one in sent} & set(judged)):
         source = hop, _of_source(judged[hop])
-    doubled = {item.finding.hop: item for item in found if is_doubled(item)}
+    doubled = {item.finding.hop: item for item in found if item.finding.cause is Cause.REDELIVERED}
     return SentKey(sent=sent, source=source, judged=frozenset(judged), doubled=doubled)
 
 

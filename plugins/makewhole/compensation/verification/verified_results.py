@@ -15,45 +15,49 @@ ERASED = "erased"
 WHOLE = ("repaired", "contained", "reversed", ERASED)
 """The outcomes of findings that need no further repair."""
 
-DOUBLED_BY = "doubled_by"
-"""The field of a finding's evidence that names the plan which doubled the key: verify found it, not reconcile."""
+CAUSED_BY = "caused_by"
+"""The field of a finding's evidence that names the plan which caused it: verify found it, not reconcile."""
 
+_OF_VERIFY = (Cause.REDELIVERED, Cause.CHANGED_BY_REPAIR)
 _LINES = {"key_hash": pl.String, "verdict": pl.String, "row_hash": pl.UInt64}
 
 
-def is_doubled(item: JudgedFinding) -> bool:
+def is_found_by_verify(item: JudgedFinding) -> bool:
     """Tell whether verify found a finding: no result of reconcile counts it."""
     # The cause says no to nearly all of them, and their evidence need not be read.
-    return item.finding.cause is Cause.REDELIVERED and DOUBLED_BY in item.finding.evidence
+    return item.finding.cause in _OF_VERIFY and CAUSED_BY in item.finding.evidence
 
 
 def verified_result(result: HopResult, findings: Sequence[JudgedFinding]) -> HopResult:
     """Return the result of a hop with the findings that are whole moved to `matched`, or those of erased keys to
     `erased`, and with those that verify found and that are not: counts, digest, summary."""
     of_hop = [item for item in findings if item.finding.hop == result.hop]
-    return _with_doubled(
-        _with_whole(result, [item for item in of_hop if item.outcome in WHOLE and not is_doubled(item)]),
-        [item for item in of_hop if item.outcome not in WHOLE and is_doubled(item)],
+    return _with_new(
+        _with_whole(result, [item for item in of_hop if item.outcome in WHOLE and not is_found_by_verify(item)]),
+        [item for item in of_hop if item.outcome not in WHOLE and is_found_by_verify(item)],
     )
 
 
-def _with_doubled(result: HopResult, doubled: Sequence[JudgedFinding]) -> HopResult:
-    """Add keys that a store holds twice by now: those of the window's source were matched."""
+def _with_new(result: HopResult, new: Sequence[JudgedFinding]) -> HopResult:
+    """Add keys that repairs for other hops broke: those of the window's source were matched."""
     counts = vars(result.counts).copy()
-    for item in doubled:
+    for item in new:
         counts[item.finding.verdict.value] += 1
         counts["extra_copies"] += _extra_copies(item)
         counts["matched"] -= _is_of_source(item)
-    added = sum(not _is_of_source(item) for item in doubled)
+    added = [item.finding.verdict for item in new if not _is_of_source(item)]
     summary = HopSummary.from_json_dict(result.files["summary"])
     after = HopCounts(**counts)
     summary = replace(
         summary,
         counts=after,
-        expected_rows=None if summary.expected_rows is None else summary.expected_rows + added,
-        duplicates_without_source=summary.duplicates_without_source + added,
+        expected_rows=None if summary.expected_rows is None else summary.expected_rows + len(added),
+        duplicates_without_source=summary.duplicates_without_source + added.count(Verdict.DUPLICATE),
+        differing_without_source=summary.differing_without_source + sum(verdict in DIFFERING for verdict in added),
+        unexpected_with_source=summary.unexpected_with_source
+        + sum(item.finding.verdict is Verdict.UNEXPECTED and _is_of_source(item) for item in new),
     )
-    digest = rollup.digest_text(rollup.add_digests([int(result.digest, 16), -_digest_change(doubled)]))
+    digest = rollup.digest_text(rollup.add_digests([int(result.digest, 16), -_digest_change(new)]))
     return HopResult(hop=result.hop, counts=after, digest=digest, files={"summary": summary.to_json_dict()})
 
 

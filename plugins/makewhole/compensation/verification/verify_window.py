@@ -6,14 +6,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 
 from makewhole.compensation.planning.to_repair import is_to_repair
 from makewhole.compensation.verification.committed_since import StartOffsets
+from makewhole.compensation.verification.ends_now import EndsNow
 from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew, may_change
 from makewhole.compensation.verification.judge_key import KeyJudge
-from makewhole.compensation.verification.other_stores import OtherStores, open_other_stores, put_new
+from makewhole.compensation.verification.other_hops import open_other_hops
+from makewhole.compensation.verification.other_stores import open_other_stores, put_new
 from makewhole.compensation.verification.repaired_keys import RepairedKeys
-from makewhole.compensation.verification.verified_results import WHOLE, is_doubled, verified_result
+from makewhole.compensation.verification.verified_results import WHOLE, is_found_by_verify, verified_result
 from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import acceptances, incidents, observations, plan_progress, plans, windows
 from makewhole.journal.database import connect
@@ -74,20 +77,24 @@ def verify_window(
             newest = JudgedWindows(journal=journal, pipeline=context.pipeline.name).newest_few(KNOWN_BY)
             results_before = hop_results.results(journal, context.window)
             others = stack.enter_context(open_other_stores(journal, context))
-        known = GapContext(
-            open_judge=KeyJudge, past=partial(_past, context), windows=newest, is_awaited=others.is_awaited
-        )
+            copies_at = EndsNow(context=context, since=since).copies
+            hops = stack.enter_context(open_other_hops(journal, context, copies_at, results_before))
+
+        def is_awaited() -> bool:
+            return others.is_awaited() or hops.is_awaited()
+
+        known = GapContext(open_judge=KeyJudge, past=partial(_past, context), windows=newest, is_awaited=is_awaited)
         judged = stack.enter_context(
             judge_gaps_anew(context, findings, since, min(patience, stays_seconds), progress, known)
         )
         if patience > stays_seconds:
-            _require_settled(context, judged, others, patience - stays_seconds)
-        doubled = stack.enter_context(BatchFile[JudgedFinding]())
-        for batch in others.findings(results_before):
-            doubled.add(batch)
+            _require_settled(context, judged, is_awaited, patience - stays_seconds)
+        new = stack.enter_context(BatchFile[JudgedFinding]())
+        for batch in chain(others.findings(results_before), hops.findings()):
+            new.add(batch)
             judged.add(batch)
         with connect() as journal:
-            for batch in doubled:
+            for batch in new:
                 put_new(journal, context, batch)
             return _commit(journal, context, judged)
 
@@ -95,7 +102,7 @@ def verify_window(
 def _read_findings(journal: PgConnection, window: Window, into: BatchFile[JudgedFinding]) -> None:
     """Keep the findings of a window in a file, but for those that verify found."""
     for batch in StoredFindings(window=window).batches(journal):
-        into.add([item for item in batch if not is_doubled(item)])
+        into.add([item for item in batch if not is_found_by_verify(item)])
 
 
 def _past(context: WindowContext, key_hashes: set[str]) -> PastReversals:
@@ -106,14 +113,14 @@ def _past(context: WindowContext, key_hashes: set[str]) -> PastReversals:
 
 
 def _require_settled(
-    context: WindowContext, judged: BatchFile[JudgedFinding], others: OtherStores, more_seconds: float
+    context: WindowContext, judged: BatchFile[JudgedFinding], is_awaited: Callable[[], bool], more_seconds: float
 ) -> None:
     """Give the worker back while keys may still arrive.
 
     Raises:
         NotYetError: they may.
     """
-    if not (any(may_change(context, batch) for batch in judged) or others.is_awaited()):
+    if not (any(may_change(context, batch) for batch in judged) or is_awaited()):
         return
     left = sum(item.outcome == "open" for batch in judged for item in batch)
     what = f"{left} keys may still arrive" if left else "other readers may still load what was sent again"

@@ -116,6 +116,15 @@ def open_disputes(journal: PgConnection, window: Window, key_hashes: Sequence[st
     if not key_hashes:
         return []
     given = {"pipeline": window.pipeline, "number": window.number, "hashes": list(key_hashes)}
+    return _disputes(_run(journal, "open_disputes", **given))
+
+
+def disputes_since_plan(journal: PgConnection, plan: str, key_hashes: Sequence[str]) -> list[tuple[int, Finding]]:
+    """Return what `open_disputes` does of the window of a plan, as far as it was found since that was frozen."""
+    return _disputes(_run(journal, "disputes_since_plan", plan=plan, hashes=list(key_hashes))) if key_hashes else []
+
+
+def _disputes(rows: Iterable[tuple[Any, ...]]) -> list[tuple[int, Finding]]:
     return [
         (
             number,
@@ -128,7 +137,7 @@ def open_disputes(journal: PgConnection, window: Window, key_hashes: Sequence[st
                 evidence={"target_copies": copies},
             ),
         )
-        for number, hop, key, key_hash, verdict, cause, copies in _run(journal, "open_disputes", **given)
+        for number, hop, key, key_hash, verdict, cause, copies in rows
     ]
 
 

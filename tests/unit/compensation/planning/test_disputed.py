@@ -6,6 +6,7 @@ import pytest
 
 from makewhole.compensation.planning.disputed import DisputedValues, OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch, draft_plan
+from makewhole.model.dispute import disputes_since
 from makewhole.model.pipeline import Pipeline, Remedy, Semantics
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import DISPUTING, Cause, Finding, Verdict
@@ -148,8 +149,52 @@ def test_a_version_of_this_window_is_none_that_another_window_disputed(semantics
     assert len(batch.drafts) == int(is_carried_on)
 
 
-def test_the_journal_is_asked_for_the_verdicts_that_dispute() -> None:
-    statement = load_queries("finding")["open_disputes"]
+@pytest.mark.parametrize("offset", [17, 30])
+@pytest.mark.parametrize("semantics", list(Semantics))
+@pytest.mark.parametrize("copies", [0, 1])
+@pytest.mark.parametrize("cause", [Cause.VALUE_DIFFERS, Cause.SOURCE_CONTRADICTS])
+@pytest.mark.parametrize("verdict", DISPUTING)
+def test_a_finding_that_comes_after_the_plan_disputes_what_it_would_have_disputed_before(
+    verdict: Verdict, cause: Cause, copies: int, semantics: Semantics, offset: int
+) -> None:
+    pipeline = relayed()
+    pipeline = replace(pipeline, hops=tuple(replace(hop, semantics=semantics) for hop in pipeline.hops))
+    part = PartitionRange(topic="flights", topic_id="t", partition=1, lo=10, hi=20, leader_epochs=())
+    ranges = {"topic": [part]}
+    for hop in pipeline.hops:
+        other = replace(found(verdict, hop.name), cause=cause, evidence={"target_copies": copies})
+        before = DisputedValues(pipeline, [], OpenElsewhere(findings=[(3, other)], ranges=ranges))
+        after = DisputedValues(pipeline, [], OpenElsewhere(ranges=ranges))
+        for asked in (Verdict.MISSING, Verdict.UNEXPECTED):
+            for repaired in pipeline.hops:
+                finding, origin = found(asked, repaired.name), (1, offset)
+                named = after.disputing_hops(repaired, finding, origin)
+                is_disputed = before.reason(repaired, finding, origin) is not None
+                assert disputes_since(named, other) == is_disputed, (hop.name, repaired.name, asked)
+
+
+def test_an_action_names_the_hops_that_would_dispute_it() -> None:
+    (draft,) = draft_plan(relayed(), [found(Verdict.MISSING, LAST)], window_keys=10).drafts
+    assert draft.action.before["disputed_by"] == {
+        "ends": [FIRST, "topic→clean"],
+        "starts": [FIRST, "topic→clean", LAST, "topic→other"],
+    }
+
+
+def test_a_table_under_two_names_hands_on_what_is_disputed() -> None:
+    pipeline = relayed()
+    shelf = TablePoint(name="shelf", kind=PointKind.LEDGER, connection="pg", table="dw.other", key=("id",))
+    stock = TopicPoint(name="stock", connection="kafka", topic="stock", key=("$.id",))
+    points = {**pipeline.points, "shelf": shelf, "stock": stock}
+    onward = replace(pipeline.hops[0], source="shelf", target="stock")
+    pipeline = replace(pipeline, points=points, hops=(*pipeline.hops, onward))
+    disputed = DisputedValues(pipeline, [found(Verdict.MISMATCHED, FIRST)], OpenElsewhere())
+    assert disputed.reason(onward, found(Verdict.MISSING, onward.name), None) is not None
+
+
+@pytest.mark.parametrize("name", ["open_disputes", "disputes_since_plan"])
+def test_the_journal_is_asked_for_the_verdicts_that_dispute(name: str) -> None:
+    statement = load_queries("finding")[name]
     listed = "verdict in ('mismatched', 'unexpected', 'undecidable', 'conflict')"
     assert listed in statement
     assert {verdict.value for verdict in DISPUTING} == {

@@ -91,11 +91,27 @@ def test_a_replay_topic_takes_the_redelivered_records_and_is_frozen_as_the_targe
     steps = draft_plan(pipeline, findings, window_keys=10).drafts
 
     assert [(step.action.remedy, step.action.target, step.action.before, step.origin) for step in steps] == [
-        (Remedy.PRODUCE, "topic", {"place": "kafka:flights", "lacking": ["topic"], "once": ["store"]}, None),
+        (
+            Remedy.PRODUCE,
+            "topic",
+            {
+                "place": "kafka:flights",
+                "lacking": ["topic"],
+                "once": ["store"],
+                "disputed_by": {"starts": ["ledger→topic"]},
+            },
+            None,
+        ),
         (
             Remedy.REDELIVER,
             "retry",
-            {"place": "other:flights-retry", "lacking": ["store"], "once": ["store"], "repeats": "topic"},
+            {
+                "place": "other:flights-retry",
+                "lacking": ["store"],
+                "once": ["store"],
+                "repeats": "topic",
+                "disputed_by": {"ends": ["ledger→topic"], "starts": ["ledger→topic", "topic→store"]},
+            },
             (1, 17),
         ),
     ]

@@ -63,7 +63,7 @@ def past(*copies: Mapping[str, Any], window: int = 1, is_done: bool = True) -> P
 def test_the_first_record_survives_wherever_it_is(
     repeated: Mapping[str, Any], copies: int, expected: list[tuple[int, int, int]]
 ) -> None:
-    found = extra_records(finding(copies, repeated=repeated), TABLE.place, NOTHING_REVERSED)
+    found = extra_records(finding(copies, repeated=repeated), TABLE, NOTHING_REVERSED)
 
     assert found == [Repetition(number=number, partition=part, offset=offset) for number, part, offset in expected]
 
@@ -72,7 +72,7 @@ def test_the_first_record_survives_wherever_it_is(
 def test_records_that_the_evidence_does_not_tell_apart_are_left_to_a_person(evidence: Mapping[str, Any]) -> None:
     named = 2 if evidence else 0
     with pytest.raises(RefusedError) as caught:
-        extra_records(finding(3, **evidence), TABLE.place, NOTHING_REVERSED)
+        extra_records(finding(3, **evidence), TABLE, NOTHING_REVERSED)
 
     assert str(caught.value) == (
         f"not known: {named} of the key's 3 records could be told apart. The others name a plan that did not write "
@@ -84,9 +84,9 @@ def test_a_record_is_known_again_by_its_position_in_its_window() -> None:
     twice = finding(3, repeated={"here": ["0:3", "0:4", "0:5"], "elsewhere": 0})
     third = [Repetition(number=3, partition=0, offset=5)]
 
-    assert extra_records(twice, TABLE.place, past({"partition": 0, "offset": 4})) == third
+    assert extra_records(twice, TABLE, past({"partition": 0, "offset": 4})) == third
     other_window = past({"partition": 0, "offset": 4}, window=2)
-    assert len(extra_records(twice, TABLE.place, other_window)) == 2
+    assert len(extra_records(twice, TABLE, other_window)) == 2
 
 
 # Rows
@@ -174,6 +174,18 @@ def test_what_was_taken_back_in_a_place_that_is_no_point_any_more_may_be_the_sam
     )
     renamed = replace(TABLE, name="ledger")
     assert left_to_reverse(rows, finding(2), renamed, past(row_copy(rows[1], rows, TABLE))) == []
+
+
+def test_what_was_taken_back_in_a_table_is_known_there_by_whatever_name_leads_to_it() -> None:
+    rows = [row(1), row(2)]
+    before = past(row_copy(rows[1], rows, TABLE))
+    made = tuple(replace(copy, identity="server 7, table 16384") for copy in before.reversed[HASH])
+    moved = replace(TABLE, table="dw.grants", identity="server 7, table 16384")
+    known = replace(before, reversed={HASH: made}, places=moved.places)
+    assert left_to_reverse(rows, finding(2), moved, known) == []
+    other = replace(moved, identity="server 7, table 16999")
+    with pytest.raises(RefusedError, match="not known: plan p-1-x took back a copy of this key in db:grants"):
+        left_to_reverse(rows, finding(2), other, replace(known, places=other.places))
 
 
 def test_another_number_of_rows_than_was_judged_is_stale() -> None:

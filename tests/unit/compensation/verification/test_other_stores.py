@@ -3,7 +3,7 @@
 import pytest
 
 from makewhole.compensation.verification.other_stores import SentKey, _sent_keys
-from makewhole.compensation.verification.verified_results import DOUBLED_BY
+from makewhole.compensation.verification.verified_results import CAUSED_BY
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.written_keys import RedeliveredKey
 from makewhole.model.verdict import Cause, Finding, Verdict
@@ -23,7 +23,7 @@ def found(
 
 
 def test_each_key_that_was_sent_again_has_its_own_findings_and_no_others() -> None:
-    doubled = found("5", "orders→lake", Cause.REDELIVERED, **{DOUBLED_BY: "shop-1"})
+    doubled = found("5", "orders→lake", Cause.REDELIVERED, **{CAUSED_BY: "shop-1"})
     findings = [
         found("1", row_hash=11),  # of a key that was not sent
         found("2", row_hash=12, source_copies=1, target="what the evidence says of the target is not of the source"),

@@ -142,7 +142,7 @@ def test_a_key_that_verify_found_twice_counts_until_it_is_whole(in_source: bool)
     doubled = {"key_hash": "a", "verdict": "duplicate", "row_hash": 1, "in_source": in_source, "target_copies": 3}
     before = result([matched, other] if in_source else [other])
     found = finding(doubled, "open")
-    evidence = {**found.finding.evidence, "doubled_by": "p"}
+    evidence = {**found.finding.evidence, "caused_by": "p"}
     found = replace(found, finding=replace(found.finding, cause=Cause.REDELIVERED, evidence=evidence))
 
     after = verified_result(before, [found])
@@ -152,4 +152,26 @@ def test_a_key_that_verify_found_twice_counts_until_it_is_whole(in_source: bool)
     assert after.counts.matched == 1
     assert after.files["summary"]["duplicates_without_source"] == expected.files["summary"]["duplicates_without_source"]
     assert after.files["summary"]["expected_rows"] == 2
+    assert verified_result(before, [replace(found, outcome="repaired")]).digest == before.digest
+
+
+@pytest.mark.parametrize("in_source", [True, False])
+@pytest.mark.parametrize("verdict", ["mismatched", "missing", "unexpected"])
+def test_a_key_that_a_repair_for_another_hop_broke_counts_until_it_is_whole(verdict: str, in_source: bool) -> None:
+    matched = {"key_hash": "a", "verdict": "matched", "row_hash": 1, "in_source": True, "target_copies": 1}
+    other = {"key_hash": "b", "verdict": "matched", "row_hash": 2, "in_source": True, "target_copies": 1}
+    broken = {"key_hash": "a", "verdict": verdict, "row_hash": 1, "in_source": in_source, "target_copies": 1}
+    before = result([matched, other] if in_source else [other])
+    found = finding(broken, "open")
+    evidence = {**found.finding.evidence, "caused_by": "p"}
+    found = replace(found, finding=replace(found.finding, cause=Cause.CHANGED_BY_REPAIR, evidence=evidence))
+
+    after = verified_result(before, [found])
+
+    expected = result([broken, other])
+    assert (after.digest, getattr(after.counts, verdict), after.counts.matched) == (expected.digest, 1, 1)
+    summary = after.files["summary"]
+    assert summary["expected_rows"] == 2
+    assert summary["differing_without_source"] == int(verdict != "unexpected" and not in_source)
+    assert summary["unexpected_with_source"] == int(verdict == "unexpected" and in_source)
     assert verified_result(before, [replace(found, outcome="repaired")]).digest == before.digest

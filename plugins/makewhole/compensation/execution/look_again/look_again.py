@@ -1,4 +1,4 @@
-"""Refuse an action whose key has arrived since it was judged, or was erased, or whose record a reader has already.
+"""Refuse an action whose key has arrived since it was judged, or was erased or disputed, or whose record a reader has.
 
 Hours may lie between the verdict and the approval: the producer or a consumer catches up. Right before each chunk the
 points that lacked a key are asked once more, and so is the topic of which a record is repeated or written into a table,
@@ -13,6 +13,7 @@ from functools import partial
 import polars as pl
 import pyarrow as pa
 
+from makewhole.compensation.execution.look_again.disputed_since import disputed_since
 from makewhole.compensation.execution.look_again.loaders import Loaders
 from makewhole.compensation.execution.look_again.topic_tail import FollowedTopic, OwnRecords, TopicTail
 from makewhole.compensation.execution.targets import Target
@@ -73,7 +74,7 @@ class LookAgain(ClosingContext):
 
     def arrived(self, rows: pa.Table) -> dict[int, str]:
         """Return the reasons not to do these actions (rows of a chunk), by action number."""
-        found: dict[int, str] = {}
+        found = disputed_since(self._plan, rows)
         asked = _asked(rows).group_by(*_ASKED, maintain_order=True)
         for (remedy, lacking, once, groups, repeats, erasable, unknown_to), actions in asked:
             is_produced = remedy == Remedy.PRODUCE.value
@@ -91,7 +92,7 @@ class LookAgain(ClosingContext):
             for seq, key in actions.select("seq", "key").iter_rows():
                 reason = next((one[key] for one in reasons if key in one), None)
                 if reason is not None:
-                    found[seq] = reason
+                    found.setdefault(seq, reason)
         return {**self._still_to_come(rows), **found}
 
     def _still_to_come(self, rows: pa.Table) -> dict[int, str]:

@@ -1,0 +1,28 @@
+"""Name the top-level fields of a record's value with their JSON types: the form of the value, without what it says."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+_TYPES: tuple[tuple[type, str], ...] = (
+    (bool, "boolean"),  # before the numbers: it is one
+    (str, "text"),
+    (int, "number"),
+    (float, "number"),
+    (dict, "object"),
+    (list, "list"),
+)
+NULL = "null"
+
+
+def json_fields(value: bytes | None) -> Mapping[str, str] | None:
+    """Return the fields of a JSON object with the types of their values; None: it is none."""
+    try:
+        found = json.loads(value or b"")
+    except (ValueError, RecursionError):
+        return None
+    return {name: _type_of(inner) for name, inner in found.items()} if isinstance(found, dict) else None
+
+
+def _type_of(value: Any) -> str:
+    return next((name for kind, name in _TYPES if isinstance(value, kind)), NULL)

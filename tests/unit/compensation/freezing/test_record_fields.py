@@ -1,0 +1,93 @@
+"""Test that the fields of a produced value are held against those of the topic's records."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from makewhole.compensation.freezing.record_fields import FieldsOfPair, field_objection
+from makewhole.compute.json_fields import json_fields
+from makewhole.model.pipeline import Hop, Remedies, Remedy
+from makewhole.model.points import PointKind, TablePoint
+
+pytestmark = pytest.mark.unit
+
+OUTBOX = TablePoint(name="outbox", kind=PointKind.LEDGER, connection="db", table="ops.outbox", key=("id",))
+HOP = Hop(
+    source="outbox",
+    target="orders",
+    remedies=Remedies(missing=Remedy.PRODUCE, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT),
+)
+ADVICE = (
+    "name a column that holds the whole value under 'payload' at point outbox, or write 'leave_fields: [{}]' there if "
+    "the readers of the topic need them not"
+)
+
+
+def pair(in_topic: Any, given: Any) -> FieldsOfPair:
+    return json_fields(json.dumps(in_topic).encode()), json_fields(json.dumps(given).encode())
+
+
+def objection(*pairs: FieldsOfPair, point: TablePoint = OUTBOX) -> str | None:
+    return field_objection(HOP, point, pairs, {"id", "amount"})
+
+
+@pytest.mark.parametrize(
+    ("in_topic", "given"),
+    [
+        ({"id": 1, "amount": "1.50", "at": "now"}, {"id": "1", "amount": 1.5, "at": "now"}),
+        ({"id": 1, "qty": 2}, {"id": 1, "qty": 2.5}),
+        ({"id": 1, "qty": None}, {"id": 1, "qty": "2"}),
+        ({"id": 1, "qty": 2}, {"id": 1, "qty": None}),
+        ({"id": 1}, {"id": 1, "created_by": "ops"}),
+        ([1], {"id": 1}),
+        ({"id": 1}, "text"),
+    ],
+    ids=["compared", "numbers", "null there", "null here", "more here", "no object there", "no object here"],
+)
+def test_values_of_the_same_form_are_fine(in_topic: Any, given: Any) -> None:
+    assert objection(pair(in_topic, given)) is None
+
+
+def test_a_field_that_all_records_have_and_the_ledger_has_not_is_named_with_the_line_to_write() -> None:
+    both = [pair({"id": at, "channel": "web", "tags": []}, {"id": at}) for at in range(3)]
+    assert objection(*both) == (
+        "unfit: all of the last 3 records in orders have the fields channel, tags, and that of outbox would not; "
+        + ADVICE.format("channel, tags")
+    )
+    assert objection(*both, point=replace(OUTBOX, leave_fields=("channel", "tags"))) is None
+    assert objection(*both, pair({"id": 9, "tags": []}, {"id": 9, "tags": []})) is None  # each is there in some record
+
+
+def test_a_field_of_another_type_is_named() -> None:
+    assert objection(pair({"id": 1, "qty": 2}, {"id": 1, "qty": "2"})) == (
+        "unfit: the field qty is a number in the last records in orders, and that of outbox would be a text; "
+        + ADVICE.format("qty")
+    )
+    assert objection(pair({"id": 1, "qty": 2}, {"id": 1, "qty": "2"}), pair({"qty": "3"}, {"qty": "3"})) is None
+    reason = objection(pair({"id": 1, "qty": 2}, {"id": 1, "qty": "2"}), point=replace(OUTBOX, payload="body"))
+    assert reason is not None
+    assert "name another column than body that holds the whole value under 'payload' at point outbox" in reason
+
+
+def test_without_a_record_to_compare_nothing_is_said() -> None:
+    assert objection() is None
+
+
+@pytest.mark.parametrize("value", [None, b"", b"{", b"\xff", b"[1]", b"1"])
+def test_what_is_no_json_object_has_no_fields(value: bytes | None) -> None:
+    assert json_fields(value) is None
+
+
+def test_each_type_of_json_has_a_name() -> None:
+    value = b'{"a": true, "b": 1, "c": 1.5, "d": "x", "e": null, "f": {}, "g": []}'
+    assert json_fields(value) == {
+        "a": "boolean",
+        "b": "number",
+        "c": "number",
+        "d": "text",
+        "e": "null",
+        "f": "object",
+        "g": "list",
+    }
