@@ -24,7 +24,7 @@ NO_VERSION = "no version"
 """A text that stands for a value which is no version."""
 
 _LEAST_MOMENT = MOMENTS / 2
-_MOST = Decimal(2) ** 63  # of a number
+_MOST = Decimal(2) ** 63  # of a number, and of a moment in microseconds
 _REST_OF_MOMENT, _REST_OF_UNREADABLE = 2_000_000_000, 2_000_000_001  # a fraction has fewer billionths
 _EXACT = Context(prec=60)
 _STEP = Decimal(1).scaleb(-SCALE)
@@ -47,7 +47,7 @@ def version_number(raw: Any) -> Decimal | None:
 def version_of_canonical(text: str | None, declared: str) -> Decimal | None:
     """Return the number of a version by the canonical text of a column in its declared type."""
     if declared == "timestamp" and text is not None and not text.startswith("!"):
-        return MOMENTS + int(text)
+        return MOMENTS + int(text) if abs(int(text)) < _MOST else UNREADABLE
     return version_number(text)
 
 
@@ -188,4 +188,5 @@ def _moment(text: str) -> Decimal:
     microseconds = canonical_text(moment, "timestamp") or "!"
     if microseconds.startswith("!") or len(text) < len("2000-01-01"):
         return UNREADABLE
-    return MOMENTS + int(microseconds)
+    found = int(microseconds)
+    return MOMENTS + found if abs(found) < _MOST else UNREADABLE  # the last years that PostgreSQL knows

@@ -42,7 +42,7 @@ def version_text(column: sql.Composable, column_type: str) -> sql.Composable:
         ).format(column, sql.Literal(SCALE), none)
     if kind in _MOMENTS:
         return sql.SQL(
-            "case when isfinite({0}) then 't' || (extract(epoch from {0}) * 1000000)::bigint "
+            "case when isfinite({0}) then 't' || round((extract(epoch from {0}) * 1000000)::numeric)::text "
             "when {0} is not null then {1} end"
         ).format(column, none)
     return sql.SQL("case when {} is not null then {} end").format(column, none)

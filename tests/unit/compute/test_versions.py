@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from makewhole.compute.canonical import canonical_text
 from makewhole.compute.versions import (
     MOMENTS,
     UNREADABLE,
@@ -16,6 +17,7 @@ from makewhole.compute.versions import (
     shown_version,
     split_versions,
     version_number,
+    version_of_canonical,
     versions_of_table,
     versions_of_texts,
 )
@@ -24,7 +26,7 @@ from tests.world.examples import examples
 pytestmark = pytest.mark.unit
 
 NUMBERS = st.decimals(-(2**63) + 1, 2**63 - 1, places=9) | st.integers(-(2**63) + 1, 2**63 - 1).map(Decimal)
-MICROSECONDS = st.integers(-(2**57), 2**57)
+MICROSECONDS = st.integers(-(2**63) + 1, 2**63 - 1)
 VERSIONS = st.none() | NUMBERS | MICROSECONDS.map(lambda at: MOMENTS + at) | st.just(UNREADABLE)
 
 
@@ -56,6 +58,14 @@ def test_texts_are_read_one_by_one_or_together_the_same() -> None:
     together = versions_of_texts(pl.Series("version", [*texts, None]))
 
     assert together.to_list() == [*map(version_number, texts), None]
+
+
+@pytest.mark.parametrize("text", ["294276-12-31T00:00:00Z", "294276-12-31", "294247-01-10 04:00:54.775808+00"])
+def test_a_moment_beyond_64_bits_is_no_version_on_either_side(text: str) -> None:
+    assert version_number(text) == UNREADABLE
+    assert version_of_canonical(canonical_text(text, "timestamp"), "timestamp") == UNREADABLE
+    assert versions_of_table(pl.Series(["t9224317929600000000"])).to_list() == [UNREADABLE]
+    assert version_number("294247-01-10 04:00:54.775807+00") == MOMENTS + 2**63 - 1
 
 
 def test_a_table_sends_moments_as_microseconds() -> None:
