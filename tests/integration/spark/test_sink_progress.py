@@ -1,7 +1,6 @@
 """Test that a sink's own progress, where the file names it, says what is lost and what is on its way."""
 
 import pytest
-from confluent_kafka.admin import NewPartitions
 from typer.testing import CliRunner
 
 from makewhole.cli.main import app
@@ -17,6 +16,7 @@ from makewhole.window.context import WindowContext
 from tests.world.orders import orders
 from tests.world.pipeline_file import flow
 from tests.world.shop import STORE_HOP
+from tests.world.topics import add_partitions
 from tests.world.windows import Found, ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -156,7 +156,7 @@ def test_a_progress_that_cannot_be_says_nothing(
 
 def test_a_partition_that_nobody_reads_is_not_known_and_the_others_are(shop: ReconciledShop) -> None:
     """Odd orders lie in the second partition."""
-    shop.admin.create_partitions([NewPartitions(shop.topic, 2)])[shop.topic].result(30)
+    add_partitions(shop.admin, shop.topic, 2)
     shop.partitions = 2
     describe(shop, group=None)
     shop.trade(MADE, unloaded=[MADE[2], MADE[7], MADE[9]])
