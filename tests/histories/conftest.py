@@ -100,9 +100,9 @@ def stage(shops: NewShop) -> Callable[[History], AbstractContextManager[Player]]
             _describe(shop, history)
             shop.make_tables(STATUS)
             shop.sql("create table erasures (id text)")
-            with Watch(shop, places(shop), {"amount"}) as watch:
-                truth = Truth(history.partitions, history.has_filter)
-                yield Player(history=history, shop=shop, truth=truth, watch=watch)
+            watch = Watch(shop, places(shop), {"amount"})
+            truth = Truth(history.partitions, history.has_filter)
+            yield Player(history=history, shop=shop, truth=truth, watch=watch)
 
     return set_up
 
@@ -118,8 +118,8 @@ def upsert_stage(
         with shops(history.partitions) as shop:
             make_tables(shop, history)
             describe(shop, history, history.region)
-            with Watch(shop, places(shop), {"amount", "version"}) as watch:
-                yield UpsertPlayer(history=history, shop=shop, watch=watch)
+            watch = Watch(shop, places(shop), {"amount", "version"})
+            yield UpsertPlayer(history=history, shop=shop, watch=watch)
 
     return set_up
 
@@ -134,8 +134,8 @@ def route_stage(shops: NewShop) -> Callable[[RouteHistory], AbstractContextManag
             make_places(shop, history)
             describe_routes(shop, history)
             compared = {f"c{at}" for at in range(len(history.columns))}
-            with Watch(shop, route_places(shop), compared, key_of(history)) as watch:
-                yield RoutePlayer(history=history, shop=shop, watch=watch)
+            watch = Watch(shop, route_places(shop), compared, key_of(history))
+            yield RoutePlayer(history=history, shop=shop, watch=watch)
 
     return set_up
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import cached_property, singledispatchmethod
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
@@ -35,7 +35,7 @@ from tests.histories.routes.events import (
 )
 from tests.histories.routes.held import Copy, Held, Seen, held, plain
 from tests.histories.watched import Contents, Watch
-from tests.world.consumer import Record
+from tests.world.consumer import Record, consumer
 from tests.world.orders import BORN, DAY
 from tests.world.topics import commit_group, delete_records, left_open
 from tests.world.windows import ReconciledShop
@@ -160,7 +160,8 @@ class RoutePlayer:
         commit_group(self.shop.bootstrap, group_of(self.shop, link), topics_of(self.shop)[link[0]], offset)
 
     def _end(self, point: str) -> int:
-        return max([offset for _, offset in self._contents().topics[topics_of(self.shop)[point]]], default=-1) + 1
+        with consumer(self.shop.bootstrap) as client:
+            return int(client.get_watermark_offsets(TopicPartition(topics_of(self.shop)[point], 0), timeout=30)[1])
 
     @happen.register
     def _(self, event: Fulfil) -> None:
