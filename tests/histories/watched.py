@@ -112,7 +112,7 @@ class Watch:
         return table_rows(self.shop, table)
 
     def _log(self, topic: str) -> dict[tuple[int, int], Record]:
-        # A committed read would stop before an open transaction, and say nothing of what lies behind it.
+        # A committed read would stop before an open transaction, and leave out what comes after it.
         records = read_records(self.shop.bootstrap, topic, "read_uncommitted")
         return {(record.partition, record.offset): record for record in records}
 

@@ -75,10 +75,10 @@ def _of_repair(before: Held, after: Held) -> Iterator[str]:
 def _of_topic(before: Held, after: Held, point: str, number: int) -> Iterator[str]:
     had = before.all_of(point, number)
     sent = [copy for copy in after.all_of(point, number) if copy not in had]
-    lacking = [link for link in before.history.links if link[0] == point and "missing" in before.right(link, number)]
+    gaps = [link for link in before.history.links if link[0] == point and "missing" in before.right(link, number)]
     if len(sent) != 1:
         yield f"{len(sent)} records of it were sent"
-    if had and not (before.history.redelivers and lacking):
+    if had and not (before.history.redelivers and gaps):
         yield "was sent, and was there"
     due = next(iter(before.values(point, number))) if had else before.due(point, number)
     if {copy.values for copy in sent} != {due} or before.is_disputed(point, number):

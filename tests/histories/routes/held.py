@@ -1,4 +1,4 @@
-"""Say what places hold of an event, and what they should hold, from their contents alone.
+"""Derive what places hold of an event, and what they should hold, from their contents alone.
 
 Written from the words of the documentation, not from the code.
 """
