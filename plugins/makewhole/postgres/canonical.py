@@ -16,6 +16,9 @@ from makewhole.postgres.tables import quoted
 _MOMENTS = ("timestamp with time zone", "timestamp without time zone")
 _NUMBERS = (*INTEGERS, "numeric")
 _UNREAD = "'!' || {0}::text"
+_AS_JSON = "to_jsonb({0})::text"
+_PLAIN_NUMBERS = f"regexp_replace(regexp_replace({_AS_JSON}, '(\\.[0-9]*[1-9])0+\\M', '\\1', 'g'), '\\.0+\\M', '', 'g')"
+"""An array of numbers as JSON, without the zeros at their ends that its type adds."""
 
 
 def canonical_expression(column: sql.Composable, declared: str, column_type: str) -> sql.Composable:
@@ -45,13 +48,16 @@ def canonical_array(row: str, columns: Sequence[tuple[str, str]], types: Mapping
 def comparable_expression(column: sql.Composable, declared: str, column_type: str) -> sql.Composable:
     """Return the text of a column that was just written, for a comparison in the statement itself.
 
-    A double by its bits, JSON as `jsonb` writes it, an array by its own output; of the rest, the canonical text.
+    A double by its bits, JSON as `jsonb` writes it, an array by its own output, or as JSON where it is declared so; of
+    the rest, the canonical text.
     """
     if declared == "double":  # a zero has no sign; a `real` holds few doubles exactly, and takes no others
         return sql.SQL("float8send({}::float8 + 0)::text").format(column)
     if declared == "json" and column_type in ("json", "jsonb"):
         scalars = "when 'string' then {0}::jsonb #>> '{{}}' when 'null' then null"
         return sql.SQL(f"case jsonb_typeof({{0}}::jsonb) {scalars} else {{0}}::jsonb::text end").format(column)
+    if declared == "json" and column_type.endswith(ARRAY):
+        return sql.SQL(_PLAIN_NUMBERS if column_type == f"numeric{ARRAY}" else _AS_JSON).format(column)
     if declared == "json" or declared.endswith(ARRAY):
         return sql.SQL("{}::text").format(column)
     return canonical_expression(column, declared, column_type)
