@@ -2,24 +2,39 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from makewhole.compensation.acceptance.ask import Asked, others_of
 from makewhole.compensation.approval.page import ApprovalPage, escaped
 from makewhole.compensation.approval.rights import Groups, rights_of
-from makewhole.journal import acceptances
+from makewhole.journal import acceptances, windows
 from makewhole.journal.database import connect
 from makewhole.model.acceptance import AcceptedFinding
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.text import counted
+from makewhole.model.window import Window
 
 _LINES_MOST = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class AwaitedAnswer:
+    """Who may answer, in words, and until when an answer is awaited."""
+
+    who: str
+    until: datetime
 
 
 def acceptance_request(pipeline: Pipeline, asked: Asked, groups: Groups) -> dict[str, str]:
     """Return id, hash and page of an acceptance for an XCom: no keys, no values."""
     with connect() as journal:
         found = acceptances.findings_of(journal, asked.acceptance.id)
-    page = acceptance_page(asked, found, who_may(pipeline, asked, groups))
+        window = windows.load(journal, pipeline.name, asked.acceptance.window, asked.acceptance.revision)
+    answer = AwaitedAnswer(
+        who=who_may(pipeline, asked, groups), until=asked.acceptance.asked_at + pipeline.approval.expires
+    )
+    page = acceptance_page(asked, found, window, answer)
     return {
         "pipeline": pipeline.name,
         "acceptance": asked.acceptance.id,
@@ -35,10 +50,16 @@ def who_may(pipeline: Pipeline, asked: Asked, groups: Groups) -> str:
     return ", ".join(people) or f"anybody who may run this DAG, but for {asked.acceptance.asked_by}"
 
 
-def acceptance_page(asked: Asked, found: Sequence[AcceptedFinding], who: str) -> ApprovalPage:
+def acceptance_page(
+    asked: Asked, found: Sequence[AcceptedFinding], window: Window, answer: AwaitedAnswer
+) -> ApprovalPage:
     """Return the page as Airflow and `makewhole accept --approve` show it."""
     one = asked.acceptance
-    until = "for good" if one.until is None else f"until {one.until:%Y-%m-%d %H:%M} UTC"
+    until = "without an end" if one.until is None else f"until {_minute(one.until)}"
+    stay = "stays as it is" if one.findings == 1 else "stay as they are"
+    times = f"up to {_minute(window.end)}"
+    if window.start is not None:
+        times = f"from {_minute(window.start)} {times}"
     kinds = Counter((item.hop, item.verdict.value, item.cause.value) for item in found)
     lines = [
         f"- {counted(number, 'finding')} on {escaped(hop)}: {verdict}, {cause}"
@@ -46,18 +67,23 @@ def acceptance_page(asked: Asked, found: Sequence[AcceptedFinding], who: str) ->
     ]
     paragraphs = [
         f"{escaped(one.asked_by)} asks that {counted(one.findings, 'finding')} of window {one.window} (revision "
-        f"{one.revision}) of {escaped(one.pipeline)} stay as they are, {until}.",
+        f"{one.revision}, {times}) of {escaped(one.pipeline)} {stay}, {until}.",
         f"Why: {escaped(one.reason)}",
         "\n".join(lines),
         *(escaped(sentence) for sentence in asked.left),
         f"See their keys: `makewhole findings {one.pipeline} --window {one.window}`",
         f"Acceptance `{one.id}`, SHA-256 `{one.sha256}`. The answer is bound to this content.",
-        f"Who may answer: {escaped(who)}. Who asked may not.",
-        "**Approve** signs them into the chain of certificates; they stay listed, and are open again when their key is "
-        "changed, their time is over, or somebody revokes it. Nothing is written to any table or topic. **Reject** "
-        "leaves them open.",
+        f"Who may answer: {escaped(answer.who)}. Who asked may not. Without an answer by {_minute(answer.until)} "
+        "nothing is accepted.",
+        "**Approve** signs this into the chain of certificates. What is accepted stays listed, and is open again when "
+        f"its key is changed{'' if one.until is None else ', its time is over'} or the acceptance is revoked. Nothing "
+        "is written to any table or topic. **Reject** leaves it open.",
     ]
     return ApprovalPage(
         subject=f"Accept {counted(one.findings, 'finding')} of {one.pipeline} window {one.window}",
         body="\n\n".join(paragraph for paragraph in paragraphs if paragraph),
     )
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
