@@ -92,11 +92,21 @@ def certify_window(
 
 
 def certify_again(
-    journal: PgConnection, pipeline: Pipeline, window: Window, storage: Storage, key: SigningKey, because: str
+    journal: PgConnection,
+    pipeline: Pipeline,
+    window: Window,
+    storage: Storage,
+    key: SigningKey,
+    because: str,
+    *,
+    also_older: bool = False,
 ) -> ClosedWindow:
     """Decide the state of a closed revision anew, after its findings were judged again: revoke the certificates that
     the window has, and issue another one where it is certified. One that stands and says the same is left alone. It
     commits, and then writes the anchors. `because` begins the reason of a window that is not certified.
+
+    Of a revision that is not the newest (`also_older`) nothing is certified: where it is open by now, the newest one is
+    opened with it if it was certified, as it had found whole what is open.
 
     Raises:
         RefusedError: a later revision of the window was opened meanwhile; it says what is true.
@@ -105,15 +115,20 @@ def certify_again(
     chain = ChainWriter(journal=journal, storage=storage, key=key)
     chain.begin(pipeline.name)
     newest = windows.newest(journal, pipeline.name, number=window.number)[0]
-    if newest.revision != window.revision:
+    is_older = newest.revision != window.revision
+    if is_older and not also_older:
         raise RefusedError(f"{window.label} is judged again as revision {newest.revision}, whose run says what is true")
     state, why = decide(journal, pipeline, window)
     is_certified = state is WindowState.CERTIFIED
     reason = None if is_certified else f"{because}: {why}"
-    certificate = _standing_with(journal, window, certified_content(journal, window)) if is_certified else None
-    revoked = [] if certificate is not None else chain.revoke(window, state, reason or because)
-    issued = [chain.certify(pipeline, window)] if is_certified and certificate is None else []
-    windows.close(journal, window, state, reason)
+    content = certified_content(journal, window) if is_certified and not is_older else None
+    certificate = None if content is None else _standing_with(journal, window, content)
+    stays = certificate is not None or (is_certified and is_older)
+    revoked = [] if stays else chain.revoke(window, state, reason or because)
+    issued = [chain.certify(pipeline, window)] if is_certified and not stays else []
+    is_later_open = is_older and not is_certified and newest.state is WindowState.CERTIFIED
+    for one in (window, newest) if is_later_open else (window,):
+        windows.close(journal, one, state, reason)
     closed = ClosedWindow(
         state=state,
         reason=reason,
