@@ -24,7 +24,7 @@ from makewhole_spark.reconcile.buckets import BucketTask, OtherSource
 from makewhole_spark.reconcile.copies_outside import source_copies_outside
 from makewhole_spark.reconcile.look_ups import look_up, slice_frame
 
-_GAPS = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.DUPLICATE)
+_GAPS = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.DUPLICATE, Verdict.UNEXPECTED)
 _SHOWN = 10
 
 
@@ -39,8 +39,9 @@ class SourcesTogether:
     @classmethod
     def of(cls, task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> "SourcesTogether":
         """Gather the copies of the keys of `judged` (`JUDGED`) that the hop's source has in the window, and of those
-        whose rows differ from what it had before."""
-        keys = judged.filter(pl.col("in_source") | pl.col("verdict").is_in([one.value for one in DIFFERING]))
+        whose rows differ from what it had before: a table is asked for these when they seem unexpected."""
+        of_before = DIFFERING if task.is_topic(task.hop.source) else (*DIFFERING, Verdict.UNEXPECTED)
+        keys = judged.filter(pl.col("in_source") | pl.col("verdict").is_in([one.value for one in of_before]))
         if not task.other_sources or keys.is_empty():
             return cls(task=task)
         others = pl.concat(frame for one in task.other_sources for frame in copies_of(task, one, keys))

@@ -188,6 +188,33 @@ def test_a_row_of_an_event_that_both_topics_have_is_compared_with_them(shop: Rec
     assert amounts(shop, "O2") == ["2.50"]
 
 
+def test_a_row_of_an_event_that_a_topic_and_a_ledger_have_is_compared_with_both(shop: ReconciledShop) -> None:
+    shop.sql("create table archive (id text, number int, region text, amount numeric(8,2), at timestamptz)")
+    shop.describe(
+        has_ledger=False,
+        more_points={"archive": ledger("db", "archive")},
+        more_hops=[{"from": "archive", "to": "warehouse"}],
+        compensation=UPSERT,
+    )
+    made = orders(range(6))
+    shop.trade(made)
+    shop.write("archive", [*made[1:2], made[2] | {"amount": "0.07"}, *made[3:4]])
+    hop = "archive→warehouse"
+    first = shop.judge_and_ask_the_gate()
+    assert (shop.found(first, STORE_HOP), shop.found(first, hop)) == ({"O2": DISAGREE}, {"O2": DISAGREE})
+
+    shop.trade(orders([100], 1))
+    shop.write("archive", orders([100], 1))
+    for key in (1, 2):
+        set_back(shop, key, None, "9.99")
+    context = shop.judge_and_ask_the_gate(1)
+    found = [{key: verdict for key, (verdict, _) in shop.found(context, one).items()} for one in (STORE_HOP, hop)]
+
+    assert found == [{"O1": "mismatched", "O2": "conflict"}] * 2
+    assert repair(shop, context).state is WindowState.GAPS
+    assert (amounts(shop, "O1"), amounts(shop, "O2")) == (["1.50"], ["9.99"])
+
+
 def test_a_row_that_a_loader_set_back_gets_the_latest_of_all_topics(shop: ReconciledShop) -> None:
     shop.sql("alter table warehouse add version int; alter table outbox add version int")
     others = with_two_topics(shop, is_upsert=True, has_version=True)
