@@ -47,7 +47,7 @@ def _of_end(seen: Seen) -> Iterator[str]:
     ]
     if seen.state == "certified":
         for link, number in wrong:
-            if all(one.right(link, number) - {None} for one in seen.moments):
+            if not any(one.is_whole(link, number) for one in seen.moments):
                 yield f"certified over {number} on {'→'.join(link)}. {_shown(seen.moments[-1], number)}"
         return
     if seen.state not in ("gaps", "not_known"):

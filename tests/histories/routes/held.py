@@ -96,6 +96,15 @@ class Held:
     def _differ(self, copies: Iterable[Copy]) -> bool:
         return len({copy.values for copy in copies}) > 1
 
+    def is_whole(self, link: Link, number: int) -> bool:
+        """Whether an event has come over a hop as far as can be mended: what is twice in a log stays there, and did no
+        harm where all that comes after it has the event once."""
+        right, target = self.right(link, number), link[1]
+        if right != {"duplicate"} or target not in TOPICS:
+            return None in right
+        after = [one for one in self.history.links if one[0] == target]
+        return bool(after) and all(self.is_whole(one, number) for one in after)
+
     def is_disputed(self, point: str, number: int) -> bool:
         """Whether what a point has of an event is called wrong by a hop into it, or into a point before it."""
         if len(self.values(point, number)) > 1:

@@ -75,6 +75,15 @@ def test_silence_and_a_certificate_over_what_is_wrong_are_wrong(moment: Held, li
     assert f"certified over 1 on {'→'.join(link)}" in said
 
 
+def test_what_is_twice_in_a_log_is_whole_where_the_stores_have_it_once() -> None:
+    found = {("orders", "mirror"): ("duplicate", "application_resend")}
+    contained = held("two_hops", outbox=[A], orders=[A], mirror=[A, A], warehouse=[A])
+    one = seen(contained, contained, found={(link, 1): said for link, said in found.items()})
+    assert wrong(one) == ""
+    harmful = held("two_hops", outbox=[A], orders=[A], mirror=[A, A], warehouse=[A, A])
+    assert "certified over 1 on orders→mirror" in wrong(seen(harmful, harmful))
+
+
 def test_what_another_source_has_is_not_unexpected() -> None:
     other = held("two_names", mirror=[A], warehouse=[A])
     assert wrong(seen(other, other)) == ""
