@@ -125,10 +125,9 @@ def library_version() -> str:
 
 def _library() -> Any:
     os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read when the library is imported; it would phone home
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)  # its import alone logs some 200 lines
     with loaded_at_first_use("scipy.stats"):  # a third of the library's import, for an expectation that is not ours
         import great_expectations
-
-    logging.getLogger("great_expectations").setLevel(logging.WARNING)
     return great_expectations
 
 

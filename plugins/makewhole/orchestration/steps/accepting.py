@@ -176,7 +176,9 @@ def _result(acceptance: Acceptance, closed: "ClosedWindow") -> dict[str, Any]:
     certificate = closed.certificate
     for revocation in closed.revoked:
         logger.warning("certificate %d is revoked: %s", revocation.revokes, revocation.uri)
-    if certificate is not None:
+    if certificate is None:
+        logger.warning("window %d is %s: %s", acceptance.window, closed.state.value, closed.reason)
+    else:
         logger.info(
             "window %d is certified, with %d accepted: %s", acceptance.window, certificate.accepted, certificate.uri
         )
