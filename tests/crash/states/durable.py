@@ -67,6 +67,8 @@ COVERED = {
             "observation",
             "lease",
             "finding",
+            "accepted_now",
+            "hop_result",
             "window",
             "window_range",
             "lane",
