@@ -10,8 +10,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from makewhole.model.acceptance import AcceptanceState
 from makewhole.orchestration.steps import accepting
-from tests.integration.spark.test_accepted import OBSERVE, WRONG, wrong_record
 from tests.world.acceptances import stored
+from tests.world.accepted_windows import OBSERVE, WRONG, wrong_record
 from tests.world.shop import LEDGER_HOP
 from tests.world.windows import ReconciledShop
 

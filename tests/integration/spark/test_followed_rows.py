@@ -78,8 +78,8 @@ def test_a_row_from_the_ledger_is_followed_as_well_and_the_ledger_says_that_it_i
 
 
 def test_nobody_is_followed_for_ever(shop: ReconciledShop) -> None:
-    """Longer than a key may wait, and than one window: the next window finds it as it looks at rows of known keys, and the
-    window of the row knows why when it is run again."""
+    """Longer than a key may wait, and than one window: the next window finds it as it looks at rows of known keys, and
+    the window of the row knows why when it is run again."""
     shop.describe(hop=UPSERT, more_points={"warehouse": BY_KEY})
     made = orders(range(10))
     shop.trade(made, unloaded=made[4:5])
