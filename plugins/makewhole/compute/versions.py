@@ -88,14 +88,14 @@ def shown_version(number: Decimal | None) -> int | str | None:
 
 
 def are_ordered(numbers: Iterable[Decimal | None]) -> bool:
-    """Tell whether all of these are versions, and of one kind: numbers, or moments."""
+    """Return whether all of these are versions, and of one kind: numbers, or moments."""
     known = list(numbers)
     kinds = {None if one is None or one == UNREADABLE else one >= _LEAST_MOMENT for one in known}
     return None not in kinds and len(kinds) < 2
 
 
 def is_later_version(one: Decimal | None, other: Decimal | None) -> bool:
-    """Tell whether a version surely is a later one than another."""
+    """Return whether a version surely is a later one than another."""
     return one is not None and other is not None and are_ordered((one, other)) and one > other
 
 
@@ -154,13 +154,13 @@ def version_in_order() -> pl.Expr:
 
 
 def ends_versions() -> pl.Expr:
-    """Tell whether a copy is a tombstone without a version, which ends the versions before it."""
+    """Return whether a copy is a tombstone without a version, which ends the versions before it."""
     return pl.col("is_tombstone").fill_null(False) & pl.col("version").is_null()
 
 
 def ends_versions_in(copies: pl.DataFrame) -> pl.Expr:
-    """Tell which of these copies end the versions before them: what they say of it, as far as they do (`ends_earlier`),
-    or that they are such a tombstone. Rows of a table are none."""
+    """Return which of these copies end the versions before them: what they say of it, as far as they do
+    (`ends_earlier`), or that they are such a tombstone. Rows of a table are none."""
     is_end = ends_versions() if "is_tombstone" in copies.columns else pl.lit(False)
     return pl.coalesce("ends_earlier", is_end) if "ends_earlier" in copies.columns else is_end
 

@@ -219,7 +219,7 @@ def end_whole(journal: PgConnection, window: Window) -> None:
 
 def pass_on(journal: PgConnection, window: Window) -> None:
     """Have what was accepted of a window count for a revision that was just judged, where it found the same; end the
-    rest, and what this window refutes of earlier ones. Nobody answers or revokes meanwhile."""
+    rest, and what this window refutes of earlier ones. No answer or revocation is taken meanwhile."""
     windows.lock_pipeline(journal, window.pipeline)
     for acceptance, revision, *row in _run(journal, "standing_of_number", **scope(window)):
         stood, (verdict, cause, evidence) = _accepted(row[:7]), row[7:]

@@ -18,8 +18,8 @@ _POSITIVE = 0x7FFFFFFF
 
 @dataclass(frozen=True, kw_only=True)
 class KnownRecord:
-    """What is known of a record with a key beside its place: its business key (None: it has none that can be read), its
-    headers, and the top-level fields of its value with their JSON types (None: it is no JSON object)."""
+    """Hold what is known of a record with a key beside its place: its business key (None: it has none that can be
+    read), its headers, and the top-level fields of its value with their JSON types (None: it is no JSON object)."""
 
     key: bytes
     business_key: str | None

@@ -1,4 +1,4 @@
-"""Tell which findings dispute the value by which a repair goes, and why it is not carried on."""
+"""Find the findings that dispute the value by which a repair goes, and why it is not carried on."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,13 +18,13 @@ def disputed_reason(finding: Finding, window: int | None, ends: tuple[str, str])
 
 
 def says_nothing_of_values(finding: Finding) -> bool:
-    """Tell whether a finding of another window only could not know if the key was there: a repair has its record."""
+    """Return whether a finding of another window only could not know if the key was there: a repair has its record."""
     return finding.verdict is Verdict.UNDECIDABLE and not finding.evidence.get("target_copies")
 
 
 def disputes_since(before: Mapping[str, Any], finding: Finding) -> bool:
-    """Tell whether an open finding of another window, made after the plan, disputes the value by which an action goes.
-    `before`: the field `DISPUTED_BY` of the action."""
+    """Return whether an open finding of another window, made after the plan, disputes the value by which an action
+    goes. `before`: the field `DISPUTED_BY` of the action."""
     is_at_end = finding.hop in before.get("ends", ())
     is_at_start = finding.cause is Cause.SOURCE_CONTRADICTS and finding.hop in before.get("starts", ())
     if not is_at_end and not is_at_start:

@@ -128,8 +128,8 @@ class Hop:
 
     @property
     def reader(self) -> str | None:
-        """What says how far the target is loaded, for messages: the sink's own progress, or else its group; None: the
-        file names neither. A group's name has no spaces, so that nothing else has this text."""
+        """Name what says how far the target is loaded, for messages: the sink's own progress, or else its group; None:
+        the file names neither. A group's name has no spaces, so that nothing else has this text."""
         if self.progress is not None:
             return f"the sink of {self.target} ({self.progress.text})"
         return None if self.consumer_group is None else f"group {self.consumer_group}"

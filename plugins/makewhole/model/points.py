@@ -60,8 +60,8 @@ class Erased:
 
 
 class OffsetMeaning(StrEnum):
-    """What the offset in a sink's own progress is: of the record that it reads `next`, or of the `last` one that is in
-    its store."""
+    """Name what the offset in a sink's own progress is: of the record that it reads `next`, or of the `last` one that
+    is in its store."""
 
     NEXT = "next"
     LAST = "last"
@@ -85,7 +85,7 @@ class SinkProgress:
 
     @property
     def text(self) -> str:
-        """What is read, for messages; another text is another progress."""
+        """Name what is read, for messages; another text is another progress."""
         meaning = "" if self.means is OffsetMeaning.NEXT else ", the last one done"
         return f"{self.offset} of {self.table}{f' where {self.where}' if self.where else ''}{meaning}"
 
@@ -141,7 +141,7 @@ class TablePoint:
 
     @property
     def places(self) -> frozenset[str]:
-        """What its place is known by: its name there, and what it is."""
+        """Return what its place is known by: its name there, and what it is."""
         return frozenset({self.place, self.identity} - {""})
 
 
@@ -175,7 +175,7 @@ class TopicPoint:
 
     @property
     def places(self) -> frozenset[str]:
-        """What its place is known by: its name there, and what it is."""
+        """Return what its place is known by: its name there, and what it is."""
         return frozenset({self.place, self.identity} - {""})
 
 
@@ -183,6 +183,6 @@ Point = TablePoint | TopicPoint
 
 
 def has_erasures(points: Iterable[Point], topic: str) -> bool:
-    """Tell whether the tombstones of a topic point say of one of these points which keys were deleted on purpose."""
+    """Return whether the tombstones of a topic point say of one of these points which keys were deleted on purpose."""
     stores = (point for point in points if isinstance(point, TablePoint))
     return any(store.erased is not None and topic in store.erased.topics for store in stores)

@@ -26,7 +26,7 @@ class ReversedCopy:
     identity: str = ""
 
     def is_in(self, places: Collection[str]) -> bool:
-        """Tell whether it is in one of these places, by its name or by what it is."""
+        """Return whether it is in one of these places, by its name or by what it is."""
         return self.place in places or (bool(self.identity) and self.identity in places)
 
 

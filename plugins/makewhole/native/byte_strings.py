@@ -47,7 +47,7 @@ class Blobs:
         return pa.Array.from_buffers(kind or pa.binary_view(), len(self.starts), buffers)
 
     def are_ascii(self, content: Content) -> bool:
-        """Tell whether every byte of all of them is ASCII."""
+        """Return whether every byte of all of them is ASCII."""
         return _is_ascii(content.bytes, self.starts, self.lengths)
 
     def _validity(self) -> pa.Buffer | None:

@@ -30,7 +30,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True, kw_only=True)
 class SourcesTogether:
-    """What the hop's source and the other sources of the same place have of the keys of a bucket (`COPIES`)."""
+    """Hold what the hop's source and the other sources of the same place have of the keys of a bucket (`COPIES`)."""
 
     task: BucketTask
     own: pl.DataFrame = field(default_factory=lambda: empty(COPIES))

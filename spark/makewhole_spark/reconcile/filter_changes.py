@@ -1,4 +1,4 @@
-"""Tell what a change of the pipeline's file alone explains: a filter (`where`) that other windows did not know, or had
+"""Find what a change of the pipeline's file alone explains: a filter (`where`) that other windows did not know, or had
 otherwise. Such keys are reported with a cause of their own, and never repaired."""
 
 from collections.abc import Iterable

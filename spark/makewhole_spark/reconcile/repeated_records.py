@@ -1,4 +1,4 @@
-"""Tell records that are sent again of keys which the ledger had, and has purged since: a certified window saw both."""
+"""Find records that are sent again of keys which the ledger had, and has purged since: a certified window saw both."""
 
 import polars as pl
 

@@ -104,7 +104,7 @@ def hops_looked_at(pipeline: Pipeline, point: TablePoint) -> list[Hop]:
 
 @dataclass(frozen=True, kw_only=True)
 class StoreCensus:
-    """What a window looks at in a store, by hop, and the incidents that say why it does not."""
+    """Hold what a window looks at in a store, by hop, and the incidents that say why it does not."""
 
     point: TablePoint
     looks: tuple[Look, ...] = ()
@@ -196,7 +196,7 @@ class _HopRound:
         return max(first, judged.number_ending_after(window.start - pipeline.history) or window.number)
 
     def _is_alike(self, manifest: Manifest) -> bool:
-        """Tell whether the values and keys of a snapshot can be compared with those that are read now."""
+        """Return whether the values and keys of a snapshot can be compared with those that are read now."""
         now = self.context.pipeline.points[self.hop.source].key_layout
         is_same = manifest.get(VALUES_OF) == values_sha256(self.context.pipeline, self.hop.source)
         return is_same and manifest.get("key_layout") == [kind.value for kind in now]

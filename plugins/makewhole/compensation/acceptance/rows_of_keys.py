@@ -32,7 +32,7 @@ class KeyRows:
         return json.dumps(found, sort_keys=True, separators=(",", ":"))
 
     def has_changed(self, accepted: AcceptedFinding) -> bool:
-        """Tell whether the rows of a key are not what they were when a finding of it was accepted. A table that the
+        """Return whether the rows of a key are not what they were when a finding of it was accepted. A table that the
         file did not have then, or reads otherwise since, says nothing."""
         before, now = (json.loads(text) for text in (accepted.held, self.held(accepted)))
         return any(

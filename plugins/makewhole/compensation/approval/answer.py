@@ -42,7 +42,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenQuestion:
-    """What a person answers: `label` names it, `sha256` is of what was shown, `state` is the one that it has now.
+    """Hold what a person answers: `label` names it, `sha256` is of what was shown, `state` is the one that it has now.
     `asked_by`: who asked, and may not answer."""
 
     label: str

@@ -1,4 +1,4 @@
-"""Tell which rows stay as they are by a person's word, whatever another finding of their key asks for."""
+"""Find the rows that stay as they are by a person's word, whatever another finding of their key asks for."""
 
 from collections.abc import Iterable
 

@@ -12,7 +12,7 @@ from makewhole.model.verdict import Finding, Verdict
 
 _ONCE_AT_A_PLACE = (Remedy.QUARANTINE, Remedy.UPSERT, Remedy.PRODUCE, Remedy.REDELIVER)
 _Place = tuple[str, str]
-"""What tells the place of a point from others, and the hash of a key."""
+"""Identify the place of a point, and the hash of a key."""
 
 
 def without_conflicts(

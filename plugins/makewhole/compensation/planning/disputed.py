@@ -113,13 +113,13 @@ class DisputedValues:
         return self._is_here(hop, origin) and self._compares_versions(dispute.finding.hop, hop)
 
     def _is_here(self, hop: Hop, origin: tuple[int, int] | None) -> bool:
-        """Tell whether the record that counts lies in this window."""
+        """Return whether the record that counts lies in this window."""
         parts = () if origin is None else self._ranges.get(hop.source, ())
         return origin is not None and any(
             part.partition == origin[0] and part.lo <= origin[1] < part.hi for part in parts
         )
 
     def _compares_versions(self, disputing: str, hop: Hop) -> bool:
-        """Tell whether another hop compares the versions that stand where this one starts."""
+        """Return whether another hop compares the versions that stand where this one starts."""
         other = self._hops[disputing]
         return other.target == hop.source and other.semantics is Semantics.UPSERT

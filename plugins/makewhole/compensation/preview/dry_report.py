@@ -63,9 +63,9 @@ class TableEffects:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingSink:
-    """What loads a store from a topic and keeps its own progress, as `reader` names it. `group`: that of its hop, whose
-    offsets in Kafka are a copy. `standing`: how far it is; None: that cannot be read, `silent` says why. `unknown`:
-    why its progress says nothing of some partitions."""
+    """Name what loads a store from a topic and keeps its own progress, as `reader` names it. `group`: that of its hop,
+    whose offsets in Kafka are a copy. `standing`: how far it is; None: that cannot be read, `silent` says why.
+    `unknown`: why its progress says nothing of some partitions."""
 
     hop: str
     reader: str

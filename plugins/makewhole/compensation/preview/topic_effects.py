@@ -23,7 +23,7 @@ def is_topic(target: Target) -> bool:
 
 def read_topic_effects(target: Target, targets: Mapping[str, Target]) -> TopicEffects:
     """Ask which consumer groups read a topic, and sinks by their own progress; `targets`: all points. What cannot be
-    told is said, and no reason to have no dry run."""
+    read is named, and no reason to have no dry run."""
     point, connection = target.point, target.connection
     assert isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection)
     of_sinks = [hop for hop in target.hops if hop.progress is not None and hop.target in targets]

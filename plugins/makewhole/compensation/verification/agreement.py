@@ -1,4 +1,4 @@
-"""Tell whether the two ends of a hop still agree on a key of which a repair changed the rows at one end: pure."""
+"""Return whether the two ends of a hop still agree on a key of which a repair changed the rows at one end: pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class EndCopy:
 
 
 class _NotKnownError(Exception):
-    """What an end of the hop has of the key cannot be said."""
+    """Signal that the rows or records of a key at an end of the hop cannot be known."""
 
 
 def broken_verdict(

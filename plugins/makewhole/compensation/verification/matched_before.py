@@ -1,4 +1,4 @@
-"""Tell what a window judged of keys on a hop before a plan did anything, clean ones included."""
+"""Read what a window judged of keys on a hop before a plan did anything, clean ones included."""
 
 from collections.abc import Collection, Mapping
 from typing import Any

@@ -44,7 +44,7 @@ class KeyAtHop:
 
 @dataclass(frozen=True, kw_only=True)
 class _KeyNow:
-    """What is to be said of a key now (None: nothing), and the hash of the values that the unchanged end has."""
+    """Hold what is found of a key now (None: nothing), and the hash of the values that the unchanged end has."""
 
     key: KeyAtHop
     verdict: Verdict | None
@@ -77,7 +77,7 @@ class OtherHops(ClosingContext):
                 yield standing
 
     def is_awaited(self) -> bool:
-        """Tell whether what fills a topic may still send the new version of a row that was changed."""
+        """Return whether what fills a topic may still send the new version of a row that was changed."""
         for batch in self._keys:
             forwarding = [one for one in batch if _may_forward(self._pipeline, one.at)]
             if any(now.verdict is not None for now in self._judged(forwarding)):

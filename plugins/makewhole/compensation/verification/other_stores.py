@@ -126,7 +126,7 @@ class OtherStores(ClosingContext):
                     yield _judged_now(item, reached.hop, one, len(rows.get(one.key, ())))
 
     def is_awaited(self) -> bool:
-        """Tell whether a loader that adds rows may still load what was sent: it has not passed it by its progress or
+        """Return whether a loader that adds rows may still load what was sent: it has not passed it by its progress or
         its group, or nothing says how far it is."""
         adding = [hop for hop in self._hops if not self._context.pipeline.overwrites(hop)]
         return any(not self._has_passed(hop) for hop in adding)

@@ -40,7 +40,7 @@ def require_fields(names: Collection[str], wanted: Iterable[str]) -> None:
 
 
 def is_envelope(names: Collection[str], wanted: Iterable[str]) -> bool:
-    """Tell whether `require_fields` refuses the value."""
+    """Return whether `require_fields` refuses the value."""
     try:
         require_fields(names, wanted)
     except KeyProblem:
@@ -49,7 +49,7 @@ def is_envelope(names: Collection[str], wanted: Iterable[str]) -> bool:
 
 
 def may_be_envelopes(values: ArrowArray, wanted: Iterable[str]) -> bool:
-    """Tell whether a value of a binary column has the names of an envelope anywhere that lacks a wanted field."""
+    """Return whether a value of a binary column has the names of an envelope anywhere that lacks a wanted field."""
     asked, column = set(wanted), pl.Series(pl.from_arrow(values))
     return any(not asked <= own and bool(_hold(column, names).any()) for names, own in _SOUGHT.items())
 

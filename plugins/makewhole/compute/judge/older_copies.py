@@ -1,4 +1,4 @@
-"""Tell of copies in other windows that they are surely older than the latest version of their key in a slice."""
+"""Find the copies in other windows that are surely older than the latest version of their key in a slice."""
 
 import polars as pl
 

@@ -115,7 +115,7 @@ def without_left(copies: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_ordered(one: str, other: str) -> pl.Expr:
-    """Tell whether two versions are of one kind, and differ."""
+    """Return whether two versions are of one kind, and differ."""
     is_alike = (is_moment(one) == is_moment(other)) & ~is_unreadable(one) & ~is_unreadable(other)
     return (is_alike & (pl.col(one) != pl.col(other))).fill_null(False)
 
@@ -161,7 +161,7 @@ def _marked(judged: pl.DataFrame, keys: pl.DataFrame, others: pl.DataFrame, verd
 
 
 def _is_of_before(judged: pl.DataFrame) -> pl.Series:
-    """Tell which keys differ from what the source had in other windows alone."""
+    """Return which keys differ from what the source had in other windows alone."""
     return ~judged["in_source"] & judged["verdict"].is_in([one.value for one in DIFFERING])
 
 

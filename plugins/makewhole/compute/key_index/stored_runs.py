@@ -40,7 +40,7 @@ STORED: Schema = {
 """Columns of a file of the key index, whose rows are in the order of `key_hi`, `key_lo`, `window`. What an older
 makewhole did not note is null. `filters`: those that its window knew, by which `excluded_by` names them (see
 `makewhole.compute.key_index.hop_filters`). `is_latest`: the first copy is the latest version too, so that `last_…` are
-null; null where nobody asked for versions. A version is in two columns (`makewhole.compute.versions.split_versions`),
+null; null where no versions were asked for. A version is in two columns (`makewhole.compute.versions.split_versions`),
 and what is a number in `last_…` is the difference from the first copy's, which is small."""
 
 _POSITIONS = {"place": ("partition", "offset"), "last_place": ("last_partition", "last_offset")}

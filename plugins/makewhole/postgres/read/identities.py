@@ -13,7 +13,7 @@ from makewhole.sql import PgConnection, load_queries
 
 @dataclass(frozen=True, kw_only=True)
 class ServerIdentity:
-    """What tells a database from others: the number and the timeline of its server's data, when the server was started,
+    """Identify a database by the number and the timeline of its server's data, when the server was started,
     whether it follows another one (a standby has the rows of its primary), and the number of the database in it.
 
     `data` None: the server does not say it.

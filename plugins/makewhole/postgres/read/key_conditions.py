@@ -31,7 +31,7 @@ _CANONICAL = {
 
 
 def has_key_index(session: PgConnection, shape: TableShape) -> bool:
-    """Tell whether an index finds the rows of a key: the key is one column, which is compared as it is (see
+    """Return whether an index finds the rows of a key: the key is one column, which is compared as it is (see
     `key_condition`) and begins an index. Of a key of several columns the whole table is read."""
     point = shape.point
     if len(point.key) != 1:

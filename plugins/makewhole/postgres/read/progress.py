@@ -46,7 +46,7 @@ def progress_table(progress: SinkProgress, store: TablePoint) -> TablePoint:
 
 
 def may_read(session: PgConnection, table: TablePoint, columns: Iterable[str]) -> bool:
-    """Tell whether the session's user may read these columns of a table, as far as they exist."""
+    """Return whether the session's user may read these columns of a table, as far as they exist."""
     with session.cursor() as cursor:
         cursor.execute(_MAY_READ, (regclass_text(table), list(columns)))
         ((found,),) = cursor.fetchall()

@@ -80,7 +80,7 @@ def has_time_index(session: PgConnection, point: TablePoint) -> bool:
 
 
 def has_index(session: PgConnection, point: TablePoint, column: str) -> bool:
-    """Tell whether an index over all rows begins with a column."""
+    """Return whether an index over all rows begins with a column."""
     with session.cursor() as cursor:
         cursor.execute(_INDEX, (regclass_text(point), column))
         ((found,),) = cursor.fetchall()

@@ -18,7 +18,7 @@ def snapshots_taken(journal: PgConnection, window: Window, points: Iterable[str]
 
 
 def hops_judged(journal: PgConnection, window: Window, results: Mapping[str, HopResult]) -> str:
-    """Tell the counts of each hop, and what is wrong with where its reader stands."""
+    """Log the counts of each hop, and what is wrong with where its reader stands."""
     found = [
         f"{hop}: {result.counts.matched} of {result.counts.source_keys} matched, {result.counts.pending} pending"
         for hop, result in results.items()

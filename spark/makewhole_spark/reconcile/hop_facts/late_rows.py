@@ -35,15 +35,15 @@ def late_facts(neighbours: NeighbouringWindows, hop: Hop) -> LateFacts:
     """Return what earlier windows know of what came late to a hop's target."""
     reached = reached_windows(neighbours, hop.target)
     told = told_keys(neighbours.journal, neighbours.context.window, hop.name, reached[0].number) if reached else ()
-    both = chain(told, _told_of_looked_at(neighbours, hop))
+    both = chain(told, _known_from_looks(neighbours, hop))
     return LateFacts(
         told=neighbours.by_bucket(f"{hop.slug}/told", map(hashes, both), HASHES),
         source_files=_ledger_files(neighbours, hop, reached),
     )
 
 
-def _told_of_looked_at(neighbours: NeighbouringWindows, hop: Hop) -> Iterator[list[tuple[str]]]:
-    """Yield the keys of the rows that differ from what earlier windows read, as far as any of these told of them."""
+def _known_from_looks(neighbours: NeighbouringWindows, hop: Hop) -> Iterator[list[tuple[str]]]:
+    """Yield the keys of the rows that differ from what earlier windows read, as far as any of these reported them."""
     looked = neighbours.manifests[hop.target].get(LOOKED_AT, {}).get(hop.name, {})
     storage, window = neighbours.context.storage, neighbours.context.window
     for frame in storage.parquet_batches(looked.get("files", ()), list(HASH)):
@@ -72,8 +72,8 @@ def _ledger_files(neighbours: NeighbouringWindows, hop: Hop, reached: Sequence[W
 
 
 def _is_read_alike(neighbours: NeighbouringWindows, hop: Hop, manifest: Mapping[str, Any]) -> bool:
-    """Tell whether the files of a ledger say which rows pass the filter of a hop. Where they do not, the key index says
-    what is known."""
+    """Return whether the files of a ledger say which rows pass the filter of a hop. Where they do not, the key index
+    says what is known."""
     if hop.where is None or hop.source not in neighbours.context.pipeline.indexed_points():
         return True
     return read_with(manifest) == read_with(neighbours.manifests[hop.source])

@@ -72,7 +72,8 @@ def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
 
 
 def _has_table_as_source(neighbours: NeighbouringWindows, hop: Hop) -> bool:
-    """Tell whether a table brings keys to the place of the hop's target: no index says which of them it had before."""
+    """Return whether a table brings keys to the place of the hop's target: no index says which of them it had
+    before."""
     pipeline = neighbours.context.pipeline
     return any(isinstance(pipeline.points[one.source], TablePoint) for one in pipeline.hops_into(hop.target))
 

@@ -15,7 +15,8 @@ from makewhole.window.readers.standing_text import unknown_standing
 
 
 class Loaders(ClosingContext):
-    """What loads the targets of hops, by its own progress or its consumer group. Nothing is opened before it is asked.
+    """Ask what loads the targets of hops, by its own progress or its consumer group. Nothing is opened before it is
+    asked.
 
     It may have been set back since the window was judged, or its offsets may have come from elsewhere.
     """
