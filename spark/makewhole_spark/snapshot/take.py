@@ -153,7 +153,10 @@ class _Reading:
                 for point in points
                 for piece in _table_pieces(self, point, plans[point.name], bounds[point.name].bounds, manifests)
             ]
-            known = {point.name: self._census(point, views[point.name], manifests) for point in points}
+            known = {
+                point.name: store_census(self.journal, views[point.name].session, self.context, point, manifests)
+                for point in points
+            }
             looks = [piece for point in points for piece in _census_pieces(self, known[point.name], plans[point.name])]
             taken_at = datetime.now(UTC)
             both: list[TablePiece | CensusPiece] = [*pieces, *looks]
@@ -161,13 +164,9 @@ class _Reading:
             own = {point.name: self._own_slice(point, views[point.name], pieces, answers) for point in points}
         taken: dict[str, TakenSnapshot] = {}
         for point in points:
-            reads = [answer for piece, answer in zip(both, answers, strict=True) if piece.point.name == point.name]
-            manifest = _manifest(self, point, taken_at, reads, plans[point.name])
-            looked = [
-                (piece.hop.name, answer)
-                for piece, answer in zip(both, answers, strict=True)
-                if isinstance(piece, CensusPiece) and piece.point.name == point.name
-            ]
+            read = [one for one in zip(both, answers, strict=True) if one[0].point.name == point.name]
+            manifest = _manifest(self, point, taken_at, [answer for _, answer in read], plans[point.name])
+            looked = [(piece.hop.name, answer) for piece, answer in read if isinstance(piece, CensusPiece)]
             census = bounds[point.name].census
             taken[point.name] = TakenSnapshot(
                 manifest={**manifest, **bounds[point.name].manifest(), **known[point.name].manifest(looked)},
@@ -175,10 +174,6 @@ class _Reading:
                 counted=[*own[point.name], *census.counted],
             )
         return taken
-
-    def _census(self, point: TablePoint, view: HeldView, manifests: Mapping[str, Mapping[str, Any]]) -> StoreCensus:
-        """Choose the keys of earlier windows whose rows are looked at."""
-        return store_census(self.journal, view.session, self.context, point, manifests)
 
     def _own_slice(
         self, point: TablePoint, view: HeldView, pieces: Sequence[TablePiece], answers: Sequence[PieceRead]
