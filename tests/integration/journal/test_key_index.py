@@ -141,7 +141,7 @@ def storage(tmp_path: Path) -> Storage:
     return Storage(root=str(tmp_path))
 
 
-@pytest.mark.parametrize("seed", seeds(12, share=6))
+@pytest.mark.parametrize("seed", seeds(12, share=12))
 def test_an_index_in_levels_says_what_all_runs_say_that_are_loaded_whole(
     journal: str, storage: Storage, seed: int
 ) -> None:
@@ -165,6 +165,7 @@ def test_an_index_in_levels_says_what_all_runs_say_that_are_loaded_whole(
         assert len(standing_runs(session, TOPIC)) < len(index.runs)
 
 
+@pytest.mark.extended
 def test_the_number_of_runs_follows_the_logarithm_of_the_windows(journal: str, storage: Storage) -> None:
     draw = random.Random(1)
     with connect(journal) as session:

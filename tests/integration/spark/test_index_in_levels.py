@@ -155,6 +155,7 @@ def rebuilt(shop: ReconciledShop) -> Result:
 def test_an_index_that_was_lost_is_written_again_from_snapshots(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Takes long: six windows are judged, and each index is written twice."""
     monkeypatch.setattr("makewhole.cli.index.find_pipeline", lambda _: shop.pipeline)
     name = shop.pipeline.name
     made = trade_days(shop)

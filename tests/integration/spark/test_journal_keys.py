@@ -57,6 +57,7 @@ def tasks_of(shop: ReconciledShop, context: WindowContext) -> list[BucketTask]:
 def test_keys_that_are_handed_over_again_and_again(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch, is_upsert: bool
 ) -> None:
+    """Takes long: each window is judged twice, from the files of known keys and from the journal."""
     shop.describe(hop={"consumer_group": "loader"}, is_upsert=is_upsert)
     made, later = orders(range(10)), orders(range(100, 105), 1)
     shop.trade(made, unloaded=made[6:])

@@ -1,8 +1,8 @@
 """Test on drawn histories that the first pass takes out what the careful kernel calls matched, and nothing else: the
 window that two passes judged is judged again by the careful kernel alone, which asks the store for every key.
 
-The first of them is played with every change; `MAKEWHOLE_HISTORIES=100` with `-m extended` plays so many instead of a
-few.
+`MAKEWHOLE_HISTORIES=100` with `-m extended` plays so many instead of a few; what every change plays of days with faults
+of every kind stands in `test_numbers_of_buckets.py` and `test_carriers.py`.
 """
 
 import os
@@ -20,10 +20,10 @@ from tests.world.pipeline_file import store
 from tests.world.topics import add_partitions
 from tests.world.windows import ReconciledShop
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout(600)]
 
 _COUNT = int(os.environ.get("MAKEWHOLE_HISTORIES", "3"))
-HISTORIES = [0, *(pytest.param(seed, marks=pytest.mark.extended) for seed in range(1, _COUNT))]
+HISTORIES = range(_COUNT)
 DAYS = 4
 _PLAN = {"makewhole-plan": "shop-1-0123456789ab"}
 

@@ -1,8 +1,7 @@
 """Test on drawn histories of versions that the first pass takes out what the careful kernel calls matched, and nothing
 else: the window that two passes judged is judged again by the careful kernel alone.
 
-The first of them is played with every change; `MAKEWHOLE_HISTORIES=100` with `-m extended` plays so many instead of a
-few.
+`MAKEWHOLE_HISTORIES=100` with `-m extended` plays so many instead of a few.
 """
 
 import random

@@ -111,6 +111,7 @@ def batches(draw: st.DrawFn, handmade: ModuleType) -> BatchToDecode:
 @settings(max_examples=examples(400), deadline=None)
 @given(data=st.data())
 def test_a_batch_in_a_group_is_read_as_if_it_were_alone(handmade: ModuleType, data: st.DataObject) -> None:
+    """Takes long where it is the first one, for which the loops are compiled."""
     same_as_alone(data.draw(st.lists(batches(handmade), min_size=1, max_size=5)))
 
 

@@ -77,6 +77,7 @@ def runners(world: PlanWorld) -> Iterator[Runners]:
     made.close()
 
 
+@pytest.mark.extended
 def test_kills_leave_every_record_and_row_exactly_once(world: PlanWorld, runners: Runners) -> None:
     """Takes long: runners start one after the other, and each has to write before it is killed."""
     plan = _big_plan(world)
