@@ -42,7 +42,7 @@ test-lab: install ## the faults of the lab that every change runs
 test-crash: install ## the crash points that every change runs
 	@$(PARTS) crash $(PARTS_ARGS)
 
-test-histories: install ## the dozen random histories that every change runs
+test-histories: install ## the random histories that every change runs
 	@$(PARTS) histories $(PARTS_ARGS)
 
 lab: install ## all faults on a real cluster, docs/faults.md made of them (LAB_ARGS="--lab-rows 6,9 --lab-seeds 10")

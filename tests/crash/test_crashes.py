@@ -136,6 +136,8 @@ def test_a_zombie_that_wakes_while_the_next_one_works_adds_nothing(enumeration: 
 @every_phase
 def test_a_connection_to_postgres_dropped_at_any_request_changes_nothing(enumeration: Enumeration, phase: str) -> None:
     """Answers are lost to what may last: any other request is undone with its transaction, done or not."""
+    if enumeration.is_short and phase != "compensate":
+        pytest.skip("of sessions that are cut off, those of the phase that writes are enough for every change")
     graph = enumeration.graph(phase)
     cases = [
         (f"{how} at step {step}, {graph.start.steps[step]}", (graph, step, how))

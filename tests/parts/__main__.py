@@ -8,6 +8,7 @@ python -m tests.parts unit integration -- -x     some parts, each by itself, wit
 Exit code 0 when every part ran tests and all of them passed.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -86,7 +87,9 @@ class Runner:
         ]
         self._print(part, " ".join(command[command.index("pytest") :]))
         began = time.monotonic()
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=_environment()
+        ) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 self._print(part, line.rstrip("\n"))
@@ -95,6 +98,11 @@ class Runner:
     def _print(self, part: Part, line: str) -> None:
         with self._printing:
             print(f"{part.name:<12}{line}", flush=True)
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment, with compiled files kept: else each process compiles all tests that it loads."""
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def summary(ended: Sequence[Ended]) -> Iterator[str]:

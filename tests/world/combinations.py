@@ -21,6 +21,13 @@ def left_to_test_all(items: Iterable[pytest.Item]) -> Iterator[pytest.Function]:
         yield from not_needed(combinations)
 
 
+def with_every_change(cases: Iterable[object], *, first: int) -> list[object]:
+    """Return the values of a parameter, of which so many run with every change; the others are left to
+    `make test-all`."""
+    values = list(cases)
+    return [*values[:first], *(pytest.param(value, marks=pytest.mark.extended) for value in values[first:])]
+
+
 def not_needed(combinations: Mapping[Item, frozenset[Value]]) -> list[Item]:
     """Return those that are left when the one with the most values that were not shown yet is taken again and again,
     until all were. What has one value only is always needed: it may stand for itself."""

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import free_ports
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.extended]
 
 PASSWORD = "correct-horse"
 TOPIC, TRANSACTIONS = "guarded", "__transaction_state"

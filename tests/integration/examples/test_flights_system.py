@@ -29,6 +29,7 @@ def confessed(systems: Systems) -> list[dict[str, str]]:
     return rows
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(180)
 def test_what_went_wrong_is_exactly_what_was_written_down(systems: Systems, system: System) -> None:
     """Takes long: a day of the example is played."""

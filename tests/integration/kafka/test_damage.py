@@ -20,6 +20,7 @@ from makewhole.model.window import Accounting
 from makewhole.stack.kafka_server import KafkaServer
 from tests.integration.conftest import MakeTopic
 from tests.integration.kafka.records import consume, produce, range_of
+from tests.world.combinations import with_every_change
 from tests.world.java_clients import JavaClients
 
 pytestmark = pytest.mark.integration
@@ -89,7 +90,7 @@ def damaged(kafka: KafkaServer, make_topic: MakeTopic, java: JavaClients) -> Mak
     return make
 
 
-@pytest.mark.parametrize("page_bytes", [1, 700, 8 << 20])
+@pytest.mark.parametrize("page_bytes", with_every_change([8 << 20, 1, 700], first=1))
 def test_a_damaged_batch_costs_itself_only_and_is_placed(
     connection: KafkaConnection, damaged: MakeDamaged, tmp_path: Path, page_bytes: int
 ) -> None:
@@ -114,7 +115,7 @@ def test_a_damaged_batch_costs_itself_only_and_is_placed(
     assert again.undecodable == reader.undecodable
 
 
-@pytest.mark.parametrize("length", LENGTHS.values(), ids=LENGTHS)
+@pytest.mark.parametrize("length", with_every_change(LENGTHS.values(), first=1), ids=LENGTHS)
 def test_a_length_that_lies_ends_no_read(
     connection: KafkaConnection, damaged: MakeDamaged, tmp_path: Path, length: int
 ) -> None:

@@ -101,6 +101,7 @@ def test_offsets_truncated_after_the_freezing_are_expired_and_named(losing: Losi
     assert (again.accounting, again.truncated) == (Accounting(span=100, data=60, expired=40), ((60, 100),))
 
 
+@pytest.mark.extended
 def test_a_truncation_in_mid_scan_is_noticed_and_names_its_place(losing: Losing) -> None:
     losing.produce(300)
     known = losing.frozen()

@@ -44,6 +44,7 @@ def test_tests_in_several_processes_are_counted_once(tmp_path: Path) -> None:
     assert sorted(test.is_explained for test in part.timings.tests) == [False, True]
 
 
+@pytest.mark.extended
 def test_folders_with_a_conftest_each_are_noted_together(tmp_path: Path) -> None:
     """Pytest looks for the plugins that it was given among those of the other folder."""
     for name in ("ours", "theirs"):

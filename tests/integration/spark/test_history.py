@@ -112,6 +112,7 @@ def test_the_files_of_what_was_dropped_are_removed_and_a_merged_run_is_written_a
     assert done.index.known_since is not None and done.index.known_since.isoformat() == "2025-03-04T00:00:00+00:00"
 
 
+@pytest.mark.extended
 def test_an_older_window_that_is_judged_again_says_what_is_known_no_more(shop: ReconciledShop) -> None:
     made = trade_days(shop, history="2d")
     keep_house(shop)
@@ -127,6 +128,7 @@ def test_an_older_window_that_is_judged_again_says_what_is_known_no_more(shop: R
     assert keep_house(shop).index.rows == 15
 
 
+@pytest.mark.extended
 def test_a_window_that_was_dropped_itself_does_not_call_missing_what_a_dropped_one_may_have(
     shop: ReconciledShop,
 ) -> None:
@@ -140,6 +142,7 @@ def test_a_window_that_was_dropped_itself_does_not_call_missing_what_a_dropped_o
     assert closed.state is WindowState.NOT_KNOWN
 
 
+@pytest.mark.extended
 def test_what_lies_behind_the_limit_may_belong_to_a_record_of_the_last_window_that_was_dropped(
     shop: ReconciledShop,
 ) -> None:
@@ -196,6 +199,7 @@ def keeps_values(journal: PgConnection) -> bool:
     return all(frame is not None and not frame["row_hash"].null_count() for frame in frames)
 
 
+@pytest.mark.extended
 def test_an_index_is_written_again_without_what_was_dropped(shop: ReconciledShop) -> None:
     trade_days(shop, history="2d")
     keep_house(shop)

@@ -78,6 +78,7 @@ def test_a_window_is_judged_again_beside_its_own_rows_in_a_merged_run(shop: Reco
     assert shop.evidence(context, LEDGER_HOP, "O103")["elsewhere"] == ["0:8"]
 
 
+@pytest.mark.extended
 def test_a_window_that_a_truncation_reached_is_left_out_of_a_merged_run(shop: ReconciledShop) -> None:
     made = trade_days(shop)
     shop.send([again(made[3][1], DAYS), again(made[3][2], DAYS)])
@@ -94,6 +95,7 @@ def test_a_window_that_a_truncation_reached_is_left_out_of_a_merged_run(shop: Re
     }
 
 
+@pytest.mark.extended
 def test_rows_of_a_former_incarnation_of_the_topic_are_told_apart_in_a_merged_run(shop: ReconciledShop) -> None:
     made = trade_days(shop, 2)
     shop.make_topic_anew()

@@ -83,6 +83,7 @@ def test_keys_that_are_handed_over_again_and_again(
     )
 
 
+@pytest.mark.extended
 def test_keys_that_plans_wrote(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.sql("create table direct (like warehouse)")
     direct = {"from": "outbox", "to": "direct", "compensation": "{missing: upsert}"}

@@ -31,7 +31,6 @@ __all__ = ["history"]  # a fixture
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 NUMBERS = (1, 2, 16, 64)
-_FEW = (1, 4)
 
 
 def told(shop: ReconciledShop, context: WindowContext) -> Mapping[str, Any]:
@@ -69,9 +68,10 @@ def judged_in(shop: ReconciledShop, day: int, buckets: int) -> tuple[WindowConte
     return context, told(shop, context)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("history", "of_buckets"),
-    [(0, _FEW), *(pytest.param(seed, NUMBERS, marks=pytest.mark.extended) for seed in (0, 1))],
+    [(0, NUMBERS), (1, NUMBERS)],
     indirect=["history"],
 )
 def test_windows_with_faults_of_every_kind_tell_the_same_in_any_number_of_buckets(
@@ -179,6 +179,7 @@ def test_a_small_window_is_read_in_one_bucket(shop: ReconciledShop) -> None:
     assert {name for one in manifests.values() for name in one["files"]} == {"00of1"}
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("small_buckets")
 def test_the_number_follows_the_offsets_and_what_postgresql_estimates(shop: ReconciledShop) -> None:
     """Takes long: buckets of ten rows are many."""

@@ -12,6 +12,7 @@ from tests.integration.spark.test_latest_ever import DIFFERS, STALE, UPSERT, bur
 from tests.integration.spark.test_purged_ledgers import HOP as LEDGER_STORE
 from tests.integration.spark.test_purged_ledgers import describe as describe_ledger
 from tests.integration.spark.test_purged_ledgers import write_both
+from tests.world.combinations import with_every_change
 from tests.world.orders import orders
 from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop
@@ -45,7 +46,7 @@ def today(shop: ReconciledShop) -> None:
     shop.write("warehouse", made)
 
 
-@pytest.mark.parametrize("moved", ["0", "400 days"])
+@pytest.mark.parametrize("moved", with_every_change(["400 days", "0"], first=1))
 def test_a_row_that_was_changed_behind_its_record_is_found(shop: ReconciledShop, moved: str) -> None:
     shop.describe(has_ledger=False, hop=UPSERT)
     days(shop)
@@ -140,6 +141,7 @@ def test_values_that_were_read_as_other_columns_are_not_compared(shop: Reconcile
     assert (look["keys"], look["read_otherwise"]) == (0, [1, 2, 3])
 
 
+@pytest.mark.extended
 def test_each_key_is_looked_at_within_a_round(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shares of two keys, of which a window looks at one: twelve keys are known when the round begins."""
     monkeypatch.setattr(value_census, "_KEYS_OF_A_SHARE", 2)

@@ -40,6 +40,7 @@ def wait_until_ended(server: PostgresServer) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.extended
 def test_a_transaction_committed_before_a_stop_is_read_after_the_next_start(own_kafka: KafkaServer) -> None:
     """Takes long: a broker starts twice."""
     own_kafka.start()
