@@ -1,5 +1,7 @@
 """Sort the errors of PostgreSQL: which of them pass, and in which words a person reads them. No data are quoted."""
 
+from collections.abc import Sequence
+
 import psycopg2
 
 # SQLSTATE classes and codes of what may be over when a statement is tried again. What is not listed stays as it is.
@@ -36,10 +38,12 @@ def is_transient(error: psycopg2.Error, *, is_closed: bool) -> bool:
     return error.pgcode.startswith(_TRANSIENT_CLASSES) or error.pgcode in _TRANSIENT_CODES
 
 
-def describe(error: psycopg2.Error) -> str:
-    """An error in words that quote no data: its class, SQLSTATE, and the objects it names."""
+def describe(error: psycopg2.Error, columns: Sequence[str] = ()) -> str:
+    """An error in words that quote no data: its class, SQLSTATE, and the objects it names. `columns`: those that are
+    known besides to be the cause."""
     diag = error.diag
-    parts = [("constraint", diag.constraint_name), ("column", diag.column_name), ("table", diag.table_name)]
+    column = diag.column_name or ", ".join(columns)
+    parts = [("constraint", diag.constraint_name), ("column", column), ("table", diag.table_name)]
     named = ", ".join(f"{kind} {name}" for kind, name in parts if name)
     return f"{type(error).__name__} ({error.pgcode or 'no SQLSTATE'}){': ' + named if named else ''}"
 

@@ -17,6 +17,7 @@ from makewhole.postgres.write.array_parameter import CannotRunTogether
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.quarantine import QuarantineRows
 from makewhole.postgres.write.restore import RestoreRow
+from makewhole.postgres.write.unfit_columns import unfit_columns
 from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.sql import PgCursor
 
@@ -106,6 +107,7 @@ def _run_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> str | 
 
 
 def _try_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> str | None:
+    failed: psycopg2.Error | None = None
     with chunk.session.cursor() as cursor:
         cursor.execute("savepoint attempt")
         try:
@@ -114,15 +116,19 @@ def _try_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> str | 
             _end_savepoint(cursor, is_kept=False)
             raise
         except _CAUSED_BY_DATA as error:
-            reason = _unfit(error)
+            failed, reason = error, None
         except RefusedError as error:
             reason = str(error)
-        _end_savepoint(cursor, is_kept=reason is None)
-    return reason
+        _end_savepoint(cursor, is_kept=failed is None and reason is None)
+    if failed is None:
+        return reason
+    if isinstance(failed, psycopg2.DataError) and isinstance(item, UpsertRow):
+        return _unfit(failed, unfit_columns(chunk, item))
+    return _unfit(failed)
 
 
-def _unfit(error: psycopg2.Error) -> str:
-    return f"unfit: the table does not take it: {describe(error)}"
+def _unfit(error: psycopg2.Error, columns: Sequence[str] = ()) -> str:
+    return f"unfit: the table does not take it: {describe(error, columns)}"
 
 
 def _end_savepoint(cursor: PgCursor, *, is_kept: bool) -> None:

@@ -73,7 +73,10 @@ def test_a_key_that_the_columns_cannot_hold_is_refused_without_quoting_it(odd: P
     ]
     odd.run(frozen.plan.id)
     assert odd.outcomes(frozen.plan.id) == {
-        '["2013","UA"]': ("refused", "unfit: the table does not take it: InvalidTextRepresentation (22P02)"),
+        '["2013","UA"]': (
+            "refused",
+            "unfit: the table does not take it: InvalidTextRepresentation (22P02): column delay",
+        ),
         '["2013","B6"]': ("done", None),
         '["2013","DL"]': ("done", None),
     }
