@@ -76,7 +76,8 @@ where pipeline = %(pipeline)s and number <> %(number)s and judged.is_newest and 
 order by number, hop, key_hash;
 
 -- disputes_since_plan --
--- Read, as `open_disputes` does, what other windows found since a plan was frozen.
+-- Read, as `open_disputes` does, what other windows found since a plan was frozen; and, with no verdict, which findings of
+-- these keys a person has accepted in any window.
 select finding.number, hop, key, key_hash, verdict, cause, coalesce((evidence ->> 'target_copies')::integer, 0)
 from makewhole.plan
 join makewhole.finding on finding.pipeline = plan.pipeline and finding.number <> plan.number
@@ -89,7 +90,11 @@ where plan.id = %(plan)s and judged.is_newest and key_hash = any(%(hashes)s)
       where result.pipeline = finding.pipeline and result.number = finding.number
         and result.revision = finding.revision and result.hop = finding.hop and result.committed_at > plan.frozen_at
   )
-order by finding.number, hop, key_hash;
+union all
+select word.number, word.hop, null, word.key_hash, null, null, 0
+from makewhole.plan join makewhole.accepted_now as word on word.pipeline = plan.pipeline
+where plan.id = %(plan)s and word.key_hash = any(%(hashes)s)
+order by 1, 2, 4;
 
 -- set_outcomes --
 -- Write the outcomes of findings that have others, and add to their evidence what was compared. Each row is looked up by

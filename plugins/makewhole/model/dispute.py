@@ -17,6 +17,15 @@ def disputed_reason(finding: Finding, window: int | None, ends: tuple[str, str])
     )
 
 
+def accepted_reason(hop: str) -> str:
+    """Return why the rows of a key stay as they are by what a person said of the finding of a hop."""
+    _, _, target = hop.partition("→")
+    return (
+        f"accepted: a person accepted what {hop} says of this key, and its rows in {target} stay as they are; take "
+        "that word back (`makewhole accept --revoke ID`), or accept this finding, too"
+    )
+
+
 def says_nothing_of_values(finding: Finding) -> bool:
     """Return whether a finding of another window only could not know if the key was there: a repair has its record."""
     return finding.verdict is Verdict.UNDECIDABLE and not finding.evidence.get("target_copies")

@@ -1,6 +1,6 @@
 """Describe what is reconciled: points joined by hops, as one pipeline file has them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -261,6 +261,23 @@ class Pipeline:
         """Return the hops whose source is `point`, in file order."""
         return tuple(hop for hop in self.hops if hop.source == point)
 
+    def readers_of(self, point: str) -> tuple[Hop, ...]:
+        """Return the hops that lead from the place of a point, whatever it is called at their ends, in file order."""
+        place = self.place_of(point)
+        return tuple(hop for hop in self.hops if self.place_of(hop.source) == place)
+
+    def hops_behind(self, point: str, *, follows: Callable[[Hop], bool] | None = None) -> tuple[Hop, ...]:
+        """Return the hops that lead on from the place of a point, over further topics, each once, the near ones first.
+        `follows`: which of them are gone along; None: all."""
+        found = dict[str, Hop]()
+        left = [point]
+        while left:
+            near = [hop for hop in self.readers_of(left.pop(0)) if hop.name not in found]
+            near = near if follows is None else list(filter(follows, near))
+            found |= {hop.name: hop for hop in near}
+            left += [hop.target for hop in near if isinstance(self.points[hop.target], TopicPoint)]
+        return tuple(found.values())
+
     def from_here_on(self, point: str) -> frozenset[str]:
         """Return a point and every point behind it, also where one table is the end of a hop by one name and the start
         of the next by another; a filter may keep a key from them, or not."""
@@ -286,8 +303,8 @@ class Pipeline:
         here = self.points[point]
         if isinstance(here, TablePoint):
             return (here,)
-        found = {store.name: store for hop in self.hops_from(point) for store in self.stores_at(hop.target)}
-        return tuple(found.values())
+        ends = dict.fromkeys(hop.target for hop in self.hops_behind(point))
+        return tuple(store for store in map(self.points.__getitem__, ends) if isinstance(store, TablePoint))
 
     def has_erasures(self, topic: str) -> bool:
         """Tell whether the tombstones of a topic point say of a store behind it which keys were deleted on purpose."""
@@ -301,19 +318,19 @@ class Pipeline:
     def tables_that_add(self, topic: str) -> frozenset[str]:
         """Return the tables behind a topic, at any distance, whose loaders are not known to overwrite: a record that
         comes a second time adds a row there."""
-        found: set[str] = set()
-        for hop in self.hops_from(topic):
-            if not self.overwrites(hop):
-                is_table = isinstance(self.points[hop.target], TablePoint)
-                found |= {hop.target} if is_table else self.tables_that_add(hop.target)
-        return frozenset(found)
+        ends = {hop.target for hop in self.hops_behind(topic, follows=lambda hop: not self.overwrites(hop))}
+        return frozenset(name for name in ends if isinstance(self.points[name], TablePoint))
 
     def redelivery_readers(self, hop: Hop) -> tuple[Hop, ...]:
         """Return the hops whose loaders read what a hop redelivers, itself among them, in file order: those from the
         topic that it goes to, and those that have it as their replay topic."""
-        topic = hop.redeliver_to or hop.source
+        place = self.place_of(hop.redeliver_to or hop.source)
         readers = (one for one in self.hops if isinstance(self.points[one.source], TopicPoint))
-        return tuple(one for one in readers if one == hop or topic in (one.source, one.redeliver_to))
+        return tuple(
+            one
+            for one in readers
+            if one == hop or place in {self.place_of(topic) for topic in (one.source, one.redeliver_to) if topic}
+        )
 
     def ordered_points(self) -> tuple[Point, ...]:
         """Return the points on hops in the order their snapshots are taken: every hop's source before its target."""

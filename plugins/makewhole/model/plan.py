@@ -62,6 +62,10 @@ DISPUTED_BY = "disputed_by"
 stands at their `ends`, or at their `starts` where the source contradicts itself; with `doubts` only those count that
 do not know it."""
 
+ACCEPTED_BY = "accepted_by"
+"""The field of `Action.before` that names the hops whose findings, once a person accepts them, keep the rows that the
+action would change."""
+
 GROUPS = "groups"
 """The field of `Action.before` that names the only consumer groups that may read what is redelivered to its source."""
 

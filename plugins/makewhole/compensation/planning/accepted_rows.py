@@ -2,33 +2,51 @@
 
 from collections.abc import Iterable
 
-from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.dispute import accepted_reason
+from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.plan import Action
 from makewhole.model.points import TablePoint
 
 _TOUCHING = (Remedy.QUARANTINE, Remedy.UPSERT)
+_SENDING = (Remedy.PRODUCE, Remedy.REDELIVER)
 
 
 class AcceptedRows:
-    """The rows of accepted findings, by the place of their table."""
+    """The rows of accepted findings."""
 
     def __init__(self, pipeline: Pipeline, accepted: Iterable[tuple[str, str]]) -> None:
         """`accepted`: hop and key hash of the findings of all windows that a person has accepted."""
-        self._pipeline = pipeline
-        hops = {hop.name: hop for hop in pipeline.hops}
-        known = [(hops[name], key_hash) for name, key_hash in accepted if name in hops]
-        self._hops = {
-            (pipeline.place_of(hop.target), key_hash): hop.name
-            for hop, key_hash in known
-            if isinstance(pipeline.points[hop.target], TablePoint)
-        }
+        self._pipeline, self._accepted = pipeline, frozenset(accepted)
+        self._hops: dict[tuple[str, Remedy, str], tuple[str, ...]] = {}
 
-    def reason(self, action: Action) -> str | None:
-        """Return why an action is not done that would write or move the rows of an accepted finding, or None."""
-        hop = self._hops.get((self._pipeline.place_of(action.target), action.key_hash))
-        if hop is None or action.remedy not in _TOUCHING:
-            return None
-        return (
-            f"accepted: a person accepted what {hop} says of this key, and its rows in {action.target} stay as they "
-            "are; take that word back (`makewhole accept --revoke ID`), or accept this finding, too"
-        )
+    def reason(self, hop: Hop, action: Action) -> str | None:
+        """Return why an action of a hop is not done that would change the rows of an accepted finding, or None."""
+        kept = (one for one in self.hops(hop, action) if (one, action.key_hash) in self._accepted)
+        return next(map(accepted_reason, kept), None)
+
+    def hops(self, hop: Hop, action: Action) -> tuple[str, ...]:
+        """Return the hops into the tables whose rows an action of a hop would change: by itself, or by a loader that
+        overwrites them with what it sends. They may be accepted after the plan was made (`ACCEPTED_BY`)."""
+        asked = hop.name, action.remedy, action.target
+        if asked not in self._hops:
+            self._hops[asked] = _hops_changed(self._pipeline, hop, action)
+        return self._hops[asked]
+
+
+def _hops_changed(pipeline: Pipeline, hop: Hop, action: Action) -> tuple[str, ...]:
+    if action.remedy in _TOUCHING:
+        ends = [action.target]
+    elif action.remedy in _SENDING:
+        ends = [one.target for one in _loaded(pipeline, hop, action) if pipeline.overwrites(one)]
+    else:
+        return ()
+    places = {pipeline.place_of(name) for name in ends if isinstance(pipeline.points[name], TablePoint)}
+    return tuple(one.name for one in pipeline.hops if pipeline.place_of(one.target) in places)
+
+
+def _loaded(pipeline: Pipeline, hop: Hop, action: Action) -> Iterable[Hop]:
+    """Yield the hops by which a record that is sent goes on, over further topics, too."""
+    is_repeated = action.remedy is Remedy.REDELIVER
+    for reader in pipeline.redelivery_readers(hop) if is_repeated else pipeline.readers_of(action.target):
+        yield reader
+        yield from pipeline.hops_behind(reader.target)

@@ -14,6 +14,7 @@ from makewhole.config.template.reversal import names_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
 from makewhole.model.plan import (
+    ACCEPTED_BY,
     DISPUTED_BY,
     ERASABLE,
     LACKING,
@@ -54,10 +55,12 @@ class Known:
         self.in_the_way = RowsInTheWay(pipeline, [*findings, *(finding for _, finding in elsewhere.findings)])
 
     def with_disputing(self, hop: Hop, draft: ActionDraft, origin: tuple[int, int] | None) -> ActionDraft:
-        """Name in the action the hops whose findings would dispute it: the journal is asked for them again before it is
-        done."""
-        hops = self.disputed.disputing_hops(hop, draft.finding, origin)
-        return with_before(draft, {DISPUTED_BY: hops}) if hops else draft
+        """Name in the action the hops whose findings would dispute it, and those whose acceptance would stop it: the
+        journal is asked for them again before it is done."""
+        disputing = self.disputed.disputing_hops(hop, draft.finding, origin)
+        changed = list(self.accepted.hops(hop, draft.action))
+        named = {DISPUTED_BY: disputing, ACCEPTED_BY: changed}
+        return with_before(draft, {name: hops for name, hops in named.items() if hops})
 
 
 def draft_actions(
@@ -73,7 +76,7 @@ def draft_actions(
         return disputed
     if not isinstance(made, ActionDraft):
         return [known.with_disputing(hop, one, origin) for one in made]
-    kept = known.accepted.reason(made.action)
+    kept = known.accepted.reason(hop, made.action)
     if kept is not None:
         return kept
     draft = _behind_loaders(pipeline, hop, remedy, known.with_disputing(hop, made, origin))
@@ -94,7 +97,7 @@ def _after_rows_aside(pipeline: Pipeline, hop: Hop, draft: ActionDraft, known: K
         made = _quarantine(pipeline, way, finding, sent_by=hop)
         if disputed is not None or isinstance(made, str):
             return disputed or str(made)
-        kept = known.accepted.reason(made.action)
+        kept = known.accepted.reason(way, made.action)
         if kept is not None:
             return kept
         aside.append(replace(known.with_disputing(way, made, None), goes_first=True))
@@ -252,8 +255,8 @@ def _tables_before(pipeline: Pipeline, topic: str) -> set[str]:
     """Return the tables that fill a topic, directly or over further topics, and send it all keys that they have: no
     filter is on the way."""
     found: set[str] = set()
-    for hop in pipeline.hops:
-        if hop.target == topic and hop.where is None:
+    for hop in pipeline.hops_into(topic):
+        if hop.where is None:
             is_table = isinstance(pipeline.points[hop.source], TablePoint)
             found |= {hop.source} if is_table else _tables_before(pipeline, hop.source)
     return found

@@ -119,9 +119,22 @@ def open_disputes(journal: PgConnection, window: Window, key_hashes: Sequence[st
     return _disputes(_run(journal, "open_disputes", **given))
 
 
-def disputes_since_plan(journal: PgConnection, plan: str, key_hashes: Sequence[str]) -> list[tuple[int, Finding]]:
-    """Return what `open_disputes` does of the window of a plan, as far as it was found since that was frozen."""
-    return _disputes(_run(journal, "disputes_since_plan", plan=plan, hashes=list(key_hashes))) if key_hashes else []
+def disputes_since_plan(
+    journal: PgConnection, plan: str, key_hashes: Sequence[str]
+) -> tuple[list[tuple[int, Finding]], frozenset[tuple[str, str]]]:
+    """Return what `open_disputes` does of the window of a plan, as far as it was found since that was frozen; and hop
+    and key hash of the findings of all windows that are accepted now."""
+    if not key_hashes:
+        return [], frozenset()
+    rows = _run(journal, "disputes_since_plan", plan=plan, hashes=list(key_hashes))
+    disputing = [row for row in rows if not _is_accepted(row)]
+    return _disputes(disputing), frozenset((hop, key_hash) for _, hop, _, key_hash, *_ in filter(_is_accepted, rows))
+
+
+def _is_accepted(row: tuple[Any, ...]) -> bool:
+    """Return whether a row of `disputes_since_plan` is of an acceptance."""
+    _, _, _, _, verdict, *_ = row
+    return verdict is None
 
 
 def _disputes(rows: Iterable[tuple[Any, ...]]) -> list[tuple[int, Finding]]:

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from makewhole.compensation.planning.accepted_rows import AcceptedRows
 from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch
-from makewhole.model.pipeline import Hop, Remedy
-from makewhole.model.points import PointKind, TablePoint
+from makewhole.model.pipeline import Hop, Remedy, Semantics
+from makewhole.model.plan import Action
+from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of
 
@@ -79,3 +81,30 @@ def test_no_other_hop_touches_the_rows_that_a_person_accepted() -> None:
 
     assert batch.drafts == []
     assert [(one.hop, one.reason.partition(":")[0]) for one in batch.refusals] == [("topic→again", "accepted")]
+
+
+@pytest.mark.parametrize("semantics", list(Semantics))
+@pytest.mark.parametrize("remedy", [Remedy.PRODUCE, Remedy.REDELIVER, Remedy.UPSERT, Remedy.QUARANTINE])
+def test_an_action_names_the_hops_whose_acceptance_stops_it_and_is_stopped_by_no_other(
+    remedy: Remedy, semantics: Semantics
+) -> None:
+    """A table and a topic are filled from the topic, and a second table from that. What is sent overwrites rows under
+    `upsert`, and elsewhere adds some, which other rules look after."""
+    clean = TopicPoint(name="clean", connection="kafka", topic="clean", key=("$.id",))
+    far = TablePoint(name="far", kind=PointKind.STORE, connection="pg", table="dw.far", key=("id",))
+    pipeline = pipeline_of()
+    ends = (("topic", "clean"), ("clean", "far"))
+    more = [replace(pipeline.hops[1], source=source, target=target) for source, target in ends]
+    hops = [replace(hop, semantics=semantics) for hop in (*pipeline.hops, *more)]
+    pipeline = replace(pipeline, points={**pipeline.points, "clean": clean, "far": far}, hops=tuple(hops))
+    hop = pipeline.hops[0] if remedy is Remedy.PRODUCE else pipeline.hops[1]
+    is_sent = remedy in (Remedy.PRODUCE, Remedy.REDELIVER)
+    target = "topic" if is_sent else "store"
+    action = Action(seq=0, remedy=remedy, hop=hop.name, target=target, key="a", key_hash="0a")
+    overwritten = (STORE_HOP, "clean→far") if semantics is Semantics.UPSERT else ()
+    changed = overwritten if is_sent else (STORE_HOP,)
+
+    assert AcceptedRows(pipeline, []).hops(hop, action) == changed
+    stopped = [one.name for one in hops if AcceptedRows(pipeline, [(one.name, "0a")]).reason(hop, action) is not None]
+    assert stopped == [*changed]
+    assert AcceptedRows(pipeline, [(one.name, "0b") for one in hops]).reason(hop, action) is None

@@ -6,7 +6,7 @@ import pytest
 
 from makewhole.compensation.planning.draft import plan_actions
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
-from makewhole.model.plan import DISPUTED_BY
+from makewhole.model.plan import ACCEPTED_BY, DISPUTED_BY
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.verdict import Finding, Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of, reversing_pipeline, with_evidence
@@ -62,4 +62,4 @@ def _fed_by_a_table_too(where: str | None) -> Pipeline:
 
 def _before(pipeline: Pipeline, finding: Finding) -> dict[str, object]:
     (action,) = plan_actions(pipeline, [finding])
-    return {name: value for name, value in action.before.items() if name != DISPUTED_BY}
+    return {name: value for name, value in action.before.items() if name not in (DISPUTED_BY, ACCEPTED_BY)}

@@ -1,4 +1,5 @@
-"""Refuse actions that go by a value which another window came to dispute after the plan was frozen."""
+"""Refuse actions that go by a value which another window came to dispute after the plan was frozen, and those that
+would change rows which a person has accepted since."""
 
 import json
 from collections import defaultdict
@@ -8,8 +9,8 @@ import pyarrow as pa
 
 from makewhole.journal.findings import window_findings
 from makewhole.journal.replayed_positions import PlanInJournal
-from makewhole.model.dispute import disputed_reason, disputes_since
-from makewhole.model.plan import DISPUTED_BY
+from makewhole.model.dispute import accepted_reason, disputed_reason, disputes_since
+from makewhole.model.plan import ACCEPTED_BY, DISPUTED_BY
 from makewhole.model.verdict import Finding
 
 _TEXTS = ("hop", "key_hash", "before")
@@ -17,28 +18,34 @@ _TEXTS = ("hop", "key_hash", "before")
 
 def disputed_since(plan: PlanInJournal, rows: pa.Table) -> dict[int, str]:
     """Return the reasons not to do these actions (rows of a chunk), by action number: each names the finding that calls
-    the value wrong, or not known."""
+    the value wrong, or not known, or the hop of the one that is accepted."""
     actions = _named(rows)
     if actions.is_empty():
         return {}
     with plan.transaction() as journal:
-        found = window_findings.disputes_since_plan(journal, plan.plan.id, actions["key_hash"].unique().to_list())
+        hashes = actions["key_hash"].unique().to_list()
+        found, accepted = window_findings.disputes_since_plan(journal, plan.plan.id, hashes)
     of_key: dict[str, list[tuple[int, Finding]]] = defaultdict(list)
     for number, finding in found:
         of_key[finding.key_hash].append((number, finding))
     reasons: dict[int, str] = {}
-    for seq, hop, key_hash, named in actions.iter_rows():
-        disputing = (one for one in of_key.get(key_hash, ()) if disputes_since(json.loads(named), one[1]))
-        for number, finding in disputing:
+    for seq, hop, key_hash, named, changed in actions.iter_rows():
+        kept = [one for one in json.loads(changed or "[]") if (one, key_hash) in accepted]
+        disputing = [one for one in of_key.get(key_hash, ()) if disputes_since(json.loads(named or "{}"), one[1])]
+        if kept:
+            reasons[seq] = accepted_reason(kept[0])
+        elif disputing:
             source, _, target = hop.partition("→")
-            reasons.setdefault(seq, disputed_reason(finding, number, (source, target)))
+            number, finding = disputing[0]
+            reasons[seq] = disputed_reason(finding, number, (source, target))
     return reasons
 
 
 def _named(rows: pa.Table) -> pl.DataFrame:
-    """Return `seq`, `hop`, `key_hash` and `disputed_by` (JSON) of the actions that name hops; plans of an older
-    makewhole name none."""
+    """Return `seq`, `hop`, `key_hash`, `disputed_by` and `accepted_by` (JSON) of the actions that name hops; plans of
+    an older makewhole name none."""
     texts = {name: pl.from_arrow(rows.column(name).cast(pa.string())) for name in _TEXTS}
     frame = pl.DataFrame({"seq": pl.from_arrow(rows.column("seq")), **texts}, schema_overrides={"before": pl.String})
-    named = pl.col("before").str.json_path_match(f"$.{DISPUTED_BY}").alias(DISPUTED_BY)
-    return frame.select("seq", "hop", "key_hash", named).drop_nulls(DISPUTED_BY)
+    named = [pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in (DISPUTED_BY, ACCEPTED_BY)]
+    found = frame.select("seq", "hop", "key_hash", *named)
+    return found.filter(pl.any_horizontal(pl.col(DISPUTED_BY, ACCEPTED_BY).is_not_null()))
