@@ -81,3 +81,19 @@ def require_one_key(pipeline: Pipeline) -> None:
                 "rows that come by one hop would be unexpected on the other. Write the same `key` at both points, or "
                 f"reconcile {name} in a pipeline of its own without `unexpected`"
             )
+
+
+def require_no_circle(pipeline: Pipeline) -> None:
+    """Refuse hops that come back to the place where they begin, by points of other names.
+
+    Raises:
+        RefusedError: what is repaired at such a place would be one more source of it.
+    """
+    for hop in pipeline.hops:
+        start = pipeline.place_of(hop.source)
+        again = next((one for one in pipeline.from_here_on(hop.target) if pipeline.place_of(one) == start), None)
+        if again is not None:
+            raise RefusedError(
+                f"{pipeline.name}: {hop.source} and {again} are one place, and hop {hop.name} leads from it back to "
+                "it: events go one way. Take one of the hops between them out"
+            )

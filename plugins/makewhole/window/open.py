@@ -13,6 +13,7 @@ from makewhole.compute.key_index.hop_filters import changed_filters
 from makewhole.compute.key_layout import KeyLayout, require_same_keys, require_same_spelling
 from makewhole.compute.same_key import KeyFields, as_document, from_document, key_fields, require_same_key
 from makewhole.compute.same_place import (
+    require_no_circle,
     require_one_key,
     require_reversed_once,
     require_same_names,
@@ -219,8 +220,9 @@ def _require_same_spelling(journal: PgConnection, pipeline: Pipeline, columns: C
 
 
 def _require_same_names(journal: PgConnection, pipeline: Pipeline, places: Mapping[str, str]) -> None:
-    """Refuse points that the windows before knew under other names, and points of one table whose keys differ."""
+    """Refuse points that the windows before knew under other names, and points of one place that make no sense."""
     known = with_identities(pipeline, places)
+    require_no_circle(known)
     require_one_key(known)
     require_reversed_once(known)
     if (window := windows.last_judged(journal, pipeline.name)) is not None:

@@ -13,7 +13,7 @@ from makewhole.model.errors import NotYetError
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.world.orders import Order, orders
-from tests.world.pipeline_file import Settings, store
+from tests.world.pipeline_file import Settings, store, topic
 from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop
 
@@ -108,8 +108,10 @@ def test_verify_waits_for_a_sink_by_its_own_progress_whatever_its_group_says(sho
     assert (verified.whole, verified.gaps) == (1, 1)
 
 
-def test_a_key_that_the_other_store_has_is_not_sent_and_the_finding_says_why(shop: ReconciledShop) -> None:
-    describe(shop, redeliver="{to: source}")
+@pytest.mark.parametrize("source", ["orders", "sales"])
+def test_a_key_that_the_other_store_has_is_not_sent_and_the_finding_says_why(shop: ReconciledShop, source: str) -> None:
+    """The lake is filled from the topic under its one name, or from a second point that is the same topic."""
+    describe(shop, redeliver="{to: source}", **{"from": source})
     trade(shop, MADE, unloaded=[LOST])
     before = len(shop.read())
     first = sent_again(shop, day=0)
@@ -133,9 +135,10 @@ def describe(shop: ReconciledShop, redeliver: str | None = None, **lake_hop: str
         **({} if redeliver is None else {"redeliver": redeliver}),
     }
     of_lake = {"consumer_group": "lake-loader", "compensation": "{missing: report, duplicate: quarantine}", **lake_hop}
+    second_name = {"sales": topic("log", shop.topic)} if lake_hop.get("from") == "sales" else {}
     shop.describe(
         hop=hop,
-        more_points={"lake": store("db", "lake")},
+        more_points={"lake": store("db", "lake"), **second_name},
         more_hops=[{"from": "orders", "to": "lake", **of_lake}],
     )
 

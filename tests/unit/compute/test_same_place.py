@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from makewhole.compute.same_place import (
+    require_no_circle,
     require_one_key,
     require_reversed_once,
     require_same_names,
@@ -80,6 +81,17 @@ def test_points_of_one_place_with_other_keys_are_refused() -> None:
         "shop: a and b are one place, and are known by other keys (id; number): the rows that come by one hop would be "
         "unexpected on the other. Write the same `key` at both points, or reconcile b in a pipeline of its own without "
         "`unexpected`"
+    )
+
+
+def test_hops_that_come_back_to_a_place_by_another_name_are_refused() -> None:
+    round_trip = replace(SHOP, hops=(SHOP.hops[0], replace(SHOP.hops[1], source="a", target="b")))
+    require_no_circle(with_identities(round_trip, {"orders": "1", "a": "2", "b": "3"}))
+    with pytest.raises(RefusedError) as refused:
+        require_no_circle(with_identities(round_trip, {"orders": "1", "a": "2", "b": "1"}))
+    assert str(refused.value) == (
+        "shop: orders and b are one place, and hop orders→a leads from it back to it: events go one way. Take one of "
+        "the hops between them out"
     )
 
 

@@ -186,7 +186,8 @@ class ReversalFetcher:
 
 
 def _leads_to(pipeline: Pipeline, start: str, goal: str) -> bool:
-    return start == goal or any(_leads_to(pipeline, hop.target, goal) for hop in pipeline.hops_from(start))
+    goal_place = pipeline.place_of(goal)
+    return any(pipeline.place_of(one) == goal_place for one in pipeline.from_here_on(start))
 
 
 def _record_fields(record: SourceRecord) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class Redelivery:
         """Return the groups that may read what is sent back to a hop's source; None: it goes to a replay topic."""
         if hop.redeliver_to is not None:
             return None
-        of_hops = {one.consumer_group for one in self._pipeline.hops_from(hop.source)} - {None}
+        of_hops = {one.consumer_group for one in self._pipeline.readers_of(hop.source)} - {None}
         return {*(group for group in of_hops if group is not None), *hop.redeliver_despite}
 
     def _unknown_groups(self, hop: Hop, known: set[str] | None) -> str | None:
@@ -122,7 +122,7 @@ def loaders_to_pass(pipeline: Pipeline, hop: Hop, remedy: Remedy) -> list[str]:
     return [
         other.name
         for other in readers
-        if other.source == hop.source
+        if pipeline.place_of(other.source) == pipeline.place_of(hop.source)
         and other.reader is not None
         and not pipeline.overwrites(other)
         and (other == hop or other.consumer_group is None or other.consumer_group not in hop.redeliver_despite)

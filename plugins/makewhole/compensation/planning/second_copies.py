@@ -29,9 +29,9 @@ def already_in_table(point: str, *, is_produced: bool, hop: str | None = None) -
 
 
 def topics_behind(pipeline: Pipeline, topic: str) -> tuple[str, ...]:
-    """Return the topics that are filled from a topic, directly or over further ones, in file order."""
-    near = [hop.target for hop in pipeline.hops_from(topic) if isinstance(pipeline.points[hop.target], TopicPoint)]
-    return (*near, *(far for one in near for far in topics_behind(pipeline, one)))
+    """Return the topics that are filled from a topic, directly or over further ones, the near ones first."""
+    ends = dict.fromkeys(hop.target for hop in pipeline.hops_behind(topic))
+    return tuple(name for name in ends if isinstance(pipeline.points[name], TopicPoint))
 
 
 class SecondCopies:

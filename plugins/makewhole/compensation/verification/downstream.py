@@ -16,7 +16,7 @@ Expected = Mapping[str, bool | None]
 def stores_behind(pipeline: Pipeline, point: str) -> dict[str, list[Sequence[Hop]]]:
     """Return the tables that are fed from a topic, directly or over further topics, with every way to each."""
     found: dict[str, list[Sequence[Hop]]] = {}
-    for hop in pipeline.hops_from(point):
+    for hop in pipeline.readers_of(point):
         if isinstance(pipeline.points[hop.target], TablePoint):
             found.setdefault(hop.target, []).append((hop,))
             continue

@@ -56,7 +56,7 @@ def _hops_reached(pipeline: Pipeline, own: Hop) -> set[str]:
         hop = left.pop()
         target = pipeline.points[hop.target]
         if isinstance(target, TopicPoint):
-            left += pipeline.hops_from(hop.target)
+            left += pipeline.readers_of(hop.target)
         elif pipeline.place_of(hop.target) != place:
             found.add(hop.name)
     return found

@@ -102,7 +102,7 @@ def _into_a_topic(pipeline: Pipeline, hop: Hop, kinds: HopKinds) -> tuple[Remedy
         return None, f"under upsert nothing is sent into {written} without a version; name one at the point"
     if remedy is Remedy.PRODUCE:
         return remedy, f"would send them into {hop.target}, from {hop.source}"
-    readers = [other.target for other in pipeline.hops_from(hop.source) if other.target != hop.target]
+    readers = [other.target for other in pipeline.readers_of(hop.source) if other.target != hop.target]
     if readers:
         return None, (
             f"what is sent into {hop.source} again reaches {', '.join(readers)}, too; `redeliver` needs a topic of its "

@@ -128,7 +128,7 @@ def note_shared(hops: Sequence[tuple[YamlPlace, Hop]], drafts: Drafts, said: Col
     """Note a hop whose redelivered records reach other readers of its topic unsaid; `said`: hops that say where."""
     for place, hop in hops:
         answered = _answered(hop)
-        beside = [other for _, other in hops if other.source == hop.source and other is not hop]
+        beside = [other for _, other in hops if other is not hop and _is_one_place(drafts, other.source, hop.source)]
         others = [other.name for other in beside if not _is_harmless(other, hop, drafts)]
         if not answered or hop.name in said or not others:
             continue
@@ -144,11 +144,16 @@ def note_shared(hops: Sequence[tuple[YamlPlace, Hop]], drafts: Drafts, said: Col
 
 def _is_harmless(other: Hop, hop: Hop, drafts: Drafts) -> bool:
     """Tell whether the reader of another hop is known to take a record twice without harm, or fills the same table."""
-    ends = [drafts[one.target].point for one in (other, hop)]
-    places = {None if end is None else end.place for end in ends}
     target = drafts[other.target]
     overwrites = other.semantics is Semantics.UPSERT or (target.kind is PointKind.STORE and target.has_version)
-    return overwrites or (len(places) == 1 and None not in places)
+    return overwrites or _is_one_place(drafts, other.target, hop.target)
+
+
+def _is_one_place(drafts: Drafts, one: str, other: str) -> bool:
+    """Return whether two points name one table or topic, as far as a file shows it."""
+    points = [drafts[name].point for name in (one, other)]
+    places = {None if point is None else point.place for point in points}
+    return one == other or (len(places) == 1 and None not in places)
 
 
 def _answered(hop: Hop) -> list[str]:
