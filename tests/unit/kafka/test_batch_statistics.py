@@ -57,6 +57,16 @@ def test_late_batches_are_those_behind_the_newest_before_them() -> None:
     assert (times.without.records, sum(statistics.rates.records.values())) == (2, 10)
 
 
+@pytest.mark.parametrize(
+    ("attributes", "base"), [(0, -1), (0x40, 900_000), (0x08, 10)], ids=["emptied", "with a horizon", "of the broker"]
+)
+def test_the_time_of_a_first_record_is_no_other_that_stands_in_its_place(attributes: int, base: int) -> None:
+    """A cleaned batch has no base timestamp, or the moment at which its tombstones go away."""
+    statistics = BatchStatistics()
+    statistics.add(batch(2, 5000, attributes=attributes)._replace(base_timestamp=base))
+    assert statistics.times.oldest_ms == 5000
+
+
 def test_batches_are_told_apart_by_codec_and_by_kind_of_producer() -> None:
     statistics = BatchStatistics()
     statistics.add(batch(1, 0, attributes=3))

@@ -24,7 +24,7 @@ class Sent(NamedTuple):
     base_sequence: int
     producer_id: int = 1
     producer_epoch: int = 0
-    base_timestamp: int = 1000
+    first_timestamp: int = 1000
     max_timestamp: int = 2000
 
     @property

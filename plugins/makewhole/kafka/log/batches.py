@@ -21,6 +21,8 @@ _CODEC = 0x07
 _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
+_DELETE_HORIZON = 0x40
+_NO_TIMESTAMP = -1
 _MARKER = struct.Struct(">hh")
 ABORT_MARKER, COMMIT_MARKER = 0, 1
 _MAGIC = 2
@@ -59,6 +61,16 @@ class Batch(NamedTuple):
     @property
     def is_log_append_time(self) -> bool:
         return bool(self.attributes & _LOG_APPEND_TIME)
+
+    @property
+    def first_timestamp(self) -> int:
+        """The time of the first record, ms of the epoch, as far as the header has it, and else the newest of them.
+
+        The log cleaner keeps a batch without records for its producer's sequence, with no base timestamp, and has the
+        time at which tombstones go away in place of it (KIP-534).
+        """
+        is_other = self.is_log_append_time or bool(self.attributes & _DELETE_HORIZON)
+        return self.max_timestamp if is_other or self.base_timestamp == _NO_TIMESTAMP else self.base_timestamp
 
     @property
     def is_transactional(self) -> bool:

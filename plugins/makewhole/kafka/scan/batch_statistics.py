@@ -118,7 +118,7 @@ class Times:
             return
         if batch.is_log_append_time:
             self.log_append.add(records, size_bytes)
-        oldest = newest if batch.is_log_append_time else batch.base_timestamp
+        oldest = batch.first_timestamp
         if self.oldest_ms is None or oldest < self.oldest_ms:
             self.oldest_ms = oldest
         if self.newest_ms is None or newest >= self.newest_ms:

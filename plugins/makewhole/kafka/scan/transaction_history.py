@@ -85,7 +85,7 @@ class TransactionHistory:
                 end_offset=batch.end_offset,
                 records=batch.record_count,
                 batches=1,
-                first_timestamp_ms=batch.base_timestamp,
+                first_timestamp_ms=batch.first_timestamp,
                 last_timestamp_ms=batch.max_timestamp,
             )
             return

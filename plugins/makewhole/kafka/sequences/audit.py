@@ -47,7 +47,7 @@ class SequencedBatch(Protocol):
     @property
     def record_count(self) -> int: ...
     @property
-    def base_timestamp(self) -> int: ...
+    def first_timestamp(self) -> int: ...
     @property
     def max_timestamp(self) -> int: ...
 
@@ -101,7 +101,7 @@ class SequenceAudit:
             batch.producer_epoch,
             self._stretch(batch),
             end_offset=batch.end_offset,
-            timestamps=(batch.base_timestamp, batch.max_timestamp),
+            timestamps=(batch.first_timestamp, batch.max_timestamp),
             records=batch.record_count,
         )
 
