@@ -106,16 +106,22 @@ def _with_source_rows(
     unexpected = look_up(task, source, asked)
     absent = asked.join(_passing(task, unexpected), on=HASH, how="anti")
     purged = _purged(task, source, absent)
-    if task.is_upsert:  # of versions that left the filter in this window it has later ones
+    later = unexpected.clear()
+    if task.is_upsert:
+        # Of versions that left the filter in this window it has later ones.
         unexpected = unexpected.join(known.source, on=HASH, how="anti")
+        later = unexpected.filter(_is_later(task))
+        unexpected = _newest_of_keys(unexpected.filter(~_is_later(task)))
     found = [
         known.source_elsewhere,
         *(_as_elsewhere(_passing(task, rows), is_later=False) for rows in (unexpected, purged)),
+        _as_elsewhere(_passing(task, later), is_later=True),
         in_ledger_before(task, absent.join(purged, on=HASH, how="anti")),
     ]
     if task.is_upsert:
         rows = look_up(task, source, to_confirm)
         found.append(_as_elsewhere(_newer(rows, known.source), is_later=True))
+        to_confirm = pl.concat([to_confirm, asked.join(unexpected, on=HASH, how="semi")]).unique(HASH)
     unsettled = _unsettled(task, source, to_confirm)
     return replace(known, source_elsewhere=pl.concat(found), unsettled=pl.concat([known.unsettled, unsettled]).unique())
 
@@ -139,6 +145,16 @@ def in_ledger_before(task: BucketTask, absent: pl.DataFrame) -> pl.DataFrame:
 
 def _passing(task: BucketTask, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(~pl.col("excluded_by").list.contains(task.hop.name))
+
+
+def _is_later(task: BucketTask) -> pl.Expr:
+    """Select the rows of a ledger that are of no window up to this one, or of which no time says so."""
+    return (pl.col("time") >= task.context.window.end).fill_null(True)
+
+
+def _newest_of_keys(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of a ledger that may be the latest of their key: of those without a version the newest."""
+    return rows.filter(pl.col("version").is_not_null() | (pl.col("time") == pl.col("time").max().over(HASH)))
 
 
 def _newer(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:

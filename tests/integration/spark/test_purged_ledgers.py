@@ -14,12 +14,12 @@ pytestmark = pytest.mark.integration
 HOP = "outbox→warehouse"
 
 
-def describe(shop: ReconciledShop, late: str = "1h") -> None:
+def describe(shop: ReconciledShop, late: str = "1h", **hop: str) -> None:
     shop.file.write_text(
         pipeline_file(
             "shop",
             points={"outbox": ledger("db", "outbox"), "warehouse": store("db", "warehouse")},
-            hops=[{"from": "outbox", "to": "warehouse"}],
+            hops=[{"from": "outbox", "to": "warehouse", **hop}],
             settings={
                 "start": "earliest",
                 "settle": "0s",

@@ -1,6 +1,8 @@
 """Test that rows which were changed behind their records are found, though their times lie in no window's slice: each
 window looks at the values of a share of the keys of earlier windows."""
 
+from datetime import timedelta
+
 import pytest
 
 from makewhole.journal import incidents
@@ -175,6 +177,58 @@ def test_a_row_of_a_ledger_that_feeds_a_table_is_held_to_it(shop: ReconciledShop
     context, closed = shop.whole_way(TODAY)
 
     assert (shop.found(context, LEDGER_STORE), closed.state) == ({"O1": DIFFERS}, WindowState.GAPS)
+
+
+def of_current_state(shop: ReconciledShop) -> None:
+    """Three days of a ledger and a table with a row for each key, all of them certified. O2 has two rows in the ledger,
+    of which the later counts."""
+    describe_ledger(shop, semantics="upsert", compensation="{mismatched: upsert}")
+    for day in range(TODAY):
+        write_both(shop, orders(range(10 * day, 10 * day + 4), day))
+        if day == 1:
+            newer = orders([2], 1)[0] | {"amount": "42.00"}
+            shop.write("outbox", [newer])
+            shop.sql("update warehouse set amount = 42, at = %s where id = 'O2'", newer["at"])
+        assert shop.whole_way(day)[1].state is WindowState.CERTIFIED
+
+
+@pytest.mark.parametrize("moved", ["3 days", "0", "-9 days"])
+def test_a_row_of_current_state_that_a_ledger_feeds_is_held_to_the_ledger(shop: ReconciledShop, moved: str) -> None:
+    of_current_state(shop)
+    shop.sql("update warehouse set amount = 99, at = at + %s::interval where id in ('O1', 'O2')", moved)
+    write_both(shop, orders(range(90, 94), TODAY))
+
+    context, closed = shop.whole_way(TODAY)
+
+    differs = {"O1": DIFFERS, "O2": DIFFERS}
+    assert (shop.found(context, LEDGER_STORE), closed.state) == (differs, WindowState.GAPS)
+    assert repaired(shop, TODAY) == {"O1": "repaired", "O2": "repaired"}
+    assert shop.sql("select id, amount::text from warehouse where id in ('O1', 'O2') order by id") == [
+        ("O1", "1.50"),
+        ("O2", "42.00"),
+    ]
+    assert shop.whole_way(TODAY)[1].state is WindowState.CERTIFIED
+
+
+def test_a_row_of_current_state_that_the_ledger_explains_is_right_whenever_it_is_touched(shop: ReconciledShop) -> None:
+    """Rows that are touched, that have a version of this window, and of the next one; and one whose ledger row changed
+    a moment ago, before its loader can know."""
+    of_current_state(shop)
+    shop.file.write_text(shop.file.read_text().replace("settle: 0s", "settle: 1h"))
+    shop.sql("update warehouse set at = at + interval '2 days' where id in ('O1', 'O2')")
+    today, tomorrow = (orders([number], day)[0] | {"amount": "7.00"} for number, day in ((10, TODAY), (11, TODAY + 1)))
+    shop.let_pass(timedelta(hours=2))
+    for newer in (today, tomorrow):
+        shop.write("outbox", [newer])
+        shop.sql("update warehouse set amount = 7, at = %s where id = %s", newer["at"], newer["id"])
+    shop.sql("update warehouse set at = at + interval '1 day' where id = 'O20'")
+    write_both(shop, orders(range(90, 94), TODAY))
+    shop.let_pass(timedelta(hours=2))
+    shop.sql("update outbox set amount = 99 where id = 'O20'")
+
+    context, closed = shop.whole_way(TODAY)
+
+    assert (shop.found(context, LEDGER_STORE), closed.state) == ({}, WindowState.CERTIFIED)
 
 
 def test_a_certificate_says_what_was_looked_at(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> None:

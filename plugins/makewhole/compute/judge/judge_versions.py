@@ -76,20 +76,14 @@ def judge_versions(bucket: BucketInput) -> pl.DataFrame:
         .join(_other_states(source, source_elsewhere), on=HASH, how="left")
         .with_columns(pl.coalesce("key", "key_target", "key_outside").alias("key"))
     )
-    joins = _Joins(
-        has_log="offset" in bucket.source.columns,
-        is_table="offset" not in bucket.target.columns,
-        has_cut=bucket.has_cut,
-    )
+    joins = _Joins(is_table="offset" not in bucket.target.columns, has_cut=bucket.has_cut)
     return judged_frame(_with_verdict(_with_defaults(joined), joins))
 
 
 class _Joins(NamedTuple):
-    """The kinds of point that the hop joins: a source that has a log, and a target that is a table.
+    """What the hop joins: whether its target is a table. `has_cut`: part of the log at its source was cut off, and its
+    offsets do not order all records."""
 
-    `has_cut`: part of that log was cut off, and its offsets do not order all records."""
-
-    has_log: bool
     is_table: bool
     has_cut: bool
 
@@ -267,7 +261,7 @@ def _with_verdict(frame: pl.DataFrame, joins: _Joins) -> pl.DataFrame:
     is_met = (pl.col("target_originals") > 0) & ~absent
     repeated = pl.lit(joins.is_table) & (pl.col("target_slice_copies") > 1)
     has_order = pl.lit(not joins.has_cut) | pl.col("source_version").is_not_null()
-    set_back = pl.lit(joins.has_log and joins.is_table) & known & is_met & has_order & ~pl.col("is_unsettled")
+    set_back = pl.lit(joins.is_table) & known & is_met & has_order & ~pl.col("is_unsettled")
     set_back &= _surely_differs()
     return (
         frame.filter(in_slice | (~known & is_met) | (known & repeated) | set_back)
