@@ -117,8 +117,11 @@ def upsert_stage(
     def set_up(history: UpsertHistory) -> Iterator[UpsertPlayer]:
         with shops(history.partitions) as shop:
             make_tables(shop, history)
+            if history.has_second:
+                shop.add_topic()
             describe(shop, history, history.region)
-            watch = Watch(shop, places(shop), {"amount", "version"})
+            second = {"others": shop.more_topics[0]} if history.has_second else {}
+            watch = Watch(shop, places(shop) | second, {"amount", "version"})
             yield UpsertPlayer(history=history, shop=shop, watch=watch)
 
     return set_up

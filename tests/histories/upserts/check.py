@@ -10,6 +10,7 @@ from tests.histories.watched import TableRow
 from tests.world.orders import BORN, DAY
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 
+_STORE_HOPS = (STORE_HOP, "others→warehouse", "outbox→warehouse")
 _NOT_KNOWN = {"undecidable"}
 
 
@@ -17,7 +18,7 @@ def differences(history: History, seen: Sequence[Seen]) -> list[str]:
     """Return everything that makewhole said or did in the last window and that was not right."""
     now = seen[-1]
     found = [*_of_store(seen), *_of_certificate(seen), *_of_alarms(seen), *now.unnamed]
-    if history.has_ledger:
+    if history.has_ledger and not history.is_direct:
         found += _of_ledger(now)
     if now.before is not None and now.after is not None:
         found += _of_repair(history, seen, now.before, now.after)
@@ -65,7 +66,7 @@ def _is_in_doubt_by_file(seen: Sequence[Seen], cause: str | None) -> bool:
 def _of_store(seen: Sequence[Seen]) -> Iterator[str]:
     now = seen[-1]
     for key in sorted(_keys(seen)):
-        verdict, cause = now.found.get((STORE_HOP, key), (None, None))
+        verdict, cause = next((now.found[hop, key] for hop in _STORE_HOPS if (hop, key) in now.found), (None, None))
         whole = [_is_whole(now, held, key) for held in now.moments[:1]]
         held = now.moments[0]
         if held.is_damaged(key) or verdict in _NOT_KNOWN:
@@ -150,7 +151,7 @@ def _of_repair(history: History, seen: Sequence[Seen], before: Held, after: Held
 
 def _of_rows(seen: Sequence[Seen], before: Held, key: str, old: list[TableRow], new: list[TableRow]) -> Iterator[str]:
     due = before.due(key)
-    if (STORE_HOP, key) not in seen[-1].found:
+    if not any((hop, key) in seen[-1].found for hop in _STORE_HOPS):
         yield "was written to, and nothing was said to be wrong with it"
     if before.is_whole(key):
         yield "was right, and was written to"

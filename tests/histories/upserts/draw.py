@@ -39,6 +39,8 @@ KINDS = {
     "filter": True,  # the store takes one region alone
     "filter_changes": True,  # and another one from some day on
     "version_types": True,  # a version may be a number with a fraction, or a time
+    "two_sources": True,  # two topics fill the table, and their versions are numbered together
+    "direct": True,  # the ledger feeds the table, with no topic between them
     "unversioned": True,  # or there is none, and the last position counts
 }
 """The kinds of events, and whether they are drawn when nothing names any."""
@@ -63,7 +65,11 @@ class _Draw:
     region: str | None = None
     has_ledger: bool = True
     has_version: bool = True
+    has_second: bool = False
+    is_direct: bool = False
+    has_filter: bool = True
     current: dict[str, Version] = field(default_factory=dict)
+    topics: dict[str, set[bool]] = field(default_factory=dict)
     older: list[Version] = field(default_factory=list)
     trouble: float = 1.0
 
@@ -73,7 +79,12 @@ class _Draw:
         version_type = choice(types)
         self.has_version = not self._happens("unversioned", 0.2)
         self.has_ledger = choice([True, False])
-        self.region = choice(["EU", "US"]) if self._happens("filter", 0.4) else None
+        # What leaves one of two topics by its filter is left to the other: that is held to the model of the routes.
+        is_filtered = self._happens("filter", 0.4)
+        self.has_second = self._happens("two_sources", 0.3) and self.has_version and not self.has_ledger
+        self.is_direct = self._happens("direct", 0.3) and self.has_ledger
+        self.has_filter = not self.has_second and not self.is_direct
+        self.region = choice(["EU", "US"]) if is_filtered and self.has_filter else None
         return History(
             seed=seed,
             partitions=choice([1, 2]),
@@ -82,6 +93,8 @@ class _Draw:
             has_version=self.has_version,
             is_blind=not self.has_version or choice([True, False]),
             is_repairing=self.random.random() < 0.8,
+            has_second=self.has_second,
+            is_direct=self.is_direct,
             region=self.region,
             events=tuple(event for day in range(_WINDOWS) for event in self._day(day)),
         )
@@ -98,9 +111,9 @@ class _Draw:
         yield Window(day)
 
     def _morning(self, day: int) -> Iterator[Event]:
-        if day and self.has_ledger and self._happens("purged", 0.3):
+        if day and self.has_ledger and self._happens("purged", 0.3) and not self.is_direct:  # it would delete keys
             yield Purge(day)
-        if day and self._happens("filter_changes", 0.2):
+        if day and self._happens("filter_changes", 0.2) and self.has_filter:
             self.region = self.random.choice([one for one in (None, "EU", "US") if one != self.region])
             yield Filter(self.region)
 
@@ -117,7 +130,10 @@ class _Draw:
     def _version(self, key: str, day: int) -> Version:
         self.minute += 1
         before = self.current.get(key)
-        can_go = before and not before.is_deletion and not self.has_ledger
+        is_beside = self._is_beside(before)
+        topics = self.topics.setdefault(key, set())
+        topics.add(is_beside)
+        can_go = before and not before.is_deletion and not self.has_ledger and len(topics) == 1
         version = Version(
             key=key,
             number=before.number + 1 if before else 1,
@@ -126,10 +142,19 @@ class _Draw:
             day=day,
             minute=self.minute,
             is_deletion=bool(can_go and self._happens("deletions", 0.3)),
+            is_beside=is_beside,
         )
         self.older += [before] if before else []
         self.current[key] = version
         return version
+
+    def _is_beside(self, before: Version | None) -> bool:
+        """Choose the topic of a version: of a new key either, of others now and then the other one; but a deletion ends
+        the versions of its own topic alone, and the key stays there."""
+        moves = self.random.random() < (0.5 if before is None else 0.3) and self.has_second
+        if before is None:
+            return moves
+        return before.is_beside != (moves and not before.is_deletion)
 
     def _sent(self, versions: list[Version], day: int) -> Iterator[Event]:
         for version in versions:

@@ -10,7 +10,8 @@ Damage = Literal["value", "amount", "version"]
 
 @dataclass(frozen=True)
 class Version:
-    """One version of a key: what the application says of it at a minute of a day. `is_deletion`: a tombstone."""
+    """One version of a key: what the application says of it at a minute of a day. `is_deletion`: a tombstone.
+    `is_beside`: it goes into the second topic."""
 
     key: str
     number: int
@@ -19,6 +20,7 @@ class Version:
     day: int
     minute: int
     is_deletion: bool = False
+    is_beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,9 @@ Event = Change | Send | SendDamaged | Load | Rewrite | Fulfil | Delete | Stray |
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """A history of versions, and its pipeline. `is_blind`: the loader writes whatever comes last."""
+    """A history of versions, and its pipeline. `is_blind`: the loader writes whatever comes last. `has_second`: a
+    second topic fills the table, too, and versions are numbered over both. `is_direct`: the ledger feeds the table,
+    with no topic between them."""
 
     seed: int
     partitions: int
@@ -117,5 +121,7 @@ class History:
     has_version: bool
     is_blind: bool
     is_repairing: bool
+    has_second: bool = False
+    is_direct: bool = False
     region: str | None = None
     events: tuple[Event, ...] = field(default=())

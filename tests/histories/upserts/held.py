@@ -12,10 +12,14 @@ from typing import Any, Self
 from tests.histories.upserts.events import Damage, Version
 from tests.histories.watched import TableRow
 
+BESIDE = 10
+"""The number that stands for the one partition of the second topic."""
+
 
 @dataclass(frozen=True)
 class Record:
-    """A record of the topic: where it is, and what it says. `damage`: what of it cannot be read."""
+    """A record: where it is, and what it says. `damage`: what of it cannot be read. The second topic has the partition
+    `BESIDE`."""
 
     partition: int
     offset: int
@@ -54,13 +58,14 @@ class Held:
         return found
 
     def is_damaged(self, key: str) -> bool:
-        """Whether it cannot be known what the latest version of a key is: its last record cannot be read, or one cannot
-        be placed among the others since its last deletion."""
+        """Whether it cannot be known what the latest version of a key is: its last record in a topic cannot be read, or
+        one cannot be placed among the others since its last deletion."""
         records = self.of_key(key)
         ends = [at for at, record in enumerate(records) if record.version.is_deletion]
         living = records[ends[-1] if ends else 0 :]
         is_unplaced = len(living) > 1 and any(one.damage == "version" for one in living)
-        return bool(living) and (living[-1].damage == "value" or is_unplaced)
+        last = {one.partition: one.damage for one in living}  # a key has one partition in each topic
+        return "value" in last.values() or is_unplaced
 
     def due(self, key: str) -> Version | None:
         """Return the version that the store should hold for a key, None if it should hold none."""

@@ -33,7 +33,7 @@ from tests.histories.upserts.events import (
     Version,
     Window,
 )
-from tests.histories.upserts.held import Held, Record, Seen, fraction, timestamp
+from tests.histories.upserts.held import BESIDE, Held, Record, Seen, fraction, timestamp
 from tests.histories.watched import OF_NOTHING_COMPARED, PLAN_HEADER, Watch, table_rows
 from tests.world.consumer import consumer, read_to_end
 from tests.world.orders import BORN, DAY, milliseconds
@@ -74,6 +74,8 @@ class UpsertPlayer:
     def _(self, event: Change) -> None:
         if self.history.has_ledger:
             self.shop.write("outbox", [self._order(event.version) | OF_NOTHING_COMPARED])
+        if self.history.is_direct:
+            self.records.append(Record(0, len(self.records), event.version))
 
     @happen.register
     def _(self, event: Purge) -> None:
@@ -81,13 +83,15 @@ class UpsertPlayer:
 
     @happen.register
     def _(self, event: Send) -> None:
-        for version in event.versions:
+        for version in () if self.history.is_direct else event.versions:
             order = self._order(version) | {"status": "sent"}
             self._produce(version, None if version.is_deletion else json.dumps(order))
         assert self._client.flush(30) == 0
 
     @happen.register
     def _(self, event: SendDamaged) -> None:
+        if self.history.is_direct:
+            return
         order = self._order(event.version) | ({} if event.damage == "value" else {event.damage: "n/a"})
         value = json.dumps(order)
         self._produce(event.version, value[:-5] if event.damage == "value" else value)
@@ -102,12 +106,12 @@ class UpsertPlayer:
         return Producer({"bootstrap.servers": self.shop.bootstrap, "linger.ms": 1, "log_level": 0})
 
     def _produce(self, version: Version, value: str | None) -> None:
-        partition = int(version.key[1:]) % self.history.partitions
+        partition = BESIDE if version.is_beside else int(version.key[1:]) % self.history.partitions
         self.records.append(Record(partition, self.ends.get(partition, 0), version))
         self.ends[partition] = self.ends.get(partition, 0) + 1
         self._client.produce(
-            self.shop.topic,
-            partition=partition,
+            self.shop.more_topics[0] if version.is_beside else self.shop.topic,
+            partition=partition % BESIDE,
             key=version.key,
             value=value,
             timestamp=milliseconds(self._order(version)["at"]),
@@ -179,7 +183,15 @@ class UpsertPlayer:
         self.seen.append(seen)
         self.watch.begin()
         context = shop.open(event.day)
-        seen.ranges = {part.partition: (part.lo, part.hi) for part in context.window.ranges["orders"]}
+        seen.ranges = (
+            self._rows_of_day()
+            if self.history.is_direct
+            else {
+                part.partition + beside: (part.lo, part.hi)
+                for point, beside in (("orders", 0), ("others", BESIDE))
+                for part in context.window.ranges.get(point, ())
+            }
+        )
         shop.snapshot(context, 1)
         seen.moments.append(self._held())
         shop.reconcile(context)
@@ -215,6 +227,8 @@ class UpsertPlayer:
 
     def _read_again(self) -> None:
         """Take what makewhole wrote into the topic."""
+        if self.history.is_direct:
+            return
         starts = {partition: self.ends.get(partition, 0) for partition in range(self.history.partitions)}
         with consumer(self.shop.bootstrap) as client:
             for message in read_to_end(client, self.shop.topic, starts):
@@ -224,6 +238,11 @@ class UpsertPlayer:
             for partition in starts:
                 at = TopicPartition(self.shop.topic, partition)
                 self.ends[partition] = client.get_watermark_offsets(at, timeout=30)[1]
+
+    def _rows_of_day(self) -> dict[int, tuple[int, int]]:
+        """Return which rows of the ledger came since the window before."""
+        before = self.seen[-2].ranges[0][1] if len(self.seen) > 1 else 0
+        return {0: (before, len(self.records))}
 
     def _order(self, version: Version) -> dict[str, Any]:
         at = BORN + version.day * DAY + timedelta(minutes=version.minute)
