@@ -58,12 +58,13 @@ class Held:
         return found
 
     def is_damaged(self, key: str) -> bool:
-        """Whether it cannot be known what the latest version of a key is: its last record in a topic cannot be read, or
-        one cannot be placed among the others since its last deletion."""
+        """Whether it cannot be known what the latest version of a key says: its last record in a topic cannot be read, or
+        one cannot be placed among the others since its last deletion, of which any is for the store."""
         records = self.of_key(key)
         ends = [at for at, record in enumerate(records) if record.version.is_deletion]
         living = records[ends[-1] if ends else 0 :]
-        is_unplaced = len(living) > 1 and any(one.damage == "version" for one in living)
+        is_any_taken = any(self.takes(one.version) and not one.version.is_deletion for one in living)
+        is_unplaced = len(living) > 1 and is_any_taken and any(one.damage == "version" for one in living)
         last = {one.partition: one.damage for one in living}  # a key has one partition in each topic
         return "value" in last.values() or is_unplaced
 
