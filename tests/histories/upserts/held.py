@@ -58,8 +58,8 @@ class Held:
         return found
 
     def is_damaged(self, key: str) -> bool:
-        """Whether it cannot be known what the latest version of a key says: its last record in a topic cannot be read, or
-        one cannot be placed among the others since its last deletion, of which any is for the store."""
+        """Whether it cannot be known what the latest version of a key says: its last record in a topic cannot be read,
+        or one cannot be placed among the others since its last deletion, of which any is for the store."""
         records = self.of_key(key)
         ends = [at for at, record in enumerate(records) if record.version.is_deletion]
         living = records[ends[-1] if ends else 0 :]
