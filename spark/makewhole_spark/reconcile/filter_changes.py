@@ -7,6 +7,7 @@ from dataclasses import replace
 import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, empty
+from makewhole.compute.judge.judge_copies import BucketInput
 from makewhole.compute.judge.older_copies import older_copies
 from makewhole.compute.key_index.hop_filters import of_unknown_filter
 from makewhole.key_index.files import IndexFile
@@ -21,13 +22,14 @@ _OF_VERSIONS = (*_OF_EVENTS, Verdict.MISSING, Verdict.DUPLICATE)
 
 
 def mark_filter_changed(
-    task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame, kept_out: pl.DataFrame
+    task: BucketTask, judged: pl.DataFrame, known: BucketInput, kept_out: pl.DataFrame
 ) -> pl.DataFrame:
     """Turn verdicts of `judged` (`JUDGED`) into undecidable ones where another window has copies of the key of which
     it is not known whether they pass the filter of now, and which may be the latest; where a row is unexpected as the
     filter keeps its record out (`kept_out`, `HASHES`), though a certified window saw both, or the filter of the windows
-    before let it pass; and where a key is missing whose records that filter kept out. `source`: the copies of the
-    slice."""
+    before let it pass, or where a ledger of versions has it in another window; and where a key is missing whose records
+    that filter kept out."""
+    source = known.source
     judged = _mark(judged, pl.col("verdict") == Verdict.MISSING.value, _kept_out_before(task, source))
     wanted = _OF_VERSIONS if task.is_upsert else _OF_EVENTS
     is_unknown = pl.col("hint").eq_missing(Cause.UNREADABLE_VALUE.value)
@@ -41,9 +43,14 @@ def mark_filter_changed(
             _seen_before(task, asked, kept_out),
             _left_by_the_change(task, asked, source),
             _passed_before(task, source).join(kept_out, on=HASH, how="semi"),
+            known.kept_out.join(asked.filter(_is_unexpected()), on=HASH, how="semi"),
         ]
     )
     return _mark(judged, may_be_explained, found)
+
+
+def _is_unexpected() -> pl.Expr:
+    return pl.col("verdict") == Verdict.UNEXPECTED.value
 
 
 def _mark(judged: pl.DataFrame, may_be_explained: pl.Expr, found: pl.DataFrame) -> pl.DataFrame:
@@ -61,7 +68,7 @@ def _mark(judged: pl.DataFrame, may_be_explained: pl.Expr, found: pl.DataFrame) 
 def keys_kept_out(task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame) -> pl.DataFrame:
     """Return the unexpected keys of `judged` (`HASHES`) of which the source has or had copies that the filter keeps
     out. `source`: the copies of the slice."""
-    strangers = judged.filter(pl.col("verdict") == Verdict.UNEXPECTED.value).select(HASH)
+    strangers = judged.filter(_is_unexpected()).select(HASH)
     if task.hop.where is None or strangers.is_empty():
         return strangers.clear()
     before = rows_of(task, _files(task), strangers)
@@ -93,7 +100,7 @@ def _seen_before(task: BucketTask, asked: pl.DataFrame, kept_out: pl.DataFrame) 
     """Return the unexpected keys that a certified window of the hop saw on both sides: of those whose record the filter
     keeps out any window, of all others this one, whose ledger may have been purged since. Keys whose latest version
     left the filter are none of them: they were held rightly before that (`_left_by_the_change`)."""
-    strangers = asked.filter((pl.col("verdict") == Verdict.UNEXPECTED.value) & ~_has_left())
+    strangers = asked.filter(_is_unexpected() & ~_has_left())
     named = {name: (high, low) for high, low, name in strangers.select(*HASH, "key_hash").rows()}
     held_back = {*strangers.join(kept_out, on=HASH, how="semi")["key_hash"]}
     seen = set[str]()

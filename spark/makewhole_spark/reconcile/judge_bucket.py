@@ -96,7 +96,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     marked = name_placeholders(marked, known.source, known.target)
     marked = mark_unknown_to_others(task, marked, _lags(task))
     kept_out = keys_kept_out(task, marked, known.source)
-    marked = mark_filter_changed(task, marked, known.source, kept_out)
+    marked = mark_filter_changed(task, marked, known, kept_out)
     lacking = lacking_keys(task, marked, known.source)
     found = mark_not_lost(task, marked, known.source_elsewhere, lacking)
     answer = replace(

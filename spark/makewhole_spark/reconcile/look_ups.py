@@ -104,26 +104,52 @@ def _with_source_rows(
     """Add unexpected keys that the source does have, unsettled keys, and under upsert the source's newer versions."""
     asked = judged.filter(~pl.col("in_source"))
     unexpected = look_up(task, source, asked)
+    if task.is_upsert:
+        return _with_source_versions(task, source, known, (asked, unexpected), to_confirm)
     absent = asked.join(_passing(task, unexpected), on=HASH, how="anti")
     purged = _purged(task, source, absent)
-    later = unexpected.clear()
-    if task.is_upsert:
-        # Of versions that left the filter in this window it has later ones.
-        unexpected = unexpected.join(known.source, on=HASH, how="anti")
-        later = unexpected.filter(_is_later(task))
-        unexpected = _newest_of_keys(unexpected.filter(~_is_later(task)))
     found = [
         known.source_elsewhere,
         *(_as_elsewhere(_passing(task, rows), is_later=False) for rows in (unexpected, purged)),
-        _as_elsewhere(_passing(task, later), is_later=True),
         in_ledger_before(task, absent.join(purged, on=HASH, how="anti")),
     ]
-    if task.is_upsert:
-        rows = look_up(task, source, to_confirm)
-        found.append(_as_elsewhere(_newer(rows, known.source), is_later=True))
-        to_confirm = pl.concat([to_confirm, asked.join(unexpected, on=HASH, how="semi")]).unique(HASH)
     unsettled = _unsettled(task, source, to_confirm)
     return replace(known, source_elsewhere=pl.concat(found), unsettled=pl.concat([known.unsettled, unsettled]).unique())
+
+
+def _with_source_versions(
+    task: BucketTask,
+    source: TablePoint,
+    known: BucketInput,
+    of_others: tuple[pl.DataFrame, pl.DataFrame],
+    to_confirm: pl.DataFrame,
+) -> BucketInput:
+    """Add what a ledger of versions has now of keys that it does not have in the window (`of_others`, with its rows of
+    them), and the newer versions of those to confirm.
+
+    A row of theirs is the latest version, unless it is of a later window. It decides whether the key passes the filter:
+    what the windows before read of it does not, and counts only where the ledger has no row any more.
+    """
+    asked, rows = of_others
+    purged = _purged(task, source, asked.join(rows, on=HASH, how="anti"))
+    rows = rows.join(known.source, on=HASH, how="anti")  # what left the filter in this window has its versions there
+    is_later = (pl.col("time") >= task.context.window.end).fill_null(True)
+    of_now, later = _newest_of_keys(rows.filter(~is_later)), rows.filter(is_later)
+    passing = pl.concat([_passing(task, of_now), _passing(task, later)])
+    newer = _newer(look_up(task, source, to_confirm), known.source)
+    unsettled = _unsettled(task, source, pl.concat([to_confirm, asked.join(of_now, on=HASH, how="semi")]).unique(HASH))
+    return replace(
+        known,
+        source_elsewhere=pl.concat(
+            [
+                known.source_elsewhere,
+                *(_as_elsewhere(_passing(task, before), is_later=False) for before in (of_now, purged)),
+                *(_as_elsewhere(after, is_later=True) for after in (_passing(task, later), newer)),
+            ]
+        ),
+        unsettled=pl.concat([known.unsettled, unsettled]).unique(),
+        kept_out=rows.join(passing, on=HASH, how="anti").select(HASH).unique(),
+    )
 
 
 def _purged(task: BucketTask, source: TablePoint, absent: pl.DataFrame) -> pl.DataFrame:
@@ -145,11 +171,6 @@ def in_ledger_before(task: BucketTask, absent: pl.DataFrame) -> pl.DataFrame:
 
 def _passing(task: BucketTask, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(~pl.col("excluded_by").list.contains(task.hop.name))
-
-
-def _is_later(task: BucketTask) -> pl.Expr:
-    """Select the rows of a ledger that are of no window up to this one, or of which no time says so."""
-    return (pl.col("time") >= task.context.window.end).fill_null(True)
 
 
 def _newest_of_keys(rows: pl.DataFrame) -> pl.DataFrame:

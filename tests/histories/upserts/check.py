@@ -55,9 +55,10 @@ def _is_explained_by_file(seen: Sequence[Seen], key: str) -> bool:
 
 
 def _is_in_doubt_by_file(seen: Sequence[Seen], cause: str | None) -> bool:
-    """Whether a key may be in doubt, since its record was read when the file had another filter."""
+    """Whether a key may be in doubt, since its record was read when the file had another filter. A ledger does not
+    say whether it was that, or the key left the filter in an earlier window."""
     has_changed = any(one.moments[0].region != seen[-1].moments[0].region for one in seen[:-1])
-    return cause == "filter_changed" and has_changed
+    return cause == "filter_changed" and (has_changed or seen[-1].moments[0].is_direct)
 
 
 # What it said

@@ -83,7 +83,7 @@ class _Draw:
         is_filtered = self._happens("filter", 0.4)
         self.has_second = self._happens("two_sources", 0.3) and self.has_version and not self.has_ledger
         self.is_direct = self._happens("direct", 0.3) and self.has_ledger
-        self.has_filter = not self.has_second and not self.is_direct
+        self.has_filter = not self.has_second
         self.region = choice(["EU", "US"]) if is_filtered and self.has_filter else None
         return History(
             seed=seed,

@@ -29,13 +29,15 @@ class Record:
 
 @dataclass
 class Held:
-    """What log and tables held at one moment. `region`: the one that the pipeline file takes, None for all."""
+    """What log and tables held at one moment. `region`: the one that the pipeline file takes, None for all.
+    `is_direct`: the ledger stands for the log."""
 
     has_version: bool
     region: str | None
     records: tuple[Record, ...] = ()
     outbox: tuple[TableRow, ...] = ()
     warehouse: tuple[TableRow, ...] = ()
+    is_direct: bool = False
 
     # What there is of a key
 

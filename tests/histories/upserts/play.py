@@ -223,7 +223,9 @@ class UpsertPlayer:
         outbox, warehouse = (
             tuple(row.columns for row in table_rows(self.shop, table)) for table in ("outbox", "warehouse")
         )
-        return Held(self.history.has_version, self.region, tuple(self.records), outbox, warehouse)
+        return Held(
+            self.history.has_version, self.region, tuple(self.records), outbox, warehouse, self.history.is_direct
+        )
 
     def _read_again(self) -> None:
         """Take what makewhole wrote into the topic."""

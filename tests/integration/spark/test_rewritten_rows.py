@@ -14,6 +14,7 @@ from tests.integration.spark.test_latest_ever import DIFFERS, STALE, UPSERT, bur
 from tests.integration.spark.test_purged_ledgers import HOP as LEDGER_STORE
 from tests.integration.spark.test_purged_ledgers import describe as describe_ledger
 from tests.integration.spark.test_purged_ledgers import write_both
+from tests.integration.spark.test_survivors import repair
 from tests.world.combinations import with_every_change
 from tests.world.orders import orders
 from tests.world.shop import STORE_HOP
@@ -229,6 +230,29 @@ def test_a_row_of_current_state_that_the_ledger_explains_is_right_whenever_it_is
     context, closed = shop.whole_way(TODAY)
 
     assert (shop.found(context, LEDGER_STORE), closed.state) == ({}, WindowState.CERTIFIED)
+
+
+@pytest.mark.parametrize("semantics", ["upsert", "event"])
+def test_rows_that_a_narrower_filter_keeps_out_are_reported_and_stay(shop: ReconciledShop, semantics: str) -> None:
+    """The ledger has them, and they were right: the file alone explains that they belong to the store no more."""
+    described = {"semantics": semantics, "compensation": "{unexpected: quarantine}"}
+    describe_ledger(shop, **described, where="\"region = 'EU'\"")
+    made, more = orders(range(8)), orders(range(20, 28), 1)
+    european = [order for order in made if order["region"] == "EU"]
+    shop.write("outbox", made)
+    shop.write("warehouse", european)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    describe_ledger(shop, **described, where="\"region = 'US'\"")
+    shop.write("outbox", more)
+    shop.write("warehouse", [order for order in more if order["region"] == "US"])
+    shop.sql("update warehouse set at = at + interval '1 day' where number < 8")
+
+    context = shop.judge_and_ask_the_gate(1)
+
+    explained = dict.fromkeys((order["id"] for order in european), ("undecidable", "filter_changed"))
+    assert shop.found(context, LEDGER_STORE) == explained
+    assert repair(shop, context).state is WindowState.NOT_KNOWN
+    assert len(shop.sql("select id from warehouse where region = 'EU'")) == len(european)
 
 
 def test_a_certificate_says_what_was_looked_at(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,7 +159,7 @@ def batch(base_offset: int, sequence: int) -> Any:
         producer_epoch=0,
         base_sequence=sequence,
         record_count=10,
-        base_timestamp=0,
+        first_timestamp=0,
         max_timestamp=0,
     )
 

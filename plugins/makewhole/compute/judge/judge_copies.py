@@ -32,6 +32,7 @@ class BucketInput:
     keys whose absence does not count yet. `overdue`: keys that have waited for longer than they may: their absence
     counts all the same. `replays`: records that compensation wrote, by the journal. `has_gone`: offsets of the target
     were gone before anybody read them, in this window or another. `has_cut`: part of the source's log was cut off.
+    `kept_out`: keys of versions of which a ledger has rows of other windows now, and none that passes the hop's filter.
     """
 
     hop: str
@@ -43,6 +44,7 @@ class BucketInput:
     unsettled: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     overdue: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
+    kept_out: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     has_gone: bool = False
     has_cut: bool = False
 
