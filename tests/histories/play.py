@@ -254,6 +254,7 @@ class Player:
         self.said[-1].moments.append(self.truth.copy())
 
     def _reconcile_step(self, day: int) -> None:
+        self.said[-1].scope.touched |= self._touched  # a row of the ledger that was changed just now may be a new one
         self.shop.reconcile(self._now)
         self.said[-1].moments.append(self.truth.copy())
         with connect(self.shop.journal) as journal:

@@ -152,13 +152,14 @@ class Seen:
 
     `moments`: at the snapshot and at the end. `before`, `after`: around the repair. `found`: (hop, number) → (verdict,
     cause). `of_day`: the events of its day; `handed`: those that the window before has left to it. `unreached`: the
-    hops whose group has an offset that its log does not have.
+    hops whose group has an offset that its log does not have. `begins`: the first offset of the window, by topic.
     """
 
     day: int
     of_day: frozenset[int]
     handed: frozenset[tuple[Link, int]] = frozenset()
     unreached: frozenset[Link] = frozenset()
+    begins: Mapping[str, int] = field(default_factory=dict)
     moments: list[Held] = field(default_factory=list)
     before: Held | None = None
     after: Held | None = None
@@ -170,6 +171,11 @@ class Seen:
     def is_about(self, link: Link, number: int) -> bool:
         """Whether the window has to judge an event on a hop."""
         return number in self.of_day or (link, number) in self.handed
+
+    def is_of_earlier(self, held: Held, point: str, number: int) -> bool:
+        """Whether all copies of an event in a topic lie in windows before this one."""
+        copies = held.all_of(point, number)
+        return point in TOPICS and all(copy.offset < self.begins.get(point, 0) for copy in copies)
 
     def pending(self) -> frozenset[tuple[Link, int]]:
         """Return the events that this window leaves to the next, by hop."""

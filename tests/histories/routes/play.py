@@ -191,8 +191,10 @@ class RoutePlayer:
         self.seen.append(seen)
         self.watch.begin()
         context = shop.open(event.day)
+        ranges = context.window.ranges
+        seen.begins = {point: min((part.lo for part in ranges.get(point, ())), default=0) for point in TOPICS}
         for point in TOPICS:
-            self.begins[point] = max((part.hi for part in context.window.ranges.get(point, ())), default=0)
+            self.begins[point] = max((part.hi for part in ranges.get(point, ())), default=0)
         shop.snapshot(context, 1)
         seen.moments.append(self._held())
         shop.reconcile(context)

@@ -12,7 +12,7 @@ def describe(shop: ReconciledShop, history: History, region: str | None) -> None
     remedies = {"missing": "upsert", "mismatched": "upsert", "unexpected": "quarantine", "duplicate": "quarantine"}
     to_topic = {"missing": "produce" if history.has_version else "report"}
     if history.is_direct:
-        _describe_direct(shop, history, remedies)
+        _describe_direct(shop, history, remedies, region)
         return
     if not history.is_repairing:
         remedies, to_topic = dict.fromkeys(remedies, "report"), dict.fromkeys(to_topic, "report")
@@ -25,7 +25,7 @@ def describe(shop: ReconciledShop, history: History, region: str | None) -> None
         is_upsert=True,
         has_version=history.has_version,
         has_ledger=history.has_ledger,
-        hop=hop | ({} if region is None else {"where": f"\"region = '{region}'\""}),
+        hop=hop | _filter(region),
         more_points=second,
         more_hops=[{"from": name, "to": "warehouse", "semantics": "upsert", **hop} for name in second],
         ledger_hop={"compensation": flow(to_topic)},
@@ -34,11 +34,12 @@ def describe(shop: ReconciledShop, history: History, region: str | None) -> None
     )
 
 
-def _describe_direct(shop: ReconciledShop, history: History, remedies: dict[str, str]) -> None:
+def _describe_direct(shop: ReconciledShop, history: History, remedies: dict[str, str], region: str | None) -> None:
     """Write a file in which the ledger feeds the table."""
     version = {"version": "version"} if history.has_version else {}
     chosen = remedies if history.is_repairing else dict.fromkeys(remedies, "report")
     hop = {"from": "outbox", "to": "warehouse", "semantics": "upsert", "compensation": flow(chosen)}
+    hop |= _filter(region)
     text = pipeline_file(
         "shop",
         points={"outbox": ledger("db", "outbox", **version), "warehouse": store("db", "warehouse", **version)},
@@ -53,6 +54,10 @@ def _describe_direct(shop: ReconciledShop, history: History, remedies: dict[str,
         columns=COLUMNS | shop.more_columns,
     )
     shop.file.write_text(text)
+
+
+def _filter(region: str | None) -> dict[str, str]:
+    return {} if region is None else {"where": f"\"region = '{region}'\""}
 
 
 def make_tables(shop: ReconciledShop, history: History) -> None:
