@@ -33,7 +33,7 @@ def _right(seen: Seen, held: Held, link: Link, number: int) -> set[str | None]:
     """Return the right verdicts; where it is not known what a group has read, what is not there may yet come."""
     right = held.right(link, number)
     if "duplicate" in right and seen.is_of_earlier(held, link[1], number):
-        right |= {None}  # a repeat is told by the window that it lies in
+        right |= {None}  # a repeat is a finding of the window that it lies in
     if link in seen.unreached and "missing" in right:
         return {*(right - {"missing"}), *_NOT_PROVEN}
     return right
