@@ -18,7 +18,7 @@ from makewhole.journal.key_index.runs import IndexedTopic, first_indexed
 from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.snapshot_manifests import LOOKED_AT
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import Hop, Pipeline, Semantics
+from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.points import TablePoint
 from makewhole.postgres.read.key_conditions import has_key_index
 from makewhole.postgres.read.relations import has_places
@@ -97,14 +97,9 @@ def values_sha256(pipeline: Pipeline, point: str) -> str:
 
 
 def hops_looked_at(pipeline: Pipeline, point: TablePoint) -> list[Hop]:
-    """Return the hops into a store of whose sources something says which row of a key counts: an index of keys, or of
+    """Return the hops into a store. Of each source something says which row of a key counts: an index of keys, or of
     versions the ledger itself."""
-    indexed = pipeline.indexed_points()
-    return [
-        hop
-        for hop in pipeline.hops
-        if hop.target == point.name and (hop.source in indexed or hop.semantics is Semantics.UPSERT)
-    ]
+    return [hop for hop in pipeline.hops if hop.target == point.name]
 
 
 @dataclass(frozen=True, kw_only=True)
