@@ -90,7 +90,7 @@ def test_importing_a_dag_file_imports_neither_spark_nor_the_gate(tmp_path: Path)
 
 @dataclass(frozen=True, kw_only=True)
 class Parsed:
-    """What Airflow finds in the folder of DAG files, and how many seconds of a core it takes for it."""
+    """Hold what Airflow finds in the folder of DAG files, and how many seconds of a core it takes for it."""
 
     seconds: float
     dags: Sequence[str]

@@ -29,7 +29,7 @@ class Record:
 
 @dataclass
 class Held:
-    """What log and tables held at one moment. `region`: the one that the pipeline file takes, None for all.
+    """Keep what log and tables held at one moment. `region`: the one that the pipeline file takes, None for all.
     `is_direct`: the ledger stands for the log."""
 
     has_version: bool

@@ -81,8 +81,8 @@ def judge_versions(bucket: BucketInput) -> pl.DataFrame:
 
 
 class _Joins(NamedTuple):
-    """What the hop joins: whether its target is a table. `has_cut`: part of the log at its source was cut off, and its
-    offsets do not order all records."""
+    """Hold what the hop joins: whether its target is a table. `has_cut`: part of the log at its source was cut off, and
+    its offsets do not order all records."""
 
     is_table: bool
     has_cut: bool

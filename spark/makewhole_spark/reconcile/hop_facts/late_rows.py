@@ -34,8 +34,8 @@ class LateFacts:
 def late_facts(neighbours: NeighbouringWindows, hop: Hop) -> LateFacts:
     """Return what earlier windows know of what came late to a hop's target."""
     reached = reached_windows(neighbours, hop.target)
-    told = told_keys(neighbours.journal, neighbours.context.window, hop.name, reached[0].number) if reached else ()
-    both = chain(told, _known_from_looks(neighbours, hop))
+    reported = told_keys(neighbours.journal, neighbours.context.window, hop.name, reached[0].number) if reached else ()
+    both = chain(reported, _known_from_looks(neighbours, hop))
     return LateFacts(
         told=neighbours.by_bucket(f"{hop.slug}/told", map(hashes, both), HASHES),
         source_files=_ledger_files(neighbours, hop, reached),
