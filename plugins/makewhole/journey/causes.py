@@ -43,8 +43,8 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.UNREADABLE_VALUE: "the key index does not know a value of it any more; run the window that saw it again",
     Cause.PLACEHOLDER: "its record has Debezium's placeholder in place of a value: there is nothing to compare",
     Cause.UNREADABLE_SOURCE: "the source could not be read",
-    Cause.UNREADABLE_VERSION: "a version of it is no number and no moment, or of another kind: which is the latest?",
-    Cause.FILTER_CHANGED: "`where` in the file changed since its record was read; run the window of the record again",
+    Cause.UNREADABLE_VERSION: "one of its versions is no number and no moment, or is not there: which is the latest?",
+    Cause.FILTER_CHANGED: "`where` changed since its record was read, or its row left it; run the window of it again",
     Cause.UNREADABLE_RECORD: "a record of the window that could not be read may be of this key",
 }
 

@@ -72,8 +72,8 @@ def filter_path(path: str) -> str:
 
 
 def rows_of_keys(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
-    """Return what the files know of some keys (`HASHES`), as a run (see `makewhole.compute.key_runs`), window by
-    window.
+    """Return what the files know of some keys (`HASHES`), as a run (see `makewhole.compute.key_index.key_runs`),
+    window by window.
 
     Raises:
         CorruptionError: a file of the index does not exist.
@@ -94,20 +94,24 @@ def known_keys(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame)
 
 def highest_versions(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
     """Return the highest number of a version (`NUMBERS`) that the files have of each of some keys (`HASHES`); those of
-    which they have none are not in it. Where numbers and moments are among them, which are not ordered, it is none.
+    which they have none are not in it. Where numbers and moments are among them, which are not ordered, or a record
+    without a version, which may be the latest, it is none.
 
     Raises:
         CorruptionError: a file of the index does not exist.
     """
     numbers = [joined_versions(name, f"{name}_rest") for name in ("version", "last_version")]
-    found = [empty(NUMBERS)]
+    is_tombstone = pl.coalesce("last_is_tombstone", "is_tombstone").fill_null(False)
+    is_bare = (pl.all_horizontal(number.is_null() for number in numbers) & ~is_tombstone).alias("is_bare")
+    found = [empty({**NUMBERS, "is_bare": pl.Boolean})]
     for rows in _rows_by_file(storage, files, keys.select(HASH).unique()):
         whole = with_whole_numbers(rows)
-        found += [whole.select(*HASH, number.alias("version")).drop_nulls("version") for number in numbers]
+        found += [whole.select(*HASH, number.alias("version"), is_bare) for number in numbers]
     is_of_two_kinds = is_moment().any() & ~is_moment().all()
     unordered = pl.lit(UNREADABLE, dtype=VERSION)
-    of_key = pl.when(is_of_two_kinds).then(unordered).otherwise(pl.col("version").max()).alias("version")
-    return pl.concat(found).group_by(HASH).agg(of_key)
+    highest = pl.when(is_of_two_kinds | pl.col("is_bare").any()).then(unordered).otherwise(pl.col("version").max())
+    of_key = pl.when(pl.col("version").is_not_null().any()).then(highest).alias("version")
+    return pl.concat(found).group_by(HASH).agg(of_key).drop_nulls("version")
 
 
 def maybe_known(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> Bools:

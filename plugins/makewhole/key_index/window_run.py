@@ -7,9 +7,9 @@ import polars as pl
 from makewhole.compute.frames import REPLAYS, TOPIC_KEYS, Schema
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.key_index.hop_filters import filter_digest, with_noted_filters
+from makewhole.compute.key_index.key_runs import count_keys, with_compared
 from makewhole.compute.key_index.stored_runs import stored_run
 from makewhole.compute.key_index.window_rows import COPIES, window_rows
-from makewhole.compute.key_runs import count_keys, with_compared
 from makewhole.compute.keys import hashes_of_hex
 from makewhole.journal import plans, replayed_positions
 from makewhole.journal.written_keys import replayed_keys, reversal_keys

@@ -16,7 +16,7 @@ from makewhole.compute.buckets import is_in_bucket
 from makewhole.compute.frames import ELSEWHERE, HASH, IS_GONE, TAIL, TOPIC_KEYS, empty
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
 from makewhole.compute.judge.log_history import is_truncated, remaining_copies, truncated_copies
-from makewhole.compute.key_runs import (
+from makewhole.compute.key_index.key_runs import (
     build_key_run,
     first_and_latest_copies,
     first_copies,

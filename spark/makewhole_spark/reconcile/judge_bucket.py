@@ -23,7 +23,7 @@ from makewhole.compute.judge.undecidable import (
     name_placeholders,
     undecidable_spans,
 )
-from makewhole.compute.key_runs import passing_rows
+from makewhole.compute.key_index.key_runs import passing_rows
 from makewhole.key_index.files import write_index_file
 from makewhole.model.points import TablePoint
 from makewhole.model.verdict import DIFFERING, GAPS, Cause, HopCounts, Verdict

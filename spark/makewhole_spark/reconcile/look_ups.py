@@ -6,7 +6,7 @@ import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, NAMED_KEYS, TOPIC_KEYS, Schema, empty
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
-from makewhole.compute.key_runs import first_copies, passing_rows
+from makewhole.compute.key_index.key_runs import first_copies, passing_rows
 from makewhole.compute.normalise import table_frame
 from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Cause, Verdict

@@ -35,6 +35,7 @@ KINDS = {
     "stray": True,  # rows that no record says
     "unreadable": True,  # records of which the value or the amount cannot be read
     "unreadable_version": True,  # or the version
+    "unnumbered": True,  # or that have none
     "purged": True,  # the ledger forgets what is older
     "filter": True,  # the store takes one region alone
     "filter_changes": True,  # and another one from some day on
@@ -164,6 +165,7 @@ class _Draw:
             if self._goes_wrong("unreadable", 0.08) and not version.is_deletion:
                 damages: list[Damage] = ["value", "amount"]
                 damages += ["version"] if self.has_version and "unreadable_version" in self.kinds else []
+                damages += ["unnumbered"] if self.has_version and "unnumbered" in self.kinds else []
                 yield SendDamaged(version, self.random.choice(damages))
             else:
                 yield Send((version,))

@@ -5,7 +5,10 @@ from typing import Literal
 
 VersionType = Literal["bigint", "numeric", "timestamptz"]
 Mishap = Literal["lost", "changed"]
-Damage = Literal["value", "amount", "version"]
+Damage = Literal["value", "amount", "version", "unnumbered"]
+
+UNNUMBERED = -1
+"""The number of a version whose record has none."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Send:
 
 @dataclass(frozen=True)
 class SendDamaged:
-    """A producer sends a version that cannot be read: its whole value, its amount, or its number."""
+    """A producer sends a version that cannot be read: its whole value, its amount, or its number; or without one."""
 
     version: Version
     damage: Damage

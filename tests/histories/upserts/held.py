@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Self
 
-from tests.histories.upserts.events import Damage, Version
+from tests.histories.upserts.events import UNNUMBERED, Damage, Version
 from tests.histories.watched import TableRow
 
 BESIDE = 10
@@ -66,9 +66,15 @@ class Held:
         ends = [at for at, record in enumerate(records) if record.version.is_deletion]
         living = records[ends[-1] if ends else 0 :]
         is_any_taken = any(self.takes(one.version) and not one.version.is_deletion for one in living)
-        is_unplaced = len(living) > 1 and is_any_taken and any(one.damage == "version" for one in living)
+        is_unplaced = any(one.damage == "version" for one in living) or _is_unordered(living)
+        is_unplaced = is_unplaced and len(living) > 1 and is_any_taken
         last = {one.partition: one.damage for one in living}  # a key has one partition in each topic
         return "value" in last.values() or is_unplaced
+
+    def is_unnumbered(self, key: str) -> bool:
+        """Whether the latest version of a key is of a record without a number."""
+        latest = self.latest(key)
+        return latest is not None and latest.number == UNNUMBERED
 
     def due(self, key: str) -> Version | None:
         """Return the version that the store should hold for a key, None if it should hold none."""
@@ -92,7 +98,20 @@ class Held:
 def says(row: TableRow, version: Version, *, has_version: bool) -> bool:
     """Whether a row has the value of a version, and its number."""
     is_same = round(float(row["amount"]) * 100) == version.cents
-    return is_same and (not has_version or row["version"] == version_of(row["version"], version.number))
+    number = None if version.number == UNNUMBERED else version_of(row.get("version"), version.number)
+    return is_same and (not has_version or row["version"] == number)
+
+
+def _is_unordered(living: Sequence[Record]) -> bool:
+    """Whether a record without a number may have come after the first one with the highest."""
+    highest = max((one.version.number for one in living if not one.version.is_deletion), default=UNNUMBERED)
+    first = next((one for one in living if one.version.number == highest and not one.version.is_deletion), None)
+    bare = [one for one in living if one.damage == "unnumbered"]
+    return (
+        first is not None
+        and highest != UNNUMBERED
+        and any(one.partition != first.partition or one.offset > first.offset for one in bare)
+    )
 
 
 def version_of(like: Any, number: int) -> Any:

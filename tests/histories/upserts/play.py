@@ -18,6 +18,7 @@ from makewhole.model.gate import GateAnswer
 from makewhole.model.plan import PlanState
 from tests.histories.upserts.describe import describe
 from tests.histories.upserts.events import (
+    UNNUMBERED,
     Change,
     Delete,
     Event,
@@ -92,13 +93,16 @@ class UpsertPlayer:
     def _(self, event: SendDamaged) -> None:
         if self.history.is_direct:
             return
-        order = self._order(event.version) | ({} if event.damage == "value" else {event.damage: "n/a"})
+        order = self._order(event.version) | ({event.damage: "n/a"} if event.damage in ("amount", "version") else {})
+        if event.damage == "unnumbered":
+            del order["version"]
         value = json.dumps(order)
         self._produce(event.version, value[:-5] if event.damage == "value" else value)
         assert self._client.flush(30) == 0
         # A version whose amount is none is the latest all the same, and no row is like it.
         is_read = event.damage == "amount"
         version = replace(event.version, cents=_NO_AMOUNT) if is_read else event.version
+        version = replace(version, number=UNNUMBERED) if event.damage == "unnumbered" else version
         self.records[-1] = replace(self.records[-1], version=version, damage=None if is_read else event.damage)
 
     @cached_property
@@ -127,7 +131,8 @@ class UpsertPlayer:
                 continue
             self.taken[record.partition] = record.offset + 1
             mishap = mishaps.pop(record.version.key, None)
-            is_readable = record.damage is None and record.version.cents != _NO_AMOUNT
+            is_taken = record.damage is None or (record.damage == "unnumbered" and self.history.is_blind)
+            is_readable = is_taken and record.version.cents != _NO_AMOUNT
             if is_readable and mishap != "lost":
                 self._load(record.version, event.day, 11 if mishap == "changed" else 0)
 
@@ -255,7 +260,7 @@ class UpsertPlayer:
             "region": version.region,
             "amount": _text(version.cents),
             "at": at.isoformat(),
-            **({"version": number} if self.history.has_version else {}),
+            **({"version": None if version.number == UNNUMBERED else number} if self.history.has_version else {}),
         }
 
 

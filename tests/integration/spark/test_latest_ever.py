@@ -4,6 +4,7 @@ held to their records."""
 import shutil
 from collections.abc import Iterable
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from confluent_kafka import Producer
@@ -198,6 +199,32 @@ def test_what_is_no_version_leaves_the_key_undecidable_where_it_matters(shop: Re
     assert shop.found(context, STORE_HOP) == {"O0": ("undecidable", "unreadable_version")}
     assert closed.state is WindowState.NOT_KNOWN
     assert plan_window(context).plan is None
+
+
+def without_version(made: Iterable[Order]) -> list[Order]:
+    return [{name: order[name] for name in order if name != "version"} for order in made]
+
+
+def test_a_record_without_a_version_after_one_that_has_leaves_the_key_undecidable(shop: ReconciledShop) -> None:
+    """The producer ceased to number its records, and a loader that asks for no numbers has taken them: the older
+    record that has one is not written over them. Records from before there were numbers are older than those."""
+    versioned(shop, "bigint")
+    first = [*version(range(4), 5, 5), *version([4], 5, None)]
+    shop.send([*without_version(version([5], 4, None)), *first, *version([5], 6, 6)])
+    load(shop, [*first, *version([5], 6, 6)])
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    later = without_version([*version([0, 1, 4], 6, None, day=1), *version([2], 5, None)])
+    shop.send([*later, *version([1], 7, 7, day=1)])
+    load(shop, [*later, *version([3], 4, 4, day=1)])
+
+    assert repaired(shop, 1) == {"O0": "open", "O1": "repaired", "O3": "repaired"}
+
+    assert shop.sql("select amount, version from warehouse where id = 'O0'") == [(Decimal("6.25"), None)]
+    shop.send(version([0], 5, 5, day=2))  # the last version that has a number, once more
+    load(shop, version([0], 5, 5, day=2))
+    context, _ = shop.whole_way(2)
+
+    assert shop.found(context, STORE_HOP) == {"O0": ("undecidable", "unreadable_version")}
 
 
 @pytest.mark.parametrize("kind", ["text", "double precision", "uuid"])

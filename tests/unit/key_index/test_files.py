@@ -8,8 +8,8 @@ import pytest
 
 from makewhole.compute.frames import HASH, TOPIC_KEYS
 from makewhole.compute.key_index.filters import build_filter
+from makewhole.compute.key_index.key_runs import build_key_run, first_and_latest_copies, first_copies, with_compared
 from makewhole.compute.key_index.stored_runs import STORED, stored_run
-from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, first_copies, with_compared
 from makewhole.compute.keys import with_hash
 from makewhole.key_index.files import IndexFile, filter_path, maybe_known, rows_of_keys, write_index_file
 from makewhole.lake.sorted_parquet import ROWS_OF_A_GROUP

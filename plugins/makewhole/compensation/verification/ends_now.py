@@ -11,7 +11,7 @@ from makewhole.compensation.verification.committed_since import CopiesByKey, Sta
 from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.compute.frames import HASHES
 from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER, with_filter_of
-from makewhole.compute.key_runs import (
+from makewhole.compute.key_index.key_runs import (
     first_and_latest_copies,
     first_copies,
     passing_rows,

@@ -21,13 +21,11 @@ from makewhole.compute.judge.clean_keys import COLUMNS, ROW, CleanKeys, find_hal
 from makewhole.compute.versions import in_64_bits, is_moment, is_unreadable
 from makewhole.native.arrays import Bools, Int64s, IntPs, UInt64s, read_only
 from makewhole.native.equal_pairs import Side, leave_out_equal_pairs
-from makewhole.native.latest_versions import choose_latest
+from makewhole.native.latest_versions import NO_NUMBER, choose_latest
 from makewhole.native.sort_hashes import sort_hashes
 
 VERSION_COLUMNS = (*COLUMNS, "is_tombstone", "version", "partition", "offset", "time", "place")
 """Columns of a slice that the first pass needs; of a topic neither `time` nor `place`."""
-
-_BEFORE_ALL = -(2**63)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,5 +194,5 @@ def _numbers(copies: pl.DataFrame, name: str | None) -> Int64s:
     if name is None:
         return read_only(np.zeros(len(copies), dtype=np.int64))
     if name == "version":
-        return read_only(in_64_bits(copies[name]).fill_null(_BEFORE_ALL).to_numpy())
-    return read_only(copies[name].cast(pl.Int64).fill_null(_BEFORE_ALL).to_numpy())
+        return read_only(in_64_bits(copies[name]).fill_null(NO_NUMBER).to_numpy())
+    return read_only(copies[name].cast(pl.Int64).fill_null(NO_NUMBER).to_numpy())

@@ -36,7 +36,7 @@ from makewhole.compute.judge.latest_state import (
     with_lives,
 )
 from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
-from makewhole.compute.key_runs import passing_rows
+from makewhole.compute.key_index.key_runs import passing_rows
 from makewhole.compute.versions import ends_versions_in, is_moment, is_unreadable
 from makewhole.model.verdict import Cause, Verdict
 

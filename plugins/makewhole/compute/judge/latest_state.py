@@ -5,13 +5,15 @@ last position. A tombstone without a version ends all versions before it in its 
 windows have in any: a key that comes back after it begins again, whatever its numbers.
 
 Without versions nothing orders two records in different partitions of a topic, nor two rows of one time; a tombstone
-without one has no order among records in another partition. What is no version may be any. Several copies could be the
-latest then: the states of all are returned.
+without one has no order among records in another partition. What is no version may be any, and so may a record without
+one that came after a version (`makewhole.compute.unnumbered`). Several copies could be the latest then: the states of
+all are returned.
 """
 
 import polars as pl
 
 from makewhole.compute.frames import HASH, IS_GONE
+from makewhole.compute.unnumbered import may_follow_versions
 from makewhole.compute.versions import is_moment, is_unreadable, version_in_order
 
 ABSENT = 0
@@ -90,4 +92,8 @@ def _with_openness(copies: pl.DataFrame) -> pl.DataFrame:
     has_unreadable = is_unreadable().any().over(HASH)
     kinds = is_moment()
     has_both = (kinds.any() & ~kinds.all()).over(HASH).fill_null(False)
-    return copies.with_columns((has_unreadable | has_both).alias("is_open"))
+    is_gone = pl.col(IS_GONE).fill_null(False) if IS_GONE in copies.columns else pl.lit(False)
+    follows = may_follow_versions(copies, pl.col("rank") * 2 - is_gone.cast(pl.Int32))
+    marked = copies.with_columns(follows.alias("_follows"))
+    is_bare = pl.col("_follows").any().over(HASH)
+    return marked.with_columns((has_unreadable | has_both | is_bare).alias("is_open")).drop("_follows")

@@ -124,6 +124,9 @@ def _latest(copies: pl.DataFrame, side: str) -> pl.DataFrame:
     """Return, per key, the highest version of all sources, the states (values, or that it is deleted) that could be the
     latest, whether a copy of them is from before the window, whether no version decides, and whether all have left."""
     of_sources = _latest_by_source(copies, side).with_columns(pl.col(f"{side}_version").alias("version"))
+    has_version, is_there = pl.col("version").is_not_null(), pl.col(f"{side}_states").list.max() != ABSENT
+    is_bare = ~has_version & is_there & has_version.any().over(HASH)
+    of_sources = of_sources.with_columns(pl.col(f"{side}_is_open") | is_bare)
     number = version_in_order()
     newest = of_sources.filter((number == number.max().over(HASH)) | pl.col(f"{side}_is_open"))
     return newest.group_by(HASH).agg(

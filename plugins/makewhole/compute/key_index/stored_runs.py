@@ -72,7 +72,7 @@ def stored_run(run: pl.DataFrame, window: int) -> pl.DataFrame:
 
 
 def run_of(stored: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of a file (`STORED`) as `makewhole.compute.key_runs` reads them, with `window`."""
+    """Return rows of a file (`STORED`) as `makewhole.compute.key_index.key_runs` reads them, with `window`."""
     run = (
         with_whole_numbers(stored)
         .with_columns(

@@ -17,7 +17,7 @@ from makewhole.compute.judge.undecidable import (
     mark_unreadable,
     undecidable_spans,
 )
-from makewhole.compute.key_runs import passing_rows
+from makewhole.compute.key_index.key_runs import passing_rows
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import TablePoint
 from makewhole.model.verdict import DIFFERING, Cause, Verdict

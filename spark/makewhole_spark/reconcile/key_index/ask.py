@@ -6,7 +6,7 @@ import polars as pl
 
 from makewhole.compute.frames import NUMBERS, empty
 from makewhole.compute.key_index.hop_filters import with_filter_of
-from makewhole.compute.key_runs import with_comparable_values
+from makewhole.compute.key_index.key_runs import with_comparable_values
 from makewhole.key_index.files import IndexFile, highest_versions, maybe_known, rows_of_keys
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles
 

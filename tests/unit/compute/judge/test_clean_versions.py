@@ -22,6 +22,7 @@ from makewhole.compute.judge.clean_versions import (
 )
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.compute.judge.judge_versions import judge_versions
+from makewhole.compute.versions import UNREADABLE, VERSION
 from makewhole.model.verdict import HopCounts
 from tests.unit.compute.judge.bucket_input import HOP, NEW, OLD, PLANS, Row, bucket, hashed, one
 from tests.unit.native.bounds_checks import bounds_checked
@@ -44,9 +45,13 @@ def first_pass(known: BucketInput, named: pl.DataFrame = NO_KEYS) -> CleanKeys:
 
 
 def numbers_before(elsewhere: pl.DataFrame) -> pl.DataFrame:
-    """Return the highest number of each key in the windows before, as the key index has it."""
-    before = elsewhere.filter(~pl.col("is_later").fill_null(False)).select(*NUMBERS).drop_nulls()
-    return before.group_by(HASH).max()
+    """Return the highest number of each key in the windows before, as the key index has it: none where a record without
+    one is among them."""
+    before = elsewhere.filter(~pl.col("is_later").fill_null(False))
+    is_bare = (pl.col("version").is_null() & ~pl.col("is_tombstone").fill_null(False)).any()
+    number = pl.when(is_bare).then(pl.lit(UNREADABLE, dtype=VERSION)).otherwise(pl.col("version").max())
+    has_any = pl.col("version").is_not_null().any()
+    return before.group_by(HASH).agg(pl.when(has_any).then(number).alias("version")).drop_nulls()
 
 
 def names(clean: CleanKeys, known: BucketInput) -> list[str]:
@@ -104,13 +109,16 @@ class Drawing:
         again = [row for row in rows if self.is_rare()]
         return [*rows, *again]
 
-    def elsewhere(self, *, is_later: bool) -> list[Row]:
-        """Draw copies before or after the slice, some with a higher number than any in it."""
+    def elsewhere(self, *, is_topic: bool = True) -> list[Row]:
+        """Draw copies before and after the slice, some with a higher number than any in it."""
+        return [*self._elsewhere(is_topic=is_topic), *self._elsewhere(is_topic=is_topic, is_later=True)]
+
+    def _elsewhere(self, *, is_topic: bool, is_later: bool = False) -> list[Row]:
         kept = {*ELSEWHERE, "key"}
         rows = self.rows(2, 200 if is_later else 0)
         higher = [row | {"version": 4} if row["version"] == 3 else row for row in rows]
         placed = [row | {"place": f"{row['partition']}:{row['offset']}"} for row in higher]
-        is_tombstone = self.is_rare()
+        is_tombstone = is_topic and self.is_rare()
         marks = {"is_later": is_later, "is_replay": False, "is_tombstone": is_tombstone}
         ends = [{"ends_earlier": is_tombstone and row["version"] is None} for row in placed]
         return [
@@ -131,10 +139,8 @@ def buckets(draw: st.DrawFn) -> BucketInput:
         drawing.records(5, like=source) if target_is_topic else drawing.in_table(3, like=source),
         source_is_topic=source_is_topic,
         target_is_topic=target_is_topic,
-        source_elsewhere=[*drawing.elsewhere(is_later=False), *drawing.elsewhere(is_later=True)],
-        target_elsewhere=[*drawing.elsewhere(is_later=False), *drawing.elsewhere(is_later=True)]
-        if target_is_topic
-        else [],
+        source_elsewhere=drawing.elsewhere(is_topic=source_is_topic),
+        target_elsewhere=drawing.elsewhere() if target_is_topic else [],
         handed_over=drawing.keys(),
         unsettled=drawing.keys(),
         overdue=drawing.keys(),

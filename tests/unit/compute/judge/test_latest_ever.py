@@ -204,11 +204,35 @@ def test_an_older_version_that_does_not_pass_takes_no_key_out() -> None:
     assert not judge_versions(known)["in_source"].any()
 
 
-def test_a_record_without_a_version_that_does_not_pass_ends_no_versions() -> None:
+def test_a_record_without_a_version_after_one_that_has_may_be_the_latest() -> None:
+    """In its partition, in a window before, or in another partition; not where it surely came first, and where it says
+    the same it makes no difference. A higher version that came after it is the latest."""
+    names = ("after", "before", "same", "beside", "ended")
+    source = [one(key, at, NEW, version=3) for at, key in enumerate(names, start=50)]
+    source += [one("after", 60, OLD), one("before", 40, OLD), one("same", 61, NEW), one("beside", 40, OLD, partition=1)]
+    source += [one("ended", 62, OLD), one("ended", 63, NEWER, version=4)]
+    of_windows = [
+        before("sent again", 1, NEW, version=3),
+        before("sent again", 2, OLD),
+        before("since", 3, NEW, version=3),
+    ]
+    source += [one("sent again", 70, NEW, version=3), one("since", 71, OLD)]
+    target = [one(key, at, OLD) for at, key in enumerate((*names, "sent again", "since"))]
+    known = bucket(source, target, source_elsewhere=of_windows, target_is_topic=False)
+
+    unknown, wrong = ("undecidable", "unreadable_version"), ("mismatched", "stale_version")
+    assert judged(known) == {
+        **dict.fromkeys(("after", "beside", "sent again", "since"), unknown),
+        **dict.fromkeys(("before", "ended"), wrong),
+        "same": ("mismatched", None),
+    }
+
+
+def test_a_record_without_a_version_that_does_not_pass_may_have_taken_its_key_out() -> None:
     source = [one("a", 7, OLD, **OUTSIDE)]
     known = bucket(source, [], source_elsewhere=[before("a", 1, NEW, version=5)], target_is_topic=False)
 
-    assert judged(known) == {"a": ("missing", None)}
+    assert judged(known) == {"a": ("undecidable", "unreadable_version")}
 
 
 def test_a_version_that_was_read_under_another_filter_is_not_known() -> None:

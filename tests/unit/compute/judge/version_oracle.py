@@ -40,8 +40,24 @@ def newest(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [*last_ones(left), *(copy for copy in last_ones(sure) if copy not in last_ones(left))]
 
 
+def has_no_order(found: list[dict[str, Any]]) -> bool:
+    """Tell whether one without a version may have come after one with the highest."""
+
+    def may_follow(bare: dict[str, Any], numbered: dict[str, Any]) -> bool:
+        if bare["age"] != numbered["age"]:
+            return bool(bare["age"] > numbered["age"])
+        return bare["partition"] != numbered["partition"] or bool(bare["offset"] > numbered["offset"])
+
+    bare = [copy for copy in found if copy["version"] is None and not copy["is_tombstone"]]
+    top = max((copy["version"] for copy in found if copy["version"] is not None), default=None)
+    numbered = [copy for copy in found if copy["version"] == top and top is not None]
+    return any(may_follow(one, other) for one in bare for other in numbered)
+
+
 def last_ones(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the last copy of each partition, of those with the highest (number, age)."""
+    """Return the last copy of each partition, of those with the highest (number, age); all where none is ordered."""
+    if has_no_order(found):
+        return found
     top = max(((number_of(copy), copy["age"]) for copy in found), default=None)
     best = [copy for copy in found if (number_of(copy), copy["age"]) == top]
     return [*{copy["partition"]: copy for copy in sorted(best, key=lambda copy: copy["offset"])}.values()]
@@ -84,11 +100,12 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
         return (has and single and len(wanted) == 1) or (bool(later & states) and single), has or bool(later & states)
 
     here = {c["place"] for c in target}
-    present = {state(copy) for copy in newest(target + elsewhere)} or {None}
+    last = newest(target + elsewhere)
+    present = {state(copy) for copy in last} or {None}
     fine, maybe = zip(holds(target + [c for c in elsewhere if c["age"] != 2]), holds(target + elsewhere), strict=True)
     is_met = bool(target) and present != {None}
     is_repeated = not known["target_is_topic"] and len(here) > 1
-    is_sure = len(wanted) == 1 and not any(maybe) and key not in known["unsettled"]
+    is_sure = len(wanted) == 1 and len(present) == 1 and not any(maybe) and key not in known["unsettled"]
     is_set_back = is_known and is_met and is_sure and not known["target_is_topic"]
     right = "matched" if is_there else None
     if has_left and (source or is_there or is_set_back) and not (is_repeated and later):
@@ -104,7 +121,8 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
         return right
     if key in known["unsettled"]:
         return "pending"
-    return "undecidable" if any(maybe) else "missing" if present == {None} else "mismatched"
+    is_open = any(has_no_order(found) and len({state(copy) for copy in found}) > 1 for found in (of_source, last))
+    return "undecidable" if any(maybe) or is_open else "missing" if present == {None} else "mismatched"
 
 
 @st.composite

@@ -13,7 +13,7 @@ from makewhole.compute.key_index.hop_filters import (
     with_filter_of,
     with_noted_filters,
 )
-from makewhole.compute.key_runs import passing_rows
+from makewhole.compute.key_index.key_runs import passing_rows
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
 
 pytestmark = pytest.mark.unit

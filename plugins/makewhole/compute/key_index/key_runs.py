@@ -11,6 +11,7 @@ import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, Schema
 from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
+from makewhole.compute.unnumbered import may_follow_versions
 from makewhole.compute.versions import UNREADABLE, VERSION, ends_versions, version_in_order
 
 _LATEST = ("place", "row_hash", "version", "is_tombstone", "ends_earlier")
@@ -50,7 +51,7 @@ def _with_ends(copies: pl.DataFrame) -> pl.DataFrame:
     """Note what tombstones without a version end: in each partition every version before them (`ends_earlier`).
 
     Where a key has one and versions in other partitions, too, nothing says which of them it ends: its latest version is
-    not known.
+    not known. Nor is it where a record without one came after versions.
     """
     is_end = ends_versions()
     of_partition = (*HASH, "partition")
@@ -59,7 +60,12 @@ def _with_ends(copies: pl.DataFrame) -> pl.DataFrame:
     is_split = (pl.col(_LIVES) > 0).any().over(HASH) & (pl.col("partition").n_unique().over(HASH) > 1)
     is_unknown = is_split & pl.col("version").is_not_null().any().over(HASH)
     version = pl.when(is_unknown).then(pl.lit(UNREADABLE, dtype=VERSION)).when(~is_ended).then("version")
-    return lived.with_columns(version.alias("version"), (pl.col(_LIVES) > 0).alias("ends_earlier"))
+    standing = lived.with_columns(version.alias("version"))
+    is_any = pl.lit(may_follow_versions(standing, pl.lit(0)))
+    return standing.with_columns(
+        pl.when(is_any).then(pl.lit(UNREADABLE, dtype=VERSION)).otherwise("version").alias("version"),
+        (pl.col(_LIVES) > 0).alias("ends_earlier"),
+    )
 
 
 def _filters(copies: pl.DataFrame) -> pl.Expr:
