@@ -59,7 +59,7 @@ PARTS: Mapping[str, Part] = {
 
 STAGES: Mapping[str, Sequence[Sequence[Part]]] = {
     # An Airflow waits for a third of its time, and is what the first stage waits for.
-    "test": [[_E2E, _yielding(_UNIT), _yielding(_CRASH)], [_on_servers("--histories", "2")]],
+    "test": [[_E2E, _yielding(_UNIT), _yielding(_CRASH)], [_on_servers("--histories", "1")]],
     "test-fast": [[_UNIT, _WINDOWS]],
     "test-all": [[_UNIT], [_on_servers()], [_E2E], [_CRASH], [_EXTENDED], [_ON_SPARK]],
 }

@@ -201,6 +201,7 @@ def test_a_part_of_a_topic_is_counted_alike(mess: Mess, counts: dict[str, list[C
     }
 
 
+@pytest.mark.extended
 def test_a_part_that_begins_inside_a_compacted_batch_is_counted_record_by_record(
     mess: Mess, counts: dict[str, list[Counted]]
 ) -> None:

@@ -310,6 +310,7 @@ def merger(journal: str, storage: Storage) -> Iterator[Callable[[int], int]]:
         yield attempt
 
 
+@pytest.mark.extended
 def test_a_merge_that_is_killed_anywhere_leaves_the_old_runs_or_the_new_one(journal: str, storage: Storage) -> None:
     """Takes long: a process is killed at each step."""
     draw = random.Random(5)

@@ -133,6 +133,7 @@ def test_a_length_that_lies_ends_no_read(
     assert again.accounting == reader.accounting
 
 
+@pytest.mark.extended
 def test_a_last_batch_that_is_cut_off_is_waited_for_until_something_stands_behind_it(
     kafka: KafkaServer, connection: KafkaConnection, damaged: MakeDamaged
 ) -> None:

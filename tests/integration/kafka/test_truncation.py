@@ -74,6 +74,7 @@ def offsets(reader) -> list[int]:  # type: ignore[no-untyped-def]
     return [offset for batch in reader for offset in batch.column("offset").to_pylist()]
 
 
+@pytest.mark.extended
 def test_offsets_truncated_after_the_freezing_are_expired_and_named(losing: Losing, tmp_path: Path) -> None:
     """Takes long: a broker starts, loses the end of its log, and starts again."""
     losing.produce(100)

@@ -176,7 +176,7 @@ def test_what_is_written_compares_equal_or_is_refused(
     store: Store, declared: str, zone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Takes long: every value meets every type of column, in many writes and one by one. A column type takes its turn
-    with rows that are missing or there, and every fourth one takes it at all; `make test-all` has both of each."""
+    with rows that are missing or there, and every eighth one takes it at all; `make test-all` has both of each."""
     store.sql(f"do $$ begin execute format('alter database %I set timezone to ''{zone}''', current_database()); end $$")
     assert store.sql("show timezone") == [(zone,)]
     with connect(store.connection) as session, read_only_session(store.connection) as reading:
@@ -187,10 +187,10 @@ def _require_all_columns(case: Case, patch: pytest.MonkeyPatch) -> None:
     first = list(VALUES).index(case.declared)
     taken = {
         column: min(
-            _taken(case, column, is_missing=is_missing, patch=patch) for is_missing in in_turn(number // 4, KINDS)
+            _taken(case, column, is_missing=is_missing, patch=patch) for is_missing in in_turn(number // 8, KINDS)
         )
         for number, column in enumerate(COLUMNS, first)
-        if (case.declared, column) in TAKEN or number % 4 in in_turn(0, (0, 1, 2, 3))
+        if (case.declared, column) in TAKEN or number % 8 in in_turn(0, range(8))
     }
     wanted = {column: number for (declared, column), number in TAKEN.items() if declared == case.declared}
     assert {column: taken[column] for column, number in wanted.items() if taken[column] < number} == {}

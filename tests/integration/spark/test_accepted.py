@@ -145,6 +145,7 @@ def test_a_file_that_joins_other_points_opens_nothing_and_stops_no_other_window(
     assert opened_again(shop) == []
 
 
+@pytest.mark.extended
 def test_a_window_that_is_judged_again_keeps_what_is_the_same_and_opens_what_is_not(shop: ReconciledShop) -> None:
     first = wrong_record(shop)
     shop.certify(first)
@@ -166,6 +167,7 @@ def test_a_window_that_is_judged_again_keeps_what_is_the_same_and_opens_what_is_
     assert opened_again(shop) == []
 
 
+@pytest.mark.extended
 def test_what_ends_between_the_gate_and_the_certificate_is_not_certified(shop: ReconciledShop) -> None:
     shop.certify(wrong_record(shop))
     accepted(shop, WRONG)

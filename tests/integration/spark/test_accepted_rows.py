@@ -10,6 +10,7 @@ from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.compute.keys import key_hash
 from makewhole.model.acceptance import finding_id
 from tests.world.acceptances import accepted
+from tests.world.combinations import with_every_change
 from tests.world.orders import orders
 from tests.world.pipeline_file import store
 from tests.world.shop import STORE_HOP
@@ -21,7 +22,7 @@ HOUR = timedelta(hours=1)
 LAKE_HOP = "orders→lake"
 
 
-@pytest.mark.parametrize("is_planned_before", [False, True])
+@pytest.mark.parametrize("is_planned_before", with_every_change([True, False], first=1))
 def test_a_record_whose_key_a_loader_would_overwrite_in_an_accepted_row_is_not_sent(
     shop: ReconciledShop, is_planned_before: bool
 ) -> None:

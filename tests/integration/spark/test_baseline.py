@@ -17,6 +17,7 @@ from makewhole.model.pipeline import Remedy
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext, connections_of
 from makewhole.window.open import Request, open_interval
+from tests.world.combinations import with_every_change
 from tests.world.orders import BORN, DAY, Order, orders
 from tests.world.pipeline_file import store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -224,7 +225,9 @@ def undated(numbers: range) -> list[Order]:
     return [order | {"at": None} for order in orders(numbers)]
 
 
-@pytest.mark.parametrize("start", [BORN.isoformat(), None, "earliest"], ids=["a time", "no start", "earliest"])
+@pytest.mark.parametrize(
+    "start", with_every_change([None, BORN.isoformat(), "earliest"], first=1), ids=["no start", "a time", "earliest"]
+)
 def test_rows_without_a_time_that_were_there_before_the_first_window_are_counted(
     shop: ReconciledShop, start: str | None
 ) -> None:
@@ -294,6 +297,7 @@ def test_a_log_without_older_records_says_nothing_of_rows_without_a_time(shop: R
     assert closed.state is WindowState.NOT_KNOWN
 
 
+@pytest.mark.extended
 def test_rows_without_a_time_of_a_table_that_joins_later_are_counted_by_its_first_window(shop: ReconciledShop) -> None:
     shop.trade(orders(range(5)))
     assert shop.whole_way()[1].state is WindowState.CERTIFIED

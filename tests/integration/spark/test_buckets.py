@@ -28,6 +28,7 @@ from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, IndexFiles, OtherSource, TruncatedFiles
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.key_index.ask import known_elsewhere
+from tests.world.combinations import with_every_change
 from tests.world.examples import in_turn
 
 pytestmark = pytest.mark.integration
@@ -321,7 +322,7 @@ def test_an_open_record_is_pending_with_its_place(bench: Bench) -> None:
     assert json.loads(frame["evidence"][0])["open"] == ["0:30"]
 
 
-@pytest.mark.parametrize("is_upsert", [False, True], ids=["events", "versions"])
+@pytest.mark.parametrize("is_upsert", with_every_change([False, True], first=1), ids=["events", "versions"])
 def test_buckets_take_their_own_keys_from_files_of_fewer_buckets(bench: Bench, is_upsert: bool) -> None:
     """Keep what other windows wrote, and the tails, in one bucket; a to f: cut off; g to n: of this window."""
     before = cut(bench, "a@5 b@6 c@7 d@8 e@2 e@9 f@3 g@4", source="a@1 b@2 d@4 e@5 f@6")

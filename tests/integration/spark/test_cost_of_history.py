@@ -44,6 +44,7 @@ def a_window_after(
     return asked
 
 
+@pytest.mark.extended
 def test_a_window_asks_the_same_after_three_windows_and_after_three_hundred(
     new_shop: NewShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,6 +147,7 @@ def test_a_tombstone_in_the_tail_or_in_a_later_window_erases_and_one_that_a_reco
     assert shop.found(in_window, STORE_HOP) == {"O3": ERASED, "O4": MISSING, "O5": ERASED}
 
 
+@pytest.mark.extended
 def test_a_key_that_was_handed_over_is_erased_by_a_tombstone_of_the_window_before(shop: ReconciledShop) -> None:
     describe(shop, settle="1h")
     made = orders(range(10))
@@ -162,6 +163,7 @@ def test_a_key_that_was_handed_over_is_erased_by_a_tombstone_of_the_window_befor
     assert shop.found(second, STORE_HOP) == {"O3": ERASED, "O4": MISSING}
 
 
+@pytest.mark.extended
 def test_a_row_that_a_certified_window_saw_is_erased_and_not_vanished(shop: ReconciledShop) -> None:
     describe(shop)
     trade(shop, orders(range(10)), [])
@@ -175,6 +177,7 @@ def test_a_row_that_a_certified_window_saw_is_erased_and_not_vanished(shop: Reco
     assert (shop.found(context, STORE_HOP), closed.state) == ({"O3": ERASED, "O4": VANISHED}, WindowState.CERTIFIED)
 
 
+@pytest.mark.extended
 def test_in_another_partition_the_time_of_a_tombstone_decides(shop: ReconciledShop) -> None:
     """An order goes to the partition that its number says; a tombstone of another partitioner may not."""
     shop.partitions = 2
@@ -206,6 +209,7 @@ def test_a_key_that_was_never_sent_is_erased_by_a_tombstone_later_than_its_row(s
     assert shop.evidence(context, LEDGER_HOP, "O3")["tombstone"] == place(shop, 7)
 
 
+@pytest.mark.extended
 def test_two_stores_of_a_topic_are_each_asked_in_their_own_way(shop: ReconciledShop) -> None:
     shop.sql("create table erasures (order_id text primary key)")
     shop.sql("create table archive (like warehouse)")
@@ -282,6 +286,7 @@ def test_a_missing_key_is_undecidable_where_the_log_behind_its_window_was_gone_b
     assert shop.found(context, STORE_HOP) == {"O103": ("undecidable", "expired")}
 
 
+@pytest.mark.extended
 def test_a_row_that_a_certified_window_saw_has_vanished_though_a_tombstone_of_its_key_may_be_gone(
     shop: ReconciledShop,
 ) -> None:
@@ -322,6 +327,7 @@ def test_a_tombstone_outlives_its_record_in_a_compacted_topic(shop: ReconciledSh
     assert (shop.found(context, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
 
 
+@pytest.mark.extended
 def test_windows_that_were_read_before_the_file_had_the_line_are_read_again_first(shop: ReconciledShop) -> None:
     """The tombstone of the second window was undecodable when that was read: nobody knows whose it is."""
     shop.describe(topic_key="kafka.key")

@@ -96,6 +96,7 @@ def test_a_repeat_of_what_is_older_than_the_history_is_not_found_and_the_certifi
     assert limits(shop, DAYS + 1) == [SINCE.replace("03-04", "03-05")]
 
 
+@pytest.mark.extended
 def test_the_files_of_what_was_dropped_are_removed_and_a_merged_run_is_written_again_without_it(
     shop: ReconciledShop,
 ) -> None:
@@ -172,6 +173,7 @@ def test_what_lies_behind_the_limit_may_belong_to_a_record_of_the_last_window_th
     assert closed.state is WindowState.GAPS
 
 
+@pytest.mark.extended
 def test_what_was_read_before_the_file_had_the_line_was_read_as_what_comes_after(shop: ReconciledShop) -> None:
     """How far back keys are known says nothing of the values of a record."""
     trade_days(shop, history=None)

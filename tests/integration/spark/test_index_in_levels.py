@@ -59,6 +59,7 @@ def test_a_repeat_is_found_with_its_place_in_a_merged_run(shop: ReconciledShop) 
     assert closed.state is WindowState.GAPS
 
 
+@pytest.mark.extended
 def test_a_window_is_judged_again_beside_its_own_rows_in_a_merged_run(shop: ReconciledShop) -> None:
     made = trade_days(shop)
     late = orders([177], 1)
@@ -116,6 +117,7 @@ def test_rows_of_a_former_incarnation_of_the_topic_are_told_apart_in_a_merged_ru
     assert shop.found(context, LEDGER_HOP) == {"O3": ("duplicate", "retry_without_idempotence")}
 
 
+@pytest.mark.extended
 def test_the_command_says_what_the_index_is_and_merges_it(shop: ReconciledShop) -> None:
     name = shop.pipeline.name
     for day in range(DAYS):
@@ -154,6 +156,7 @@ def rebuilt(shop: ReconciledShop) -> Result:
     return CliRunner().invoke(app, ["index", "rebuild", shop.pipeline.name, "--json"], catch_exceptions=False)
 
 
+@pytest.mark.extended
 def test_an_index_that_was_lost_is_written_again_from_snapshots(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +197,7 @@ def test_an_index_that_was_lost_is_written_again_from_snapshots(
     assert shop.found(context, LEDGER_HOP) == dict.fromkeys(("O2", "O103"), ("duplicate", "retry_without_idempotence"))
 
 
+@pytest.mark.extended
 def test_housekeeping_merges_the_runs_of_a_pipeline(shop: ReconciledShop) -> None:
     from makewhole.orchestration.housekeeping import tidy_index
 

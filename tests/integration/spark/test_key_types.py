@@ -17,6 +17,7 @@ from makewhole.lake.storage import Storage
 from makewhole.model.errors import ConfigurationError, RefusedError
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext, as_last_read
+from tests.world.combinations import with_every_change
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
@@ -199,7 +200,7 @@ def test_types_that_cannot_meet_are_named_when_the_window_is_opened(shop: Reconc
     assert shop.ask().window.key_layout["orders"] == ("string",)
 
 
-@pytest.mark.parametrize("is_upgraded", [True, False])
+@pytest.mark.parametrize("is_upgraded", with_every_change([True, False], first=1))
 def test_a_pipeline_in_operation_is_not_silently_read_by_other_spellings(
     shop: ReconciledShop, is_upgraded: bool
 ) -> None:
@@ -231,6 +232,7 @@ def test_a_pipeline_in_operation_is_not_silently_read_by_other_spellings(
     assert set(shop.found(second, LEDGER_HOP)) == {"20.00", "1.00"}
 
 
+@pytest.mark.extended
 def test_a_pipeline_whose_keys_are_spelled_as_before_goes_on(shop: ReconciledShop) -> None:
     set_types(shop, "bigint", "integer")
     trade(shop, (int,) * 3)
@@ -249,6 +251,7 @@ def test_a_pipeline_whose_keys_are_spelled_as_before_goes_on(shop: ReconciledSho
     }
 
 
+@pytest.mark.extended
 def test_a_key_that_a_person_wrote_is_read_by_its_type(shop: ReconciledShop) -> None:
     set_types(shop, "bigint", "uuid")
     shop.describe(has_ledger=False)

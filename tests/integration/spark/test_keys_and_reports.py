@@ -187,6 +187,7 @@ def test_the_same_snapshots_give_the_same_report_whatever_the_number_of_spark_pa
     assert reports[0]["findings"].count("\n") == 11
 
 
+@pytest.mark.extended
 def test_snapshots_cut_into_other_pieces_give_the_same_report(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,6 +113,7 @@ def test_odd_parts_are_found_repaired_explained_and_taken_back(shop: ReconciledS
     assert warehouse(shop) == before
 
 
+@pytest.mark.extended
 def test_typed_parts_are_one_key_in_every_spelling_and_a_null_is_none(shop: ReconciledShop) -> None:
     """The parts are a number, which is a text in the store, a text and a date."""
     shop.sql("alter table outbox add day date; alter table warehouse add day date")

@@ -114,6 +114,7 @@ def test_what_an_earlier_window_told_is_not_told_again_when_the_row_is_touched(s
     assert shop.counts(second, STORE_HOP).matched == 20
 
 
+@pytest.mark.extended
 def test_a_changed_row_is_no_stranger_when_the_ledger_has_been_purged(shop: ReconciledShop) -> None:
     shop.describe(more_points={"archive": store("db", "archive")}, more_hops=[{"from": "outbox", "to": "archive"}])
     shop.sql("create table archive (like warehouse)")
@@ -174,6 +175,7 @@ def test_rows_that_are_gone_are_told_once_and_block_nothing(shop: ReconciledShop
     assert (told(shop, third), state) == ([], WindowState.CERTIFIED)
 
 
+@pytest.mark.extended
 def test_versions_that_leave_their_slices_are_not_told(shop: ReconciledShop) -> None:
     shop.describe(is_upsert=True)
     made = orders(range(20))
@@ -191,6 +193,7 @@ def test_versions_that_leave_their_slices_are_not_told(shop: ReconciledShop) -> 
     assert (told(shop, context), shop.found(context, STORE_HOP), state) == ([], {}, WindowState.CERTIFIED)
 
 
+@pytest.mark.extended
 def test_rows_that_came_to_a_slice_from_which_others_were_purged_are_judged(shop: ReconciledShop) -> None:
     days(shop, 0, 1, 2)
     shop.sql("delete from warehouse where id in ('O1', 'O2')")
@@ -217,6 +220,7 @@ def test_a_large_table_without_an_index_on_its_time_is_told(
     ]
 
 
+@pytest.mark.extended
 def test_a_late_ledger_row_whose_record_was_sent_long_before_is_not_missing(shop: ReconciledShop) -> None:
     made = orders(range(20))
     shop.send(made)
@@ -313,6 +317,7 @@ def test_late_rows_that_are_older_than_the_log_are_a_question_as_in_its_first_wi
     assert closed.reason is not None and "on outbox→orders, orders→warehouse 2 keys are older" in closed.reason
 
 
+@pytest.mark.extended
 def test_late_rows_are_looked_for_in_the_log_before_the_first_window(shop: ReconciledShop) -> None:
     noon = BORN + timedelta(hours=12)
 

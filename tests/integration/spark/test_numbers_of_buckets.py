@@ -125,6 +125,7 @@ def test_truncated_keys_and_merged_runs_tell_the_same_in_any_number_of_buckets(s
     assert (counts["matched"], counts["missing"], counts["duplicate"]) == (6, 58, 2)
 
 
+@pytest.mark.extended
 def test_windows_of_an_older_makewhole_had_sixteen_and_their_names_do_not_say_it(shop: ReconciledShop) -> None:
     """A repeat of a record of theirs, keys that they handed over, and what they say of a clean key."""
     made, later = orders(range(40)), orders(range(100, 110), 1)

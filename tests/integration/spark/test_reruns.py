@@ -12,6 +12,7 @@ from tests.world.windows import ReconciledShop
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.extended
 def test_keys_of_a_window_that_cannot_be_read_again_are_still_known_when_they_repeat(shop: ReconciledShop) -> None:
     made = orders(range(5))
     shop.trade(made)

@@ -70,7 +70,11 @@ def test_a_row_that_was_changed_behind_its_record_is_found(shop: ReconciledShop,
 
 @pytest.mark.parametrize(
     ("change", "cause"),
-    [("amount = 99", DIFFERS), ("amount = 4.25, version = 4", STALE), ("version = 4", STALE)],
+    [
+        ("amount = 4.25, version = 4", STALE),
+        pytest.param("amount = 99", DIFFERS, marks=pytest.mark.extended),
+        pytest.param("version = 4", STALE, marks=pytest.mark.extended),
+    ],
 )
 def test_a_version_that_was_set_back_behind_its_record_is_found(
     shop: ReconciledShop, change: str, cause: tuple[str, str]
@@ -193,7 +197,7 @@ def of_current_state(shop: ReconciledShop) -> None:
         assert shop.whole_way(day)[1].state is WindowState.CERTIFIED
 
 
-@pytest.mark.parametrize("moved", ["3 days", "0", "-9 days"])
+@pytest.mark.parametrize("moved", with_every_change(["0", "3 days", "-9 days"], first=1))
 def test_a_row_of_current_state_that_a_ledger_feeds_is_held_to_the_ledger(shop: ReconciledShop, moved: str) -> None:
     of_current_state(shop)
     shop.sql("update warehouse set amount = 99, at = at + %s::interval where id in ('O1', 'O2')", moved)

@@ -67,6 +67,7 @@ def test_a_backfill_reads_the_rest_of_the_log_once(shop: ReconciledShop, read: l
     assert read == [56, 2, 8, 4, 0]
 
 
+@pytest.mark.extended
 def test_a_key_that_a_piece_has_is_found_in_it(shop: ReconciledShop, read: list[int]) -> None:
     """A record of the first two days comes three days later: each of them finds its own."""
     made = [trade(shop, day) for day in range(4)]
@@ -98,6 +99,7 @@ def test_a_topic_that_was_made_again_is_read(shop: ReconciledShop, read: list[in
     assert len(filters(shop)) > before
 
 
+@pytest.mark.extended
 def test_filters_of_what_is_in_windows_by_now_are_removed(shop: ReconciledShop, read: list[int]) -> None:
     for day in range(4):
         trade(shop, day)

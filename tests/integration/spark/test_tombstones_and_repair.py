@@ -9,6 +9,7 @@ from makewhole.compensation.preview.dry_run import dry_run
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext, connections_of
+from tests.world.combinations import with_every_change
 from tests.world.orders import orders
 from tests.world.pipeline_file import store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -47,7 +48,7 @@ def refusals(shop: ReconciledShop, context: WindowContext) -> list[str]:
 
 
 @pytest.mark.parametrize("remedy", ["upsert", "redeliver"])
-@pytest.mark.parametrize("moment", ["before the plan", "before the run"])
+@pytest.mark.parametrize("moment", with_every_change(["before the run", "before the plan"], first=1))
 def test_a_key_that_a_tombstone_deletes_after_it_was_judged_is_not_written(
     shop: ReconciledShop, remedy: str, moment: str
 ) -> None:

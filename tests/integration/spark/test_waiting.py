@@ -123,7 +123,10 @@ def test_a_group_that_does_not_exist_is_no_proof_and_ends_in_a_loss(shop: Reconc
     assert str(closed.reason).endswith("Certain all the same: orders→warehouse: 4 missing")
 
 
-@pytest.mark.parametrize(("offset", "where"), [(99, "behind the end of"), (2, "before the beginning of")])
+@pytest.mark.parametrize(
+    ("offset", "where"),
+    [(99, "behind the end of"), pytest.param(2, "before the beginning of", marks=pytest.mark.extended)],
+)
 def test_an_offset_that_the_log_does_not_have_proves_nothing(shop: ReconciledShop, offset: int, where: str) -> None:
     """As after a restore from another cluster, or when the log expired before the consumer. Nothing is sent again."""
     shop.describe(hop={"consumer_group": "loader"}, max_age="1h")

@@ -18,7 +18,6 @@ CERTIFIED = WindowState.CERTIFIED.value
     happens="Every commit writes a marker into each partition of the transaction, and the marker takes an offset.",
     made="As many committed transactions of one record each, by one librdkafka producer.",
     why="The gap in the offsets is explained one by one: each is a control record. No key lacks its copy.",
-    is_short=True,
 )
 def transaction_markers(lab: Lab) -> Outcome:
     shop = lab.shop.open_shop()

@@ -15,6 +15,7 @@ from makewhole.kafka.replay import MARKER_TOPIC
 from makewhole.model.errors import CorruptionError, TransientError
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.world import PlanWorld
+from tests.world.combinations import with_every_change
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -23,7 +24,7 @@ CHUNK = 5
 FUTURE_MS = 4_102_444_800_000
 
 
-@pytest.mark.parametrize("chunks", [1, 2, 3])
+@pytest.mark.parametrize("chunks", with_every_change([2, 1, 3], first=1))
 @pytest.mark.parametrize("is_followed", [True, False], ids=["followed", "not_followed"])
 def test_a_deleted_marker_is_made_again_from_the_topic(world: PlanWorld, chunks: int, is_followed: bool) -> None:
     plan = _interrupted(world, chunks)

@@ -26,6 +26,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 RECORDS = 100
 
 
+@pytest.mark.extended
 def test_an_unknown_commit_is_resolved_from_the_marker(
     world: PlanWorld, server_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

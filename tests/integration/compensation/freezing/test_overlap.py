@@ -76,6 +76,7 @@ def test_a_plan_that_broke_off_is_asked_what_it_wrote_before_another_takes_its_p
     ]
 
 
+@pytest.mark.extended
 def test_what_was_written_before_the_window_was_judged_again_is_judged_with_it(world: PlanWorld) -> None:
     first = _broken_off(world)
     done = {row[0] for row in world.journal_sql("select key from makewhole.action where outcome = 'done'")}
@@ -88,6 +89,7 @@ def test_what_was_written_before_the_window_was_judged_again_is_judged_with_it(w
     assert _state(world, first)[0] == "rejected"
 
 
+@pytest.mark.extended
 def test_a_plan_of_which_all_was_written_turns_out_to_be_done(world: PlanWorld) -> None:
     first = world.plan(_findings(world)).id
     _run_until(world, first, 3)
@@ -139,6 +141,7 @@ def test_what_another_plan_wrote_after_the_window_was_opened_is_not_written_agai
     _assert_each_once(world)
 
 
+@pytest.mark.extended
 def test_other_hops_and_other_keys_are_none_of_its_business(world: PlanWorld) -> None:
     first = world.plan(_findings(world)[:5])
     findings = _opened_again(world)
@@ -152,6 +155,7 @@ def test_other_hops_and_other_keys_are_none_of_its_business(world: PlanWorld) ->
     assert dict(frozen.plan.counts) == {"produce": 5, "redeliver": 10}
 
 
+@pytest.mark.extended
 def test_where_nothing_tells_what_a_plan_wrote_its_keys_are_left_alone_until_the_window_is_judged_again(
     world: PlanWorld,
 ) -> None:
