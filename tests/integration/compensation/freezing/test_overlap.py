@@ -89,7 +89,6 @@ def test_what_was_written_before_the_window_was_judged_again_is_judged_with_it(w
     assert _state(world, first)[0] == "rejected"
 
 
-@pytest.mark.extended
 def test_a_plan_of_which_all_was_written_turns_out_to_be_done(world: PlanWorld) -> None:
     first = world.plan(_findings(world)).id
     _run_until(world, first, 3)
