@@ -4,6 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import incidents
 from makewhole.journal.database import connect
 from makewhole.model.incident_text import incident_sentence
@@ -112,6 +115,25 @@ def test_what_an_earlier_window_told_is_not_told_again_when_the_row_is_touched(s
     # A row of the day itself says something new.
     assert (shop.found(second, STORE_HOP), state) == ({"O6": repeated}, WindowState.GAPS)
     assert shop.counts(second, STORE_HOP).matched == 20
+
+
+def test_a_row_that_was_put_aside_and_comes_again_is_told_again(shop: ReconciledShop) -> None:
+    """The window before told it and repaired it: what comes after the repair is new."""
+    shop.describe(hop={"compensation": "{unexpected: quarantine}"})
+    made = orders(range(20))
+    shop.trade(made)
+    shop.write("warehouse", [renamed(made[3], "stranger")])
+    first = shop.judge_and_ask_the_gate()
+    plan_window(first)
+    compensate_window(first, lambda _: None)
+    verify_window(first, lambda *_: None, patience_seconds=0)
+    assert shop.outcomes(first) == {"stranger": "repaired"}
+    assert shop.certify(first).state is WindowState.CERTIFIED
+    shop.write("warehouse", [renamed(made[3], "stranger")])
+
+    second, state = day_with(shop, 1)
+
+    assert (shop.found(second, STORE_HOP), state) == ({"stranger": ("unexpected", "not_in_source")}, WindowState.GAPS)
 
 
 @pytest.mark.extended
