@@ -197,12 +197,11 @@ def test_an_interval_that_cannot_be_judged_is_red_at_once_and_says_why(
 
 
 def test_a_missing_column_is_red_at_once_and_says_what_to_do(broken: Broken) -> None:
-    assert broken.tasks["snapshot"] == "failed"
+    assert broken.tasks["open_window"] == "failed"
     assert broken.tries == 1
-    assert "broken.warehouse" in broken.log
-    assert "ERROR makewhole" in broken.log
-    assert (broken.window["state"], broken.window["certificate"]) == ("error", None)
-    assert "the comparison did not finish; see the failed task of this run" in broken.certify_log
+    assert "broken.warehouse has no column amount. It has: at, elsewhere, id" in broken.log
+    assert "no window was opened in this run; see the task `open_window`" in broken.certify_log
+    assert broken.opened == 0
 
 
 def test_when_the_column_is_there_the_cleared_run_goes_on_and_certifies(broken: Broken) -> None:

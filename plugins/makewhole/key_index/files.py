@@ -102,7 +102,8 @@ def highest_versions(storage: Storage, files: Sequence[IndexFile], keys: pl.Data
     """
     numbers = [joined_versions(name, f"{name}_rest") for name in ("version", "last_version")]
     is_tombstone = pl.coalesce("last_is_tombstone", "is_tombstone").fill_null(False)
-    is_bare = (pl.all_horizontal(number.is_null() for number in numbers) & ~is_tombstone).alias("is_bare")
+    of_latest = pl.when(pl.col("is_latest")).then(numbers[0]).otherwise(numbers[1])
+    is_bare = (of_latest.is_null() & ~is_tombstone).alias("is_bare")
     found = [empty({**NUMBERS, "is_bare": pl.Boolean})]
     for rows in _rows_by_file(storage, files, keys.select(HASH).unique()):
         whole = with_whole_numbers(rows)

@@ -13,13 +13,16 @@ from tests.e2e.stage import CONTINUE, ONCALL, Run, Stage, until, utc
 
 @dataclass(frozen=True, kw_only=True)
 class Broken:
-    """A run over a table without a column, and the same run when somebody has made it and cleared the failed tasks."""
+    """A run over a table without a column, and the same run when somebody has made it and cleared the failed tasks.
+
+    `opened`: the number of windows before that.
+    """
 
     tasks: Mapping[str, str]
     tries: int
     log: str
     certify_log: str
-    window: Mapping[str, Any]
+    opened: int
     mended_tasks: Mapping[str, str]
     mended: Mapping[str, Any]
 
@@ -32,8 +35,9 @@ def broken(stage: Stage, shop: ScenarioShop) -> Broken:
     stage.wait_for_dag(shop.pipeline_dag)
     run = stage.begin(shop.name, to=utc(STARTED))
     tasks = stage.ended(run, "failed")
-    tries = stage.get(f"{run.path}/taskInstances/snapshot")["try_number"]
-    log, certify_log, window = stage.log(run, "snapshot"), stage.log(run, "certify"), stage.window_of(run)
+    tries = stage.get(f"{run.path}/taskInstances/open_window")["try_number"]
+    log, certify_log = stage.log(run, "open_window"), stage.log(run, "certify")
+    [(opened,)] = stage.journal("select count(*) from makewhole.window where request = %s", run.id)
     shop.sql("alter table broken.warehouse rename column elsewhere to amount")
     clear = {"dry_run": False, "dag_run_id": run.id, "only_failed": True, "reset_dag_runs": True}
     stage.client().post(f"/dags/{ONCALL}/clearTaskInstances", json=clear).raise_for_status()
@@ -44,7 +48,7 @@ def broken(stage: Stage, shop: ScenarioShop) -> Broken:
         tries=tries,
         log=log,
         certify_log=certify_log,
-        window=window,
+        opened=opened,
         mended_tasks=mended_tasks,
         mended=stage.window_of(run),
     )

@@ -86,7 +86,7 @@ def _of_ledger(now: Seen) -> Iterator[str]:
     for key in sorted({row["id"] for row in held.outbox if _day_of(row) == now.day}):
         verdict, cause = now.found.get((LEDGER_HOP, key), (None, None))
         is_whole = _topic_has(held, key)
-        if held.is_damaged(key) or held.is_unnumbered(key):
+        if held.is_damaged(key, in_topic=True) or held.is_unnumbered(key):
             continue
         if verdict is None and not is_whole:
             yield f"nothing is said of {key}, which the topic has not as the ledger. {_shown(now, key)}"

@@ -59,13 +59,14 @@ class Held:
                 found = one
         return found
 
-    def is_damaged(self, key: str) -> bool:
+    def is_damaged(self, key: str, *, in_topic: bool = False) -> bool:
         """Whether it cannot be known what the latest version of a key says: its last record in a topic cannot be read,
-        or one cannot be placed among the others since its last deletion, of which any is for the store."""
+        or one cannot be placed among the others since its last deletion, of which any is for the store, or `in_topic`,
+        where all are."""
         records = self.of_key(key)
         ends = [at for at, record in enumerate(records) if record.version.is_deletion]
         living = records[ends[-1] if ends else 0 :]
-        is_any_taken = any(self.takes(one.version) and not one.version.is_deletion for one in living)
+        is_any_taken = in_topic or any(self.takes(one.version) and not one.version.is_deletion for one in living)
         is_unplaced = any(one.damage == "version" for one in living) or _is_unordered(living)
         is_unplaced = is_unplaced and len(living) > 1 and is_any_taken
         last = {one.partition: one.damage for one in living}  # a key has one partition in each topic

@@ -11,7 +11,7 @@ from makewhole.journal.database import connect
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.lab import naive
-from tests.lab.judged import Judged
+from tests.lab.judged import Happened, Judged
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
 from tests.lab.shop import LabShop
 from tests.world.orders import Order, orders
@@ -83,6 +83,7 @@ def new_pipeline_file(lab: Lab) -> Outcome:
             sent,
             {LEDGER_HOP: _never_sent(unsent), STORE_HOP: _at_the_store(lost, twice)},
             kept_out,
+            incidents=(("filter_changed", None, None, None),),
         ),
     )
     assert shop.sql("select id from warehouse order by number") == [(order["id"],) for order in wanted]
@@ -103,13 +104,18 @@ def _at_the_store(lost: Sequence[Order], twice: Sequence[Order]) -> Found:
 
 
 def _expected(
-    state: WindowState, sent: Sequence[Order], found: dict[str, Found], kept_out: Sequence[Order] = ()
+    state: WindowState,
+    sent: Sequence[Order],
+    found: dict[str, Found],
+    kept_out: Sequence[Order] = (),
+    incidents: tuple[Happened, ...] = (),
 ) -> Judged:
     return Judged(
         state=state.value,
         accounting={"span": len(sent), "data": len(sent)},
         matched={LEDGER_HOP: len(sent), STORE_HOP: len(sent) - len(found[STORE_HOP]) - len(kept_out)},
         found=found,
+        incidents=incidents,
         reason=None if state is WindowState.CERTIFIED else "",
     )
 

@@ -19,19 +19,23 @@ _FIRST: Schema = {name: kind for name, kind in ELSEWHERE.items() if name not in 
 _MARKS = ("is_replay", "is_produced")
 _IS_EXTRA, _FILTERS, _COMPARED, _LIVES = "is_extra", "_filters", "compared", "_lives"
 _ROW = (*HASH, _FILTERS)
+_FOLLOWS, _CANNOT_BE_FIRST = "_follows", "_cannot_be_first"
+_NOT_FIRST = pl.lit(False).alias(_CANNOT_BE_FIRST)
+_ABOVE_ALL = pl.lit(UNREADABLE, dtype=VERSION)
 
 
 def build_key_run(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
     """Build the run of committed copies (`TOPIC_KEYS` with `is_replay` and `is_produced`), in key order.
 
     It has the first original copy of each key, or the first replay where there is no original; with versions also the
-    latest version, in columns `last_…`. A first copy that a tombstone ended has no version any more.
+    latest version, in columns `last_…`. A first copy that a tombstone ended has no version any more. Where a record
+    without a version came after versions, these are the first copy of the highest, and that record.
     """
     wide = _with_missing_columns(copies)
     wide = wide.with_columns(_filters(wide))
-    wide = _with_ends(wide) if has_versions else wide
+    wide = _with_unnumbered(_with_ends(wide)) if has_versions else wide.with_columns(_NOT_FIRST)
     run = (
-        wide.sort(*HASH, "is_replay", "partition", "offset")
+        wide.sort(*HASH, _CANNOT_BE_FIRST, "is_replay", "partition", "offset")
         .unique(subset=_ROW, keep="first", maintain_order=True)
         .with_columns((pl.int_range(pl.len()).over(HASH) > 0).alias(_IS_EXTRA))
         .select(*_FIRST, _IS_EXTRA, _FILTERS)
@@ -39,7 +43,7 @@ def build_key_run(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
     if not has_versions:
         return run.drop(_FILTERS)
     latest = (
-        wide.with_columns(version_in_order().alias("number"))
+        wide.with_columns(pl.when(_FOLLOWS).then(_ABOVE_ALL).otherwise(version_in_order()).alias("number"))
         .sort(*HASH, _LIVES, "number", "partition", "offset")
         .unique(subset=_ROW, keep="last", maintain_order=True)
         .select(*_ROW, *(pl.col(name).alias(f"last_{name}") for name in _LATEST))
@@ -51,7 +55,7 @@ def _with_ends(copies: pl.DataFrame) -> pl.DataFrame:
     """Note what tombstones without a version end: in each partition every version before them (`ends_earlier`).
 
     Where a key has one and versions in other partitions, too, nothing says which of them it ends: its latest version is
-    not known. Nor is it where a record without one came after versions.
+    not known.
     """
     is_end = ends_versions()
     of_partition = (*HASH, "partition")
@@ -60,11 +64,18 @@ def _with_ends(copies: pl.DataFrame) -> pl.DataFrame:
     is_split = (pl.col(_LIVES) > 0).any().over(HASH) & (pl.col("partition").n_unique().over(HASH) > 1)
     is_unknown = is_split & pl.col("version").is_not_null().any().over(HASH)
     version = pl.when(is_unknown).then(pl.lit(UNREADABLE, dtype=VERSION)).when(~is_ended).then("version")
-    standing = lived.with_columns(version.alias("version"))
-    is_any = pl.lit(may_follow_versions(standing, pl.lit(0)))
-    return standing.with_columns(
-        pl.when(is_any).then(pl.lit(UNREADABLE, dtype=VERSION)).otherwise("version").alias("version"),
-        (pl.col(_LIVES) > 0).alias("ends_earlier"),
+    return lived.with_columns(version.alias("version"), (pl.col(_LIVES) > 0).alias("ends_earlier"))
+
+
+def _with_unnumbered(copies: pl.DataFrame) -> pl.DataFrame:
+    """Note which copies without a version may be newer than the highest, and of their keys what cannot be the first
+    copy of a run: all but the highest version."""
+    follows = may_follow_versions(copies.with_columns(ends_earlier=ends_versions()), pl.lit(0))
+    if not follows.any():
+        return copies.with_columns(follows.alias(_FOLLOWS), _NOT_FIRST)
+    is_highest = pl.col("version") == pl.col("version").max().over(HASH)
+    return copies.with_columns(follows.alias(_FOLLOWS)).with_columns(
+        (pl.col(_FOLLOWS).any().over(HASH) & ~is_highest.fill_null(False)).alias(_CANNOT_BE_FIRST)
     )
 
 

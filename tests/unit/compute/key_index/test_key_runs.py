@@ -56,6 +56,26 @@ def test_a_run_of_versions_has_the_latest_too() -> None:
     assert len(first_copies(run, is_later=False)) == 2
 
 
+def test_a_run_has_the_highest_version_and_the_record_without_one_that_came_after_it() -> None:
+    log = copies(
+        {"key": "a", "offset": 3, "row_hash": 1, "version": 1},
+        {"key": "a", "offset": 4, "row_hash": 2, "version": 2},
+        {"key": "a", "offset": 5, "row_hash": 3},
+        {"key": "a", "offset": 6, "row_hash": 4},
+        {"key": "a", "offset": 7, "row_hash": 2, "version": 2},
+        {"key": "b", "offset": 8, "row_hash": 5},
+        {"key": "b", "offset": 9, "row_hash": 6, "version": 1},
+    )
+    found = first_and_latest_copies(build_key_run(log, has_versions=True), is_later=False).sort("place")
+
+    assert found.select("place", "row_hash", "version").rows() == [
+        ("0:4", 2, 2),
+        ("0:6", 4, None),
+        ("0:8", 5, None),
+        ("0:9", 6, 1),
+    ]
+
+
 def test_a_run_of_an_older_version_is_read_and_lacks_columns_as_null() -> None:
     old = build_key_run(LOG, has_versions=False).select(*HASH, "place", "is_replay", "row_hash")
 
