@@ -41,9 +41,9 @@ _PHASES = {
     "freeze": "A plan is frozen: payload file, plan, actions.",
     "approve": "A person says yes to it.",
     "compensate": "It is carried out: two chunks into a topic, two into a table, an action in each cannot be done.",
-    "first": "The same where nobody has ever replayed: the topic of the markers is made.",
+    "first": "The same where no plan has run before: the topic of the markers is made.",
     "marker lost": "Taken up again after a kill, when the marker has expired: the topic itself is asked.",
-    "supersede": "A later revision ends a plan that was killed between a commit and the journal, and plans anew.",
+    "supersede": "A later revision ends a plan that was killed between a commit and the journal, and plans again.",
     "undo": "The undoing of a plan is frozen.",
     "restore": "It is carried out: rows put back, brought back from quarantine, taken out.",
 }

@@ -13,7 +13,7 @@ from tests.e2e.stage import CONTINUE, ONCALL, Run, Stage, until, utc
 
 @dataclass(frozen=True, kw_only=True)
 class Broken:
-    """A run over a table without a column, and the same run when somebody has made it and cleared the failed tasks.
+    """Hold a run over a table without a column, and that run once the column was made and the failed tasks cleared.
 
     `opened`: the number of windows before that.
     """

@@ -117,23 +117,23 @@ def test_what_an_earlier_window_told_is_not_told_again_when_the_row_is_touched(s
     assert shop.counts(second, STORE_HOP).matched == 20
 
 
-def test_a_row_that_was_put_aside_and_comes_again_is_told_again(shop: ReconciledShop) -> None:
-    """The window before told it and repaired it: what comes after the repair is new."""
+def test_a_row_that_was_put_aside_and_comes_again_is_found_again(shop: ReconciledShop) -> None:
+    """Find a row that comes after the repair of the window before: what was known of its key then is settled."""
     shop.describe(hop={"compensation": "{unexpected: quarantine}"})
     made = orders(range(20))
     shop.trade(made)
-    shop.write("warehouse", [renamed(made[3], "stranger")])
+    shop.write("warehouse", [renamed(made[3], "unmatched")])
     first = shop.judge_and_ask_the_gate()
     plan_window(first)
     compensate_window(first, lambda _: None)
     verify_window(first, lambda *_: None, patience_seconds=0)
-    assert shop.outcomes(first) == {"stranger": "repaired"}
+    assert shop.outcomes(first) == {"unmatched": "repaired"}
     assert shop.certify(first).state is WindowState.CERTIFIED
-    shop.write("warehouse", [renamed(made[3], "stranger")])
+    shop.write("warehouse", [renamed(made[3], "unmatched")])
 
     second, state = day_with(shop, 1)
 
-    assert (shop.found(second, STORE_HOP), state) == ({"stranger": ("unexpected", "not_in_source")}, WindowState.GAPS)
+    assert (shop.found(second, STORE_HOP), state) == ({"unmatched": ("unexpected", "not_in_source")}, WindowState.GAPS)
 
 
 @pytest.mark.extended
