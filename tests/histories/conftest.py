@@ -18,7 +18,7 @@ from tests.histories.routes.describe import places as route_places
 from tests.histories.routes.events import History as RouteHistory
 from tests.histories.routes.play import RoutePlayer, key_of
 from tests.histories.truth import Truth
-from tests.histories.upserts.describe import describe, make_tables
+from tests.histories.upserts.describe import describe, make_tables, second_place
 from tests.histories.upserts.events import History as UpsertHistory
 from tests.histories.upserts.play import UpsertPlayer
 from tests.histories.watched import STATUS, Watch, places
@@ -117,10 +117,8 @@ def upsert_stage(
     def set_up(history: UpsertHistory) -> Iterator[UpsertPlayer]:
         with shops(history.partitions) as shop:
             make_tables(shop, history)
-            if history.has_second:
-                shop.add_topic()
+            second = second_place(shop, history)
             describe(shop, history, history.region)
-            second = {"others": shop.more_topics[0]} if history.has_second else {}
             watch = Watch(shop, places(shop) | second, {"amount", "version"})
             yield UpsertPlayer(history=history, shop=shop, watch=watch)
 

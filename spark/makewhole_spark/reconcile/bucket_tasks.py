@@ -1,6 +1,6 @@
 """Make the bucket tasks of a hop, from what the driver asks the journal and Kafka once for all of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -44,6 +44,8 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     beside = HopsBeside.of(neighbours, hop)
     joined = {hop.source, hop.target, *(one.source for one, _ in beside.hops)}
     indexes = {point: _PointRuns.of(neighbours, point) for point in joined}
+    ledgers = _tables_of_versions(neighbours, hop, joined)
+    copies = {name: runs for name, runs in indexes.items() if name not in ledgers}
     reached = {one.window.number for one in truncated}
     late = late_facts(neighbours, hop)
     keys = hop_keys(neighbours, hop, truncated, late.told)
@@ -62,9 +64,10 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             bucket=bucket,
             source_files=files_of_bucket(source, bucket),
             target_files=files_of_bucket(target, bucket),
-            source_index=indexes[hop.source].files(bucket) if _is_topic(neighbours, hop.source) else IndexFiles(),
-            ledger_index=IndexFiles() if _is_topic(neighbours, hop.source) else indexes[hop.source].files(bucket),
-            target_index=indexes[hop.target].files(bucket, without=reached),
+            source_index=_files(copies, hop.source, bucket) if _is_topic(neighbours, hop.source) else IndexFiles(),
+            ledger_index=IndexFiles() if _is_topic(neighbours, hop.source) else _files(copies, hop.source, bucket),
+            versions_of_ledgers={name: indexes[name].files(bucket) for name in ledgers},
+            target_index=_files(copies, hop.target, bucket, without=reached),
             handed_over_files=tuple(handed_files.get(bucket, ())),
             settled_offsets=settled.get("offsets"),
             settled_snapshot=settled.get("snapshot"),
@@ -77,7 +80,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             earlier_source_files=files_of_bucket(late.source_files, bucket),
             other_sources=beside.in_bucket(
                 bucket,
-                {name: runs.files(bucket) for name, runs in indexes.items()},
+                {name: _files(copies, name, bucket) for name in indexes},
                 {name: one.in_bucket(bucket) for name, one in unread.items()},
             ),
             certified=tuple(certified.get(bucket, ())),
@@ -93,6 +96,12 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
         )
         for bucket in _buckets(neighbours, hop, truncated, keys.judged_in)
     ]
+
+
+def _tables_of_versions(neighbours: NeighbouringWindows, hop: Hop, points: Iterable[str]) -> list[str]:
+    """Return which points of a hop under `upsert` are tables. Their rows are the versions that stand: what the key
+    index has of them only says which keys to ask them for."""
+    return [name for name in points if hop.semantics is Semantics.UPSERT and not _is_topic(neighbours, name)]
 
 
 def _is_topic(neighbours: NeighbouringWindows, point: str) -> bool:
@@ -174,6 +183,12 @@ def _later_source_files(neighbours: NeighbouringWindows, hop: Hop, bucket: str) 
     neighbours.read_manifests(neighbours.later)
     found = (neighbours.manifests_of(window).get(hop.source, {"files": {}})["files"] for window in neighbours.later)
     return tuple(path for files in found for path in files_of_bucket(files, bucket))
+
+
+def _files(
+    runs: Mapping[str, "_PointRuns"], point: str, bucket: str, without: set[int] | frozenset[int] = frozenset()
+) -> IndexFiles:
+    return runs[point].files(bucket, without) if point in runs else IndexFiles()
 
 
 @dataclass(frozen=True, kw_only=True)

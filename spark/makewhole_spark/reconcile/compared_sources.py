@@ -1,6 +1,6 @@
 """Compare what a hop's source has of its keys with what other sources of the same place have of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from makewhole.model.points import TablePoint
 from makewhole.model.verdict import DIFFERING, Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, OtherSource
 from makewhole_spark.reconcile.copies_outside import source_copies_outside
+from makewhole_spark.reconcile.key_index.ask import overtaken_keys
 from makewhole_spark.reconcile.look_ups import look_up, slice_frame
 
 _GAPS = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.DUPLICATE, Verdict.UNEXPECTED)
@@ -44,7 +45,8 @@ class SourcesTogether:
         keys = judged.filter(pl.col("in_source") | pl.col("verdict").is_in([one.value for one in of_before]))
         if not task.other_sources or keys.is_empty():
             return cls(task=task)
-        others = pl.concat(frame for one in task.other_sources for frame in copies_of(task, one, keys))
+        numbered = known.source.filter(pl.lit(task.is_upsert) & pl.col("version").is_not_null())
+        others = pl.concat(frame for one in task.other_sources for frame in copies_of(task, one, keys, numbered))
         others = others.unique(subset=[*HASH, "place", "source"], keep="first", maintain_order=True)
         own = pl.concat(
             [
@@ -63,37 +65,51 @@ class SourcesTogether:
         later = later_versions(self.own, self.others)
         return replace(known, source_elsewhere=pl.concat([known.source_elsewhere, later])) if len(later) else known
 
-    def compare(self, judged: pl.DataFrame, known: BucketInput) -> tuple[pl.DataFrame, Mapping[str, Any]]:
-        """Return the keys as they are judged with all sources, and by key hash what the others have of those on which
-        they disagree, for the evidence."""
+    def compare(self, judged: pl.DataFrame, known: BucketInput) -> tuple[pl.DataFrame, dict[str, dict[str, Any]]]:
+        """Return the keys as they are judged with all sources, and by key hash evidence: what the others have of those
+        on which they disagree (`other_sources`), and the later versions that they have of others (`later_sources`)."""
         if self.others.is_empty():
             return judged, {}
         target = _copies(committed_copies(known.target), None, pl.lit(True))
         target = pl.concat([target, _copies(known.target_elsewhere, None, pl.lit(True))])
         compare = compare_versions if self.task.is_upsert else compare_events
         compared = compare(judged, self.own, self.others, target)
-        shown: dict[str, list[dict[str, Any]]] = {}
-        wanted = compared.others.select(*HASH, "place", "row_hash", "version", "source")
-        for high, low, place, row_hash, version, source in wanted.rows():
-            value = {} if row_hash is None else {"row_hash": str(row_hash)}
-            number = {} if version is None else {"version": shown_version(version)}
-            copies = shown.setdefault(f"{high:016x}{low:016x}", [])
-            copies += [{"source": source, "place": place, **number, **value}] if len(copies) < _SHOWN else []
-        return compared.judged, shown
+        evidence: dict[str, dict[str, Any]] = {}
+        for name, copies in (("other_sources", compared.others), ("later_sources", compared.later)):
+            for key_hash, shown in _shown(copies).items():
+                evidence.setdefault(key_hash, {})[name] = shown
+        return compared.judged, evidence
 
 
-def copies_of(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> Iterable[pl.DataFrame]:
-    """Yield the copies that another source has of some keys; of a ledger those outside the window only where the key
-    has a gap."""
+def _shown(copies: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Return some copies (`COPIES`) as evidence, by key hash."""
+    shown: dict[str, list[dict[str, Any]]] = {}
+    for high, low, place, row_hash, version, source in copies.select(
+        *HASH, "place", "row_hash", "version", "source"
+    ).rows():
+        value = {} if row_hash is None else {"row_hash": str(row_hash)}
+        number = {} if version is None else {"version": shown_version(version)}
+        of_key = shown.setdefault(f"{high:016x}{low:016x}", [])
+        of_key += [{"source": source, "place": place, **number, **value}] if len(of_key) < _SHOWN else []
+    return shown
+
+
+def copies_of(task: BucketTask, one: OtherSource, keys: pl.DataFrame, numbered: pl.DataFrame) -> Iterable[pl.DataFrame]:
+    """Yield the copies that another source has of some keys (`JUDGED`). A ledger is asked for its rows outside the
+    window of keys with a gap, and of those of which it had a higher version before than the hop's own source has in it
+    (`numbered`: hashes, `version`)."""
     point, name = task.context.pipeline.points[one.hop.source], one.hop.source
     in_slice = committed_copies(slice_frame(task, name, one.files)).join(keys, on=HASH, how="semi")
     yield _copies(in_slice, one.hop, pl.lit(False))
     if isinstance(point, TablePoint):
-        gaps = keys.filter(pl.col("verdict").is_in([one.value for one in _GAPS]))
-        rows = look_up(task, point, gaps.sort(HASH))
-        start = task.context.window.start
-        is_before = pl.lit(False) if start is None else (pl.col("time") < start).fill_null(False)
-        yield _copies(rows, one.hop, is_before)
+        overtaken = overtaken_keys(task, name, numbered)
+        has_gap = pl.col("verdict").is_in([one.value for one in _GAPS])
+        asked = pl.concat([keys.filter(has_gap), keys.join(overtaken, on=HASH, how="semi")]).unique(HASH)
+        rows = look_up(task, point, asked.sort(HASH))
+        window = task.context.window
+        is_later = (pl.col("time") >= window.end).fill_null(True)
+        is_before = pl.lit(False) if window.start is None else (pl.col("time") < window.start).fill_null(False)
+        yield _copies(rows.with_columns(is_later.alias("is_later")), one.hop, is_before)
     else:
         outside = source_copies_outside(replace(task, hop=one.hop, source_index=one.index), keys.select(HASH))
         yield _copies(outside.join(keys, on=HASH, how="semi"), one.hop, ~pl.col("is_later"))

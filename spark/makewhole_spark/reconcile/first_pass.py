@@ -111,8 +111,9 @@ def _takes_out(task: BucketTask) -> bool:
 def _find_clean(task: BucketTask, source: pl.DataFrame, target: pl.DataFrame, known: pl.DataFrame) -> CleanKeys:
     if not task.is_upsert:
         return find_clean_keys(source, target, task.hop.name, known)
+    of_source = task.versions_of_ledgers.get(task.hop.source, task.source_index)
     before = VersionsBefore(
-        versions_before(task, task.hop.source, task.source_index, source.select(HASH)),
+        versions_before(task, task.hop.source, of_source, source.select(HASH)),
         versions_before(task, task.hop.target, task.target_index, target.select(HASH)),
     )
     return find_clean_versions(source, target, task.hop.name, known, before)

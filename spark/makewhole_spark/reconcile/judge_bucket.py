@@ -85,7 +85,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     together = SourcesTogether.of(task, known, at_first)
     of_all = together.with_later_versions(known)
     judged = without_keys_of_others(task, at_first if of_all.is_same_as(gathered.known) else kernel(of_all))
-    judged, other_copies = together.compare(judged, known)
+    judged, of_others = together.compare(judged, known)
     met = keys_met_before(task, judged)
     judged = mark_repeated(task, judged, met)
     wanted, late = ({}, {}) if task.tails is not None else write_wanted(task, judged)
@@ -100,7 +100,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     lacking = lacking_keys(task, marked, known.source)
     found = mark_not_lost(task, marked, known.source_elsewhere, lacking)
     answer = replace(
-        _write(task, first, replace(gathered, known=known), found, wanted, other_copies),
+        _write(task, first, replace(gathered, known=known), found, wanted, of_others),
         late_wanted=late,
         to_order=to_order,
         kept=keep_exceptions(task, first) if wanted or to_order else None,
@@ -246,13 +246,12 @@ def _write(
     gathered: _Gathered,
     found: NotLost,
     wanted: Mapping[str, str],
-    other_copies: Mapping[str, Any],
+    of_others: Mapping[str, dict[str, Any]],
 ) -> BucketAnswer:
     known, judged = gathered.known, found.judged
 
     def known_besides(key_hash: str) -> dict[str, Any]:
-        others = {"other_sources": other_copies[key_hash]} if key_hash in other_copies else {}
-        return {**found.evidence_of(key_hash), **others}
+        return {**found.evidence_of(key_hash), **of_others.get(key_hash, {})}
 
     findings = explain(judged, replace(_hop_context(task, gathered), not_lost=known_besides))
     folder, storage = f"{task.context.window.prefix}/{task.hop.slug}", task.context.storage

@@ -14,7 +14,7 @@ from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.visibility import keys_not_visible
 from makewhole_spark.reconcile.buckets import BucketTask
 from makewhole_spark.reconcile.followed_rows import keys_to_follow, only_repeated
-from makewhole_spark.reconcile.key_index.ask import rows_of
+from makewhole_spark.reconcile.key_index.ask import overtaken_keys, rows_of
 
 
 def confirm(
@@ -125,7 +125,7 @@ def _with_source_versions(
     to_confirm: pl.DataFrame,
 ) -> BucketInput:
     """Add what a ledger of versions has now of keys that it does not have in the window (`of_others`, with its rows of
-    them), and the newer versions of those to confirm.
+    them), the newer versions of those to confirm, and the rows of which an older version came in the window.
 
     A row of theirs is the latest version, unless it is of a later window. It decides whether the key passes the filter:
     what the windows before read of it does not, and counts only where the ledger has no row any more.
@@ -137,19 +137,32 @@ def _with_source_versions(
     of_now, later = _newest_of_keys(rows.filter(~is_later)), rows.filter(is_later)
     passing = pl.concat([_passing(task, of_now), _passing(task, later)])
     newer = _newer(look_up(task, source, to_confirm), known.source)
-    unsettled = _unsettled(task, source, pl.concat([to_confirm, asked.join(of_now, on=HASH, how="semi")]).unique(HASH))
+    overtaken, overtaking = _overtaking(task, source, known.source)
+    of_now_asked = asked.join(of_now, on=HASH, how="semi")
+    may_lag = pl.concat([one.select("key", *HASH) for one in (to_confirm, of_now_asked, overtaken)])
+    unsettled = _unsettled(task, source, may_lag.unique(HASH))
     return replace(
         known,
         source_elsewhere=pl.concat(
             [
                 known.source_elsewhere,
                 *(_as_elsewhere(_passing(task, before), is_later=False) for before in (of_now, purged)),
+                _as_elsewhere(overtaking, is_later=False),
                 *(_as_elsewhere(after, is_later=True) for after in (_passing(task, later), newer)),
             ]
         ),
         unsettled=pl.concat([known.unsettled, unsettled]).unique(),
         kept_out=rows.join(passing, on=HASH, how="anti").select(HASH).unique(),
     )
+
+
+def _overtaking(task: BucketTask, source: TablePoint, slice_: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the keys of the slice of which the ledger had a higher version before, and its rows of them that are not
+    in it, up to the end of the window."""
+    numbered = slice_.filter(pl.col("version").is_not_null())
+    keys = numbered.join(overtaken_keys(task, source.name, numbered), on=HASH, how="semi").unique(HASH).sort(HASH)
+    rows = look_up(task, source, keys).join(slice_, on=[*HASH, "place"], how="anti")
+    return keys, rows.filter((pl.col("time") < task.context.window.end).fill_null(False))
 
 
 def _purged(task: BucketTask, source: TablePoint, absent: pl.DataFrame) -> pl.DataFrame:

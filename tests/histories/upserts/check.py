@@ -10,7 +10,7 @@ from tests.histories.watched import TableRow
 from tests.world.orders import BORN, DAY
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 
-_STORE_HOPS = (STORE_HOP, "others→warehouse", "outbox→warehouse")
+_STORE_HOPS = (STORE_HOP, "others→warehouse", "outbox→warehouse", "archive→warehouse")
 _NOT_KNOWN = {"undecidable"}
 
 

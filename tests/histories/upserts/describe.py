@@ -1,9 +1,11 @@
 """Write the pipeline file of a history of versions."""
 
+from collections.abc import Mapping
+
 from tests.histories.upserts.events import History
 from tests.histories.watched import STATUS
 from tests.world.orders import COLUMNS
-from tests.world.pipeline_file import flow, ledger, pipeline_file, store, topic
+from tests.world.pipeline_file import Settings, flow, ledger, pipeline_file, store, topic
 from tests.world.windows import ReconciledShop
 
 
@@ -11,15 +13,14 @@ def describe(shop: ReconciledShop, history: History, region: str | None) -> None
     """Write it with this filter on the hop to the store."""
     remedies = {"missing": "upsert", "mismatched": "upsert", "unexpected": "quarantine", "duplicate": "quarantine"}
     to_topic = {"missing": "produce" if history.has_version else "report"}
-    if history.is_direct:
-        _describe_direct(shop, history, remedies, region)
-        return
     if not history.is_repairing:
         remedies, to_topic = dict.fromkeys(remedies, "report"), dict.fromkeys(to_topic, "report")
-    second, hop = {}, {"compensation": flow(remedies)}
-    if history.has_second:
-        name = shop.more_topics[0]
-        second = {"others": topic("log", name, key="kafka.key", version='"$.version"')}
+    second, hop = _second(shop, history), {"semantics": "upsert", "compensation": flow(remedies)}
+    more_hops: list[Settings] = [{"from": name, "to": "warehouse", **hop} for name in second]
+    if history.is_direct:
+        first: Settings = {"from": "outbox", "to": "warehouse", **hop, **_filter(region)}
+        _describe_direct(shop, history, second, [first, *more_hops])
+        return
     shop.describe(
         topic_key="kafka.key",
         is_upsert=True,
@@ -27,23 +28,32 @@ def describe(shop: ReconciledShop, history: History, region: str | None) -> None
         has_ledger=history.has_ledger,
         hop=hop | _filter(region),
         more_points=second,
-        more_hops=[{"from": name, "to": "warehouse", "semantics": "upsert", **hop} for name in second],
+        more_hops=more_hops,
         ledger_hop={"compensation": flow(to_topic)},
         allow_empty=True,
         compensation={"limits": "{share: 1.0, records_per_second: 100000}"},
     )
 
 
-def _describe_direct(shop: ReconciledShop, history: History, remedies: dict[str, str], region: str | None) -> None:
-    """Write a file in which the ledger feeds the table."""
+def _second(shop: ReconciledShop, history: History) -> dict[str, Settings]:
+    """Return the second source of the table, by name."""
+    if history.second == "ledger":
+        return {"archive": ledger("db", "archive", version="version")}
+    if history.second == "topic":
+        return {"others": topic("log", shop.more_topics[0], key="kafka.key", version='"$.version"')}
+    return {}
+
+
+def _describe_direct(
+    shop: ReconciledShop, history: History, second: Mapping[str, Settings], hops: list[Settings]
+) -> None:
+    """Write a file in which the ledger feeds the table, and perhaps a second one."""
     version = {"version": "version"} if history.has_version else {}
-    chosen = remedies if history.is_repairing else dict.fromkeys(remedies, "report")
-    hop = {"from": "outbox", "to": "warehouse", "semantics": "upsert", "compensation": flow(chosen)}
-    hop |= _filter(region)
+    points = {"outbox": ledger("db", "outbox", **version), "warehouse": store("db", "warehouse", **version), **second}
     text = pipeline_file(
         "shop",
-        points={"outbox": ledger("db", "outbox", **version), "warehouse": store("db", "warehouse", **version)},
-        hops=[hop],
+        points=points,
+        hops=hops,
         settings={
             "start": "earliest",
             "settle": "0s",
@@ -61,7 +71,17 @@ def _filter(region: str | None) -> dict[str, str]:
 
 
 def make_tables(shop: ReconciledShop, history: History) -> None:
-    """Make the tables; both have a column that nothing compares, and that other systems write."""
+    """Make the tables; they have a column that nothing compares, and that other systems write."""
     version = f", version {history.version_type}" if history.has_version else ""
     shop.more_columns.update({"version": history.version_type} if history.has_version else {})
     shop.make_tables(version + STATUS)
+
+
+def second_place(shop: ReconciledShop, history: History) -> dict[str, str]:
+    """Make the second source of the table; return where it is, by the name of its point."""
+    if history.second == "topic":
+        return {"others": shop.add_topic()}
+    if history.second == "ledger":
+        shop.sql("create table archive (like outbox including all)")
+        return {"archive": "public.archive"}
+    return {}

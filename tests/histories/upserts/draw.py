@@ -16,6 +16,7 @@ from tests.histories.upserts.events import (
     Mishap,
     Purge,
     Rewrite,
+    SecondSource,
     Send,
     SendDamaged,
     Stray,
@@ -40,8 +41,8 @@ KINDS = {
     "filter": True,  # the store takes one region alone
     "filter_changes": True,  # and another one from some day on
     "version_types": True,  # a version may be a number with a fraction, or a time
-    "two_sources": True,  # two topics fill the table, and their versions are numbered together
-    "direct": True,  # the ledger feeds the table, with no topic between them
+    "two_sources": True,  # two topics fill the table, or a topic and a ledger: their versions are numbered together
+    "direct": True,  # the ledger feeds the table, with no topic between them, and so does a second one
     "unversioned": True,  # or there is none, and the last position counts
 }
 """The kinds of events, and whether they are drawn when nothing names any."""
@@ -66,7 +67,7 @@ class _Draw:
     region: str | None = None
     has_ledger: bool = True
     has_version: bool = True
-    has_second: bool = False
+    second: SecondSource | None = None
     is_direct: bool = False
     has_filter: bool = True
     current: dict[str, Version] = field(default_factory=dict)
@@ -82,9 +83,9 @@ class _Draw:
         self.has_ledger = choice([True, False])
         # What leaves one of two topics by its filter is left to the other: that is held to the model of the routes.
         is_filtered = self._happens("filter", 0.4)
-        self.has_second = self._happens("two_sources", 0.3) and self.has_version and not self.has_ledger
         self.is_direct = self._happens("direct", 0.3) and self.has_ledger
-        self.has_filter = not self.has_second
+        self.second = self._second()
+        self.has_filter = self.second is None
         self.region = choice(["EU", "US"]) if is_filtered and self.has_filter else None
         return History(
             seed=seed,
@@ -94,11 +95,16 @@ class _Draw:
             has_version=self.has_version,
             is_blind=not self.has_version or choice([True, False]),
             is_repairing=self.random.random() < 0.8,
-            has_second=self.has_second,
+            second=self.second,
             is_direct=self.is_direct,
             region=self.region,
             events=tuple(event for day in range(_WINDOWS) for event in self._day(day)),
         )
+
+    def _second(self) -> SecondSource | None:
+        """Choose the second source of the table: behind a ledger of its own a topic has none."""
+        has_one = self._happens("two_sources", 0.3) and self.has_version and (self.is_direct or not self.has_ledger)
+        return ("ledger" if self.is_direct else self.random.choice(["topic", "ledger"])) if has_one else None
 
     def _day(self, day: int) -> Iterator[Event]:
         self.trouble = self.random.choice(_TROUBLES)
@@ -134,7 +140,8 @@ class _Draw:
         is_beside = self._is_beside(before)
         topics = self.topics.setdefault(key, set())
         topics.add(is_beside)
-        can_go = before and not before.is_deletion and not self.has_ledger and len(topics) == 1
+        is_of_topic = not self.has_ledger and (self.second != "ledger" or not is_beside)
+        can_go = before and not before.is_deletion and is_of_topic and len(topics) == 1
         version = Version(
             key=key,
             number=before.number + 1 if before else 1,
@@ -150,9 +157,9 @@ class _Draw:
         return version
 
     def _is_beside(self, before: Version | None) -> bool:
-        """Choose the topic of a version: of a new key either, of others now and then the other one; but a deletion ends
-        the versions of its own topic alone, and the key stays there."""
-        moves = self.random.random() < (0.5 if before is None else 0.3) and self.has_second
+        """Choose the source of a version: of a new key either, of others now and then the other one; but a deletion
+        ends the versions of its own topic alone, and the key stays there."""
+        moves = self.random.random() < (0.5 if before is None else 0.3) and self.second is not None
         if before is None:
             return moves
         return before.is_beside != (moves and not before.is_deletion)

@@ -5,6 +5,7 @@ from typing import Literal
 
 VersionType = Literal["bigint", "numeric", "timestamptz"]
 Mishap = Literal["lost", "changed"]
+SecondSource = Literal["topic", "ledger"]
 Damage = Literal["value", "amount", "version", "unnumbered"]
 
 UNNUMBERED = -1
@@ -14,7 +15,7 @@ UNNUMBERED = -1
 @dataclass(frozen=True)
 class Version:
     """One version of a key: what the application says of it at a minute of a day. `is_deletion`: a tombstone.
-    `is_beside`: it goes into the second topic."""
+    `is_beside`: it goes into the second source."""
 
     key: str
     number: int
@@ -28,7 +29,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Change:
-    """The application writes a version into its ledger."""
+    """The application writes a version into its ledger, if it has one."""
 
     version: Version
 
@@ -113,9 +114,9 @@ Event = Change | Send | SendDamaged | Load | Rewrite | Fulfil | Delete | Stray |
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """A history of versions, and its pipeline. `is_blind`: the loader writes whatever comes last. `has_second`: a
-    second topic fills the table, too, and versions are numbered over both. `is_direct`: the ledger feeds the table,
-    with no topic between them."""
+    """A history of versions, and its pipeline. `is_blind`: the loader writes whatever comes last. `second`: a second
+    source fills the table, too, and versions are numbered over both. `is_direct`: the ledger feeds the table, with no
+    topic between them."""
 
     seed: int
     partitions: int
@@ -124,7 +125,7 @@ class History:
     has_version: bool
     is_blind: bool
     is_repairing: bool
-    has_second: bool = False
+    second: SecondSource | None = None
     is_direct: bool = False
     region: str | None = None
     events: tuple[Event, ...] = field(default=())

@@ -13,13 +13,13 @@ from tests.histories.upserts.events import UNNUMBERED, Damage, Version
 from tests.histories.watched import TableRow
 
 BESIDE = 10
-"""The number that stands for the one partition of the second topic."""
+"""The number that stands for the one partition of the second source."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A record: where it is, and what it says. `damage`: what of it cannot be read. The second topic has the partition
-    `BESIDE`."""
+    """A record: where it is, and what it says. `damage`: what of it cannot be read. The second source has
+    the partition `BESIDE`; the rows of a ledger that feeds the table count as records."""
 
     partition: int
     offset: int

@@ -73,10 +73,24 @@ class UpsertPlayer:
 
     @happen.register
     def _(self, event: Change) -> None:
-        if self.history.has_ledger:
+        if self._is_in_ledger(event.version):
+            self._write(event.version)
+        elif self.history.has_ledger:
             self.shop.write("outbox", [self._order(event.version) | OF_NOTHING_COMPARED])
-        if self.history.is_direct:
-            self.records.append(Record(0, len(self.records), event.version))
+
+    def _is_in_ledger(self, version: Version) -> bool:
+        """Whether a version comes to the table from a ledger, with no topic between them."""
+        return self.history.is_direct or (version.is_beside and self.history.second == "ledger")
+
+    def _write(self, version: Version) -> None:
+        """Write a version into the ledger that feeds the table."""
+        partition, table = (BESIDE, "archive") if version.is_beside else (0, "outbox")
+        self._append(partition, version)
+        self.shop.write(table, [self._order(version) | OF_NOTHING_COMPARED])
+
+    def _append(self, partition: int, version: Version) -> None:
+        self.records.append(Record(partition, self.ends.get(partition, 0), version))
+        self.ends[partition] = self.ends.get(partition, 0) + 1
 
     @happen.register
     def _(self, event: Purge) -> None:
@@ -84,14 +98,17 @@ class UpsertPlayer:
 
     @happen.register
     def _(self, event: Send) -> None:
-        for version in () if self.history.is_direct else event.versions:
-            order = self._order(version) | {"status": "sent"}
-            self._produce(version, None if version.is_deletion else json.dumps(order))
+        for version in event.versions:
+            if not self._is_in_ledger(version):
+                order = self._order(version) | {"status": "sent"}
+                self._produce(version, None if version.is_deletion else json.dumps(order))
+            elif version not in {record.version for record in self.records}:
+                self._write(version)  # an old one once more
         assert self._client.flush(30) == 0
 
     @happen.register
     def _(self, event: SendDamaged) -> None:
-        if self.history.is_direct:
+        if self._is_in_ledger(event.version):
             return
         order = self._order(event.version) | ({event.damage: "n/a"} if event.damage in ("amount", "version") else {})
         if event.damage == "unnumbered":
@@ -111,8 +128,7 @@ class UpsertPlayer:
 
     def _produce(self, version: Version, value: str | None) -> None:
         partition = BESIDE if version.is_beside else int(version.key[1:]) % self.history.partitions
-        self.records.append(Record(partition, self.ends.get(partition, 0), version))
-        self.ends[partition] = self.ends.get(partition, 0) + 1
+        self._append(partition, version)
         self._client.produce(
             self.shop.more_topics[0] if version.is_beside else self.shop.topic,
             partition=partition % BESIDE,
@@ -188,15 +204,11 @@ class UpsertPlayer:
         self.seen.append(seen)
         self.watch.begin()
         context = shop.open(event.day)
-        seen.ranges = (
-            self._rows_of_day()
-            if self.history.is_direct
-            else {
-                part.partition + beside: (part.lo, part.hi)
-                for point, beside in (("orders", 0), ("others", BESIDE))
-                for part in context.window.ranges.get(point, ())
-            }
-        )
+        seen.ranges = self._rows_of_day() | {
+            part.partition + beside: (part.lo, part.hi)
+            for point, beside in (("orders", 0), ("others", BESIDE))
+            for part in context.window.ranges.get(point, ())
+        }
         shop.snapshot(context, 1)
         seen.moments.append(self._held())
         shop.reconcile(context)
@@ -247,9 +259,10 @@ class UpsertPlayer:
                 self.ends[partition] = client.get_watermark_offsets(at, timeout=30)[1]
 
     def _rows_of_day(self) -> dict[int, tuple[int, int]]:
-        """Return which rows of the ledger came since the window before."""
-        before = self.seen[-2].ranges[0][1] if len(self.seen) > 1 else 0
-        return {0: (before, len(self.records))}
+        """Return which rows came since the window before into the ledgers that feed the table."""
+        ledgers = ([0] if self.history.is_direct else []) + ([BESIDE] if self.history.second == "ledger" else [])
+        before = self.seen[-2].ranges if len(self.seen) > 1 else {}
+        return {one: (before.get(one, (0, 0))[1], self.ends.get(one, 0)) for one in ledgers}
 
     def _order(self, version: Version) -> dict[str, Any]:
         at = BORN + version.day * DAY + timedelta(minutes=version.minute)

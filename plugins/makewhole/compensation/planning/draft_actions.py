@@ -32,6 +32,7 @@ from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.window.readers.hop_offsets import still_to_come
 
 _ABSENT = (Verdict.MISSING, Verdict.VANISHED)
+_SENDING = (Remedy.PRODUCE, Remedy.REDELIVER, Remedy.UPSERT)
 _UPSERTABLE = (*_ABSENT, Verdict.MISMATCHED)
 
 
@@ -110,6 +111,9 @@ def _drafted(
     pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding, known: Known
 ) -> ActionDraft | Sequence[ActionDraft] | str:
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
+    later = finding.evidence.get("later_sources", ())
+    if later and remedy in _SENDING:
+        return f"stale: {later[0]['source']} has a later version of this key; run the window that holds that one again"
     if isinstance(source, TopicPoint) and finding.evidence.get("has_later"):
         return "stale: the log has a later version of this key; the window that holds it judges that one"
     if finding.verdict in _ABSENT and finding.evidence.get("source_contradicts"):

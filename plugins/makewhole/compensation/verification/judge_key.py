@@ -91,7 +91,13 @@ class KeyJudge:
         if finding.verdict is Verdict.UNEXPECTED:
             return self._unexpected_problem(hop, finding, stores)
         if isinstance(self._pipeline.points[hop.target], TablePoint):
-            return store_problem(hop.target, stores[hop.target].get(finding.key, []), self._values.of(finding))
+            copies = stores[hop.target].get(finding.key, [])
+            later = finding.evidence.get("later_sources")
+            return (
+                _later_problem(hop.target, copies, later)
+                if later
+                else store_problem(hop.target, copies, self._values.of(finding))
+            )
         if finding.verdict is Verdict.MISMATCHED:
             return f"a record of {hop.target} cannot be changed"
         if finding.verdict is Verdict.MISSING:
@@ -154,6 +160,13 @@ class KeyJudge:
         if finding.verdict is Verdict.DUPLICATE and not shows:
             return f"{hop.target} holds it more than once, and no store downstream could show that this did no harm"
         return None
+
+
+def _later_problem(store: str, copies: Sequence[Mapping[str, Any]], later: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return why a table is not as it should be: the key once, as other sources have it in their latest version."""
+    if len(copies) == 1 and str(copies[0]["row_hash"]) in {one.get("row_hash") for one in later}:
+        return None
+    return f"{store} does not hold the later version of {', '.join(dict.fromkeys(one['source'] for one in later))}"
 
 
 def store_problem(store: str, copies: Sequence[Mapping[str, Any]], values: Values | None) -> str | None:

@@ -7,7 +7,7 @@ version does not pass the filter of its hop has left the key to the others.
 A row whose key no source has in the window was held to what one of them had before; it may have what another one had.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -30,10 +30,12 @@ the filter of its hop. `source` names the point."""
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """The judged keys, and of those on which sources disagree the other sources' copies (`COPIES`)."""
+    """The judged keys, and the other sources' copies (`COPIES`): of keys on which sources disagree (`others`), and the
+    versions that are later than those of the hop's own source (`later`)."""
 
     judged: pl.DataFrame
     others: pl.DataFrame
+    later: pl.DataFrame
 
 
 def compare_events(judged: pl.DataFrame, own: pl.DataFrame, others: pl.DataFrame, target: pl.DataFrame) -> Compared:
@@ -74,7 +76,11 @@ def compare_versions(judged: pl.DataFrame, own: pl.DataFrame, others: pl.DataFra
     judged = judged.select(*JUDGED)
     is_set_back = _among(judged, set_back) & (judged["verdict"] == Verdict.MATCHED.value)
     judged = _turned(judged, is_set_back, Verdict.MISMATCHED, Cause.STALE_VERSION)
-    return _marked(judged, unordered, others, Verdict.UNDECIDABLE, Cause.ORDER_UNKNOWN)
+    later = others.join(
+        ahead.select(*HASH, pl.col("other_version").alias("version")), on=[*HASH, "version"], how="semi"
+    )
+    compared = _marked(judged, unordered, others, Verdict.UNDECIDABLE, Cause.ORDER_UNKNOWN)
+    return replace(compared, later=later)
 
 
 def _without_rows_of_others(
@@ -160,7 +166,11 @@ def _marked(judged: pl.DataFrame, keys: pl.DataFrame, others: pl.DataFrame, verd
     is_settled = judged["in_source"] & judged["verdict"].is_in([one.value for one in _SETTLED])
     turned = _among(judged, keys) & (is_settled | _is_of_before(judged))
     marked = judged.filter(turned).select(HASH)
-    return Compared(judged=_turned(judged, turned, verdict, cause), others=others.join(marked, on=HASH, how="semi"))
+    return Compared(
+        judged=_turned(judged, turned, verdict, cause),
+        others=others.join(marked, on=HASH, how="semi"),
+        later=others.clear(),
+    )
 
 
 def _is_of_before(judged: pl.DataFrame) -> pl.Series:

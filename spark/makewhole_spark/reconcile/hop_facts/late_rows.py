@@ -74,7 +74,7 @@ def _ledger_files(neighbours: NeighbouringWindows, hop: Hop, reached: Sequence[W
 def _is_read_alike(neighbours: NeighbouringWindows, hop: Hop, manifest: Mapping[str, Any]) -> bool:
     """Return whether the files of a ledger say which rows pass the filter of a hop. Where they do not, the key index
     says what is known."""
-    if hop.where is None or hop.source not in neighbours.context.pipeline.indexed_points():
+    if hop.where is None or hop.semantics is Semantics.UPSERT:
         return True
     return read_with(manifest) == read_with(neighbours.manifests[hop.source])
 

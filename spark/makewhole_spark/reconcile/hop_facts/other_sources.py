@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from makewhole.compute.buckets import files_of_bucket
-from makewhole.compute.frames import HASH
+from makewhole.compute.frames import HASH, NUMBERS, empty
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.compute.judge.sources_together import without_left
@@ -94,10 +94,18 @@ def _known_to(keys: pl.DataFrame, copies: Iterable[pl.DataFrame]) -> pl.DataFram
 
 
 def _judged_by(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.DataFrame:
-    """Return the keys that the hop of another source judges, as it has them in the window; under `upsert` also those
-    that its table has: a row may be of any version that it had since the window before."""
-    is_mutable = task.is_upsert and not task.is_topic(one.hop.source)
-    return _known_to(keys, _copies(task, one, keys) if is_mutable else [_passing(one, _slice(task, one))])
+    """Return the keys that differ for another source's sake: it has them in the window, where its own hop judges them.
+
+    Under `upsert` a row may also be what a table had that has no row of the key any more, or, where nothing numbers its
+    rows, any version that it had since the end of the window.
+    """
+    copies, point = [_passing(one, _slice(task, one))], task.context.pipeline.points[one.hop.source]
+    if task.is_upsert and isinstance(point, TablePoint):
+        rows = look_up(task, point, keys.sort(HASH))
+        is_later = (pl.col("time") >= task.context.window.end).fill_null(True)
+        purged = slice_frame(task, point.name, one.earlier_files).join(rows, on=HASH, how="anti")
+        copies += [_passing(one, purged), _passing(one, rows.filter(is_later & pl.col("version").is_null()))]
+    return _known_to(keys, copies)
 
 
 def _left_by_both(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.DataFrame:
@@ -105,7 +113,7 @@ def _left_by_both(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.
     left = keys.filter(pl.col("hint").eq_missing(Cause.LEFT_FILTER.value))
     if left.is_empty() or not task.is_topic(one.hop.source):
         return left.select(HASH).clear()
-    copies = pl.concat(copies_of(task, one, left))
+    copies = pl.concat(copies_of(task, one, left, empty(NUMBERS)))
     return left.select(HASH).join(without_left(copies), on=HASH, how="anti")
 
 

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from makewhole.compute.frames import NUMBERS, empty
+from makewhole.compute.frames import HASH, NUMBERS, empty
 from makewhole.compute.key_index.hop_filters import with_filter_of
 from makewhole.compute.key_index.key_runs import with_comparable_values
+from makewhole.compute.versions import is_moment, version_in_order
 from makewhole.key_index.files import IndexFile, highest_versions, maybe_known, rows_of_keys
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles
 
@@ -40,6 +41,17 @@ def versions_before(task: BucketTask, point: str, index: IndexFiles, keys: pl.Da
     if task.context.pipeline.points[point].version is None:
         return empty(NUMBERS)
     return highest_versions(task.context.storage, (*index.former, *index.earlier), keys)
+
+
+def overtaken_keys(task: BucketTask, ledger: str, versions: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys (`HASHES`) of which a ledger had a higher version in the windows before, or one that is not
+    ordered with it, than the highest of `versions` (hashes, `version`). Only the ledger knows whether it stands."""
+    index = task.versions_of_ledgers.get(ledger, IndexFiles())
+    highest = versions.group_by(HASH).agg(version_in_order().max())
+    before = highest_versions(task.context.storage, (*index.former, *index.earlier), highest.select(HASH))
+    both = before.rename({"version": "before"}).join(highest, on=HASH, how="inner")
+    is_above = (pl.col("before") > pl.col("version")) | (is_moment("before") != is_moment())
+    return both.filter(is_above.fill_null(True)).select(HASH)
 
 
 def rows_of(task: BucketTask, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
