@@ -16,7 +16,7 @@ from makewhole.journal.written_keys import replayed_keys, reversal_keys
 from makewhole.key_index.files import write_index_file
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Pipeline, Semantics
-from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.points import TablePoint
 from makewhole.model.positions import PositionSpan
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -61,8 +61,8 @@ def _as_copies(rows: pl.DataFrame) -> pl.DataFrame:
 
 def noted_filters(pipeline: Pipeline, point: str) -> dict[str, str]:
     """Return the digests of the filters that the copies of a point were held against, by the names in `excluded_by`."""
-    hops, is_topic = pipeline.hops_from(point), isinstance(pipeline.points[point], TopicPoint)
-    former = {hop.former_name: hop.former_where for hop in hops if hop.former_where and is_topic}
+    hops = pipeline.hops_from(point)
+    former = {hop.former_name: hop.former_where for hop in hops if hop.former_where}
     known = {hop.name: hop.where for hop in hops if hop.where} | former
     return {name: filter_digest(where) for name, where in known.items()}
 

@@ -88,12 +88,10 @@ def table_shape(pipeline: Pipeline, point: TablePoint) -> TableShape:
 
 
 def _filters(pipeline: Pipeline, point: str) -> dict[str, tuple[TypedTerm, ...]]:
-    """Return the terms of the filters behind a point, by hop; of a topic also of those that the windows before knew. (A
-    table may not have the column of a former one any more.)"""
+    """Return the terms of the filters behind a point, by hop, and of those that the windows before knew."""
     hops = pipeline.hops_from(point)
     texts = {hop.name: hop.where for hop in hops if hop.where}
-    if isinstance(pipeline.points[point], TopicPoint):
-        texts |= {hop.former_name: hop.former_where for hop in hops if hop.former_where}
+    texts |= {hop.former_name: hop.former_where for hop in hops if hop.former_where}
     return {name: filter_terms(text, pipeline.filter_types) for name, text in texts.items()}
 
 

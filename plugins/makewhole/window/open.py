@@ -33,6 +33,7 @@ from makewhole.postgres.read.key_columns import ColumnsRead
 from makewhole.signing.keys import sha256_of
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import configuration_document, judging_sha256
+from makewhole.window.former_filters import readable_filters
 from makewhole.window.freeze_ranges import CoveredRanges, Interval, Ranges, freeze_ranges
 from makewhole.window.incidents import filter_incidents, transactions_at_window_end
 from makewhole.window.interval import Request, find_covering_window, interval_text, moment_text, require_past
@@ -125,12 +126,13 @@ def open_interval(
         for name, log in logs.items():
             require_same_leaders(log, states[name])
     former = _former_filters(journal, pipeline, None if covering is None else covering.number)
+    readable, types = readable_filters(pipeline, connections, former, tables.types)
     frozen = replace(
         draft.window,
         key_layout=tables.layout,
-        value_types=tables.types,
+        value_types=types,
         places=places,
-        former_filters=former,
+        former_filters=readable,
     )
     draft = replace(draft, window=frozen, incidents=[*draft.incidents, *filter_incidents(pipeline, former)])
     _insert_revision(journal, pipeline, request, draft, key_fields(pipeline, tables.columns.ids))

@@ -78,6 +78,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             later_source_files=_later_source_files(neighbours, hop, bucket),
             target_read_otherwise=otherwise,
             earlier_source_files=files_of_bucket(late.source_files, bucket),
+            source_under_other_filters=files_of_bucket(late.under_other_filters, bucket),
             other_sources=beside.in_bucket(
                 bucket,
                 {name: _files(copies, name, bucket) for name in indexes},

@@ -212,7 +212,8 @@ class BucketTask:
 
     `earlier_source_files`: of a ledger in the windows before whose rows may be meant, and `ledger_index` what the key
     index has of it, where it feeds a table of events; `source_index` is that of a topic. `versions_of_ledgers`: under
-    `upsert`, of the ledgers that feed the table, this hop's and others.
+    `upsert`, of the ledgers that feed the table, this hop's and others. `source_under_other_filters`: files of a
+    ledger of windows whose rows came with this one again, and that knew another filter of the hop.
     `target_read_otherwise`: of a topic, the windows right before this one that read it with another configuration.
     `other_sources`: what other hops bring to the same target.
     `certified`: what certified revisions of this window found on this hop; when the bucket is judged again
@@ -246,6 +247,7 @@ class BucketTask:
     target_read_otherwise: tuple[OtherReading, ...] = ()
     earlier_source_files: tuple[str, ...] = ()
     ledger_index: IndexFiles = field(default_factory=IndexFiles)
+    source_under_other_filters: tuple[str, ...] = ()
     versions_of_ledgers: Mapping[str, IndexFiles] = field(default_factory=dict)
     other_sources: tuple[OtherSource, ...] = ()
     certified: tuple[CertifiedResult, ...] = ()

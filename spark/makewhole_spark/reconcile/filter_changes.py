@@ -15,6 +15,7 @@ from makewhole.lake.stored_verdicts import stored_verdicts
 from makewhole.model.verdict import Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, IndexFiles
 from makewhole_spark.reconcile.key_index.ask import rows_of
+from makewhole_spark.reconcile.look_ups import slice_frame
 from makewhole_spark.reconcile.not_lost import judged_by
 
 _OF_EVENTS = (Verdict.UNEXPECTED, Verdict.MISMATCHED)
@@ -30,7 +31,9 @@ def mark_filter_changed(
     before let it pass, or where a ledger of versions has it in another window; and where a key is missing whose records
     that filter kept out."""
     source = known.source
-    judged = _mark(judged, pl.col("verdict") == Verdict.MISSING.value, _kept_out_before(task, source))
+    late = _late_rows(task, source)
+    was_out = pl.concat([_kept_out_before(task, source), late.filter("was_out").select(HASH)])
+    judged = _mark(judged, pl.col("verdict") == Verdict.MISSING.value, was_out)
     wanted = _OF_VERSIONS if task.is_upsert else _OF_EVENTS
     is_unknown = pl.col("hint").eq_missing(Cause.UNREADABLE_VALUE.value)
     may_be_explained = pl.col("verdict").is_in([verdict.value for verdict in wanted]) | is_unknown
@@ -43,6 +46,7 @@ def mark_filter_changed(
             _seen_before(task, asked, kept_out),
             _left_by_the_change(task, asked, source),
             _passed_before(task, source).join(kept_out, on=HASH, how="semi"),
+            late.filter(~pl.col("was_out")).join(kept_out, on=HASH, how="semi").select(HASH),
             known.kept_out.join(asked.filter(_is_unexpected()), on=HASH, how="semi"),
         ]
     )
@@ -157,7 +161,7 @@ def _matched_by(task: BucketTask, result: CertifiedResult, keys: set[str]) -> se
 def _passed_before(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
     """Return the keys of copies in the slice that only the filter of the windows before lets pass."""
     hop = task.hop
-    if hop.former_where is None or not task.is_topic(hop.source):
+    if hop.former_where is None:
         return empty(HASHES)
     excluded = pl.col("excluded_by").list
     return source.filter(excluded.contains(hop.name) & ~excluded.contains(hop.former_name)).select(HASH)
@@ -171,6 +175,19 @@ def _kept_out_before(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
     passing = source.filter(~excluded.contains(task.hop.name).fill_null(False))
     was_out = excluded.contains(task.hop.former_name).fill_null(False).all().alias("was_out")
     return passing.group_by(HASH, maintain_order=True).agg(was_out).filter("was_out").select(HASH)
+
+
+def _late_rows(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys of which the slice has rows of earlier windows alone that knew another filter (hashes), and
+    whether that one kept them out (`was_out`): a ledger's rows that were touched since come once more."""
+    start = task.context.window.start
+    if start is None or not task.source_under_other_filters:
+        return empty({**HASHES, "was_out": pl.Boolean})
+    is_own = (pl.col("time") >= start).fill_null(True)
+    late = source.group_by(HASH).agg(is_own.any().alias("_is_own")).filter(~pl.col("_is_own")).select(HASH)
+    before = slice_frame(task, task.hop.source, task.source_under_other_filters).join(late, on=HASH, how="semi")
+    was_out = pl.col("excluded_by").list.contains(task.hop.name).fill_null(False)
+    return before.group_by(HASH).agg(was_out.all().alias("was_out"))
 
 
 def _files(task: BucketTask) -> tuple[IndexFile, ...]:

@@ -1,6 +1,6 @@
 """Find out what earlier windows say of the rows of a table that came late, or were changed since."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -9,7 +9,9 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES
+from makewhole.compute.key_index.hop_filters import changed_filters
 from makewhole.compute.keys import hash_hex
+from makewhole.journal import windows
 from makewhole.journal.key_history import told_keys, told_of_keys
 from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.snapshot_manifests import LOOKED_AT, read_with
@@ -25,10 +27,12 @@ from makewhole_spark.snapshot.census import reaches_from
 @dataclass(frozen=True, kw_only=True)
 class LateFacts:
     """Hold what earlier windows know of a hop, by bucket: the keys whose rows they told already, and the files of a
-    ledger at its source in the windows before."""
+    ledger at its source in the windows before; of these, those of windows whose rows the ledger was read for again, and
+    that knew another filter of the hop (`under_other_filters`)."""
 
     told: RowsByBucket
     source_files: Mapping[str, list[str]] = field(default_factory=dict)
+    under_other_filters: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 def late_facts(neighbours: NeighbouringWindows, hop: Hop) -> LateFacts:
@@ -39,6 +43,7 @@ def late_facts(neighbours: NeighbouringWindows, hop: Hop) -> LateFacts:
     return LateFacts(
         told=neighbours.by_bucket(f"{hop.slug}/told", map(hashes, both), HASHES),
         source_files=_ledger_files(neighbours, hop, reached),
+        under_other_filters=_under_other_filters(neighbours, hop),
     )
 
 
@@ -61,9 +66,24 @@ def _ledger_files(neighbours: NeighbouringWindows, hop: Hop, reached: Sequence[W
     if hop.semantics is Semantics.EVENT:
         meant += windows_before(neighbours)
         manifests += snapshot_manifests.snapshots_before(neighbours.journal, neighbours.context.window, hop.source)
-    windows = {one.number: one for one in meant}.values()
-    manifests += [neighbours.manifests_of(one).get(hop.source, {"files": {}}) for one in windows]
-    manifests = [one for one in manifests if _is_read_alike(neighbours, hop, one)]
+    each = {one.number: one for one in meant}.values()
+    manifests += [neighbours.manifests_of(one).get(hop.source, {"files": {}}) for one in each]
+    return _by_bucket(one for one in manifests if _is_read_alike(neighbours, hop, one))
+
+
+def _under_other_filters(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[str]]:
+    """Return the files of a ledger at a hop's source, by bucket, of the windows whose rows it was read for again and
+    that knew another filter of the hop."""
+    context, journal = neighbours.context, neighbours.journal
+    if not isinstance(context.pipeline.points[hop.source], TablePoint):
+        return {}
+    reached = reached_windows(neighbours, hop.source)
+    filters = ((one, windows.configuration(journal, one).get("filters", {})) for one in reached)
+    others = [one for one, before in filters if hop.name in changed_filters(context.pipeline, before)]
+    return _by_bucket(neighbours.manifests_of(one).get(hop.source, {"files": {}}) for one in others)
+
+
+def _by_bucket(manifests: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
     files: dict[str, list[str]] = {}
     for manifest in manifests:
         for bucket, paths in manifest["files"].items():

@@ -1,0 +1,33 @@
+"""Find the filters of the windows before by which a window still reads its ledgers, where the file has others since."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from makewhole.model.connection import Connection
+from makewhole.model.errors import ConfigurationError
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import TablePoint
+from makewhole.model.value_types import ValueTypes
+from makewhole.window.readable import readable_tables
+
+
+def readable_filters(
+    pipeline: Pipeline, connections: Mapping[str, Connection], former: Mapping[str, str], types: ValueTypes
+) -> tuple[dict[str, str], ValueTypes]:
+    """Return those of the `former` filters (hop → `where`) that the sources of their hops can still be read by, and
+    `types` with the columns that they name. A table may have lost a column, or hold it in another type.
+
+    Raises:
+        TransientError: a database does not answer.
+    """
+    found = dict[str, str]()
+    for name, where in former.items():
+        if where and isinstance(pipeline.points[pipeline.hop(name).source], TablePoint):
+            hops = tuple(replace(hop, where=where) if hop.name == name else hop for hop in pipeline.hops)
+            try:
+                read = readable_tables(replace(pipeline, hops=hops), connections)
+            except ConfigurationError:
+                continue
+            types = replace(types, filters={**read.types.filters, **types.filters})
+        found[name] = where
+    return found, types
