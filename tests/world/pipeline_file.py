@@ -71,6 +71,27 @@ def _repairing(hop: Settings, points: Mapping[str, Settings], settings: Settings
     return {**hop, "compensation": flow({**own, **added})} if added else hop
 
 
+def fed_by_ledgers(
+    names: Iterable[str],
+    *,
+    hop: Settings,
+    columns: Mapping[str, str],
+    has_version: bool = False,
+    **settings: str,
+) -> str:
+    """Return the YAML of a pipeline in which ledgers of these names feed the table `warehouse`, with no topic between
+    them. `hop`: what each hop has; `settings`: keys of the pipeline beside those that every test has."""
+    version = {"version": "version"} if has_version else {}
+    ledgers: dict[str, Settings] = {name: ledger("db", name, **version) for name in names}
+    return pipeline_file(
+        "shop",
+        points=ledgers | {"warehouse": store("db", "warehouse", **version)},
+        hops=[{"from": name, "to": "warehouse", **hop} for name in ledgers],
+        settings={"start": "earliest", "settle": "0s", "compare": '{amount: "decimal(8,2)"}', **settings},
+        columns=columns,
+    )
+
+
 def flow(settings: Settings) -> str:
     """Return a mapping as YAML writes it on one line."""
     return "{" + ", ".join(f"{key}: {value}" for key, value in settings.items()) + "}"

@@ -63,7 +63,7 @@ def describe(shop: ReconciledShop, history: History) -> None:
 def _hop(shop: ReconciledShop, history: History, link: Link) -> dict[str, str]:
     source, target = link
     remedies: Mapping[str, str] = dict.fromkeys(_REPORT, "report")
-    if history.is_repairing and source in LEDGERS:
+    if history.is_repairing and source in LEDGERS and target in TOPICS:
         remedies = {**remedies, "missing": "produce"}
     elif history.is_repairing and target in TOPICS:
         remedies = {**remedies, "missing": "redeliver" if history.redelivers else "report"}

@@ -26,6 +26,7 @@ KINDS = {
     "two_topics": True,  # two topics fill one table
     "two_names": True,  # and the table is two points
     "two_ledgers": True,  # two ledgers go into one topic
+    "direct": True,  # two ledgers fill one table
     "types": True,  # keys and compared columns are of any type of PostgreSQL
     "lost": True,
     "doubled": True,
@@ -40,7 +41,7 @@ KINDS = {
 }
 """The kinds of shapes and events, and whether they are drawn when nothing names any."""
 
-_SHAPES: tuple[Shape, ...] = ("two_stores", "two_hops", "two_topics", "two_names", "two_ledgers")
+_SHAPES: tuple[Shape, ...] = ("two_stores", "two_hops", "two_topics", "two_names", "two_ledgers", "direct")
 _WINDOWS = 3
 _TROUBLES = (0.0, 0.4, 1.0)
 
@@ -131,8 +132,9 @@ class _Draw:
         return tuple(dict(found).items())
 
     def _restores(self, day: int) -> Iterator[Event]:
-        if self.has_groups and self._happens("out_of_range", 0.25):
-            link = self.random.choice([one for one in self.links if one[0] not in LEDGERS])
+        read = [one for one in self.links if one[0] not in LEDGERS]
+        if read and self.has_groups and self._happens("out_of_range", 0.25):
+            link = self.random.choice(read)
             yield Restore(link, self.random.choice(["past", "before"] if day else ["past"]))
 
     def _goes_wrong(self, kind: str, probability: float) -> bool:

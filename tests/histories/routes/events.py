@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Shape = Literal["two_stores", "two_hops", "two_topics", "two_names", "two_ledgers"]
+Shape = Literal["two_stores", "two_hops", "two_topics", "two_names", "two_ledgers", "direct"]
 Mishap = Literal["lost", "doubled", "changed"]
 Link = tuple[str, str]
 """A hop: the point that events come from, and the point that they go to."""
@@ -15,6 +15,7 @@ LINKS: Mapping[Shape, tuple[Link, ...]] = {
     "two_topics": (("orders", "warehouse"), ("mirror", "warehouse")),
     "two_names": (("orders", "warehouse"), ("mirror", "annex")),
     "two_ledgers": (("outbox", "orders"), ("shelf", "orders"), ("orders", "warehouse")),
+    "direct": (("outbox", "warehouse"), ("shelf", "warehouse")),
 }
 """The hops of each shape, from the origins on."""
 

@@ -1,11 +1,9 @@
 """Write the pipeline file of a history of versions."""
 
-from collections.abc import Mapping
-
 from tests.histories.upserts.events import History
 from tests.histories.watched import STATUS
 from tests.world.orders import COLUMNS
-from tests.world.pipeline_file import Settings, flow, ledger, pipeline_file, store, topic
+from tests.world.pipeline_file import Settings, fed_by_ledgers, flow, ledger, topic
 from tests.world.windows import ReconciledShop
 
 
@@ -18,8 +16,15 @@ def describe(shop: ReconciledShop, history: History, region: str | None) -> None
     second, hop = _second(shop, history), {"semantics": "upsert", "compensation": flow(remedies)}
     more_hops: list[Settings] = [{"from": name, "to": "warehouse", **hop} for name in second]
     if history.is_direct:
-        first: Settings = {"from": "outbox", "to": "warehouse", **hop, **_filter(region)}
-        _describe_direct(shop, history, second, [first, *more_hops])
+        text = fed_by_ledgers(
+            ["outbox", *second],
+            hop=hop | _filter(region),
+            columns=COLUMNS | shop.more_columns,
+            has_version=history.has_version,
+            gate="{allow_empty: true}",
+            compensation="{limits: {share: 1.0, records_per_second: 100000}}",
+        )
+        shop.file.write_text(text)
         return
     shop.describe(
         topic_key="kafka.key",
@@ -42,28 +47,6 @@ def _second(shop: ReconciledShop, history: History) -> dict[str, Settings]:
     if history.second == "topic":
         return {"others": topic("log", shop.more_topics[0], key="kafka.key", version='"$.version"')}
     return {}
-
-
-def _describe_direct(
-    shop: ReconciledShop, history: History, second: Mapping[str, Settings], hops: list[Settings]
-) -> None:
-    """Write a file in which the ledger feeds the table, and perhaps a second one."""
-    version = {"version": "version"} if history.has_version else {}
-    points = {"outbox": ledger("db", "outbox", **version), "warehouse": store("db", "warehouse", **version), **second}
-    text = pipeline_file(
-        "shop",
-        points=points,
-        hops=hops,
-        settings={
-            "start": "earliest",
-            "settle": "0s",
-            "compare": '{amount: "decimal(8,2)"}',
-            "gate": "{allow_empty: true}",
-            "compensation": "{limits: {share: 1.0, records_per_second: 100000}}",
-        },
-        columns=COLUMNS | shop.more_columns,
-    )
-    shop.file.write_text(text)
 
 
 def _filter(region: str | None) -> dict[str, str]:

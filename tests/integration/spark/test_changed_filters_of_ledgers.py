@@ -8,7 +8,7 @@ from tests.integration.spark.test_purged_ledgers import HOP
 from tests.integration.spark.test_survivors import repair
 from tests.world.combinations import with_every_change
 from tests.world.orders import COLUMNS, Order, orders
-from tests.world.pipeline_file import ledger, pipeline_file, store
+from tests.world.pipeline_file import fed_by_ledgers
 from tests.world.shop import LEDGER_HOP
 from tests.world.windows import ReconciledShop
 
@@ -19,24 +19,16 @@ CHANGED = ("undecidable", "filter_changed")
 
 def describe(shop: ReconciledShop, kind: str, where: str) -> None:
     """A ledger with a filter that feeds a table: of events, or of versions with numbers or without."""
-    version = {"version": "version"} if kind == "numbered" else {}
-    hop = {"from": "outbox", "to": "warehouse", "semantics": "event" if kind == "event" else "upsert"}
-    compensation = "{limits: {share: 1.0}, missing: upsert, unexpected: quarantine}"
-    shop.file.write_text(
-        pipeline_file(
-            "shop",
-            points={"outbox": ledger("db", "outbox", **version), "warehouse": store("db", "warehouse", **version)},
-            hops=[{**hop, "where": f'"{where}"'}],
-            settings={
-                "start": "earliest",
-                "settle": "0s",
-                "late": "3d",
-                "compare": '{amount: "decimal(8,2)"}',
-                "compensation": compensation,
-            },
-            columns=COLUMNS | {"version": "int"} if not version else COLUMNS,
-        )
+    has_version = kind == "numbered"
+    text = fed_by_ledgers(
+        ["outbox"],
+        hop={"semantics": "event" if kind == "event" else "upsert", "where": f'"{where}"'},
+        columns=COLUMNS if has_version else COLUMNS | {"version": "int"},
+        has_version=has_version,
+        late="3d",
+        compensation="{limits: {share: 1.0}, missing: upsert, unexpected: quarantine}",
     )
+    shop.file.write_text(text)
 
 
 def with_more_columns(shop: ReconciledShop) -> None:

@@ -5,7 +5,7 @@ import pytest
 from makewhole.model.window import WindowState
 from tests.integration.spark.test_survivors import repair
 from tests.world.orders import COLUMNS, Order, orders
-from tests.world.pipeline_file import ledger, pipeline_file, store
+from tests.world.pipeline_file import fed_by_ledgers
 from tests.world.shop import LEDGER_HOP
 from tests.world.windows import ReconciledShop
 
@@ -15,21 +15,8 @@ HOP = "outbox→warehouse"
 
 
 def describe(shop: ReconciledShop, late: str = "1h", **hop: str) -> None:
-    shop.file.write_text(
-        pipeline_file(
-            "shop",
-            points={"outbox": ledger("db", "outbox"), "warehouse": store("db", "warehouse")},
-            hops=[{"from": "outbox", "to": "warehouse", **hop}],
-            settings={
-                "start": "earliest",
-                "settle": "0s",
-                "late": late,
-                "compare": '{amount: "decimal(8,2)"}',
-                "compensation": "{limits: {share: 1.0}, unexpected: quarantine}",
-            },
-            columns=COLUMNS,
-        )
-    )
+    compensation = "{limits: {share: 1.0}, unexpected: quarantine}"
+    shop.file.write_text(fed_by_ledgers(["outbox"], hop=hop, columns=COLUMNS, late=late, compensation=compensation))
 
 
 def write_both(shop: ReconciledShop, made: list[Order]) -> None:
