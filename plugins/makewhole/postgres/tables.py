@@ -162,7 +162,7 @@ def key_components(key: str, columns: Sequence[str]) -> tuple[str, ...]:
     if not isinstance(parts, list) or len(parts) != len(columns):
         raise RefusedError(f"a key does not have the {len(columns)} components that {', '.join(columns)} ask for")
     if any("\0" in part for part in parts):
-        raise RefusedError("unfit: the table's key columns cannot hold this key: it has a NUL character")
+        raise RefusedError(f"unfit: {', '.join(columns)} cannot hold this key: it has a NUL character")
     return tuple(parts)
 
 
@@ -250,7 +250,7 @@ def statement(name: str, **parts: sql.Composable) -> sql.Composed:
 
 
 @contextmanager
-def key_lookup(session: PgConnection) -> Iterator[PgCursor]:
+def key_lookup(session: PgConnection, table: Table, point: TablePoint) -> Iterator[PgCursor]:
     """Run a short transaction for one key's look-up.
 
     Raises:
@@ -261,7 +261,9 @@ def key_lookup(session: PgConnection) -> Iterator[PgCursor]:
             yield cursor
     except (psycopg2.DataError, psycopg2.IntegrityError) as error:  # the latter: a domain does not take it
         # Not chained: the message quotes the key.
-        raise RefusedError(f"unfit: the table's key columns cannot hold this key: {describe(error)}") from None
+        columns = ", ".join(f"{name} {table.columns[name].type}" for name in point.key)
+        where = f"{table.schema}.{table.name} ({columns})"
+        raise RefusedError(f"unfit: the key columns of {where} cannot hold this key: {describe(error)}") from None
 
 
 def rows_of_key(
@@ -277,7 +279,7 @@ def rows_of_key(
     match, parameters = match_key(table, point, key, is_exact=is_exact)
     order = survivor_order(point, is_latest_first=is_latest_first)
     query = statement("rows_of_key", table=table.identifier, match=match, order=order)
-    with key_lookup(session) as cursor:
+    with key_lookup(session, table, point) as cursor:
         cursor.execute(query, parameters)
         return [TableRow(table_oid=row[0], ctid=row[1], text=row[2]) for row in cursor.fetchall()]
 

@@ -49,7 +49,7 @@ def ledger_record(
     """
     match, parameters = match_key(table, point, key, is_exact=True)
     query = statement("ledger_rows", match=match, **ledger_columns(table, point, hop, compare or {}, filter_types))
-    with key_lookup(session) as cursor:
+    with key_lookup(session, table, point) as cursor:
         cursor.execute(query, parameters)
         row = cursor.fetchone()
     return None if row is None else ledger_record_of(point, key, row, compare or {})

@@ -79,6 +79,6 @@ def _of_many_keys(
         match=match_parts(table, point, wanted, is_exact=is_exact),
         **parts,
     )
-    with key_lookup(session) as cursor:
+    with key_lookup(session, table, point) as cursor:
         cursor.execute(query, {field: list(texts) for field, texts in zip(fields, components, strict=True)})
         return [(keys[number - 1], *row) for number, *row in cursor.fetchall()]

@@ -42,7 +42,7 @@ class ValuedTable:
         """
         match, parameters = match_key(self.table, self.point, key, is_exact=is_exact)
         query = statement("rows_with_values", match=match, **self.parts(is_latest_first=is_latest_first))
-        with key_lookup(self.session) as cursor:
+        with key_lookup(self.session, self.table, self.point) as cursor:
             cursor.execute(query, parameters)
             return [self.row(*row) for row in cursor.fetchall()]
 

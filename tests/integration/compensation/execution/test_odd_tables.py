@@ -68,8 +68,9 @@ def test_a_key_that_the_columns_cannot_hold_is_refused_without_quoting_it(odd: P
     ]
     frozen = odd.freeze_plan(findings)
     assert sorted(refusal.reason for refusal in frozen.refusals) == [
+        "unfit: the key columns of dw.odd (year integer, carrier bpchar) cannot hold this key: "
+        "InvalidTextRepresentation (22P02)",
         "unfit: the record's value is not JSON",
-        "unfit: the table's key columns cannot hold this key: InvalidTextRepresentation (22P02)",
     ]
     odd.run(frozen.plan.id)
     assert odd.outcomes(frozen.plan.id) == {
