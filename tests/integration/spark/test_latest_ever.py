@@ -286,3 +286,23 @@ def test_a_window_that_is_judged_again_is_not_disturbed_by_a_row_that_was_set_ba
     again, closed = shop.whole_way()
 
     assert (shop.found(again, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
+
+
+@pytest.mark.parametrize("remedy", ["report", "upsert"])
+@pytest.mark.parametrize("kind", ["bigint", "timestamptz"])
+def test_a_row_with_the_values_of_the_latest_version_and_an_older_number_is_not_whole(
+    shop: ReconciledShop, kind: str, remedy: str
+) -> None:
+    older, newer = KINDS[kind]
+    versioned(shop, kind, hop={"compensation": f"{{missing: upsert, mismatched: {remedy}}}"})
+    first = version(range(4), 5, older)
+    latest = [order | {"version": newer} for order in first]
+    for made in (first, latest):
+        shop.send(made)
+    shop.write("warehouse", [*latest[:3], first[3]])
+
+    context, closed = shop.whole_way()
+    assert (shop.found(context, STORE_HOP), closed.state) == ({"O3": STALE}, WindowState.GAPS)
+    assert repaired(shop, 0) == {"O3": "repaired" if remedy == "upsert" else "open"}
+    held = shop.sql(f"select version = %s::{kind} from warehouse where id = 'O3'", str(newer))
+    assert held == [(remedy == "upsert",)]

@@ -13,6 +13,7 @@ from makewhole.compensation.verification.downstream import (
     copy_that_counts,
     expected_at_stores,
 )
+from makewhole.compute.versions import is_later_version, version_number
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop
@@ -93,11 +94,10 @@ class KeyJudge:
         if isinstance(self._pipeline.points[hop.target], TablePoint):
             copies = stores[hop.target].get(finding.key, [])
             later = finding.evidence.get("later_sources")
-            return (
-                _later_problem(hop.target, copies, later)
-                if later
-                else store_problem(hop.target, copies, self._values.of(finding))
-            )
+            if later:
+                return _later_problem(hop.target, copies, later)
+            problem = store_problem(hop.target, copies, self._values.of(finding))
+            return problem or _version_problem(hop.target, copies, finding.evidence.get("latest", {}))
         if finding.verdict is Verdict.MISMATCHED:
             return f"a record of {hop.target} cannot be changed"
         if finding.verdict is Verdict.MISSING:
@@ -164,9 +164,18 @@ class KeyJudge:
 
 def _later_problem(store: str, copies: Sequence[Mapping[str, Any]], later: Sequence[Mapping[str, Any]]) -> str | None:
     """Return why a table is not as it should be: the key once, as other sources have it in their latest version."""
-    if len(copies) == 1 and str(copies[0]["row_hash"]) in {one.get("row_hash") for one in later}:
+    same = [one for one in later if len(copies) == 1 and str(copies[0]["row_hash"]) == one.get("row_hash")]
+    if any(_version_problem(store, copies, one) is None for one in same):
         return None
     return f"{store} does not hold the later version of {', '.join(dict.fromkeys(one['source'] for one in later))}"
+
+
+def _version_problem(store: str, copies: Sequence[Mapping[str, Any]], latest: Mapping[str, Any]) -> str | None:
+    """Return why a table is not as it should be by the versions of its rows: `latest` (as evidence has it) surely has
+    a later one."""
+    number = version_number(latest.get("version"))
+    is_older = any(is_later_version(number, copy["version"]) for copy in copies)
+    return f"{store} holds an older version than {latest['version']}" if is_older else None
 
 
 def store_problem(store: str, copies: Sequence[Mapping[str, Any]], values: Values | None) -> str | None:
