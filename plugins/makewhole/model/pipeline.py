@@ -248,13 +248,14 @@ class Pipeline:
         return self.history is not None and any(isinstance(point, TopicPoint) for point in feeding)
 
     def indexed_points(self) -> tuple[str, ...]:
-        """Return the points whose keys the key index has: topics, and ledgers that feed a table. Of events their rows
-        may be purged, and their keys are known for ever; of versions an older one may come later."""
+        """Return the points whose keys the key index has: topics, and ledgers that feed a table, or a place beside
+        another source. Of events their rows may be purged, and their keys are known for ever; of versions an older one
+        may come later."""
         found: dict[str, None] = {}
         for hop in self.hops:
             names = [name for name in (hop.source, hop.target) if isinstance(self.points.get(name), TopicPoint)]
-            into_table = isinstance(self.points.get(hop.target), TablePoint)
-            has_rows = into_table and (hop.semantics is Semantics.EVENT or self._has_version(hop.source))
+            is_asked = isinstance(self.points.get(hop.target), TablePoint) or len(self.hops_into(hop.target)) > 1
+            has_rows = is_asked and (hop.semantics is Semantics.EVENT or self._has_version(hop.source))
             found |= dict.fromkeys([*names, *([hop.source] if has_rows else [])])
         return tuple(found)
 

@@ -22,7 +22,7 @@ from makewhole.model.points import TablePoint
 from makewhole.model.verdict import DIFFERING, Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, OtherSource
 from makewhole_spark.reconcile.copies_outside import source_copies_outside
-from makewhole_spark.reconcile.key_index.ask import overtaken_keys
+from makewhole_spark.reconcile.key_index.ask import keys_with_other_values, overtaken_keys
 from makewhole_spark.reconcile.look_ups import look_up, slice_frame
 
 _GAPS = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.DUPLICATE, Verdict.UNEXPECTED)
@@ -45,8 +45,8 @@ class SourcesTogether:
         keys = judged.filter(pl.col("in_source") | pl.col("verdict").is_in([one.value for one in of_before]))
         if not task.other_sources or keys.is_empty():
             return cls(task=task)
-        numbered = known.source.filter(pl.lit(task.is_upsert) & pl.col("version").is_not_null())
-        others = pl.concat(frame for one in task.other_sources for frame in copies_of(task, one, keys, numbered))
+        copies = committed_copies(known.source).select(*HASH, "row_hash", "version")
+        others = pl.concat(frame for one in task.other_sources for frame in copies_of(task, one, keys, copies))
         others = others.unique(subset=[*HASH, "place", "source"], keep="first", maintain_order=True)
         own = pl.concat(
             [
@@ -94,17 +94,22 @@ def _shown(copies: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
     return shown
 
 
-def copies_of(task: BucketTask, one: OtherSource, keys: pl.DataFrame, numbered: pl.DataFrame) -> Iterable[pl.DataFrame]:
+def copies_of(task: BucketTask, one: OtherSource, keys: pl.DataFrame, copies: pl.DataFrame) -> Iterable[pl.DataFrame]:
     """Yield the copies that another source has of some keys (`JUDGED`). A ledger is asked for its rows outside the
-    window of keys with a gap, and of those of which it had a higher version before than the hop's own source has in it
-    (`numbered`: hashes, `version`)."""
+    window of keys with a gap, and of those of which it had a higher version before, or another value of the event, than
+    the hop's own source has in it (`copies`: hashes, `row_hash`, `version`)."""
     point, name = task.context.pipeline.points[one.hop.source], one.hop.source
     in_slice = committed_copies(slice_frame(task, name, one.files)).join(keys, on=HASH, how="semi")
     yield _copies(in_slice, one.hop, pl.lit(False))
     if isinstance(point, TablePoint):
-        overtaken = overtaken_keys(task, name, numbered)
+        numbered = copies.filter(pl.col("version").is_not_null())
+        differing = (
+            overtaken_keys(task, name, numbered)
+            if task.is_upsert
+            else keys_with_other_values(replace(task, hop=one.hop), one.index, copies)
+        )
         has_gap = pl.col("verdict").is_in([one.value for one in _GAPS])
-        asked = pl.concat([keys.filter(has_gap), keys.join(overtaken, on=HASH, how="semi")]).unique(HASH)
+        asked = pl.concat([keys.filter(has_gap), keys.join(differing, on=HASH, how="semi")]).unique(HASH)
         rows = look_up(task, point, asked.sort(HASH))
         window = task.context.window
         is_later = (pl.col("time") >= window.end).fill_null(True)

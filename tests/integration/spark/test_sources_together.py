@@ -79,6 +79,28 @@ def test_an_event_of_which_two_ledgers_have_different_values_is_not_produced(sho
     assert closed.state is WindowState.GAPS
 
 
+def test_an_event_that_another_ledger_had_with_another_value_is_a_conflict_though_the_topic_agrees(
+    shop: ReconciledShop,
+) -> None:
+    with_two_ledgers(shop)
+    made = orders(range(6))
+    shop.trade(made)
+    shop.sql("update outbox set amount = 0.07 where id = 'O2'")
+    found = shop.found(shop.judge_and_ask_the_gate(), LEDGER_HOP)
+    assert {key: verdict for key, (verdict, _) in found.items()} == {"O2": "mismatched"}
+
+    day = orders([100], 1)
+    shop.trade(day)
+    shop.write("archive", [made[2] | {"at": day[0]["at"]}, made[3] | {"at": day[0]["at"]}])
+    context, closed = shop.whole_way(1)
+    assert shop.found(context, ARCHIVE_HOP) == {"O2": DISAGREE}
+    assert closed.state is WindowState.GAPS
+
+    shop.sql("update outbox set amount = 2.50 where id = 'O2'")  # a person corrects it
+    context, closed = shop.whole_way(1)
+    assert (shop.found(context, ARCHIVE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
+
+
 def test_an_event_of_which_two_topics_have_different_values_is_a_conflict(shop: ReconciledShop) -> None:
     others = with_two_topics(shop)
     made = orders(range(6))

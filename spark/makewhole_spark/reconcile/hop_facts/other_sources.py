@@ -113,7 +113,7 @@ def _left_by_both(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.
     left = keys.filter(pl.col("hint").eq_missing(Cause.LEFT_FILTER.value))
     if left.is_empty() or not task.is_topic(one.hop.source):
         return left.select(HASH).clear()
-    copies = pl.concat(copies_of(task, one, left, empty(NUMBERS)))
+    copies = pl.concat(copies_of(task, one, left, empty({**NUMBERS, "row_hash": pl.UInt64})))
     return left.select(HASH).join(without_left(copies), on=HASH, how="anti")
 
 

@@ -54,6 +54,14 @@ def overtaken_keys(task: BucketTask, ledger: str, versions: pl.DataFrame) -> pl.
     return both.filter(is_above.fill_null(True)).select(HASH)
 
 
+def keys_with_other_values(task: BucketTask, index: IndexFiles, events: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys (`HASHES`) of which a ledger of events had another value in another window than `events` (hashes,
+    `row_hash`) have; `index`: of the ledger. Only the ledger knows whether it stands."""
+    known = rows_of(task, index.every, events.select(HASH)).select(*HASH, "row_hash")
+    both = known.join(events.select(*HASH, pl.col("row_hash").alias("here")), on=HASH, how="inner")
+    return both.filter(pl.col("row_hash") != pl.col("here")).select(HASH).unique()
+
+
 def rows_of(task: BucketTask, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
     """Return what runs know of some keys (`HASHES`), window by window: of their values what can be compared, and
     whether the filter of the task's hop excludes them."""
