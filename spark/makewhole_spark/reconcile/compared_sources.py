@@ -102,15 +102,7 @@ def copies_of(task: BucketTask, one: OtherSource, keys: pl.DataFrame, copies: pl
     in_slice = committed_copies(slice_frame(task, name, one.files)).join(keys, on=HASH, how="semi")
     yield _copies(in_slice, one.hop, pl.lit(False))
     if isinstance(point, TablePoint):
-        numbered = copies.filter(pl.col("version").is_not_null())
-        differing = (
-            overtaken_keys(task, name, numbered)
-            if task.is_upsert
-            else keys_with_other_values(replace(task, hop=one.hop), one.index, copies)
-        )
-        has_gap = pl.col("verdict").is_in([one.value for one in _GAPS])
-        asked = pl.concat([keys.filter(has_gap), keys.join(differing, on=HASH, how="semi")]).unique(HASH)
-        rows = look_up(task, point, asked.sort(HASH))
+        rows = look_up(task, point, _to_ask_for(task, one, keys, copies))
         window = task.context.window
         is_later = (pl.col("time") >= window.end).fill_null(True)
         is_before = pl.lit(False) if window.start is None else (pl.col("time") < window.start).fill_null(False)
@@ -118,6 +110,15 @@ def copies_of(task: BucketTask, one: OtherSource, keys: pl.DataFrame, copies: pl
     else:
         outside = source_copies_outside(replace(task, hop=one.hop, source_index=one.index), keys.select(HASH))
         yield _copies(outside.join(keys, on=HASH, how="semi"), one.hop, ~pl.col("is_later"))
+
+
+def _to_ask_for(task: BucketTask, one: OtherSource, keys: pl.DataFrame, copies: pl.DataFrame) -> pl.DataFrame:
+    if task.is_upsert:
+        differing = overtaken_keys(task, one.hop.source, copies.filter(pl.col("version").is_not_null()))
+    else:
+        differing = keys_with_other_values(replace(task, hop=one.hop), one.index, copies)
+    has_gap = pl.col("verdict").is_in([verdict.value for verdict in _GAPS])
+    return pl.concat([keys.filter(has_gap), keys.join(differing, on=HASH, how="semi")]).unique(HASH).sort(HASH)
 
 
 def _copies(copies: pl.DataFrame, hop: Hop | None, is_before: pl.Expr) -> pl.DataFrame:

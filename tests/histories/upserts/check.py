@@ -129,7 +129,8 @@ def _of_alarms(seen: Sequence[Seen]) -> Iterator[str]:
     if now.state not in ("gaps", "not_known"):
         yield f"the window came to no end: {now.reason}"
     is_damaged = any(record.damage for record in held.records if record.offset < now.ends[record.partition])
-    are_whole = all(_is_whole(now, held, key) for key in _keys(seen))
+    # A ledger's row of another day that was touched since is looked at once more.
+    are_whole = all(_is_whole(now, held, key) for key in _keys(seen) | {key for _, key in now.found})
     is_in_doubt = any(_is_in_doubt_by_file(seen, cause) for _, cause in now.found.values())
     if are_whole and not is_damaged and not is_in_doubt and not [hop for hop, _ in now.found if hop == LEDGER_HOP]:
         yield f"nothing is wrong, and it is not certified: {now.reason}"

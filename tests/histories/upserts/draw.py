@@ -43,6 +43,7 @@ KINDS = {
     "version_types": True,  # a version may be a number with a fraction, or a time
     "two_sources": True,  # two topics fill the table, or a topic and a ledger: their versions are numbered together
     "direct": True,  # the ledger feeds the table, with no topic between them, and so does a second one
+    "in_place": True,  # ledgers that feed the table write over the row of a key
     "unversioned": True,  # or there is none, and the last position counts
 }
 """The kinds of events, and whether they are drawn when nothing names any."""
@@ -97,6 +98,7 @@ class _Draw:
             is_repairing=self.random.random() < 0.8,
             second=self.second,
             is_direct=self.is_direct,
+            is_in_place=self._happens("in_place", 0.5),
             region=self.region,
             events=tuple(event for day in range(_WINDOWS) for event in self._day(day)),
         )

@@ -116,7 +116,7 @@ Event = Change | Send | SendDamaged | Load | Rewrite | Fulfil | Delete | Stray |
 class History:
     """A history of versions, and its pipeline. `is_blind`: the loader writes whatever comes last. `second`: a second
     source fills the table, too, and versions are numbered over both. `is_direct`: the ledger feeds the table, with no
-    topic between them."""
+    topic between them. `is_in_place`: ledgers that do hold a row for each key, and not for each version."""
 
     seed: int
     partitions: int
@@ -127,5 +127,6 @@ class History:
     is_repairing: bool
     second: SecondSource | None = None
     is_direct: bool = False
+    is_in_place: bool = False
     region: str | None = None
     events: tuple[Event, ...] = field(default=())

@@ -111,6 +111,13 @@ def test_a_later_version_of_another_source_in_the_window_is_judged_on_its_hop() 
     assert versions("matched", [(A, 1)], [(B, 2)], [(A, 1)]) == (("matched", None), True)
 
 
+def test_the_later_version_of_another_source_is_named_and_no_other() -> None:
+    frames = judged("mismatched"), copies("a", (A, 3)), copies("b", (B, 2), (C, 4)), copies("t", (A, 1))
+    later = compare_versions(*frames).later
+    assert later.select("row_hash", "version", "source").rows() == [(C, 4, "b")]
+    assert compare_versions(judged("matched"), copies("a", (A, 5)), *frames[2:]).later.is_empty()
+
+
 def test_a_target_that_was_set_back_to_an_older_version_is_stale() -> None:
     assert versions("matched", [(A, 1)], [before(B, 2)], [(A, 1)]) == (STALE, True)
     assert versions("matched", [(A, 1)], [before(B, 2)], [(B, 2)]) == (("matched", None), True)
