@@ -27,6 +27,7 @@ KINDS = {
     "two_names": True,  # and the table is two points
     "two_ledgers": True,  # two ledgers go into one topic
     "direct": True,  # two ledgers fill one table
+    "table_between": True,  # a topic fills a table, which is the ledger of another one
     "types": True,  # keys and compared columns are of any type of PostgreSQL
     "lost": True,
     "doubled": True,
@@ -41,7 +42,15 @@ KINDS = {
 }
 """The kinds of shapes and events, and whether they are drawn when nothing names any."""
 
-_SHAPES: tuple[Shape, ...] = ("two_stores", "two_hops", "two_topics", "two_names", "two_ledgers", "direct")
+_SHAPES: tuple[Shape, ...] = (
+    "two_stores",
+    "two_hops",
+    "two_topics",
+    "two_names",
+    "two_ledgers",
+    "direct",
+    "table_between",
+)
 _WINDOWS = 3
 _TROUBLES = (0.0, 0.4, 1.0)
 

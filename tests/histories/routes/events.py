@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Shape = Literal["two_stores", "two_hops", "two_topics", "two_names", "two_ledgers", "direct"]
+Shape = Literal["two_stores", "two_hops", "two_topics", "two_names", "two_ledgers", "direct", "table_between"]
 Mishap = Literal["lost", "doubled", "changed"]
 Link = tuple[str, str]
 """A hop: the point that events come from, and the point that they go to."""
@@ -16,12 +16,17 @@ LINKS: Mapping[Shape, tuple[Link, ...]] = {
     "two_names": (("orders", "warehouse"), ("mirror", "annex")),
     "two_ledgers": (("outbox", "orders"), ("shelf", "orders"), ("orders", "warehouse")),
     "direct": (("outbox", "warehouse"), ("shelf", "warehouse")),
+    "table_between": (("orders", "warehouse"), ("stock", "archive")),
 }
 """The hops of each shape, from the origins on."""
 
 TOPICS = ("orders", "mirror")
-LEDGERS = ("outbox", "shelf")
-TABLE_OF = {"outbox": "outbox", "shelf": "shelf", "warehouse": "warehouse", "archive": "archive", "annex": "warehouse"}
+LEDGERS = ("outbox", "shelf", "stock")
+TABLE_OF = {
+    **{table: table for table in ("outbox", "shelf", "warehouse", "archive")},
+    "annex": "warehouse",
+    "stock": "warehouse",
+}
 """Point → its table. Two points can be one."""
 
 
@@ -111,6 +116,6 @@ class History:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The points that no hop leads to."""
-        targets = {target for _, target in self.links}
-        return tuple(dict.fromkeys(source for source, _ in self.links if source not in targets))
+        """The points that no hop leads to, whatever they are called."""
+        targets = {place_of(target) for _, target in self.links}
+        return tuple(dict.fromkeys(source for source, _ in self.links if place_of(source) not in targets))

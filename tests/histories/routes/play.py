@@ -20,7 +20,6 @@ from makewhole.model.plan import PlanState
 from tests.histories.routes.column_types import COLUMNS, KEYS
 from tests.histories.routes.describe import group_of, topics_of
 from tests.histories.routes.events import (
-    LEDGERS,
     TABLE_OF,
     TOPICS,
     Carry,
@@ -32,6 +31,7 @@ from tests.histories.routes.events import (
     Restore,
     Window,
     Write,
+    place_of,
 )
 from tests.histories.routes.held import Copy, Held, Seen, held, plain
 from tests.histories.watched import Contents, Watch
@@ -88,8 +88,7 @@ class RoutePlayer:
             self._send(point, item)
         else:
             self._insert(TABLE_OF[point], item, day)
-        if point in (*TOPICS, *LEDGERS):
-            self.written.setdefault(point, []).append(item)
+        self.written.setdefault(place_of(point), []).append(item)
 
     def _insert(self, table: str, item: Item, day: int | None) -> None:
         at = BORN + item.day * DAY + timedelta(minutes=item.minute)
@@ -139,7 +138,7 @@ class RoutePlayer:
     @happen.register
     def _(self, event: Carry) -> None:
         source, target = event.link
-        mishaps, waiting = dict(event.mishaps), self.written.get(source, [])
+        mishaps, waiting = dict(event.mishaps), self.written.get(place_of(source), [])
         for item in waiting[self.carried.get(event.link, 0) :]:
             mishap = mishaps.get(item.number)
             if mishap == "lost" or self._has(target, item.number):
@@ -227,11 +226,13 @@ class RoutePlayer:
         verify_window(context, lambda *_: None, patience_seconds=0.0)
 
     def _carry_what_was_sent(self, before: Held, after: Held) -> None:
-        """Have what a repair wrote into a topic carried on, as anything there is."""
-        for point in TOPICS:
-            sent = [copy for copy in after.copies[point] if copy not in before.copies[point]]
+        """Have what a repair sent into a topic, and the rows that it gave a key that had none, carried on, as anything
+        there is."""
+        for point in dict.fromkeys(place_of(source) for source, _ in self.history.links):
+            known = {copy if point in TOPICS else copy.number for copy in before.copies[point]}
+            sent = [copy for copy in after.copies[point] if {copy, copy.number}.isdisjoint(known)]
             self.written.setdefault(point, []).extend(self._item_of(copy) for copy in sent)
-            if sent:
+            if sent and point in TOPICS:
                 left_open(self.shop.bootstrap, topics_of(self.shop)[point])
         for link in self.history.links:
             if link not in self.unreached:

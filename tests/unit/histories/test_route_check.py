@@ -149,7 +149,7 @@ def test_every_kind_is_drawn() -> None:
     histories = [draw(seed, frozenset(KINDS)) for seed in range(120)]
     drawn = {type(event).__name__ for history in histories for event in history.events}
     assert drawn == {"Write", "Carry", "Fulfil", "Restore", "Window"}
-    assert len(Counter(history.shape for history in histories)) == 6
+    assert len(Counter(history.shape for history in histories)) == 7
     assert {name for history in histories for name in history.columns} == set(COLUMNS)
     assert {history.key for history in histories} == set(KEYS)
     assert draw(7, frozenset(KINDS)) == histories[7] != histories[8]
