@@ -125,6 +125,17 @@ where pipeline = %(pipeline)s and (%(number)s::integer is null or number = %(num
   )
 order by number desc, revision desc limit 1;
 
+-- compared_otherwise --
+-- Read until when windows before one were compared by other columns than these, and by which: of the newest such window
+-- the newest revision that was compared.
+select end_time, compare from (
+    select distinct on (number) number, end_time, configuration -> 'compare' as compare
+    from makewhole.window join makewhole.hop_result using (pipeline, number, revision)
+    where pipeline = %(pipeline)s and number < %(number)s and stage = 'reconciled'
+    order by number desc, revision desc
+) as judged
+where compare <> %(compare)s::jsonb order by number desc limit 1;
+
 -- older_open --
 -- Count the windows before one that no standing certificate closes, and the keys that their last results leave open and
 -- that nobody has accepted.

@@ -184,6 +184,21 @@ def configuration(journal: PgConnection, window: Window) -> dict[str, Any]:
     return dict(_run(journal, "configuration", **scope(window))[0][0])
 
 
+def compared_otherwise(
+    journal: PgConnection, window: Window, compare: Mapping[str, str]
+) -> tuple[datetime, dict[str, str]] | None:
+    """Return until when windows before one were compared by other columns (name → type) than these, and by which; None:
+    they never were, as far as it was noted."""
+    rows = _run(
+        journal,
+        "compared_otherwise",
+        pipeline=window.pipeline,
+        number=window.number,
+        compare=Json(dict(compare)),
+    )
+    return (rows[0][0], dict(rows[0][1])) if rows else None
+
+
 def newest(journal: PgConnection, pipeline: str, most: int | None = None, number: int | None = None) -> list[Window]:
     """Return the newest revisions of the newest windows (None: of all), or of window `number`, newest window first."""
     rows = _run(journal, "newest", pipeline=pipeline, most=most, number=number)

@@ -19,6 +19,7 @@ from makewhole_spark.reconcile.buckets import (
     LogOfErasures,
     OtherReading,
 )
+from makewhole_spark.reconcile.compare_changes import former_compare
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
 from makewhole_spark.reconcile.hop_facts.certified_before import certified_results
 from makewhole_spark.reconcile.hop_facts.journal_keys import handing_windows, hop_keys
@@ -48,6 +49,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     copies = {name: runs for name, runs in indexes.items() if name not in ledgers}
     reached = {one.window.number for one in truncated}
     late = late_facts(neighbours, hop)
+    compared_before = former_compare(neighbours, hop)
     keys = hop_keys(neighbours, hop, truncated, late.told)
     handing = handing_windows(neighbours, hop, keys.handed_over)
     handed_files = _handed_over_files(neighbours, hop, handing)
@@ -78,6 +80,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             later_source_files=_later_source_files(neighbours, hop, bucket),
             target_read_otherwise=otherwise,
             earlier_source_files=files_of_bucket(late.source_files, bucket),
+            former_compare=compared_before,
             source_under_other_filters=files_of_bucket(late.under_other_filters, bucket),
             other_sources=beside.in_bucket(
                 bucket,

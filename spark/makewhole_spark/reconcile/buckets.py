@@ -205,6 +205,14 @@ class UnreadOfBucket:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FormerCompare:
+    """The columns that windows compared which end at `until` or before, where the file compares others since."""
+
+    until: datetime
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
@@ -216,6 +224,7 @@ class BucketTask:
     ledger of windows whose rows came with this one again, and that knew another filter of the hop.
     `target_read_otherwise`: of a topic, the windows right before this one that read it with another configuration.
     `other_sources`: what other hops bring to the same target.
+    `former_compare`: of a ledger at the source, where the file compares other columns than in windows before.
     `certified`: what certified revisions of this window found on this hop; when the bucket is judged again
     (`is_told_of_certified`) also the windows in which its missing keys have records.
     `met_alone`: the keys of which the windows before met rows that had no record in them; None: not known, so that a
@@ -247,6 +256,7 @@ class BucketTask:
     target_read_otherwise: tuple[OtherReading, ...] = ()
     earlier_source_files: tuple[str, ...] = ()
     ledger_index: IndexFiles = field(default_factory=IndexFiles)
+    former_compare: FormerCompare | None = None
     source_under_other_filters: tuple[str, ...] = ()
     versions_of_ledgers: Mapping[str, IndexFiles] = field(default_factory=dict)
     other_sources: tuple[OtherSource, ...] = ()

@@ -28,6 +28,7 @@ from makewhole.key_index.files import write_index_file
 from makewhole.model.points import TablePoint
 from makewhole.model.verdict import DIFFERING, GAPS, Cause, HopCounts, Verdict
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
+from makewhole_spark.reconcile.compare_changes import mark_compare_changed
 from makewhole_spark.reconcile.compared_sources import SourcesTogether
 from makewhole_spark.reconcile.copies_outside import (
     handed_over_copies,
@@ -97,6 +98,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     marked = mark_unknown_to_others(task, marked, _lags(task))
     kept_out = keys_kept_out(task, marked, known.source)
     marked = mark_filter_changed(task, marked, known, kept_out)
+    marked = mark_compare_changed(task, marked, known.target)
     lacking = lacking_keys(task, marked, known.source)
     found = mark_not_lost(task, marked, known.source_elsewhere, lacking)
     answer = replace(

@@ -1,0 +1,58 @@
+"""Find what a change of `compare` alone explains: rows of a ledger from windows that compared other columns. Such keys
+are reported with a cause of their own, and never repaired."""
+
+import polars as pl
+
+from makewhole.compute.frames import HASH, HASHES, empty
+from makewhole.compute.versions import version_in_order
+from makewhole.journal import windows
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import TablePoint
+from makewhole.model.verdict import Cause, Verdict
+from makewhole_spark.reconcile.buckets import BucketTask, FormerCompare
+from makewhole_spark.reconcile.look_ups import look_up
+from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
+
+
+def former_compare(neighbours: NeighbouringWindows, hop: Hop) -> FormerCompare | None:
+    """Return what windows before compared, where it is other than now and a ledger is at the hop's source: of what
+    other windows read of a topic no value is known then."""
+    context = neighbours.context
+    if not isinstance(context.pipeline.points[hop.source], TablePoint):
+        return None
+    file = context.pipeline.as_written or context.pipeline
+    found = windows.compared_otherwise(neighbours.journal, context.window, file.compare)
+    return None if found is None else FormerCompare(until=found[0], columns=tuple(sorted(found[1])))
+
+
+def mark_compare_changed(task: BucketTask, judged: pl.DataFrame, target: pl.DataFrame) -> pl.DataFrame:
+    """Turn mismatched keys of `judged` (`JUDGED`) into undecidable ones whose row in the ledger is from a window that
+    compared other columns, where the target (`target`: its rows or records) has the same in those that both compare."""
+    is_mismatched = pl.col("verdict") == Verdict.MISMATCHED.value
+    asked = judged.filter(is_mismatched)
+    if task.former_compare is None or asked.is_empty():
+        return judged
+    explained = _explained(task, task.former_compare, asked, target).with_columns(pl.lit(True).alias("_is_explained"))
+    marked = judged.join(explained, on=HASH, how="left", maintain_order="left")
+    is_explained = is_mismatched & pl.col("_is_explained").fill_null(False)
+    return marked.with_columns(
+        pl.when(is_explained).then(pl.lit(Cause.COMPARE_CHANGED.value)).otherwise("hint").alias("hint"),
+        pl.when(is_explained).then(pl.lit(Verdict.UNDECIDABLE.value)).otherwise("verdict").alias("verdict"),
+    ).drop("_is_explained")
+
+
+def _explained(task: BucketTask, former: FormerCompare, asked: pl.DataFrame, target: pl.DataFrame) -> pl.DataFrame:
+    point = task.context.pipeline.points[task.hop.source]
+    if not isinstance(point, TablePoint):
+        return empty(HASHES)
+    rows = look_up(task, point, asked.sort(HASH))
+    rows = rows.filter(~pl.col("excluded_by").list.contains(task.hop.name))
+    is_since = (pl.col("time") >= former.until).fill_null(True).any().over(HASH)
+    rows = rows.filter(~is_since).with_columns(version_in_order().alias("_number"))
+    order = ["_number", "time", "place"] if task.is_upsert else ["time", "place"]
+    counting = rows.sort(order).unique(HASH, keep="last" if task.is_upsert else "first")
+    columns = [f"c:{name}" for name in former.columns if name in task.context.pipeline.compare]
+    both = target.join(counting.select(*HASH, "version", *columns), on=HASH, how="inner", suffix="_source")
+    is_same = pl.all_horizontal(pl.lit(True), *(pl.col(name).eq_missing(pl.col(f"{name}_source")) for name in columns))
+    is_as_new = (pl.col("version") >= pl.col("version_source")).fill_null(True)
+    return both.group_by(HASH).agg((is_same & is_as_new).all().alias("_is_same")).filter("_is_same").select(HASH)
