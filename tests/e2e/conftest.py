@@ -23,6 +23,7 @@ from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import Stage
 
 _FOLDER_PREFIX = "makewhole-e2e-"
+_TRIES = 3
 _AT_ONCE = 2  # as many as the cores that are there to be counted on
 _SECONDS = 800.0
 _SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
@@ -87,6 +88,10 @@ def stage(folder: Path, wanted: frozenset[str]) -> Iterator[Stage]:
     stage.variables["MAKEWHOLE_GROUPS"] = str(folder / "groups.yaml")
     try:
         started = stage.command("up")
+        for _ in range(_TRIES):  # other suites choose ports beside this one, and one may have been taken since
+            if started.returncode == 0 or "is held by" not in started.stderr + started.stdout:
+                break
+            started = stage.command("up", "--new-ports")
         assert started.returncode == 0, started.stdout + started.stderr
         yield stage
     finally:

@@ -82,6 +82,11 @@ class UpsertPlayer:
         """Whether a version comes to the table from a ledger, with no topic between them."""
         return self.history.is_direct or (version.is_beside and self.history.second == "ledger")
 
+    def _is_old(self, version: Version) -> bool:
+        """Whether a ledger of numbered versions gets a version once more: without numbers nothing would order it."""
+        is_known = version in {record.version for record in self.records}
+        return self.history.has_version and not self.history.is_in_place and not is_known
+
     def _write(self, version: Version) -> None:
         """Write a version into the ledger that feeds the table."""
         partition, table = (BESIDE, "archive") if version.is_beside else (0, "outbox")
@@ -104,8 +109,8 @@ class UpsertPlayer:
             if not self._is_in_ledger(version):
                 order = self._order(version) | {"status": "sent"}
                 self._produce(version, None if version.is_deletion else json.dumps(order))
-            elif not (self.history.is_in_place or version in {record.version for record in self.records}):
-                self._write(version)  # an old one once more
+            elif self._is_old(version):
+                self._write(version)
         assert self._client.flush(30) == 0
 
     @happen.register
