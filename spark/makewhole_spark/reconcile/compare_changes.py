@@ -3,13 +3,14 @@ are reported with a cause of their own, and never repaired."""
 
 import polars as pl
 
-from makewhole.compute.frames import HASH, HASHES, empty
+from makewhole.compute.frames import HASH
 from makewhole.compute.versions import version_in_order
 from makewhole.journal import windows
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, FormerCompare
+from makewhole_spark.reconcile.filter_changes import mark_explained
 from makewhole_spark.reconcile.look_ups import look_up
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 
@@ -32,19 +33,13 @@ def mark_compare_changed(task: BucketTask, judged: pl.DataFrame, target: pl.Data
     asked = judged.filter(is_mismatched)
     if task.former_compare is None or asked.is_empty():
         return judged
-    explained = _explained(task, task.former_compare, asked, target).with_columns(pl.lit(True).alias("_is_explained"))
-    marked = judged.join(explained, on=HASH, how="left", maintain_order="left")
-    is_explained = is_mismatched & pl.col("_is_explained").fill_null(False)
-    return marked.with_columns(
-        pl.when(is_explained).then(pl.lit(Cause.COMPARE_CHANGED.value)).otherwise("hint").alias("hint"),
-        pl.when(is_explained).then(pl.lit(Verdict.UNDECIDABLE.value)).otherwise("verdict").alias("verdict"),
-    ).drop("_is_explained")
+    explained = _explained(task, task.former_compare, asked, target)
+    return mark_explained(judged, is_mismatched, explained, Cause.COMPARE_CHANGED)
 
 
 def _explained(task: BucketTask, former: FormerCompare, asked: pl.DataFrame, target: pl.DataFrame) -> pl.DataFrame:
     point = task.context.pipeline.points[task.hop.source]
-    if not isinstance(point, TablePoint):
-        return empty(HASHES)
+    assert isinstance(point, TablePoint)  # no other source has a former `compare`
     rows = look_up(task, point, asked.sort(HASH))
     rows = rows.filter(~pl.col("excluded_by").list.contains(task.hop.name))
     is_since = (pl.col("time") >= former.until).fill_null(True).any().over(HASH)

@@ -33,7 +33,8 @@ def mark_filter_changed(
     source = known.source
     late = _late_rows(task, source)
     was_out = pl.concat([_kept_out_before(task, source), late.filter("was_out").select(HASH)])
-    judged = _mark(judged, pl.col("verdict") == Verdict.MISSING.value, was_out)
+    is_missing = pl.col("verdict") == Verdict.MISSING.value
+    judged = mark_explained(judged, is_missing, was_out, Cause.FILTER_CHANGED)
     wanted = _OF_VERSIONS if task.is_upsert else _OF_EVENTS
     is_unknown = pl.col("hint").eq_missing(Cause.UNREADABLE_VALUE.value)
     may_be_explained = pl.col("verdict").is_in([verdict.value for verdict in wanted]) | is_unknown
@@ -50,21 +51,21 @@ def mark_filter_changed(
             known.kept_out.join(asked.filter(_is_unexpected()), on=HASH, how="semi"),
         ]
     )
-    return _mark(judged, may_be_explained, found)
+    return mark_explained(judged, may_be_explained, found, Cause.FILTER_CHANGED)
 
 
 def _is_unexpected() -> pl.Expr:
     return pl.col("verdict") == Verdict.UNEXPECTED.value
 
 
-def _mark(judged: pl.DataFrame, may_be_explained: pl.Expr, found: pl.DataFrame) -> pl.DataFrame:
-    """Turn such verdicts of the keys of `found` (`HASHES`) into undecidable ones."""
-    is_explained = pl.col("_is_explained").fill_null(False) & may_be_explained
+def mark_explained(judged: pl.DataFrame, may_be: pl.Expr, found: pl.DataFrame, cause: Cause) -> pl.DataFrame:
+    """Turn such verdicts of `judged` (`may_be`) into undecidable ones where the keys are of `found` (`HASHES`)."""
+    is_explained = pl.col("_is_explained").fill_null(False) & may_be
     marked = judged.join(
         found.unique().with_columns(pl.lit(True).alias("_is_explained")), on=HASH, how="left", maintain_order="left"
     )
     return marked.with_columns(
-        pl.when(is_explained).then(pl.lit(Cause.FILTER_CHANGED.value)).otherwise("hint").alias("hint"),
+        pl.when(is_explained).then(pl.lit(cause.value)).otherwise("hint").alias("hint"),
         pl.when(is_explained).then(pl.lit(Verdict.UNDECIDABLE.value)).otherwise("verdict").alias("verdict"),
     ).drop("_is_explained")
 
