@@ -1,6 +1,6 @@
 """Find out what earlier windows say of the rows of a table that came late, or were changed since."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -42,7 +42,7 @@ def late_facts(neighbours: NeighbouringWindows, hop: Hop) -> LateFacts:
     both = chain(reported, _known_from_looks(neighbours, hop))
     return LateFacts(
         told=neighbours.by_bucket(f"{hop.slug}/told", map(hashes, both), HASHES),
-        source_files=_ledger_files(neighbours, hop, reached),
+        source_files=ledger_files(neighbours, hop),
         under_other_filters=_under_other_filters(neighbours, hop),
     )
 
@@ -56,13 +56,13 @@ def _known_from_looks(neighbours: NeighbouringWindows, hop: Hop) -> Iterator[lis
         yield told_of_keys(neighbours.journal, window, hop.name, found)
 
 
-def _ledger_files(neighbours: NeighbouringWindows, hop: Hop, reached: Sequence[Window]) -> dict[str, list[str]]:
+def ledger_files(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[str]]:
     """Return the files of a ledger at a hop's source, by bucket: of the windows whose rows the target was read for
     again; of an event also of those that `late` reaches, of the one before, whose last records may lie behind its end,
     and of earlier revisions. Of versions the row that is gone was deleted."""
     if not isinstance(neighbours.context.pipeline.points[hop.source], TablePoint):
         return {}
-    meant, manifests = list(reached), list[Mapping[str, Any]]()
+    meant, manifests = reached_windows(neighbours, hop.target), list[Mapping[str, Any]]()
     if hop.semantics is Semantics.EVENT:
         meant += windows_before(neighbours)
         manifests += snapshot_manifests.snapshots_before(neighbours.journal, neighbours.context.window, hop.source)

@@ -24,7 +24,7 @@ from makewhole.model.verdict import DIFFERING, Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, OtherSource, UnreadOfBucket
 from makewhole_spark.reconcile.compared_sources import copies_of
 from makewhole_spark.reconcile.copies_outside import source_copies_outside
-from makewhole_spark.reconcile.hop_facts.late_rows import late_facts
+from makewhole_spark.reconcile.hop_facts.late_rows import ledger_files
 from makewhole_spark.reconcile.look_ups import in_ledger_before, look_up, slice_frame
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 
@@ -41,7 +41,7 @@ class HopsBeside:
         beside = (one for one in neighbours.context.pipeline.hops_into(hop.target) if one.name != hop.name)
         return cls(
             neighbours=neighbours,
-            hops=tuple((one, dict(late_facts(neighbours, one).source_files)) for one in beside),
+            hops=tuple((one, ledger_files(neighbours, one)) for one in beside),
         )
 
     def in_bucket(
