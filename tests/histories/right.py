@@ -179,14 +179,31 @@ def of_store_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
     here = [copy for copy in copies if scope.side(copy) == 0]
     if here or key in scope.handed["store"]:
         return _of_loaded(truth, scope, key)
-    if len(rows) > 1 and copies:
-        is_known = key in scope.restored | scope.told
-        return {None, DUPLICATE} if is_known else {DUPLICATE if key in scope.fresh else None}
-    if not rows or copies:
+    if copies:
+        return _of_other_windows(truth, scope, key)
+    if not rows:
         return {None}
     # Kept out by the filter and loaded all the same: the window that reads the row says it; that of the record may.
     is_here = any(scope.side(copy) == 0 for copy in truth.committed_copies(key))
     return {UNEXPECTED} if key in scope.fresh else {None, *([UNEXPECTED] if is_here else [])}
+
+
+def _of_other_windows(truth: Truth, scope: Scope, key: str) -> set[Answer]:
+    """Return what is right of a key whose records all lie in other windows: its rows are held to them where the window
+    reads them, in its own times or since it looks at the keys of earlier windows. What an older window has said of it
+    may be left to that one."""
+    rows, copies = truth.rows_of(key), truth.taken_copies(key)
+    if key not in scope.fresh and all(scope.side(copy) > 0 for copy in copies):
+        return {None}
+    cents = {copy.item.cents for copy in copies}
+    if len(rows) > 1:
+        wrong: set[Answer] = {DUPLICATE}
+    elif rows and rows[0].cents not in cents:
+        wrong = {MISMATCHED if len(cents) == 1 else CONFLICT}
+    else:
+        return {None}
+    is_surely_said = key not in scope.restored | scope.told and all(truth.is_stable(copy) for copy in copies)
+    return wrong if is_surely_said else {None, *wrong}
 
 
 def _of_loaded(truth: Truth, scope: Scope, key: str) -> set[Answer]:

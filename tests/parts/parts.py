@@ -50,8 +50,10 @@ _WINDOWS = _part(
     *(f"tests/integration/spark/test_{name}.py" for name in ("windows", "versions", "replays", "faults_of_logs")),
     marker="integration and not extended and not on_spark",
 )
-_EXTENDED = _part("extended", "tests/integration", "tests/e2e", marker="extended")
-_ON_SPARK = _part("on-spark", "tests/integration/spark", "--on-spark", marker="integration and not extended")
+_EXTENDED = _part("extended", "tests/integration", "tests/e2e", marker="extended", processes=2)
+_ON_SPARK = _part(
+    "on-spark", "tests/integration/spark", "--on-spark", marker="integration and not extended", processes=2
+)
 
 PARTS: Mapping[str, Part] = {
     part.name: part for part in (_UNIT, _INTEGRATION, _E2E, _LAB, _CRASH, _HISTORIES, _WINDOWS, _EXTENDED, _ON_SPARK)
