@@ -50,8 +50,9 @@ def comparable_expression(column: sql.Composable, declared: str, column_type: st
     A double by its bits, JSON as `jsonb` writes it, an array by its own output, or as JSON where it is declared so; of
     the rest, the canonical text.
     """
-    if declared == "double":  # a zero has no sign; a `real` holds few doubles exactly, and takes no others
-        return sql.SQL("float8send({}::float8 + 0)::text").format(column)
+    if declared == "double":  # a zero has no sign; a `real` is read by its shortest text, and so is what it was given
+        number = "{}::text::float8" if bare(column_type) == "real" else "{}::float8"
+        return sql.SQL(f"float8send({number} + 0)::text").format(column)
     if declared == "json" and column_type in ("json", "jsonb"):
         scalars = "when 'string' then {0}::jsonb #>> '{{}}' when 'null' then null"
         return sql.SQL(f"case jsonb_typeof({{0}}::jsonb) {scalars} else {{0}}::jsonb::text end").format(column)

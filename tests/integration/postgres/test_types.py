@@ -112,6 +112,7 @@ TAKEN = {
     ("int", "bigint"): 8,
     ("int", "text"): 5,
     ("bigint", "numeric"): 9,
+    ("double", "real"): 11,
     ("double", "double precision"): 17,
     ("boolean", "boolean"): 4,
     ("boolean", "text"): 4,
