@@ -9,6 +9,7 @@ import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, NUMBERS, empty
 from makewhole.compute.key_index.filters import build_filter, maybe_in
+from makewhole.compute.key_index.former_readings import IS_RENUMBERED
 from makewhole.compute.key_index.stored_runs import (
     STORED,
     in_order_of_windows,
@@ -28,10 +29,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class IndexFile:
-    """A file of the key index, and the windows whose rows of it count. A file of an older makewhole is of one."""
+    """A file of the key index, and the windows whose rows of it count. A file of an older makewhole is of one.
+
+    `numbered_by`: the field that the file of now reads versions from, as a number; None: that does not matter."""
 
     path: str
     windows: tuple[int, ...]
+    numbered_by: int | None = None
 
 
 class IndexFileWriter(ClosingContext):
@@ -78,7 +82,8 @@ def rows_of_keys(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFram
     Raises:
         CorruptionError: a file of the index does not exist.
     """
-    found = [pl.DataFrame(schema=STORED), *_rows_by_file(storage, files, keys.select(HASH).unique())]
+    marked = pl.DataFrame(schema={**STORED, IS_RENUMBERED: pl.Boolean})
+    found = [marked, *_rows_by_file(storage, files, keys.select(HASH).unique())]
     return run_of(in_order_of_windows(pl.concat(found)))
 
 
@@ -94,8 +99,8 @@ def known_keys(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame)
 
 def highest_versions(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
     """Return the highest number of a version (`NUMBERS`) that the files have of each of some keys (`HASHES`); those of
-    which they have none are not in it. Where numbers and moments are among them, which are not ordered, or a record
-    without a version, which may be the latest, it is none.
+    which they have none are not in it, nor those of another field than the file names now. Where numbers and moments
+    are among them, which are not ordered, or a record without a version, which may be the latest, it is none.
 
     Raises:
         CorruptionError: a file of the index does not exist.
@@ -106,7 +111,7 @@ def highest_versions(storage: Storage, files: Sequence[IndexFile], keys: pl.Data
     is_bare = (of_latest.is_null() & ~is_tombstone).alias("is_bare")
     found = [empty({**NUMBERS, "is_bare": pl.Boolean})]
     for rows in _rows_by_file(storage, files, keys.select(HASH).unique()):
-        whole = with_whole_numbers(rows)
+        whole = with_whole_numbers(rows.filter(~pl.col(IS_RENUMBERED)))
         found += [whole.select(*HASH, number.alias("version"), is_bare) for number in numbers]
     is_of_two_kinds = is_moment().any() & ~is_moment().all()
     unordered = pl.lit(UNREADABLE, dtype=VERSION)
@@ -137,8 +142,16 @@ def rows_of_file(file: IndexFile, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rows_by_file(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the rows (`STORED`) of the keys, with `IS_RENUMBERED`."""
     for file, rows in _hits_by_file(storage, files, keys):
-        yield rows_of_file(file, rows)
+        yield rows_of_file(file, rows).with_columns(_is_renumbered(file).alias(IS_RENUMBERED))
+
+
+def _is_renumbered(file: IndexFile) -> pl.Expr:
+    if file.numbered_by is None:
+        return pl.lit(False)
+    has_version = pl.any_horizontal(pl.col("version", "last_version").is_not_null())
+    return ((pl.col("numbered_by") != pl.lit(file.numbered_by, dtype=pl.UInt64)) & has_version).fill_null(False)
 
 
 def _hits_by_file(

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.frames import REPLAYS, empty
+from makewhole.compute.key_index.former_readings import NOT_KNOWN, NUMBERED
 from makewhole.compute.key_index.hop_filters import with_noted_filters
 from makewhole.compute.key_index.stored_runs import run_of
 from makewhole.journal import windows
@@ -64,6 +65,7 @@ class _IndexSources:
             if snapshot_manifests.read_with(manifest) != self.reading_sha256:
                 unknown = [name for name in _VALUES if name in run.columns]
                 run = run.with_columns(pl.lit(None, dtype=pl.UInt64).alias(name) for name in unknown)
+                run = run.with_columns(pl.lit(NOT_KNOWN, dtype=pl.UInt64).alias(NUMBERED))
                 run = with_noted_filters(run, None)
             found[bucket] = run
         return found

@@ -6,8 +6,9 @@ import polars as pl
 
 from makewhole.compute.frames import REPLAYS, TOPIC_KEYS, Schema
 from makewhole.compute.judge.judge_copies import committed_copies
+from makewhole.compute.key_index.former_readings import with_reading
 from makewhole.compute.key_index.hop_filters import filter_digest, with_noted_filters
-from makewhole.compute.key_index.key_runs import count_keys, with_compared
+from makewhole.compute.key_index.key_runs import count_keys
 from makewhole.compute.key_index.stored_runs import stored_run
 from makewhole.compute.key_index.window_rows import COPIES, window_rows
 from makewhole.compute.keys import hashes_of_hex
@@ -47,7 +48,9 @@ def run_of_bucket(
     assert frame is not None
     frame = _as_copies(frame) if is_table else frame
     rows = window_rows(committed_copies(frame), replays, has_versions=_has_versions(pipeline, point))
-    return with_noted_filters(with_compared(rows, pipeline.compare), noted_filters(pipeline, point))
+    return with_noted_filters(
+        with_reading(rows, pipeline.compare, pipeline.points[point].version), noted_filters(pipeline, point)
+    )
 
 
 def _as_copies(rows: pl.DataFrame) -> pl.DataFrame:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from makewhole.compute.buckets import files_of_bucket, shares_keys
+from makewhole.compute.key_index.former_readings import numbered_number
 from makewhole.journal import observations
 from makewhole.journal.key_index.runs import IndexedRun
 from makewhole.key_index.files import IndexFile
@@ -29,6 +30,7 @@ from makewhole_spark.reconcile.hop_facts.other_sources import HopsBeside
 from makewhole_spark.reconcile.hop_facts.tombstones import logs_of_erasures
 from makewhole_spark.reconcile.hop_facts.unread_records import unread_records
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
+from makewhole_spark.reconcile.window_files import FilesOfWindows
 
 
 def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
@@ -49,6 +51,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     copies = {name: runs for name, runs in indexes.items() if name not in ledgers}
     reached = {one.window.number for one in truncated}
     late = late_facts(neighbours, hop)
+    later = _later_source_files(neighbours, hop)
     compared_before = former_compare(neighbours, hop)
     keys = hop_keys(neighbours, hop, truncated, late.told)
     handing = handing_windows(neighbours, hop, keys.handed_over)
@@ -77,11 +80,11 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             keys=keys.in_bucket(bucket),
             seen_ranges=seen,
             truncated_files=tuple(one.files_of(bucket, source=hop.source, neighbours=neighbours) for one in truncated),
-            later_source_files=_later_source_files(neighbours, hop, bucket),
+            later_source_files=later.in_bucket(bucket),
             target_read_otherwise=otherwise,
-            earlier_source_files=files_of_bucket(late.source_files, bucket),
+            earlier_source_files=late.source_files.in_bucket(bucket),
             former_compare=compared_before,
-            source_under_other_filters=files_of_bucket(late.under_other_filters, bucket),
+            source_under_other_filters=late.under_other_filters.in_bucket(bucket),
             other_sources=beside.in_bucket(
                 bucket,
                 {name: _files(copies, name, bucket) for name in indexes},
@@ -180,13 +183,12 @@ def _settled(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, Any]:
     return {"offsets": dict(seen.stable_offsets or {}), "snapshot": seen.pg_snapshot}
 
 
-def _later_source_files(neighbours: NeighbouringWindows, hop: Hop, bucket: str) -> tuple[str, ...]:
+def _later_source_files(neighbours: NeighbouringWindows, hop: Hop) -> FilesOfWindows:
     """Return the source's files of later windows, with every version: a run of the index has at most two per key."""
     if hop.semantics is not Semantics.UPSERT or not neighbours.later:
-        return ()
+        return FilesOfWindows()
     neighbours.read_manifests(neighbours.later)
-    found = (neighbours.manifests_of(window).get(hop.source, {"files": {}})["files"] for window in neighbours.later)
-    return tuple(path for files in found for path in files_of_bucket(files, bucket))
+    return neighbours.files_by_bucket(hop.source, neighbours.later)
 
 
 def _files(
@@ -204,6 +206,7 @@ class _PointRuns:
     number: int
     since: int
     known_from: int
+    numbered_by: int
 
     @classmethod
     def of(cls, neighbours: NeighbouringWindows, point: str) -> "_PointRuns":
@@ -215,6 +218,7 @@ class _PointRuns:
             number=neighbours.context.window.number,
             since=since,
             known_from=neighbours.indexed_from(point),
+            numbered_by=numbered_number(neighbours.context.pipeline.points[point].version),
         )
 
     def files(self, bucket: str, without: set[int] | frozenset[int] = frozenset()) -> IndexFiles:
@@ -228,7 +232,11 @@ class _PointRuns:
 
     def _those(self, bucket: str, counts: Callable[[int], bool]) -> tuple[IndexFile, ...]:
         held = (
-            IndexFile(path=path, windows=tuple(at for at in run.windows if at >= self.known_from and counts(at)))
+            IndexFile(
+                path=path,
+                windows=tuple(at for at in run.windows if at >= self.known_from and counts(at)),
+                numbered_by=self.numbered_by,
+            )
             for run in self.runs
             for name, path in run.files.items()
             if shares_keys(name, bucket)

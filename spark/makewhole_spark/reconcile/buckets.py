@@ -21,6 +21,7 @@ from makewhole.model.verdict import HopCounts
 from makewhole.model.window import PartitionRange
 from makewhole.window.consumer_groups import Unreached
 from makewhole.window.context import WindowContext
+from makewhole_spark.reconcile.window_files import WindowFiles
 
 HANDED_OVER: Schema = NAMED_KEYS | {"since": WAITING["since"]}
 """Keys that the window before handed over, with the moment since which each waits."""
@@ -52,10 +53,10 @@ class TruncatedFiles:
     earlier window.
     """
 
-    files: tuple[str, ...]
+    files: WindowFiles
     limits: Mapping[int, int]
     limits_now: Mapping[int, int]
-    source_files: tuple[str, ...] = ()
+    source_files: WindowFiles = field(default_factory=WindowFiles)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +109,7 @@ class OtherSource:
 
     hop: Hop
     files: tuple[str, ...] = ()
-    earlier_files: tuple[str, ...] = ()
+    earlier_files: WindowFiles = field(default_factory=WindowFiles)
     index: IndexFiles = field(default_factory=IndexFiles)
     log: LogHistory = field(default_factory=LogHistory)
     unread: "UnreadOfBucket" = field(default_factory=lambda: UnreadOfBucket())
@@ -252,12 +253,12 @@ class BucketTask:
     keys: JournalKeys = field(default_factory=JournalKeys)
     seen_ranges: tuple[tuple[int, int, int, datetime], ...] = ()
     truncated_files: tuple[TruncatedFiles, ...] = ()
-    later_source_files: tuple[str, ...] = ()
+    later_source_files: WindowFiles = field(default_factory=WindowFiles)
     target_read_otherwise: tuple[OtherReading, ...] = ()
-    earlier_source_files: tuple[str, ...] = ()
+    earlier_source_files: WindowFiles = field(default_factory=WindowFiles)
     ledger_index: IndexFiles = field(default_factory=IndexFiles)
     former_compare: FormerCompare | None = None
-    source_under_other_filters: tuple[str, ...] = ()
+    source_under_other_filters: WindowFiles = field(default_factory=WindowFiles)
     versions_of_ledgers: Mapping[str, IndexFiles] = field(default_factory=dict)
     other_sources: tuple[OtherSource, ...] = ()
     certified: tuple[CertifiedResult, ...] = ()

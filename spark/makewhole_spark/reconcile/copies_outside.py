@@ -29,7 +29,7 @@ from makewhole.key_index.files import IndexFile
 from makewhole.model.points import TablePoint, TopicPoint
 from makewhole_spark.reconcile.buckets import BucketTask, OtherReading, TruncatedFiles
 from makewhole_spark.reconcile.key_index.ask import rows_of
-from makewhole_spark.reconcile.look_ups import look_up, slice_frame
+from makewhole_spark.reconcile.look_ups import look_up, rows_of_windows, slice_frame
 
 _GAP_MOST = 10_000  # offsets; positions closer than this are read together
 _POSITION = ("partition", "offset")
@@ -148,7 +148,7 @@ def _remaining(task: BucketTask) -> Iterable[pl.DataFrame]:
 
 def _copies(task: BucketTask, truncated: TruncatedFiles) -> pl.DataFrame:
     """Return what the target had in an earlier window, of this bucket alone."""
-    return slice_frame(task, task.hop.target, truncated.files).filter(is_in_bucket(task.bucket))
+    return rows_of_windows(task, task.hop.target, truncated.files).filter(is_in_bucket(task.bucket))
 
 
 def _first_of_absent(others: pl.DataFrame, target: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:

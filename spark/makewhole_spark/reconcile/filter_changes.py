@@ -15,7 +15,7 @@ from makewhole.lake.stored_verdicts import stored_verdicts
 from makewhole.model.verdict import Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, IndexFiles
 from makewhole_spark.reconcile.key_index.ask import rows_of
-from makewhole_spark.reconcile.look_ups import slice_frame
+from makewhole_spark.reconcile.look_ups import rows_of_windows
 from makewhole_spark.reconcile.not_lost import judged_by
 
 _OF_EVENTS = (Verdict.UNEXPECTED, Verdict.MISMATCHED)
@@ -186,7 +186,7 @@ def _late_rows(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
         return empty({**HASHES, "was_out": pl.Boolean})
     is_own = (pl.col("time") >= start).fill_null(True)
     late = source.group_by(HASH).agg(is_own.any().alias("_is_own")).filter(~pl.col("_is_own")).select(HASH)
-    before = slice_frame(task, task.hop.source, task.source_under_other_filters).join(late, on=HASH, how="semi")
+    before = rows_of_windows(task, task.hop.source, task.source_under_other_filters).join(late, on=HASH, how="semi")
     was_out = pl.col("excluded_by").list.contains(task.hop.name).fill_null(False)
     return before.group_by(HASH).agg(was_out.all().alias("was_out"))
 

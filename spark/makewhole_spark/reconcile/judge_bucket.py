@@ -57,11 +57,12 @@ from makewhole_spark.reconcile.hop_facts.waiting import (
     waiting_keys,
 )
 from makewhole_spark.reconcile.key_index.ask import known_later
-from makewhole_spark.reconcile.look_ups import confirm, look_up, slice_frame
+from makewhole_spark.reconcile.look_ups import confirm, look_up, rows_of_windows
 from makewhole_spark.reconcile.not_lost import NotLost, mark_not_lost
 from makewhole_spark.reconcile.repeated_records import keys_met_before, mark_repeated
 from makewhole_spark.reconcile.sequence_evidence import StoredSequences
 from makewhole_spark.reconcile.wanted_keys import write_to_order, write_wanted
+from makewhole_spark.reconcile.window_files import WindowFiles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,8 +162,8 @@ def _gather(task: BucketTask, first: FirstPass) -> _Gathered:
 def _judged_anew(task: BucketTask, elsewhere: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the keys whose copies at the target a truncation took and that the source has or had; and its copies."""
     names = newly_truncated_keys(task)
-    files = tuple(path for window in task.truncated_files if window.limits_now for path in window.source_files)
-    rows = slice_frame(task, task.hop.source, files).join(names, on=HASH, how="semi")
+    of_windows = (window.source_files for window in task.truncated_files if window.limits_now)
+    rows = rows_of_windows(task, task.hop.source, sum(of_windows, WindowFiles())).join(names, on=HASH, how="semi")
     rows = rows.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
     others = names.join(rows, on=HASH, how="anti")
     point = task.context.pipeline.points[task.hop.source]

@@ -15,6 +15,7 @@ from makewhole.postgres.read.visibility import keys_not_visible
 from makewhole_spark.reconcile.buckets import BucketTask
 from makewhole_spark.reconcile.followed_rows import keys_to_follow, only_repeated
 from makewhole_spark.reconcile.key_index.ask import overtaken_keys, rows_of
+from makewhole_spark.reconcile.window_files import WindowFiles
 
 
 def confirm(
@@ -35,7 +36,7 @@ def confirm(
     if isinstance(source, TablePoint):
         known = _with_source_rows(task, source, known, _with_followed(task, known, judged), to_confirm)
     elif task.is_upsert and task.later_source_files:
-        later = slice_frame(task, source.name, task.later_source_files).join(to_confirm, on=HASH, how="semi")
+        later = rows_of_windows(task, source.name, task.later_source_files).join(to_confirm, on=HASH, how="semi")
         versions = _as_elsewhere(committed_copies(later), is_later=True)
         known = replace(known, source_elsewhere=pl.concat([known.source_elsewhere, versions]))
     return known, rows
@@ -168,8 +169,8 @@ def _overtaking(task: BucketTask, source: TablePoint, slice_: pl.DataFrame) -> t
 def _purged(task: BucketTask, source: TablePoint, absent: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of absent keys that the source had in the windows before: what the target has may be as old, and
     the row purged since."""
-    files = task.earlier_source_files if len(absent) else ()
-    return slice_frame(task, source.name, files).join(absent, on=HASH, how="semi")
+    files = task.earlier_source_files if len(absent) else WindowFiles()
+    return rows_of_windows(task, source.name, files).join(absent, on=HASH, how="semi")
 
 
 def in_ledger_before(task: BucketTask, absent: pl.DataFrame) -> pl.DataFrame:
@@ -224,6 +225,17 @@ def slice_frame(task: BucketTask, point: str, files: tuple[str, ...]) -> pl.Data
         return frame
     compared: Schema = {f"c:{name}": pl.String for name in task.context.pipeline.compare}
     return empty((TOPIC_KEYS if task.is_topic(point) else KEYS) | compared)
+
+
+def rows_of_windows(task: BucketTask, point: str, files: WindowFiles) -> pl.DataFrame:
+    """Return the copies in files of other windows at a point: of those that were read otherwise without values and
+    versions."""
+    alike = slice_frame(task, point, files.alike)
+    if not files.otherwise:
+        return alike
+    unknown = [pl.lit(None, dtype=KEYS[name]).alias(name) for name in ("row_hash", "version")]
+    otherwise = slice_frame(task, point, files.otherwise).with_columns(unknown)
+    return pl.concat([alike, otherwise], how="diagonal_relaxed")
 
 
 def _unsettled(task: BucketTask, point: TablePoint, to_confirm: pl.DataFrame) -> pl.DataFrame:

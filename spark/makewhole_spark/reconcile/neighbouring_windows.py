@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.buckets import UNNAMED, buckets_of, files_of_bucket, names_within
+from makewhole.compute.buckets import UNNAMED, buckets_of, names_within
 from makewhole.compute.frames import HASHES, REPLAYS, Schema
 from makewhole.compute.judge.log_history import LogHistory, TimeSpan, Truncation, log_history
 from makewhole.compute.keys import hashes_of_hex
@@ -30,6 +30,7 @@ from makewhole.window.consumer_groups import GROUP, GroupStanding, with_nothing_
 from makewhole.window.context import WindowContext
 from makewhole.window.readers.hop_offsets import ReaderOffsets, read_hop_offsets, standing_name
 from makewhole_spark.reconcile.buckets import OtherReading, TruncatedFiles
+from makewhole_spark.reconcile.window_files import FilesOfWindows
 from makewhole_spark.snapshot.bucket_count import BUCKETS
 
 Manifests = Mapping[str, Any]
@@ -177,6 +178,11 @@ class NeighbouringWindows:
         prefix = replace(window, revision=manifest["revision"]).prefix
         return OtherReading(archive=f"{prefix}/{point}/archive", ranges=tuple(window.ranges.get(point, ())))
 
+    def files_by_bucket(self, point: str, of: Iterable[Window], *more: Mapping[str, Any]) -> FilesOfWindows:
+        """Return the files of a point in other windows, and those that more manifests name."""
+        found = (self.manifests_of(window).get(point, {"files": {}}) for window in of)
+        return FilesOfWindows.of([*more, *found], self.manifests[point])
+
     def log(self, point: str) -> LogHistory:
         """Return the history of a point's log; an empty one for a table."""
         accounting = self.manifests[point].get("accounting") or {}
@@ -319,12 +325,11 @@ class TruncatedWindow:
 
     def files_of(self, bucket: str, *, source: str, neighbours: NeighbouringWindows) -> TruncatedFiles:
         """Return those that have keys of one bucket, with the files of the source of a hop to the point."""
-        of_source = neighbours.manifests_of(self.window).get(source, {"files": {}})["files"]
         return TruncatedFiles(
-            files=files_of_bucket(self.files_by_bucket(neighbours), bucket),
+            files=neighbours.files_by_bucket(self.point, [self.window]).in_bucket(bucket),
             limits=self.limits,
             limits_now=self.limits_now,
-            source_files=files_of_bucket(of_source, bucket),
+            source_files=neighbours.files_by_bucket(source, [self.window]).in_bucket(bucket),
         )
 
 

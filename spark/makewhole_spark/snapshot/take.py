@@ -15,6 +15,7 @@ from typing import Any
 
 from makewhole.journal import incidents, windows
 from makewhole.journal.results import slice_counts, snapshot_manifests
+from makewhole.journal.results.snapshot_manifests import VALUES_OF
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
@@ -43,7 +44,7 @@ from makewhole_spark.snapshot.read_piece import (
     sum_of_known,
 )
 from makewhole_spark.snapshot.table_bounds import previous_window, table_bounds
-from makewhole_spark.snapshot.value_census import VALUES_OF, StoreCensus, store_census, values_sha256
+from makewhole_spark.snapshot.value_census import StoreCensus, store_census, values_sha256
 
 logger = logging.getLogger(__name__)
 

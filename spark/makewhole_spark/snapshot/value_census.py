@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from makewhole.compute.buckets import FINEST, bucket_name, files_of_bucket
-from makewhole.compute.key_index.key_runs import compared_number
+from makewhole.compute.key_index.former_readings import compared_number
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.key_index.runs import IndexedTopic, first_indexed
 from makewhole.journal.results import snapshot_manifests
-from makewhole.journal.results.snapshot_manifests import LOOKED_AT
+from makewhole.journal.results.snapshot_manifests import LOOKED_AT, VALUES_OF
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.points import TablePoint
@@ -29,9 +29,6 @@ from makewhole.window.configuration import configuration_document
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.read_piece import PieceRead
 from makewhole_spark.snapshot.table_bounds import previous_window
-
-VALUES_OF = "values_sha256"
-"""The entry of a manifest that says what its hashes of values and its versions are of."""
 
 _KEYS_OF_A_SHARE = 20_000
 _SHARES_MOST = 10

@@ -16,7 +16,8 @@ import pytest
 
 from makewhole.compute.buckets import bucket_name
 from makewhole.compute.frames import HASH, TOPIC_KEYS
-from makewhole.compute.key_index.key_runs import build_key_run, first_and_latest_copies, first_copies, with_compared
+from makewhole.compute.key_index.former_readings import with_reading
+from makewhole.compute.key_index.key_runs import build_key_run, first_and_latest_copies, first_copies
 from makewhole.compute.key_index.levels import runs_to_merge
 from makewhole.compute.key_index.stored_runs import stored_run
 from makewhole.compute.keys import with_hash
@@ -78,7 +79,7 @@ class Index:
         )
         windows.insert(self.session, window, request=f"{number}.{revision}", plan_only=False, configuration={})
         snapshot_manifests.commit_snapshot(self.session, window, "a", {"accounting": {"expired": 0}, "files": {}})
-        run = with_compared(build_key_run(copies, has_versions=has_versions), {compare: "string"})
+        run = with_reading(build_key_run(copies, has_versions=has_versions), {compare: "string"}, None)
         folder = f"demo/index/a/window={number}/bucket="
         parts = run.with_columns((pl.col("key_hi") % 2).alias("_b")).partition_by("_b", as_dict=True, include_key=False)
         files = {
@@ -109,7 +110,7 @@ class Index:
         """Return what all runs say, each loaded whole, the oldest window first."""
         runs = [run for number, run in sorted(self.runs.items()) if number not in {*without}]
         columns = build_key_run(records(random.Random(0), 0, 0), has_versions=True)
-        whole = pl.concat([with_compared(columns, {"v": "string"}).clear(), *runs], how="diagonal")
+        whole = pl.concat([with_reading(columns, {"v": "string"}, None).clear(), *runs], how="diagonal")
         return answers(whole.join(keys, on=HASH, how="semi", maintain_order="left"))
 
 

@@ -28,6 +28,7 @@ from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, IndexFiles, OtherSource, TruncatedFiles
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.key_index.ask import known_elsewhere
+from makewhole_spark.reconcile.window_files import WindowFiles
 from tests.world.combinations import with_every_change
 from tests.world.examples import in_turn
 
@@ -126,10 +127,10 @@ def bench(tmp_path: Path) -> Bench:
 
 def cut(bench: Bench, target: str, source: str = "", *, is_now: bool = True, at: int = 5) -> dict[str, Any]:
     files = TruncatedFiles(
-        files=bench.files(target),
+        files=WindowFiles(alike=bench.files(target)),
         limits={0: at},
         limits_now={0: at} if is_now else {},
-        source_files=bench.files(source),
+        source_files=WindowFiles(alike=bench.files(source)),
     )
     return {"truncated_files": (files,), "target_log": LogHistory(truncated=(TRUNCATED,) if is_now else ())}
 
@@ -300,7 +301,9 @@ def test_under_upsert_the_latest_of_the_index_and_the_tail_counts(bench: Bench) 
 
 
 def test_under_upsert_a_target_ahead_of_an_old_window_is_known_by_the_later_snapshots(bench: Bench) -> None:
-    task = bench.task("a@1=1 b@2=1", "a@1=5 b@2=6", is_upsert=True, later_source_files=bench.files("a@60=5 a@61=9"))
+    task = bench.task(
+        "a@1=1 b@2=1", "a@1=5 b@2=6", is_upsert=True, later_source_files=WindowFiles(alike=bench.files("a@60=5 a@61=9"))
+    )
 
     assert bench.found(task) == {"b": ("mismatched", "value_differs")}
 
@@ -333,7 +336,7 @@ def test_buckets_take_their_own_keys_from_files_of_fewer_buckets(bench: Bench, i
         source_index=IndexFiles(earlier=bench.run("c@2 n@9 m@8", has_versions=is_upsert)),
         target_index=IndexFiles(earlier=bench.run("h@3 l@4=7", has_versions=is_upsert)),
         tails={"clean": bench.tail("i@50")},
-        later_source_files=bench.files("j@60=2"),
+        later_source_files=WindowFiles(alike=bench.files("j@60=2")),
         **before,
     )
 

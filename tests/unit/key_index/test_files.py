@@ -8,7 +8,8 @@ import pytest
 
 from makewhole.compute.frames import HASH, TOPIC_KEYS
 from makewhole.compute.key_index.filters import build_filter
-from makewhole.compute.key_index.key_runs import build_key_run, first_and_latest_copies, first_copies, with_compared
+from makewhole.compute.key_index.former_readings import with_reading
+from makewhole.compute.key_index.key_runs import build_key_run, first_and_latest_copies, first_copies
 from makewhole.compute.key_index.stored_runs import STORED, stored_run
 from makewhole.compute.keys import with_hash
 from makewhole.key_index.files import IndexFile, filter_path, maybe_known, rows_of_keys, write_index_file
@@ -46,7 +47,7 @@ def copies(offsets: range, keys: int) -> pl.DataFrame:
 
 
 def run(offsets: range, keys: int) -> pl.DataFrame:
-    return with_compared(build_key_run(copies(offsets, keys), has_versions=True), {"v": "string"})
+    return with_reading(build_key_run(copies(offsets, keys), has_versions=True), {"v": "string"}, None)
 
 
 def whole(*runs: pl.DataFrame) -> pl.DataFrame:
@@ -175,7 +176,7 @@ def test_a_key_costs_less_than_forty_bytes_with_its_filter(storage: Storage) -> 
     numbered = copies(range(keys), keys).with_columns(
         pl.col("key_lo").hash(1).alias("row_hash"), (pl.col("offset").cast(pl.Int32)).alias("sequence")
     )
-    file = write(storage, 1, with_compared(build_key_run(numbered, has_versions=False), {"v": "string"}))
+    file = write(storage, 1, with_reading(build_key_run(numbered, has_versions=False), {"v": "string"}, None))
 
     size = sum(Path(storage.uri(path)).stat().st_size for path in (file.path, filter_path(file.path)))
     assert size / keys < 40

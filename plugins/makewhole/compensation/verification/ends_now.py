@@ -10,13 +10,9 @@ from makewhole.compensation.verification.agreement import EndCopy
 from makewhole.compensation.verification.committed_since import CopiesByKey, StartOffsets, copies_since
 from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.compute.frames import HASHES
+from makewhole.compute.key_index.former_readings import as_read_now, numbered_number
 from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER, with_filter_of
-from makewhole.compute.key_index.key_runs import (
-    first_and_latest_copies,
-    first_copies,
-    passing_rows,
-    with_comparable_values,
-)
+from makewhole.compute.key_index.key_runs import first_and_latest_copies, first_copies, passing_rows
 from makewhole.compute.keys import hash_hex, split_hex
 from makewhole.journal.database import connect
 from makewhole.journal.key_index.runs import IndexedTopic, readable_runs
@@ -54,9 +50,9 @@ class EndsNow:
     def _of_index(self, hop: Hop, point: str, keys: Mapping[str, str]) -> dict[str, list[EndCopy]]:
         hashes = pl.DataFrame([split_hex(one) for one in keys], schema=HASHES, orient="row")
         rows = rows_of_keys(self.context.storage, self._index(point), hashes)
-        rows = with_comparable_values(rows, self.context.pipeline.compare)
-        rows = with_filter_of(rows, hop) if point == hop.source else rows
         is_upsert = hop.semantics is Semantics.UPSERT
+        rows = as_read_now(rows, self.context.pipeline.compare, is_upsert=is_upsert)
+        rows = with_filter_of(rows, hop) if point == hop.source else rows
         rows = rows if is_upsert or point != hop.source else passing_rows(rows, hop.name)
         found: dict[str, list[EndCopy]] = {}
         for (window,), part in rows.partition_by("window", as_dict=True).items():
@@ -73,8 +69,12 @@ class EndsNow:
             with connect() as journal:
                 runs = readable_runs(journal, IndexedTopic(pipeline=window.pipeline, point=point))
             held = ((run, tuple(at for at in run.windows if at <= window.number)) for run in runs)
+            number = numbered_number(self.context.pipeline.points[point].version)
             self._files[point] = tuple(
-                IndexFile(path=path, windows=windows) for run, windows in held if windows for path in run.files.values()
+                IndexFile(path=path, windows=windows, numbered_by=number)
+                for run, windows in held
+                if windows
+                for path in run.files.values()
             )
         return self._files[point]
 

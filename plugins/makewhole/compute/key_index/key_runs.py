@@ -4,9 +4,6 @@ A key whose copies are excluded by different filters has a row for each set of t
 older makewhole wrote fewer columns; those that a run lacks are null, not known.
 """
 
-import hashlib
-from collections.abc import Mapping
-
 import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, Schema
@@ -17,7 +14,7 @@ from makewhole.compute.versions import UNREADABLE, VERSION, ends_versions, versi
 _LATEST = ("place", "row_hash", "version", "is_tombstone", "ends_earlier")
 _FIRST: Schema = {name: kind for name, kind in ELSEWHERE.items() if name not in ("is_later", "is_former")}
 _MARKS = ("is_replay", "is_produced")
-_IS_EXTRA, _FILTERS, _COMPARED, _LIVES = "is_extra", "_filters", "compared", "_lives"
+_IS_EXTRA, _FILTERS, _LIVES = "is_extra", "_filters", "_lives"
 _ROW = (*HASH, _FILTERS)
 _FOLLOWS, _CANNOT_BE_FIRST = "_follows", "_cannot_be_first"
 _NOT_FIRST = pl.lit(False).alias(_CANNOT_BE_FIRST)
@@ -84,26 +81,6 @@ def _filters(copies: pl.DataFrame) -> pl.Expr:
     if not copies["excluded_by"].list.len().max():
         return pl.lit("").alias(_FILTERS)
     return pl.col("excluded_by").list.sort().list.join(",").fill_null("").alias(_FILTERS)
-
-
-def with_compared(run: pl.DataFrame, compare: Mapping[str, str]) -> pl.DataFrame:
-    """Note in a run which columns its row hashes are of: names with types, in order."""
-    return run.with_columns(pl.lit(compared_number(compare), dtype=pl.UInt64).alias(_COMPARED))
-
-
-def with_comparable_values(runs: pl.DataFrame, compare: Mapping[str, str]) -> pl.DataFrame:
-    """Take away the row hashes of other columns than these: values that were compared otherwise are not known. An older
-    makewhole did not note the columns."""
-    if _COMPARED not in runs.columns:
-        return runs
-    is_comparable = (pl.col(_COMPARED) == compared_number(compare)).fill_null(True)
-    hashes = [name for name in ("row_hash", "last_row_hash") if name in runs.columns]
-    return runs.with_columns(pl.when(is_comparable).then(name).alias(name) for name in hashes).drop(_COMPARED)
-
-
-def compared_number(compare: Mapping[str, str]) -> int:
-    """Return the number that stands for the columns of a row hash, with their types."""
-    return int.from_bytes(hashlib.sha256(repr(list(compare.items())).encode()).digest()[:8], "big")
 
 
 def count_keys(run: pl.DataFrame) -> int:

@@ -27,6 +27,7 @@ STORED: Schema = {
     "excluded_by": pl.List(pl.String),
     "is_extra": pl.Boolean,
     "compared": pl.UInt64,
+    "numbered_by": pl.UInt64,
     "filters": pl.String,
     "is_latest": pl.Boolean,
     "last_partition": pl.Int32,

@@ -16,6 +16,9 @@ LOOKED_AT = "looked_at"
 last of their `windows`, the number of `keys`, of `rows` that differ with their `files`, the windows whose snapshots are
 `gone` or were `read_otherwise`, and the place in the round that is `next`."""
 
+VALUES_OF = "values_sha256"
+"""The entry of a manifest that says what its hashes of values and its versions are of."""
+
 
 def commit_snapshot(journal: PgConnection, window: Window, point: str, manifest: Mapping[str, Any]) -> bool:
     """Write the manifest with which a snapshot exists; the first one stays. Tells whether it was this one."""

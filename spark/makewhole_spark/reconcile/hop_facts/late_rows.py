@@ -1,6 +1,6 @@
 """Find out what earlier windows say of the rows of a table that came late, or were changed since."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -21,6 +21,7 @@ from makewhole.model.points import TablePoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import BucketTask
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, hashes
+from makewhole_spark.reconcile.window_files import FilesOfWindows
 from makewhole_spark.snapshot.census import reaches_from
 
 
@@ -31,8 +32,8 @@ class LateFacts:
     that knew another filter of the hop (`under_other_filters`)."""
 
     told: RowsByBucket
-    source_files: Mapping[str, list[str]] = field(default_factory=dict)
-    under_other_filters: Mapping[str, list[str]] = field(default_factory=dict)
+    source_files: FilesOfWindows = field(default_factory=FilesOfWindows)
+    under_other_filters: FilesOfWindows = field(default_factory=FilesOfWindows)
 
 
 def late_facts(neighbours: NeighbouringWindows, hop: Hop) -> LateFacts:
@@ -56,42 +57,35 @@ def _known_from_looks(neighbours: NeighbouringWindows, hop: Hop) -> Iterator[lis
         yield told_of_keys(neighbours.journal, window, hop.name, found)
 
 
-def ledger_files(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[str]]:
+def ledger_files(neighbours: NeighbouringWindows, hop: Hop) -> FilesOfWindows:
     """Return the files of a ledger at a hop's source, by bucket: of the windows whose rows the target was read for
     again; of an event also of those that `late` reaches, of the one before, whose last records may lie behind its end,
     and of earlier revisions. Of versions the row that is gone was deleted."""
     if not isinstance(neighbours.context.pipeline.points[hop.source], TablePoint):
-        return {}
+        return FilesOfWindows()
     meant, manifests = reached_windows(neighbours, hop.target), list[Mapping[str, Any]]()
     if hop.semantics is Semantics.EVENT:
         meant += windows_before(neighbours)
         manifests += snapshot_manifests.snapshots_before(neighbours.journal, neighbours.context.window, hop.source)
     each = {one.number: one for one in meant}.values()
     manifests += [neighbours.manifests_of(one).get(hop.source, {"files": {}}) for one in each]
-    return _by_bucket(one for one in manifests if _is_read_alike(neighbours, hop, one))
+    known = (one for one in manifests if _is_filtered_alike(neighbours, hop, one))
+    return FilesOfWindows.of(known, neighbours.manifests[hop.source])
 
 
-def _under_other_filters(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[str]]:
+def _under_other_filters(neighbours: NeighbouringWindows, hop: Hop) -> FilesOfWindows:
     """Return the files of a ledger at a hop's source, by bucket, of the windows whose rows it was read for again and
     that knew another filter of the hop."""
     context, journal = neighbours.context, neighbours.journal
     if not isinstance(context.pipeline.points[hop.source], TablePoint):
-        return {}
+        return FilesOfWindows()
     reached = reached_windows(neighbours, hop.source)
     filters = ((one, windows.configuration(journal, one).get("filters", {})) for one in reached)
     others = [one for one, before in filters if hop.name in changed_filters(context.pipeline, before)]
-    return _by_bucket(neighbours.manifests_of(one).get(hop.source, {"files": {}}) for one in others)
+    return neighbours.files_by_bucket(hop.source, others)
 
 
-def _by_bucket(manifests: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    files: dict[str, list[str]] = {}
-    for manifest in manifests:
-        for bucket, paths in manifest["files"].items():
-            files.setdefault(bucket, []).extend(paths)
-    return files
-
-
-def _is_read_alike(neighbours: NeighbouringWindows, hop: Hop, manifest: Mapping[str, Any]) -> bool:
+def _is_filtered_alike(neighbours: NeighbouringWindows, hop: Hop, manifest: Mapping[str, Any]) -> bool:
     """Return whether the files of a ledger say which rows pass the filter of a hop. Where they do not, the key index
     says what is known."""
     if hop.where is None or hop.semantics is Semantics.UPSERT:

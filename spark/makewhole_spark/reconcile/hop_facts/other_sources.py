@@ -25,8 +25,9 @@ from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, OtherSourc
 from makewhole_spark.reconcile.compared_sources import copies_of
 from makewhole_spark.reconcile.copies_outside import source_copies_outside
 from makewhole_spark.reconcile.hop_facts.late_rows import ledger_files
-from makewhole_spark.reconcile.look_ups import in_ledger_before, look_up, slice_frame
+from makewhole_spark.reconcile.look_ups import in_ledger_before, look_up, rows_of_windows, slice_frame
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
+from makewhole_spark.reconcile.window_files import FilesOfWindows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class HopsBeside:
     """The hops that lead to the same place as one, with what earlier windows know of their ledgers, by bucket."""
 
     neighbours: NeighbouringWindows
-    hops: tuple[tuple[Hop, dict[str, list[str]]], ...]
+    hops: tuple[tuple[Hop, FilesOfWindows], ...]
 
     @classmethod
     def of(cls, neighbours: NeighbouringWindows, hop: Hop) -> "HopsBeside":
@@ -53,7 +54,7 @@ class HopsBeside:
             OtherSource(
                 hop=hop,
                 files=files_of_bucket(self.neighbours.manifests[hop.source]["files"], bucket),
-                earlier_files=files_of_bucket(earlier, bucket),
+                earlier_files=earlier.in_bucket(bucket),
                 index=runs[hop.source],
                 log=self.neighbours.log(hop.source),
                 unread=unread[hop.source],
@@ -103,7 +104,7 @@ def _judged_by(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.Dat
     if task.is_upsert and isinstance(point, TablePoint):
         rows = look_up(task, point, keys.sort(HASH))
         is_later = (pl.col("time") >= task.context.window.end).fill_null(True)
-        purged = slice_frame(task, point.name, one.earlier_files).join(rows, on=HASH, how="anti")
+        purged = rows_of_windows(task, point.name, one.earlier_files).join(rows, on=HASH, how="anti")
         copies += [_passing(one, purged), _passing(one, rows.filter(is_later & pl.col("version").is_null()))]
     return _known_to(keys, copies)
 
@@ -146,7 +147,7 @@ def _copies(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> Iterable[
     yield _passing(one, _slice(task, one))
     if isinstance(point, TablePoint):
         yield _passing(one, look_up(task, point, keys.sort(HASH)))
-        yield _passing(one, slice_frame(task, point.name, one.earlier_files))
+        yield _passing(one, rows_of_windows(task, point.name, one.earlier_files))
         yield in_ledger_before(replace(task, hop=one.hop, ledger_index=one.index), keys)
     else:
         outside = source_copies_outside(replace(task, hop=one.hop, source_index=one.index), keys.select(HASH))

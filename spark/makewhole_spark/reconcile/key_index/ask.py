@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from makewhole.compute.frames import HASH, NUMBERS, empty
+from makewhole.compute.key_index.former_readings import as_read_now
 from makewhole.compute.key_index.hop_filters import with_filter_of
-from makewhole.compute.key_index.key_runs import with_comparable_values
 from makewhole.compute.versions import is_moment, version_in_order
 from makewhole.key_index.files import IndexFile, highest_versions, maybe_known, rows_of_keys
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles
@@ -63,7 +63,8 @@ def keys_with_other_values(task: BucketTask, index: IndexFiles, events: pl.DataF
 
 
 def rows_of(task: BucketTask, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
-    """Return what runs know of some keys (`HASHES`), window by window: of their values what can be compared, and
-    whether the filter of the task's hop excludes them."""
-    rows = with_comparable_values(rows_of_keys(task.context.storage, files, keys), task.context.pipeline.compare)
+    """Return what runs know of some keys (`HASHES`), window by window: of their values and versions what the file of
+    now can compare, and whether the filter of the task's hop excludes them."""
+    rows = rows_of_keys(task.context.storage, files, keys)
+    rows = as_read_now(rows, task.context.pipeline.compare, is_upsert=task.is_upsert)
     return with_filter_of(rows, task.hop)

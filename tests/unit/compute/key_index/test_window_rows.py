@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from makewhole.compute.frames import HASH, REPLAYS, TOPIC_KEYS, with_place
 from makewhole.compute.judge.judge_copies import mark_replays
-from makewhole.compute.key_index.key_runs import build_key_run, first_and_latest_copies, with_compared
+from makewhole.compute.key_index.former_readings import with_reading
+from makewhole.compute.key_index.key_runs import build_key_run, first_and_latest_copies
 from makewhole.compute.key_index.stored_runs import run_of, stored_run
 from makewhole.compute.key_index.window_rows import COPIES, window_rows
 from makewhole.compute.versions import MOMENTS
@@ -62,7 +63,7 @@ def written(draw: st.DrawFn, log: pl.DataFrame) -> pl.DataFrame:
 
 def carefully(log: pl.DataFrame, replays: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
     run = build_key_run(mark_replays(with_place(log), replays), has_versions=has_versions)
-    return stored_run(run, 0).drop("window", "compared", "filters")
+    return stored_run(run, 0).drop("window", "compared", "numbered_by", "filters")
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -114,6 +115,6 @@ def test_a_row_that_is_laid_out_keeps_its_versions_and_positions() -> None:
     )
 
     rows = window_rows(log, pl.DataFrame(schema=REPLAYS), has_versions=True)
-    found = first_and_latest_copies(run_of(stored_run(with_compared(rows, {}), 3)), is_later=False)
+    found = first_and_latest_copies(run_of(stored_run(with_reading(rows, {}, None), 3)), is_later=False)
 
     assert found.select("place", "row_hash", "version").rows() == [("0:5", 7, Decimal("1.5")), ("1:2", 8, MOMENTS - 1)]
