@@ -33,6 +33,7 @@ create index window_by_end on makewhole.window (pipeline, end_time);
 create index unfinished_window on makewhole.window (pipeline, number) where is_newest and state in ('open', 'error');
 create index window_with_gaps on makewhole.window (pipeline, opened_at)
 where is_newest and state = 'gaps' and not plan_only;
+create index compared_by on makewhole.window (pipeline, md5(configuration ->> 'compare'), number);
 
 -- A lane is one partition of one incarnation of a topic, as one pipeline sees it. It exists so that the overlap of
 -- ranges can be refused by GiST alone, without an extension for equality on text. A truncated partition goes on as
@@ -152,6 +153,7 @@ where stage = 'reconciled' and (
     or (files #>> '{summary,before_baseline_without_source}')::bigint > 0
     or (files ->> 'met_far_ahead')::bigint > 0
 );
+create index judged_hop on makewhole.hop_result (pipeline, hop, number) where stage = 'reconciled';
 
 -- The index of every key ever seen on a topic, as sorted runs: one per window, later merged. Windows up to the last one
 -- that was dropped are older than the index reaches.

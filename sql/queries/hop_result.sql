@@ -20,3 +20,31 @@ values (%(pipeline)s, %(number)s, %(revision)s, %(hop)s, %(stage)s, %(counts)s, 
 -- Read the results of one revision and stage, by hop.
 select hop, counts, digest, files from makewhole.hop_result
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and stage = %(stage)s;
+
+-- hops_before --
+-- Read the names of the hops that windows before one compared.
+with recursive known (hop) as (
+    (
+        select hop from makewhole.hop_result
+        where pipeline = %(pipeline)s and stage = 'reconciled'
+        order by hop limit 1
+    )
+    union all
+    select (
+        select following.hop from makewhole.hop_result as following
+        where following.pipeline = %(pipeline)s and following.stage = 'reconciled' and following.hop > known.hop
+        order by following.hop limit 1
+    ) from known where hop is not null
+)
+select hop from known
+where exists (
+    select from makewhole.hop_result as judged
+    where judged.pipeline = %(pipeline)s and judged.hop = known.hop and judged.stage = 'reconciled'
+        and judged.number < %(number)s
+)
+order by hop;
+
+-- first_of_hop --
+-- Read the number of the first window that compared a hop.
+select min(number) from makewhole.hop_result
+where pipeline = %(pipeline)s and hop = %(hop)s and stage = 'reconciled';

@@ -128,13 +128,31 @@ order by number desc, revision desc limit 1;
 -- compared_otherwise --
 -- Read until when windows before one were compared by other columns than these, and by which: of the newest such window
 -- the newest revision that was compared.
-select end_time, compare from (
-    select distinct on (number) number, end_time, configuration -> 'compare' as compare
-    from makewhole.window join makewhole.hop_result using (pipeline, number, revision)
-    where pipeline = %(pipeline)s and number < %(number)s and stage = 'reconciled'
-    order by number desc, revision desc
-) as judged
-where compare <> %(compare)s::jsonb order by number desc limit 1;
+with recursive compared (digest) as (
+    (
+        select md5(configuration ->> 'compare') from makewhole.window
+        where pipeline = %(pipeline)s
+        order by md5(configuration ->> 'compare') limit 1
+    )
+    union all
+    select (
+        select md5(following.configuration ->> 'compare') from makewhole.window as following
+        where following.pipeline = %(pipeline)s and md5(following.configuration ->> 'compare') > compared.digest
+        order by md5(following.configuration ->> 'compare') limit 1
+    ) from compared where digest is not null
+)
+select newest.end_time, newest.compare
+from compared cross join lateral (
+    select number, end_time, configuration -> 'compare' as compare from makewhole.window as one
+    where pipeline = %(pipeline)s and md5(configuration ->> 'compare') = compared.digest and number < %(number)s
+        and revision = (
+            select max(revision) from makewhole.hop_result as judged
+            where judged.pipeline = one.pipeline and judged.number = one.number and stage = 'reconciled'
+        )
+    order by number desc limit 1
+) as newest
+where compared.digest <> md5(%(compare)s::jsonb::text)
+order by newest.number desc limit 1;
 
 -- older_open --
 -- Count the windows before one that no standing certificate closes, and the keys that their last results leave open and

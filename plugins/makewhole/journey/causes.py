@@ -45,6 +45,7 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.UNREADABLE_SOURCE: "the source could not be read",
     Cause.UNREADABLE_VERSION: "one of its versions is no number and no moment, or is not there: which is the latest?",
     Cause.FILTER_CHANGED: "`where` changed since its record was read, or its row left it; run the window of it again",
+    Cause.HOPS_CHANGED: "the hops of the file changed: a former source brought it, or its window did not have this hop",
     Cause.COMPARE_CHANGED: "it differs only in columns that its window did not compare; run that window again",
     Cause.UNREADABLE_RECORD: "a record of the window that could not be read may be of this key",
 }

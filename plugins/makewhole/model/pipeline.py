@@ -250,18 +250,13 @@ class Pipeline:
     def indexed_points(self) -> tuple[str, ...]:
         """Return the points whose keys the key index has: topics, and ledgers that feed a table, or a place beside
         another source. Of events their rows may be purged, and their keys are known for ever; of versions an older one
-        may come later."""
+        may come later; and a file may name a source no more, whose rows stay."""
         found: dict[str, None] = {}
         for hop in self.hops:
             names = [name for name in (hop.source, hop.target) if isinstance(self.points.get(name), TopicPoint)]
             is_asked = isinstance(self.points.get(hop.target), TablePoint) or len(self.hops_into(hop.target)) > 1
-            has_rows = is_asked and (hop.semantics is Semantics.EVENT or self._has_version(hop.source))
-            found |= dict.fromkeys([*names, *([hop.source] if has_rows else [])])
+            found |= dict.fromkeys([*names, *([hop.source] if is_asked else [])])
         return tuple(found)
-
-    def _has_version(self, name: str) -> bool:
-        point = self.points.get(name)
-        return point is not None and point.version is not None
 
     def hops_from(self, point: str) -> tuple[Hop, ...]:
         """Return the hops whose source is `point`, in file order."""

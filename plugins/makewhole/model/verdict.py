@@ -96,6 +96,7 @@ class Cause(StrEnum):
     UNREADABLE_SOURCE = "unreadable_source"
     UNREADABLE_VERSION = "unreadable_version"  # a version of the key is no number and no moment, or of another kind
     FILTER_CHANGED = "filter_changed"  # the file's `where` is another one than when the record was read
+    HOPS_CHANGED = "hops_changed"  # a source of before brought it, or the windows before did not have this hop
     COMPARE_CHANGED = "compare_changed"  # it differs in columns alone that the window of its row did not compare
     UNREADABLE_RECORD = "unreadable_record"  # a record of the window that could not be read may be of this key
 

@@ -23,6 +23,7 @@ from makewhole_spark.reconcile.buckets import (
 from makewhole_spark.reconcile.compare_changes import former_compare
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
 from makewhole_spark.reconcile.hop_facts.certified_before import certified_results
+from makewhole_spark.reconcile.hop_facts.changed_hops import files_of_former_sources, hop_since, runs_of_former_sources
 from makewhole_spark.reconcile.hop_facts.journal_keys import handing_windows, hop_keys
 from makewhole_spark.reconcile.hop_facts.late_rows import late_facts, windows_before
 from makewhole_spark.reconcile.hop_facts.met_alone import met_alone
@@ -53,6 +54,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     late = late_facts(neighbours, hop)
     later = _later_source_files(neighbours, hop)
     compared_before = former_compare(neighbours, hop)
+    removed, since = runs_of_former_sources(neighbours, hop), hop_since(neighbours, hop)
     keys = hop_keys(neighbours, hop, truncated, late.told)
     handing = handing_windows(neighbours, hop, keys.handed_over)
     handed_files = _handed_over_files(neighbours, hop, handing)
@@ -84,7 +86,10 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             target_read_otherwise=otherwise,
             earlier_source_files=late.source_files.in_bucket(bucket),
             former_compare=compared_before,
+            hop_since=since,
+            former_sources=files_of_former_sources(removed, bucket, context.window.number),
             source_under_other_filters=late.under_other_filters.in_bucket(bucket),
+            source_without_hop=late.without_hop.in_bucket(bucket),
             other_sources=beside.in_bucket(
                 bucket,
                 {name: _files(copies, name, bucket) for name in indexes},

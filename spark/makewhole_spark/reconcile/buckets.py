@@ -214,6 +214,14 @@ class FormerCompare:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HopSince:
+    """The number and the start of the first window that had a hop."""
+
+    number: int
+    start: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
@@ -222,10 +230,13 @@ class BucketTask:
     `earlier_source_files`: of a ledger in the windows before whose rows may be meant, and `ledger_index` what the key
     index has of it, where it feeds a table of events; `source_index` is that of a topic. `versions_of_ledgers`: under
     `upsert`, of the ledgers that feed the table, this hop's and others. `source_under_other_filters`: files of a
-    ledger of windows whose rows came with this one again, and that knew another filter of the hop.
+    ledger of windows whose rows came with this one again, and that knew another filter of the hop;
+    `source_without_hop`: of those that did not have the hop.
     `target_read_otherwise`: of a topic, the windows right before this one that read it with another configuration.
     `other_sources`: what other hops bring to the same target.
-    `former_compare`: of a ledger at the source, where the file compares other columns than in windows before.
+    `former_compare`: of a ledger at the source, where the file compares other columns than in windows before;
+    `former_sources`: what the key index has of sources that led to the target then, and do not now; `hop_since`: of a
+    hop that the first windows did not have.
     `certified`: what certified revisions of this window found on this hop; when the bucket is judged again
     (`is_told_of_certified`) also the windows in which its missing keys have records.
     `met_alone`: the keys of which the windows before met rows that had no record in them; None: not known, so that a
@@ -258,7 +269,10 @@ class BucketTask:
     earlier_source_files: WindowFiles = field(default_factory=WindowFiles)
     ledger_index: IndexFiles = field(default_factory=IndexFiles)
     former_compare: FormerCompare | None = None
+    former_sources: tuple[IndexFile, ...] = ()
+    hop_since: HopSince | None = None
     source_under_other_filters: WindowFiles = field(default_factory=WindowFiles)
+    source_without_hop: WindowFiles = field(default_factory=WindowFiles)
     versions_of_ledgers: Mapping[str, IndexFiles] = field(default_factory=dict)
     other_sources: tuple[OtherSource, ...] = ()
     certified: tuple[CertifiedResult, ...] = ()

@@ -15,8 +15,9 @@ from makewhole.lake.stored_verdicts import stored_verdicts
 from makewhole.model.verdict import Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, IndexFiles
 from makewhole_spark.reconcile.key_index.ask import rows_of
-from makewhole_spark.reconcile.look_ups import rows_of_windows
+from makewhole_spark.reconcile.look_ups import rows_of_windows, slice_frame
 from makewhole_spark.reconcile.not_lost import judged_by
+from makewhole_spark.reconcile.window_files import WindowFiles
 
 _OF_EVENTS = (Verdict.UNEXPECTED, Verdict.MISMATCHED)
 _OF_VERSIONS = (*_OF_EVENTS, Verdict.MISSING, Verdict.DUPLICATE)
@@ -180,15 +181,21 @@ def _kept_out_before(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
 
 def _late_rows(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
     """Return the keys of which the slice has rows of earlier windows alone that knew another filter (hashes), and
-    whether that one kept them out (`was_out`): a ledger's rows that were touched since come once more."""
-    start = task.context.window.start
-    if start is None or not task.source_under_other_filters:
-        return empty({**HASHES, "was_out": pl.Boolean})
-    is_own = (pl.col("time") >= start).fill_null(True)
-    late = source.group_by(HASH).agg(is_own.any().alias("_is_own")).filter(~pl.col("_is_own")).select(HASH)
-    before = rows_of_windows(task, task.hop.source, task.source_under_other_filters).join(late, on=HASH, how="semi")
+    whether that one kept them out (`was_out`)."""
+    before = rows_of_late_keys(task, source, task.source_under_other_filters)
     was_out = pl.col("excluded_by").list.contains(task.hop.name).fill_null(False)
     return before.group_by(HASH).agg(was_out.all().alias("was_out"))
+
+
+def rows_of_late_keys(task: BucketTask, source: pl.DataFrame, files: WindowFiles) -> pl.DataFrame:
+    """Return the rows that earlier windows (`files`) read of the keys of which the slice (`source`) has rows of earlier
+    windows alone: a ledger's rows that were touched since come once more."""
+    start = task.context.window.start
+    if start is None or not files:
+        return slice_frame(task, task.hop.source, ())
+    is_own = (pl.col("time") >= start).fill_null(True)
+    late = source.group_by(HASH).agg(is_own.any().alias("_is_own")).filter(~pl.col("_is_own")).select(HASH)
+    return rows_of_windows(task, task.hop.source, files).join(late, on=HASH, how="semi")
 
 
 def _files(task: BucketTask) -> tuple[IndexFile, ...]:

@@ -43,6 +43,7 @@ from makewhole_spark.reconcile.copies_outside import (
 from makewhole_spark.reconcile.filter_changes import keys_kept_out, left_in, mark_filter_changed
 from makewhole_spark.reconcile.first_pass import FirstPass, first_pass, keep_exceptions
 from makewhole_spark.reconcile.hop_facts.certified_before import lacking_keys, recorded_in
+from makewhole_spark.reconcile.hop_facts.changed_hops import mark_hops_changed
 from makewhole_spark.reconcile.hop_facts.late_rows import without_told_rows
 from makewhole_spark.reconcile.hop_facts.other_sources import (
     mark_unknown_to_others,
@@ -100,6 +101,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     kept_out = keys_kept_out(task, marked, known.source)
     marked = mark_filter_changed(task, marked, known, kept_out)
     marked = mark_compare_changed(task, marked, known.target)
+    marked = mark_hops_changed(task, marked, known)
     lacking = lacking_keys(task, marked, known.source)
     found = mark_not_lost(task, marked, known.source_elsewhere, lacking)
     answer = replace(

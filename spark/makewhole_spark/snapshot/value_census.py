@@ -16,6 +16,7 @@ from makewhole.compute.key_index.former_readings import compared_number
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.key_index.runs import IndexedTopic, first_indexed
 from makewhole.journal.results import snapshot_manifests
+from makewhole.journal.results.hop_results import first_of_hop
 from makewhole.journal.results.snapshot_manifests import LOOKED_AT, VALUES_OF
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Hop, Pipeline
@@ -184,9 +185,10 @@ class _HopRound:
         return None if place.is_over else place
 
     def _first_known(self) -> int:
-        """Return the first window whose keys the index of the hop's source knows."""
+        """Return the first window that had the hop, and whose keys the index of its source knows."""
         pipeline, window = self.context.pipeline, self.context.window
-        first = first_indexed(self.journal, IndexedTopic(pipeline=pipeline.name, point=self.hop.source))
+        indexed = first_indexed(self.journal, IndexedTopic(pipeline=pipeline.name, point=self.hop.source))
+        first = max(indexed, first_of_hop(self.journal, pipeline.name, self.hop.name) or window.number)
         if pipeline.history is None or window.start is None:
             return first
         judged = JudgedWindows(journal=self.journal, pipeline=pipeline.name)

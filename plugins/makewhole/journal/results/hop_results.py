@@ -53,3 +53,16 @@ def results(journal: PgConnection, window: Window, stage: str = RECONCILED) -> d
         hop: HopResult(hop=hop, counts=HopCounts(**counts), digest=digest, files=files)
         for hop, counts, digest, files in _run(journal, "results", **scope(window), stage=stage)
     }
+
+
+def hops_before(journal: PgConnection, window: Window) -> list[tuple[str, str]]:
+    """Return the hops that windows before one compared, as the names of their points."""
+    rows = _run(journal, "hops_before", pipeline=window.pipeline, number=window.number)
+    ends = (name.partition("→") for (name,) in rows)
+    return [(source, target) for source, _, target in ends]
+
+
+def first_of_hop(journal: PgConnection, pipeline: str, hop: str) -> int | None:
+    """Return the number of the first window that compared a hop; None before there is one."""
+    ((number,),) = _run(journal, "first_of_hop", pipeline=pipeline, hop=hop)
+    return None if number is None else int(number)

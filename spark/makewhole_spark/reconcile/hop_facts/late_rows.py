@@ -29,22 +29,25 @@ from makewhole_spark.snapshot.census import reaches_from
 class LateFacts:
     """Hold what earlier windows know of a hop, by bucket: the keys whose rows they told already, and the files of a
     ledger at its source in the windows before; of these, those of windows whose rows the ledger was read for again, and
-    that knew another filter of the hop (`under_other_filters`)."""
+    that knew another filter of the hop (`under_other_filters`) or did not have it (`without_hop`)."""
 
     told: RowsByBucket
     source_files: FilesOfWindows = field(default_factory=FilesOfWindows)
     under_other_filters: FilesOfWindows = field(default_factory=FilesOfWindows)
+    without_hop: FilesOfWindows = field(default_factory=FilesOfWindows)
 
 
 def late_facts(neighbours: NeighbouringWindows, hop: Hop) -> LateFacts:
     """Return what earlier windows know of what came late to a hop's target."""
     reached = reached_windows(neighbours, hop.target)
+    others, without = _with_another_file(neighbours, hop)
     reported = told_keys(neighbours.journal, neighbours.context.window, hop.name, reached[0].number) if reached else ()
     both = chain(reported, _known_from_looks(neighbours, hop))
     return LateFacts(
         told=neighbours.by_bucket(f"{hop.slug}/told", map(hashes, both), HASHES),
         source_files=ledger_files(neighbours, hop),
-        under_other_filters=_under_other_filters(neighbours, hop),
+        under_other_filters=others,
+        without_hop=without,
     )
 
 
@@ -73,16 +76,17 @@ def ledger_files(neighbours: NeighbouringWindows, hop: Hop) -> FilesOfWindows:
     return FilesOfWindows.of(known, neighbours.manifests[hop.source])
 
 
-def _under_other_filters(neighbours: NeighbouringWindows, hop: Hop) -> FilesOfWindows:
-    """Return the files of a ledger at a hop's source, by bucket, of the windows whose rows it was read for again and
-    that knew another filter of the hop."""
+def _with_another_file(neighbours: NeighbouringWindows, hop: Hop) -> tuple[FilesOfWindows, FilesOfWindows]:
+    """Return the files of a ledger at a hop's source in the windows whose rows it was read for again: of those that
+    knew another filter of the hop, and of those that did not have the hop."""
     context, journal = neighbours.context, neighbours.journal
     if not isinstance(context.pipeline.points[hop.source], TablePoint):
-        return FilesOfWindows()
+        return FilesOfWindows(), FilesOfWindows()
     reached = reached_windows(neighbours, hop.source)
-    filters = ((one, windows.configuration(journal, one).get("filters", {})) for one in reached)
-    others = [one for one, before in filters if hop.name in changed_filters(context.pipeline, before)]
-    return neighbours.files_by_bucket(hop.source, others)
+    before = [(one, windows.configuration(journal, one).get("filters", {})) for one in reached]
+    others = [one for one, filters in before if hop.name in changed_filters(context.pipeline, filters)]
+    without = [one for one, filters in before if hop.name not in filters]
+    return neighbours.files_by_bucket(hop.source, others), neighbours.files_by_bucket(hop.source, without)
 
 
 def _is_filtered_alike(neighbours: NeighbouringWindows, hop: Hop, manifest: Mapping[str, Any]) -> bool:
