@@ -80,7 +80,7 @@ def test_a_field_that_the_record_has_not_is_written_as_null(timed: PlanWorld) ->
 def test_a_row_that_would_not_compare_equal_is_refused_and_its_neighbours_are_not(timed: PlanWorld) -> None:
     timed.pipeline = replace(timed.pipeline, compare={"delay": "double"})
     timed.change_hop(HOP, leave=("left_at",))
-    for number, delay in enumerate(["0.1", "0.5"]):
+    for number, delay in enumerate(["0.123456789", "0.5"]):
         put(timed, number, f', "delay": {delay}')
     plan = timed.plan([timed.finding(number, Verdict.MISSING) for number in range(2)])
     shown = looked(timed, plan)
