@@ -80,7 +80,7 @@ def _of_certificate(said: Said) -> Iterator[str]:
         is_judged = answers - {None, PENDING, *([UNDECIDABLE] if None in answers else [])}
         is_told_elsewhere = (
             (hop == LEDGER and MATCHED in answers and not _has_copies_in(said, key))
-            or (hop == STORE and None in answers and key in said.scope.told)
+            or (hop == STORE and None in answers and key in said.scope.reported)
             or (hop == STORE and answers >= {MATCHED, DUPLICATE})  # by the window of the second row's time
             or (None in answers and (hop, key) in said.scope.touched)  # by the window that read the row before
         )

@@ -29,7 +29,7 @@ class Scope:
     `perhaps_seen`: and those that it has seen if it looked again at the right moment. `restored`: keys of which an
     earlier window wrote or changed a row in the store, which are looked at again. `fresh`: keys with rows in the store
     that are old enough and that no window before has read. `overdue`: keys that have been handed over for longer than
-    any key may be pending, by hop. `told`: keys of which an open older window says that something is wrong with
+    any key may be pending, by hop. `reported`: keys of which an open older window says that something is wrong with
     them in the store. `touched`: keys of which another system changed a row since the window before, by hop: such a row
     may be read again, and its key judged again."""
 
@@ -45,7 +45,7 @@ class Scope:
     restored: frozenset[str] = field(default=frozenset())
     fresh: frozenset[str] = field(default=frozenset())
     overdue: Mapping[HopName, frozenset[str]] = field(default_factory=dict)
-    told: frozenset[str] = field(default=frozenset())
+    reported: frozenset[str] = field(default=frozenset())
     touched: frozenset[tuple[HopName, str]] = field(default=frozenset())
 
     def waiting(self, hop: HopName, key: str) -> Answer:
@@ -202,7 +202,7 @@ def _of_other_windows(truth: Truth, scope: Scope, key: str) -> set[Answer]:
         wrong = {MISMATCHED if len(cents) == 1 else CONFLICT}
     else:
         return {None}
-    is_surely_said = key not in scope.restored | scope.told and all(truth.is_stable(copy) for copy in copies)
+    is_surely_said = key not in scope.restored | scope.reported and all(truth.is_stable(copy) for copy in copies)
     return wrong if is_surely_said else {None, *wrong}
 
 

@@ -60,7 +60,7 @@ class Said:
             seen=frozenset(key for one in certified for key in one.seen()),
             restored=frozenset(key for one in earlier for repair in one.repairs for key in repair.restored()),
             overdue={hop: last.overdue(hop, truth.passed) if last else frozenset() for hop in (LEDGER, STORE)},
-            told=frozenset(key for one in earlier if one.state != "certified" for key in one.wrong_in_store()),
+            reported=frozenset(key for one in earlier if one.state != "certified" for key in one.wrong_in_store()),
             perhaps_seen=frozenset(row.key for one in certified for truth in one.moments for row in truth.store),
         )
         return cls(scope=scope, before=last, opened=truth.copy())

@@ -12,6 +12,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.errors import TransientError
 from makewhole.window.context import WindowContext, window_context
@@ -155,6 +156,13 @@ class LabShop(ReconciledShop):
         return {row[0]: (row[1], row[2]) for row in found}
 
     # The repair
+
+    def judge_and_repair(self, day: int) -> WindowContext:
+        """Judge a day, and repair what its plan names."""
+        context = self.judge_and_ask_the_gate(day)
+        plan_window(context)
+        self.repair(context)
+        return context
 
     def repair(self, context: WindowContext) -> None:
         """Compensation, tried again as Airflow does when something is away."""

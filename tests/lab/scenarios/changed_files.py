@@ -3,9 +3,7 @@ field (row 77)."""
 
 from datetime import timedelta
 
-from makewhole.compensation.plan_window import plan_window
 from makewhole.model.window import WindowState
-from makewhole.window.context import WindowContext
 from tests.lab import naive
 from tests.lab.judged import Judged
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
@@ -56,7 +54,7 @@ def source_taken_out(lab: Lab) -> Outcome:
     shop.write("warehouse", today)
     answer = naive.rows(shop.count("outbox"), shop.count("warehouse"))
     before = shop.sql("select * from warehouse order by id")
-    context = _repaired(shop, 1)
+    context = shop.judge_and_repair(1)
     assert shop.sql("select * from warehouse order by id") == before
     second = Window(
         label="the second day",
@@ -126,7 +124,7 @@ def another_field_of_versions(lab: Lab) -> Outcome:
     shop.upsert("warehouse", newer[3:])
     shop.sql("update warehouse set seq = 1 where id = any(%s)", [order["id"] for order in newer[3:]])
     answer = naive.rows(shop.count("outbox"), shop.count("warehouse"))
-    judged = _repaired(shop, 1)
+    judged = shop.judge_and_repair(1)
     assert shop.sql("select count(*) from warehouse where amount = 77.25 and seq = 1") == [(12,)]
     second = Window(
         label="the second day",
@@ -148,10 +146,3 @@ def another_field_of_versions(lab: Lab) -> Outcome:
 def _fed_by(shop: LabShop, *names: str) -> None:
     compensation = "{limits: {share: 1.0}, unexpected: quarantine}"
     shop.file.write_text(fed_by_ledgers(names, hop={}, columns=COLUMNS, late="1h", compensation=compensation))
-
-
-def _repaired(shop: LabShop, day: int) -> WindowContext:
-    context = shop.judge_and_ask_the_gate(day)
-    plan_window(context)
-    shop.repair(context)
-    return context

@@ -5,9 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from makewhole.compensation.plan_window import plan_window
 from makewhole.model.window import WindowState
-from makewhole.window.context import WindowContext
 from tests.lab import naive
 from tests.lab.judged import Judged
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
@@ -48,7 +46,7 @@ def set_back_between_two_ledgers(lab: Lab) -> Outcome:
     below = [order for order in lower if order["id"] in {one["id"] for one in chosen}]
     shop.upsert("warehouse", [order | {"at": _TOMORROW} for order in below])
     answer = naive.rows(shop.count("outbox") + shop.count("archive") - len(higher), shop.count("warehouse"))
-    context = _repaired(shop, 1)
+    context = shop.judge_and_repair(1)
     assert shop.rows([order["id"] for order in chosen]) == {one["id"]: (2, one["amount"]) for one in chosen}
     second = Window(
         label="the second day",
@@ -93,7 +91,7 @@ def older_version_later(lab: Lab) -> Outcome:
     stale = {order["id"]: _STALE for order in chosen}
     second = Window(
         label="the second day",
-        judged=shop.verified_with_outcomes(_repaired(shop, 1)),
+        judged=shop.verified_with_outcomes(shop.judge_and_repair(1)),
         expected=Judged(
             state=WindowState.GAPS.value,
             reason=f"{_FIRST}: 6 keys mismatched, 0 allowed",
@@ -105,7 +103,7 @@ def older_version_later(lab: Lab) -> Outcome:
     )
     again = Window(
         label="the first day again",
-        judged=shop.verified(_repaired(shop, 0)),
+        judged=shop.verified(shop.judge_and_repair(0)),
         expected=replace(_matched(others, higher[6:]), found={_SECOND: stale}),
     )
     assert shop.rows([order["id"] for order in chosen]) == {one["id"]: (2, one["amount"]) for one in chosen}
@@ -164,7 +162,7 @@ def filter_of_a_ledger(lab: Lab) -> Outcome:
     should = int(shop.sql("select count(*) from outbox where region = 'US'")[0][0])
     answer = naive.rows(should, shop.count("warehouse"))
     before = shop.sql("select * from warehouse order by id")
-    context = _repaired(shop, 1)
+    context = shop.judge_and_repair(1)
     assert shop.sql("select * from warehouse order by id") == before
     changed = {order["id"]: ("undecidable", "filter_changed") for order in made}
     second = Window(
@@ -241,10 +239,3 @@ def _of(region: str, made: Iterable[Order]) -> list[Order]:
 
 def _closed(shop: LabShop, day: int) -> Judged:
     return shop.close(shop.open(day))
-
-
-def _repaired(shop: LabShop, day: int) -> WindowContext:
-    context = shop.judge_and_ask_the_gate(day)
-    plan_window(context)
-    shop.repair(context)
-    return context

@@ -130,7 +130,7 @@ def test_what_an_earlier_window_said_is_not_said_again_and_may_be_certified_over
     right = right_answers([truth], second.scope)
     assert (right[LEDGER, "K1"], right[STORE, "K1"]) == ({"duplicate", "matched"}, {"duplicate"})
     assert any("certified over K1 on the store hop" in one for one in differences(HISTORY, second))
-    second.scope.told = frozenset({"K1"})
+    second.scope.reported = frozenset({"K1"})
     assert right_answers([truth], second.scope)[STORE, "K1"] == {"duplicate", None}
     assert not [one for one in differences(HISTORY, second) if "K1" in one]
 

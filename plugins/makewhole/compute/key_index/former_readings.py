@@ -19,10 +19,10 @@ IS_RENUMBERED = "is_renumbered"
 """A column of runs as they are asked: its versions are of another field than the file names now."""
 
 NOT_KNOWN = 0
-"""Stands for the field of versions in `numbered_by` where nobody knows it."""
+"""Stands for the field of versions in `numbered_by` where that is not known."""
 
 _HASHES = ("row_hash", "last_row_hash")
-_LATEST = (("version", "row_hash", "place"), ("last_version", "last_row_hash", "last_place"))
+_VERSIONS = (("version", "place"), ("last_version", "last_place"))
 
 
 def with_reading(run: pl.DataFrame, compare: Mapping[str, str], version: str | None) -> pl.DataFrame:
@@ -84,16 +84,16 @@ def _with_versions_of_now(runs: pl.DataFrame) -> pl.DataFrame:
     unordered = _unordered_keys(left.filter(IS_RENUMBERED)).with_columns(pl.lit(True).alias("_is_unordered"))
     marked = left.join(unordered, on=HASH, how="left", maintain_order="left")
     is_unordered = pl.col("_is_unordered").fill_null(False) & pl.col(IS_RENUMBERED)
-    numbers = [pl.when(~pl.col(IS_RENUMBERED)).then(name).alias(name) for name, *_ in _LATEST if name in runs.columns]
+    numbers = [pl.when(~pl.col(IS_RENUMBERED)).then(name).alias(name) for name, _ in _VERSIONS if name in runs.columns]
     return _without_values(marked, is_unordered).with_columns(numbers).drop("_is_unordered", IS_RENUMBERED, NUMBERED)
 
 
 def _unordered_keys(runs: pl.DataFrame) -> pl.DataFrame:
     """Return the keys whose versions are of several fields or partitions, or do not ascend with their offsets."""
-    both = [(name, place) for name, _, place in _LATEST if place in runs.columns]
     copies = pl.concat(
         runs.select(*HASH, NUMBERED, pl.col(name).cast(VERSION).alias("version"), pl.col(place).alias("place"))
-        for name, place in both
+        for name, place in _VERSIONS
+        if place in runs.columns
     ).drop_nulls("version")
     position = pl.col("place").str.split_exact(":", 1).struct
     placed = copies.with_columns(position[0].alias("partition"), position[1].cast(pl.Int64).alias("offset"))
