@@ -364,6 +364,30 @@ from pg_database where datname = current_database();
 -- Read what the catalogue knows a table by: a table that gets another name or schema keeps it.
 select to_regclass(%(table)s)::oid::bigint;
 
+-- tables_of_rows --
+-- Read where the rows of a table lie: in itself and its partitions and children, those of a view in the tables that it
+-- reads; and whether each of them is one row there, and not one that a view joins or sums up from several.
+with recursive place (relation) as (
+    select to_regclass(%(table)s)::oid
+    union
+    select further.relation
+    from place
+    cross join lateral (
+        select inhrelid as relation from pg_inherits where inhparent = place.relation
+        union all
+        select d.refobjid
+        from pg_class as c
+        join pg_rewrite as r on r.ev_class = c.oid
+        join pg_depend as d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid
+        where c.oid = place.relation and c.relkind = 'v'
+            and d.refclassid = 'pg_class'::regclass and d.refobjid <> c.oid
+    ) as further
+)
+select array_agg(relation::bigint),
+    (select c.relkind <> 'v' or pg_relation_is_updatable(c.oid, false) & 4 = 4  -- 4: rows can be updated
+     from pg_class as c where c.oid = to_regclass(%(table)s))
+from place;
+
 -- has_receipts --
 -- Tell whether a plan was ever done in this database.
 select to_regclass('makewhole.receipt') is not null

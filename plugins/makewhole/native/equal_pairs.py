@@ -1,4 +1,4 @@
-"""Pair the rows of two sides by a sorted number, in one pass over both."""
+"""PointPair the rows of two sides by a sorted number, in one pass over both."""
 
 from makewhole.native.arrays import Bools, IntPs, UInt64s
 from makewhole.native.compiled import compiled

@@ -44,7 +44,8 @@ def connect(target: PostgresConnection, purpose: str = "") -> Iterator[PgConnect
 
     `with connection:` inside the block makes a transaction of its own. `set local …` overrides the session's
     settings (no lock waits over 15 s, no idle transaction over 60 s, no statement over the connection's limit).
-    `purpose` is what the session is for, with its tables: an error names it ("reading shop.orders").
+    `purpose` is what the session is for, with its tables: an error names it ("reading shop.orders"). An error of
+    another session that is open beside this one goes on to where that one was opened.
 
     Raises:
         TransientError: the server cannot be reached, went away, or a lock was not free in time.
@@ -64,6 +65,8 @@ def connect(target: PostgresConnection, purpose: str = "") -> Iterator[PgConnect
         yield connection
         connection.commit()
     except psycopg2.Error as error:
+        if error.cursor is not None and error.cursor.connection is not connection:
+            raise
         doing = f", while {purpose}" if purpose else ""
         if is_transient(error, is_closed=bool(connection.closed)):
             raise TransientError(_transient_message(target, error, doing)) from error

@@ -78,6 +78,11 @@ class Table:
         """Names of the columns that an insert may set."""
         return tuple(column.name for column in self.columns.values() if not column.is_generated)
 
+    @property
+    def unfilled(self) -> tuple[str, ...]:
+        """Names of the columns that are null in a row whose insert does not set them."""
+        return tuple(name for name in self.writable if not self.columns[name].has_default)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableRow:

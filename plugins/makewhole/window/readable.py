@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from makewhole.compute.key_layout import KeyLayout, key_layout
+from makewhole.compute.same_place import with_identities
 from makewhole.compute.value_types import value_types
 from makewhole.model.connection import Connection
 from makewhole.model.errors import ConfigurationError, Problem
@@ -13,6 +14,7 @@ from makewhole.postgres.read.key_columns import ColumnsRead, read_columns
 from makewhole.window.context import table_shape
 from makewhole.window.new_rows import unaccounted_columns
 from makewhole.window.readers.unfit_progress import unfit_progress
+from makewhole.window.shared_rows import shared_rows
 from makewhole.window.version_columns import unfit_versions
 from makewhole.window.views import unfit_remedies
 
@@ -41,6 +43,7 @@ def readable_tables(pipeline: Pipeline, connections: Mapping[str, Connection]) -
     types, problems = value_types(pipeline, columns.kinds)
     problems += of_progress
     problems += unfit_versions(pipeline, columns.kinds)
+    problems += shared_rows(with_identities(pipeline, columns.places), columns.sharing)
     layout: KeyLayout = {}
     try:
         layout = key_layout(pipeline, columns.types)

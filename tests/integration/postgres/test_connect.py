@@ -9,7 +9,7 @@ import pytest
 
 from makewhole.journal.database import JournalSession
 from makewhole.journal.database import connect as connect_journal
-from makewhole.model.errors import TransientError
+from makewhole.model.errors import PermanentError, TransientError
 from makewhole.postgres.connect import connect
 from makewhole.sql import PgConnection
 from tests.integration.postgres.people import People
@@ -41,6 +41,23 @@ def test_a_statement_that_hangs_is_ended_and_can_be_tried_again(people: People) 
     ):
         cursor.execute("select pg_sleep(20)")
     assert time.monotonic() - began < 10
+
+
+def test_an_error_names_the_session_that_it_is_of(people: People) -> None:
+    with (
+        pytest.raises(PermanentError, match="while reading one table"),
+        connect(people.connection, "reading one table") as session,
+        connect(people.connection, "reading another table"),
+        session.cursor() as cursor,
+    ):
+        cursor.execute("select nothing from nowhere")
+    with (
+        pytest.raises(TransientError, match="the session with the journal's PostgreSQL broke"),
+        connect_journal(people.connection.dsn) as journal,
+        connect(people.connection, "reading a table"),
+        journal.cursor() as cursor,
+    ):
+        cursor.execute("select pg_terminate_backend(pg_backend_pid())")
 
 
 def test_every_session_has_a_limit_for_its_statements(people: People) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ConfigurationError, RefusedError
 from makewhole.model.window import WindowState
 from makewhole.stack.environment import connection_postgres
 from tests.integration.spark.test_survivors import outcomes, repair, send
@@ -53,6 +53,79 @@ def test_rows_of_one_source_are_not_unexpected_at_another_point_of_the_same_tabl
     assert kept == {order["id"] for order in (*made, *more)}
     assert outcomes(shop, context)[STORE_HOP, "O77"] == ("unexpected", "repaired", None)
     assert closed.state is WindowState.CERTIFIED, closed.reason
+
+
+PARTITIONS = """
+drop table warehouse;
+create table warehouse (id text, number int, region text, amount numeric(8,2), at timestamptz)
+    partition by list (region);
+create table shelf partition of warehouse for values in ('EU');
+create table rest partition of warehouse for values in ('US');
+"""
+SHARED = (
+    "have rows in common \\(one is a partition, a child or a view of the other\\), and other sources fill them: rows "
+    "that one source brings would be unexpected at the other point"
+)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(PARTITIONS, id="partition"),
+        pytest.param("create table shelf () inherits (warehouse)", id="child"),
+        pytest.param("create view shelf as select * from warehouse where region = 'EU'", id="view"),
+        pytest.param("create view wide as table warehouse; create view shelf as table wide", id="view_of_a_view"),
+        pytest.param("create view shelf as select distinct on (id) * from warehouse order by id, at", id="latest_rows"),
+    ],
+)
+def test_two_points_that_share_rows_and_not_their_sources_are_refused(shop: ReconciledShop, made: str) -> None:
+    shop.sql(made)
+    with_two_points_on_one_table(shop, "shelf")
+    with pytest.raises(ConfigurationError, match=f"shelf \\(point shelf\\) {SHARED}"):
+        shop.ask()
+
+
+@pytest.mark.parametrize(
+    ("made", "table", "key"),
+    [
+        pytest.param(PARTITIONS, "rest", "id", id="another_partition"),
+        pytest.param("create table shelf (like warehouse)", "shelf", "id", id="another_table"),
+        pytest.param(
+            "create view summed as select number % 4 as rest, sum(amount) as amount, max(at) as at from warehouse "
+            "group by rest",
+            "summed",
+            "rest",
+            id="made_of_many_rows",
+        ),
+    ],
+)
+def test_points_whose_rows_are_not_the_same_are_places_of_their_own(
+    shop: ReconciledShop, made: str, table: str, key: str
+) -> None:
+    shop.sql(made)
+    others = shop.add_topic()
+    points = {"others": topic("log", others, key=f'"$.{key}"'), "shelf": store("db", table, key=key)}
+    if table == "rest":
+        points["warehouse"] = store("db", "shelf")
+    shop.describe(more_points=points, more_hops=[{"from": "others", "to": "shelf"}], is_observing=True)
+    assert shop.ask().is_new
+
+
+def test_a_table_and_its_view_that_one_topic_fills_are_both_judged(shop: ReconciledShop) -> None:
+    shop.sql("create view shelf as table warehouse")
+    shop.describe(
+        more_points={"shelf": store("db", "shelf")}, more_hops=[{"from": "orders", "to": "shelf"}], is_observing=True
+    )
+    shop.trade(orders(range(6)))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+
+def test_a_ledger_that_is_a_view_of_the_store_behind_it_is_refused(shop: ReconciledShop) -> None:
+    shop.sql("drop table outbox; create view outbox as table warehouse")
+    with pytest.raises(
+        ConfigurationError, match="hops lead from one to the other, which would be compared with itself"
+    ):
+        shop.ask()
 
 
 def test_two_points_of_one_table_with_other_keys_are_refused(shop: ReconciledShop) -> None:

@@ -105,6 +105,36 @@ def test_only_what_was_compared_changes_and_new_rows_are_whole(own: ReconciledSh
     assert after == before
 
 
+@pytest.mark.parametrize("number", [2, 12])
+def test_a_column_that_the_table_gets_after_the_plan_was_made_is_not_left_empty(
+    own: ReconciledShop, number: int
+) -> None:
+    made = [order | {"channel": "web"} for order in orders(range(1, 20))]
+    own.send(made)
+    own.sql("alter table warehouse drop twice")
+    own.write("warehouse", [order | {"seq": order["number"], "status": "sent"} for order in made[number:]])
+    own.describe(
+        has_ledger=False,
+        hop={"compensation": BOTH, "write": _COLUMNS, "leave": "[details]"},
+        compensation={"limits": "{share: 1.0}"},
+    )
+    context = own.judge_and_ask_the_gate()
+    plan_window(context)
+    own.sql("alter table warehouse add remark text, add is_new bool default true, alter status drop default")
+    compensate_window(context, lambda _: None)
+    verify_window(context, lambda *_: None, patience_seconds=0)
+
+    assert own.sql("select count(*) from warehouse") == [(19 - number,)]
+    reasons = {own.outcome_of(context, STORE_HOP, order["id"]) for order in made[:number]}
+    assert reasons == {
+        (
+            "refused",
+            "stale: nothing says what status, remark of a new row holds, and the table changed since the plan was "
+            "made; account for it in the pipeline file (`write`, `leave`), and open a new revision of the window",
+        )
+    }
+
+
 # Structures
 
 _STRUCTURES = (

@@ -126,6 +126,7 @@ class _PayloadExtra:
     columns: tuple[str, ...] | None = None
     expected: tuple[ExpectedValue, ...] = ()
     moment: str | None = None
+    left: tuple[str, ...] = ()
     rows: tuple[TableRow, ...] | None = None
     keeps: int | None = None
     effect: Effect | None = None
@@ -161,6 +162,7 @@ def _item(
             before=extra.rows,
             expected=extra.expected,
             moment=extra.moment,
+            left=extra.left,
         )
     assert extra.keeps is not None
     keeps = extra.keeps

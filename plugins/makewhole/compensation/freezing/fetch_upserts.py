@@ -75,6 +75,7 @@ class UpsertFetcher:
                 "columns": row.columns,
                 "expected": row.expected,
                 **({"moment": row.moment} if row.moment else {}),
+                **({"left": row.left} if row.left else {}),
                 **({"locks_table": True} if not before and self._locks_table(hop) else {}),
                 "rows": row_images(found.row for found in before),
             },

@@ -16,12 +16,13 @@ NOTHING_DIFFERS = "arrived: the row of this key has the values of its source by 
 
 @dataclass(frozen=True, kw_only=True)
 class RowToWrite:
-    """The columns that are written, the one of them that gets the moment of the write, and what the row must hold
-    afterwards."""
+    """The columns that are written, the one of them that gets the moment of the write, what the row must hold
+    afterwards, and the columns of a new row that stay empty on purpose."""
 
     columns: tuple[str, ...]
     expected: tuple[ExpectedValue, ...]
     moment: str | None = None
+    left: tuple[str, ...] = ()
 
 
 def missing_row(new: NewRow, values: Mapping[str, ColumnValue], hop: str) -> RowToWrite:
@@ -36,7 +37,8 @@ def missing_row(new: NewRow, values: Mapping[str, ColumnValue], hop: str) -> Row
             f"`leave` of hop {hop}"
         )
     _require_values(new.written, values)
-    return RowToWrite(columns=new.written, expected=_expected(values, new.declared), moment=new.moment)
+    expected = _expected(values, new.declared)
+    return RowToWrite(columns=new.written, expected=expected, moment=new.moment, left=new.left)
 
 
 def differing_row(

@@ -1,14 +1,18 @@
 """Find out what a table is, whatever the connection, the schema or the point is called that names it."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from psycopg2 import errors as pg_errors
 
 from makewhole.model.points import TablePoint
 from makewhole.postgres.read.expressions import regclass_text
 from makewhole.sql import PgConnection, load_queries
+
+PointPair = tuple[str, str]
+"""The names of two points."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +31,13 @@ class ServerIdentity:
 
 @dataclass(frozen=True, kw_only=True)
 class TableIdentity:
-    """A table of a database, by its number in the catalogue."""
+    """A table of a database, by its number in the catalogue. `rows_in`: the numbers of the tables that its rows lie in,
+    its own among them; `is_row_by_row`: each is one row there, which those of a view that joins or sums up are not."""
 
     server: ServerIdentity
     table: int
+    rows_in: frozenset[int] = frozenset()
+    is_row_by_row: bool = True
 
 
 def read_identity(session: PgConnection, server: ServerIdentity, point: TablePoint) -> TableIdentity:
@@ -38,7 +45,9 @@ def read_identity(session: PgConnection, server: ServerIdentity, point: TablePoi
     with session.cursor() as cursor:
         cursor.execute(load_queries("target")["identity_of_table"], {"table": regclass_text(point)})
         [(table,)] = cursor.fetchall()
-    return TableIdentity(server=server, table=table)
+        cursor.execute(load_queries("target")["tables_of_rows"], {"table": regclass_text(point)})
+        [(rows_in, is_row_by_row)] = cursor.fetchall()
+    return TableIdentity(server=server, table=table, rows_in=frozenset(rows_in), is_row_by_row=is_row_by_row)
 
 
 def read_server(session: PgConnection) -> ServerIdentity:
@@ -66,6 +75,23 @@ def identity_texts(tables: Mapping[str, TableIdentity]) -> dict[str, str]:
     primaries = {(one.server.data, one.server.started) for one in tables.values() if not one.server.is_standby}
     copies = {data for data, number in Counter(data for data, _ in primaries).items() if number > 1 or data is None}
     return {name: _text(one, copies) for name, one in tables.items()}
+
+
+def sharing_points(tables: Mapping[str, TableIdentity], keys: Mapping[str, Sequence[str]]) -> tuple[PointPair, ...]:
+    """Return each two points whose tables are two and have rows in common: a table and its partition, child or view.
+
+    `keys`: their key columns. Of a view whose rows are made of several it is known by the key alone that they are the
+    other's.
+    """
+    return tuple(
+        (name, other)
+        for (name, one), (other, two) in combinations(tables.items(), 2)
+        if one.server.data == two.server.data
+        and one.server.database == two.server.database
+        and one.table != two.table
+        and one.rows_in & two.rows_in
+        and ((one.is_row_by_row and two.is_row_by_row) or keys[name] == keys[other])
+    )
 
 
 def _text(one: TableIdentity, copies: set[str | None]) -> str:

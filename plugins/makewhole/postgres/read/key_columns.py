@@ -12,7 +12,14 @@ from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import TableShape, column_types, regclass_text
-from makewhole.postgres.read.identities import TableIdentity, identity_texts, read_identity, read_server
+from makewhole.postgres.read.identities import (
+    PointPair,
+    TableIdentity,
+    identity_texts,
+    read_identity,
+    read_server,
+    sharing_points,
+)
 from makewhole.postgres.read.relations import relation_kind
 from makewhole.sql import PgConnection, load_queries
 
@@ -22,7 +29,8 @@ ShapeOf = Callable[[TablePoint], TableShape]
 @dataclass(frozen=True, kw_only=True)
 class ColumnsRead:
     """The columns of tables: the types of those of keys, what the catalogue knows these by, and the kinds of all; what
-    the catalogue says that each table is (`r` a table, `v` a view, …). `places`: what the place of each table is.
+    the catalogue says that each table is (`r` a table, `v` a view, …). `places`: what the place of each table is;
+    `sharing`: each two points of which one is a partition, a child or a view of the other.
 
     `problems`: the tables and columns that do not exist; these tables are left out.
     """
@@ -32,6 +40,7 @@ class ColumnsRead:
     kinds: Kinds
     relations: Mapping[str, str]
     places: Mapping[str, str] = field(default_factory=dict)
+    sharing: tuple[PointPair, ...] = ()
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -69,7 +78,13 @@ def read_columns(pipeline: Pipeline, connections: Mapping[str, Connection], shap
                 relations[point.name] = relation_kind(session, point)
                 places[point.name] = read_identity(session, server, point)
     return ColumnsRead(
-        types=types, ids=ids, kinds=kinds, relations=relations, places=identity_texts(places), problems=problems
+        types=types,
+        ids=ids,
+        kinds=kinds,
+        relations=relations,
+        places=identity_texts(places),
+        sharing=sharing_points(places, {name: pipeline.points[name].key for name in places}),
+        problems=problems,
     )
 
 

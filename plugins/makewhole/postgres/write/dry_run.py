@@ -97,10 +97,9 @@ def forecast_chunk(
 def _left_empty(table: Table, items: Iterable[RowItem]) -> dict[str, int]:
     """Count, by column, the rows that would be inserted without a value: neither the record nor the table has one."""
     written = Counter(item.columns for item in items if isinstance(item, UpsertRow) and not item.before)
-    unfilled = [column.name for column in table.columns.values() if not column.is_generated and not column.has_default]
     counted = Counter[str]()
     for columns, rows in written.items():
-        counted.update({name: rows for name in unfilled if name not in columns})
+        counted.update({name: rows for name in table.unfilled if name not in columns})
     return dict(counted)
 
 

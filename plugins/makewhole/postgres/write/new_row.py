@@ -43,6 +43,11 @@ class NewRow:
         return tuple(name for name, origin in self.origins.items() if origin is None)
 
     @property
+    def left(self) -> tuple[str, ...]:
+        """The columns that stay empty on purpose."""
+        return tuple(name for name, origin in self.origins.items() if origin is ColumnOrigin.LEFT)
+
+    @property
     def written(self) -> tuple[str, ...]:
         """The columns that are written, the key among them."""
         not_written = (None, ColumnOrigin.OWN, ColumnOrigin.LEFT)

@@ -23,8 +23,22 @@ def upsert(chunk: TableChunk, item: UpsertRow) -> str | None:
         return _replace(chunk, item, now)
     if now:
         return APPEARED
+    if (reason := not_accounted_for(chunk, item)) is not None:
+        return reason
     _insert(chunk, item)
     return None
+
+
+def not_accounted_for(chunk: TableChunk, item: UpsertRow) -> str | None:
+    """Return why a row that is not there is not inserted: the table has columns now that were none, or were filled by a
+    default, when the plan was made. None: each is accounted for."""
+    silent = [name for name in chunk.table.unfilled if name not in item.columns and name not in item.left]
+    if item.before or not silent:
+        return None
+    return (
+        f"stale: nothing says what {', '.join(silent)} of a new row holds, and the table changed since the plan was "
+        "made; account for it in the pipeline file (`write`, `leave`), and open a new revision of the window"
+    )
 
 
 def _replace(chunk: TableChunk, item: UpsertRow, now: Sequence[TableRow]) -> str | None:

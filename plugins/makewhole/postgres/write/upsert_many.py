@@ -21,7 +21,7 @@ from makewhole.postgres.write.array_parameter import (
 )
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.new_row import values_to_insert
-from makewhole.postgres.write.upsert import APPEARED, CHANGED, ERASED, NEWER, assignments
+from makewhole.postgres.write.upsert import APPEARED, CHANGED, ERASED, NEWER, assignments, not_accounted_for
 from makewhole.postgres.write.upsert_row import UpsertRow
 
 
@@ -47,7 +47,8 @@ def upsert_many(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]
     if any(len(item.before) > 1 for item in items):
         raise CannotRunTogether
     written: set[int] = set()
-    for columns, group in _by_columns(item for item in items if not item.before).items():
+    new = (item for item in items if not item.before and not_accounted_for(chunk, item) is None)
+    for columns, group in _by_columns(new).items():
         written |= _insert(chunk, columns, group)
     for columns, group in _by_columns(item for item in items if item.before).items():
         written |= _replace(chunk, columns, group)
@@ -115,7 +116,7 @@ def _replace(chunk: TableChunk, columns: "_Columns", items: Sequence[UpsertRow])
 def _refuse(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
     """Return why these items were not written, by action number."""
     now = _key_states(chunk, items) if items else {}
-    reasons = {item.seq: _refusal(item, now[item.seq]) for item in items}
+    reasons = {item.seq: _refusal(chunk, item, now[item.seq]) for item in items}
     if any(now[item.seq].is_ours or reasons[item.seq] is None for item in items):
         # An earlier item wrote this key, or nothing prevented the write and yet it did not happen.
         raise CannotRunTogether
@@ -125,7 +126,7 @@ def _refuse(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
 def refusals(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
     """Return the refusals by action number, each item judged as if nothing before it had been done. Writes nothing."""
     now = _key_states(chunk, items)
-    found = {item.seq: _refusal(item, now[item.seq]) for item in items}
+    found = {item.seq: _refusal(chunk, item, now[item.seq]) for item in items}
     return {seq: reason for seq, reason in found.items() if reason is not None}
 
 
@@ -134,9 +135,9 @@ def _is_writable(item: UpsertRow, now: _KeyState) -> bool:
     return now.rows == len(item.before) and (not item.before or (now.is_as_planned and not now.is_newer))
 
 
-def _refusal(item: UpsertRow, now: _KeyState) -> str | None:
+def _refusal(chunk: TableChunk, item: UpsertRow, now: _KeyState) -> str | None:
     if _is_writable(item, now):
-        return None
+        return not_accounted_for(chunk, item)
     if not item.before:
         return APPEARED
     if not now.rows:

@@ -24,7 +24,7 @@ class UpsertRow:
 
     `before` is what the plan saw of the key: nothing for a missing key, one row for a mismatched one. `expected` is
     what the row must hold once it is written. `moment` is the one of `columns` that gets the moment of the write; None:
-    there is none.
+    there is none. `left`: the columns of a new row that stay empty on purpose.
     """
 
     seq: int
@@ -35,6 +35,7 @@ class UpsertRow:
     before: tuple[TableRow, ...]
     expected: tuple[ExpectedValue, ...] = ()
     moment: str | None = None
+    left: tuple[str, ...] = ()
 
     @property
     def may_insert(self) -> bool:

@@ -1,0 +1,48 @@
+"""Refuse points that have rows in common under two names: a table and a partition, a child or a view of it."""
+
+from collections.abc import Iterable, Iterator
+
+from makewhole.model.errors import Problem
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import TablePoint
+from makewhole.postgres.read.identities import PointPair
+
+
+def shared_rows(pipeline: Pipeline, sharing: Iterable[PointPair]) -> Iterator[Problem]:
+    """Yield the pairs of points with which rows would be held to sources that are not theirs; the points know their
+    places. Stores that the same sources fill are no such pair, nor are two ledgers."""
+    filled = {hop.target for hop in pipeline.hops}
+    for one, other in sharing:
+        if _is_behind(pipeline, one, other) or _is_behind(pipeline, other, one):
+            yield _problem(
+                pipeline,
+                (one, other),
+                "hops lead from one to the other, which would be compared with itself",
+                "Take one of the hops between them out",
+            )
+        elif {one, other} <= filled and _sources(pipeline, one) != _sources(pipeline, other):
+            yield _problem(
+                pipeline,
+                (one, other),
+                "other sources fill them: rows that one source brings would be unexpected at the other point",
+                "Name the same table at both, or reconcile one of them in a pipeline of its own, without `unexpected`",
+            )
+
+
+def _is_behind(pipeline: Pipeline, start: str, end: str) -> bool:
+    return any(end in pipeline.from_here_on(hop.target) for hop in pipeline.readers_of(start))
+
+
+def _sources(pipeline: Pipeline, target: str) -> set[str]:
+    return {pipeline.place_of(hop.source) for hop in pipeline.hops_into(target)}
+
+
+def _problem(pipeline: Pipeline, pair: PointPair, why: str, remedy: str) -> Problem:
+    points = [point for point in map(pipeline.points.__getitem__, pair) if isinstance(point, TablePoint)]
+    named = " and ".join(f"{point.table} (point {point.name})" for point in points)
+    return Problem(
+        file="pipeline file",
+        path=f"points.{pair[1]}.table",
+        found=f"{named} have rows in common (one is a partition, a child or a view of the other), and {why}",
+        remedy=remedy,
+    )
