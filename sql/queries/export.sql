@@ -3,18 +3,18 @@
 select oid from pg_class where oid = to_regclass(%(table)s) and relkind in ('r', 'm') and not relhassubclass
 
 -- column_kinds --
--- The columns of a table: the type (of a domain, the one that it is made of) without its modifier, the type of an array's
--- elements, and whether JSON has something else of it than its text, which no declared type reads.
+-- The columns of a table: the type (of a domain, the one that it is made of) without its modifier and with it, the type
+-- of an array's elements, and whether JSON has something else of it than its text, which no declared type reads.
 with recursive named as (
-    select a.attname, a.attnum, a.atttypid as id
+    select a.attname, a.attnum, a.atttypid as id, a.atttypmod as modifier
     from pg_attribute as a
     where a.attrelid = to_regclass(%(table)s) and a.attnum > 0 and not a.attisdropped
     union all
-    select named.attname, named.attnum, t.typbasetype
+    select named.attname, named.attnum, t.typbasetype, t.typtypmod
     from named join pg_type as t on t.oid = named.id and t.typtype = 'd'
 )
 select
-    named.attname::text, format_type(t.oid, null),
+    named.attname::text, format_type(t.oid, null), format_type(t.oid, named.modifier),
     case when t.typcategory = 'A' and t.typlen = -1 and t.typelem <> 0
         then format_type(coalesce(nullif(e.typbasetype, 0), e.oid), null)
     end,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from makewhole.compute.canonical import ARRAY, canonical_text, decimal_scale
 from makewhole.compute.row_filter import literal_type
+from makewhole.compute.versions import version_unit
 from makewhole.config.hops.where import WhereTerm, parse_where
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline
@@ -60,20 +61,23 @@ _PLAIN = {"smallint": "int", "integer": "int", "bigint": "bigint"}
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnKind:
-    """The type of a column as the catalogue writes it without its modifier, and its nature: the type by which its
-    values are told apart. `own`: by the text that PostgreSQL writes; None: not at all."""
+    """The type of a column as the catalogue writes it without its modifier and with it (`full_type`), and its nature:
+    the type by which its values are told apart. `own`: by the text that PostgreSQL writes; None: not at all."""
 
     type: str
     nature: str | None
+    full_type: str = ""
 
     @classmethod
-    def of(cls, column_type: str, *, element: str | None = None, is_opaque: bool = False) -> "ColumnKind":
+    def of(
+        cls, column_type: str, *, element: str | None = None, is_opaque: bool = False, full_type: str = ""
+    ) -> "ColumnKind":
         """Return the kind of a column; `element` is the type of an array's elements. `is_opaque`: PostgreSQL writes it
         in JSON as something else than its text, which no declared type reads (a composite type)."""
         if is_opaque or element in _UNREAD_ELEMENTS:
             return cls(type=column_type, nature=None)
         if element is None:
-            return cls(type=column_type, nature=_NATURES.get(column_type, _OWN))
+            return cls(type=column_type, nature=_NATURES.get(column_type, _OWN), full_type=full_type)
         of_element = _NATURES.get(element, _OWN)
         read = {_OWN: _TEXT, "money": _TEXT, "double": "int"}.get(of_element, of_element)
         return cls(type=column_type, nature=f"{read}{ARRAY}")
@@ -98,7 +102,8 @@ def value_types(pipeline: Pipeline, kinds: Kinds) -> tuple[ValueTypes, list[Prob
         for term in parse_where(hop.where) if hop.where else ():
             filters[term.column] = columns.of_filter(hop, term, problems)
     problems += columns.unfit_roles()
-    return ValueTypes(values=values, filters=filters), list(dict.fromkeys(problems))
+    units = columns.version_units()
+    return ValueTypes(values=values, filters=filters, version_units=units), list(dict.fromkeys(problems))
 
 
 def _declared(pipeline: Pipeline) -> Iterator[tuple[str, str, str]]:
@@ -169,6 +174,13 @@ class _TypedColumns:
             literal_text = f"and {term.literal!s:.40} is none that it can be compared with"
             problems.append(_problem(f"hops {hop.name}.where", f"{listed}, {literal_text}", remedy))
         return declared
+
+    def version_units(self) -> dict[str, str]:
+        """Return how far apart two versions in the column of each point are at least, as texts."""
+        points = {name: self.pipeline.points[name].version for name in self.kinds}
+        return {
+            name: str(version_unit(self.kinds[name][column].full_type)) for name, column in points.items() if column
+        }
 
     def unfit_roles(self) -> Iterator[Problem]:
         """Yield the columns that cannot be the key or the time of their point."""

@@ -30,6 +30,9 @@ _EXACT = Context(prec=60)
 _STEP = Decimal(1).scaleb(-SCALE)
 _NUMBER = re.compile(r"[+-]?\d{1,60}(\.\d{0,60})?([eE][+-]?\d{1,3})?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECONDS_OF_DAY = Decimal(86_400_000_000)
+_MOMENT_TYPE = re.compile(r"timestamp(?:\((\d)\))? with(?:out)? time zone", re.ASCII)
+_NUMERIC_TYPE = re.compile(r"numeric\(\d+,(-?\d+)\)", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
@@ -74,6 +77,37 @@ def versions_of_table(texts: pl.Series) -> pl.Series:
     return pl.select(found.alias(texts.name)).to_series()
 
 
+def version_unit(column_type: str) -> Decimal:
+    """Return how far apart two versions in a column of a type (with its modifier) are at least, as their numbers are.
+
+    A version with more digits than its column has is rounded there, or cut off.
+    """
+    if column_type == "date":
+        return _MICROSECONDS_OF_DAY
+    if (found := _MOMENT_TYPE.fullmatch(column_type)) is not None:
+        return Decimal(1).scaleb(6 - int(found[1] or 6))
+    if (found := _NUMERIC_TYPE.fullmatch(column_type)) is not None:
+        return max(Decimal(1).scaleb(-int(found[1])), _STEP)
+    return Decimal(1) if column_type in ("smallint", "integer", "bigint") else Decimal(0)
+
+
+def are_one_version(one: Decimal | None, other: Decimal | None, unit: Decimal) -> bool:
+    """Return whether two versions are less than `unit` apart, so that a column may hold one for the other."""
+    return one is not None and other is not None and abs(one - other) < unit
+
+
+def is_multiple(number: Decimal, unit: Decimal) -> bool:
+    """Return whether a column whose versions are `unit` apart (0: anything) holds this one as it is."""
+    counted = number - MOMENTS if number >= _LEAST_MOMENT else number
+    return unit == 0 or counted % unit == 0
+
+
+def is_below(one: str, other: str, unit: str) -> pl.Expr:
+    """Tell whether the version in a column is a lower one than that in another, and not the same as a column holds it
+    whose versions are `unit` apart."""
+    return (pl.col(one) < pl.col(other)) & (pl.col(one) + pl.col(unit) <= pl.col(other))
+
+
 def shown_version(number: Decimal | None) -> int | str | None:
     """Return a version as people know it: an integer, the text of a decimal or of a moment."""
     if number is None or number == UNREADABLE:
@@ -94,9 +128,12 @@ def are_ordered(numbers: Iterable[Decimal | None]) -> bool:
     return None not in kinds and len(kinds) < 2
 
 
-def is_later_version(one: Decimal | None, other: Decimal | None) -> bool:
-    """Return whether a version surely is a later one than another."""
-    return one is not None and other is not None and are_ordered((one, other)) and one > other
+def is_later_version(one: Decimal | None, other: Decimal | None, unit: Decimal = Decimal(0)) -> bool:
+    """Return whether a version surely is a later one than another, which a column holds whose versions are `unit`
+    apart."""
+    if one is None or other is None or not are_ordered((one, other)):
+        return False
+    return one > other and one >= other + unit
 
 
 def split_versions(numbers: pl.Series) -> tuple[pl.Series, pl.Series]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.points import KeyType
+from makewhole.model.points import KeyType, Point, TopicPoint
 from makewhole.model.value_types import DECLARED, ValueTypes
 
 KeyLayout = Mapping[str, tuple[KeyType, ...]]
@@ -14,12 +15,18 @@ KeyLayout = Mapping[str, tuple[KeyType, ...]]
 def with_layout(pipeline: Pipeline, layout: KeyLayout, types: ValueTypes = DECLARED) -> Pipeline:
     """Return the pipeline with keys and values that are read by these types; it stays the same pipeline file."""
     written = pipeline.as_written or pipeline
-    points = {name: replace(point, key_layout=tuple(layout.get(name, ()))) for name, point in written.points.items()}
     return replace(
         written,
-        points=points,
+        points={name: _read_by(point, layout, types) for name, point in written.points.items()},
         hops=tuple(replace(hop, write=types.of_values(hop.write)) for hop in written.hops),
         compare=types.of_values(written.compare),
         filter_types=types.filters,
         as_written=written,
     )
+
+
+def _read_by(point: Point, layout: KeyLayout, types: ValueTypes) -> Point:
+    kinds = tuple(layout.get(point.name, ()))
+    if isinstance(point, TopicPoint):
+        return replace(point, key_layout=kinds)
+    return replace(point, key_layout=kinds, version_unit=Decimal(types.version_units.get(point.name, 0)))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
@@ -241,6 +242,11 @@ class Pipeline:
         """Return the hops that lead to the place of a point, whatever it is called at their ends, in file order."""
         place = self.place_of(name)
         return tuple(hop for hop in self.hops if self.place_of(hop.target) == place)
+
+    def version_unit(self, hop: Hop) -> Decimal:
+        """Return how far apart two versions are at least that the ends of a hop tell apart."""
+        ends = (self.points[hop.source], self.points[hop.target])
+        return max((point.version_unit for point in ends if isinstance(point, TablePoint)), default=Decimal(0))
 
     def forgets_records_of(self, target: str) -> bool:
         """Tell whether rows of a point may belong to records of topics that the key index knows no more (`history`)."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 
 IN_DOCUMENT = "in_document"
@@ -108,7 +109,8 @@ class TablePoint:
     those that produced records go without, and `leave_fields` fields of values that may be other than in the topic.
     `key_types` is what the file says of the key's parts. `key_layout` is by what a window reads them, on every point of
     a hop the same; it is none of the file's, and empty means texts as they are. `identity` is none of the file's
-    either: what the table is, whatever connection or point is called; empty where no window was opened.
+    either: what the table is, whatever connection or point is called; empty where no window was opened. Nor is
+    `version_unit`: how far apart two versions in its column are at least (a moment counts microseconds).
     `erased` (store) tells which keys were deleted on purpose.
     """
 
@@ -127,6 +129,7 @@ class TablePoint:
     key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
     identity: str = field(default="", metadata=NEVER_WRITTEN)
+    version_unit: Decimal = field(default=Decimal(0), metadata=NEVER_WRITTEN)
     erased: Erased | None = None
 
     @property

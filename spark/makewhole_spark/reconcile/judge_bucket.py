@@ -156,6 +156,7 @@ def _gather(task: BucketTask, first: FirstPass) -> _Gathered:
         replays=task.replays,
         has_gone=not task.is_topic(task.hop.source) and _logs(task)[1].has_unread,
         has_cut=bool(task.source_log.truncations),
+        version_unit=task.context.pipeline.version_unit(task.hop),
     )
     known = replace(known, unsettled=_unsettled_offsets(task, source, known.overdue))
     return _Gathered(known=known, judged_anew=anew, waiting=waiting)

@@ -12,12 +12,16 @@ from makewhole.compute.versions import (
     MOMENTS,
     UNREADABLE,
     VERSION,
+    are_one_version,
     in_64_bits,
+    is_later_version,
+    is_multiple,
     joined_versions,
     shown_version,
     split_versions,
     version_number,
     version_of_canonical,
+    version_unit,
     versions_of_table,
     versions_of_texts,
 )
@@ -91,3 +95,41 @@ def test_a_table_sends_moments_as_microseconds() -> None:
 )
 def test_a_version_is_shown_as_people_know_it(raw: object, shown: object) -> None:
     assert shown_version(version_number(raw)) == shown
+
+
+@pytest.mark.parametrize(
+    ("column_type", "unit"),
+    [
+        ("bigint", "1"),
+        ("integer", "1"),
+        ("numeric", "0"),
+        ("numeric(8,2)", "0.01"),
+        ("numeric(8,0)", "1"),
+        ("numeric(8,-2)", "100"),
+        ("numeric(30,12)", "0.000000001"),
+        ("timestamp with time zone", "1"),
+        ("timestamp(3) with time zone", "1000"),
+        ("timestamp(0) without time zone", "1000000"),
+        ("date", "86400000000"),
+        ("text", "0"),
+    ],
+)
+def test_versions_of_a_column_are_its_smallest_step_apart(column_type: str, unit: str) -> None:
+    assert version_unit(column_type) == Decimal(unit)
+
+
+def test_a_version_and_what_a_column_makes_of_it_are_one() -> None:
+    record, second = version_number("2025-03-01T00:00:01.6Z"), version_unit("timestamp(0) with time zone")
+    assert record is not None
+    for held, is_one in (("01", True), ("02", True), ("00", False), ("03", False)):
+        column = version_number(f"2025-03-01T00:00:{held}Z")
+        assert column is not None
+        assert are_one_version(record, column, second) is is_one
+        assert is_multiple(column, second)
+        assert is_later_version(record, column, second) is (held == "00")
+        assert is_later_version(record, column) is (held in ("00", "01"))
+    assert not is_multiple(record, second)
+    assert is_multiple(record, version_unit("numeric"))
+    day = version_number("2025-03-01")
+    assert day is not None
+    assert is_multiple(day, version_unit("date"))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple, Protocol
 
-from makewhole.compensation.freezing.row_to_write import RowToWrite, differing_row, missing_row
+from makewhole.compensation.freezing.row_to_write import RowToWrite, VersionToWrite, differing_row, missing_row
 from makewhole.compensation.freezing.sources import SourceRecord, Sources
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compute.column_values import ColumnValue, as_object, parse_fields
@@ -83,9 +83,11 @@ class UpsertFetcher:
 
     def _row_to_write(self, hop: Hop, values: ColumnValues, before: Sequence[ValuedRow]) -> RowToWrite:
         point, _, table = self._sources.table(hop.target)
+        version = None
+        if point.version is not None and point.version in self._new_row(hop).declared:
+            version = VersionToWrite(column=point.version, unit=self._pipeline.version_unit(hop))
         if not before:
-            return missing_row(self._new_row(hop), values, hop.name)
-        version = point.version if point.version in self._new_row(hop).declared else None
+            return missing_row(self._new_row(hop), values, hop.name, version)
         return differing_row(table, values, self._pipeline.compare, version, before[0])
 
     def _new_row(self, hop: Hop) -> NewRow:

@@ -3,8 +3,10 @@ that differ from the source, and its version."""
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 
 from makewhole.compute.column_values import ColumnValue
+from makewhole.compute.versions import are_one_version, is_multiple, version_of_canonical
 from makewhole.model.errors import RefusedError
 from makewhole.postgres.read.valued_rows import ValuedRow, differing_columns
 from makewhole.postgres.tables import Table
@@ -25,7 +27,31 @@ class RowToWrite:
     left: tuple[str, ...] = ()
 
 
-def missing_row(new: NewRow, values: Mapping[str, ColumnValue], hop: str) -> RowToWrite:
+@dataclass(frozen=True, kw_only=True)
+class VersionToWrite:
+    """The column of versions that the source has, too, and how far apart two of its versions are at least."""
+
+    column: str
+    unit: Decimal
+
+    def is_compared(self, row: ValuedRow, values: Mapping[str, ColumnValue]) -> bool:
+        """Return whether a row may hold another version than the source: not where the source has none of the key, nor
+        where the row's is that one as the column rounds it."""
+        wanted = values[self.column]
+        if wanted.text is None:
+            return False
+        texts = (wanted.text, row.values.get(self.column))
+        own, found = (version_of_canonical(text, wanted.declared) for text in texts)
+        return not (self.is_rounded(values) and are_one_version(own, found, self.unit))
+
+    def is_rounded(self, values: Mapping[str, ColumnValue]) -> bool:
+        """Return whether the column holds another number than the source's version: it has fewer digits."""
+        wanted = values[self.column]
+        number = version_of_canonical(wanted.text, wanted.declared)
+        return number is not None and not is_multiple(number, self.unit)
+
+
+def missing_row(new: NewRow, values: Mapping[str, ColumnValue], hop: str, version: VersionToWrite | None) -> RowToWrite:
     """Return what is written of a row that is not there.
 
     Raises:
@@ -37,21 +63,25 @@ def missing_row(new: NewRow, values: Mapping[str, ColumnValue], hop: str) -> Row
             f"`leave` of hop {hop}"
         )
     _require_values(new.written, values)
-    expected = _expected(values, new.declared)
+    expected = _expected(values, new.declared, version)
     return RowToWrite(columns=new.written, expected=expected, moment=new.moment, left=new.left)
 
 
 def differing_row(
-    table: Table, values: Mapping[str, ColumnValue], compare: Mapping[str, str], version: str | None, row: ValuedRow
+    table: Table,
+    values: Mapping[str, ColumnValue],
+    compare: Mapping[str, str],
+    version: VersionToWrite | None,
+    row: ValuedRow,
 ) -> RowToWrite:
-    """Return what is written of a row that is there. `version`: the column that holds it, where the source has one.
+    """Return what is written of a row that is there.
 
     Raises:
         RefusedError: it differs in nothing, in what the table computes itself, or the record has no value for a column.
     """
     known = {name for name in compare if name in values}
-    if version is not None and values[version].text is not None:  # a record without one says nothing of it
-        known.add(version)
+    if version is not None and version.is_compared(row, values):
+        known.add(version.column)
     differing = differing_columns(row.values, {name: values[name].text for name in known})
     computed = [name for name in differing if table.columns[name].is_generated]
     if computed:
@@ -60,7 +90,7 @@ def differing_row(
         raise RefusedError(NOTHING_DIFFERS)
     _require_values(differing, values)
     columns = tuple(name for name in table.writable if name in differing)
-    return RowToWrite(columns=columns, expected=_expected(values, known))
+    return RowToWrite(columns=columns, expected=_expected(values, known, version))
 
 
 def _require_values(columns: Iterable[str], values: Mapping[str, ColumnValue]) -> None:
@@ -73,5 +103,10 @@ def _require_values(columns: Iterable[str], values: Mapping[str, ColumnValue]) -
         )
 
 
-def _expected(values: Mapping[str, ColumnValue], columns: Container[str]) -> tuple[ExpectedValue, ...]:
-    return tuple((name, value.declared, value.text) for name, value in values.items() if name in columns)
+def _expected(
+    values: Mapping[str, ColumnValue], columns: Container[str], version: VersionToWrite | None
+) -> tuple[ExpectedValue, ...]:
+    rounded = version.column if version is not None and version.is_rounded(values) else None
+    return tuple(
+        (name, value.declared, value.text) for name, value in values.items() if name in columns and name != rounded
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from makewhole.compensation.freezing.source_values import SourceValues
@@ -95,9 +96,10 @@ class KeyJudge:
             copies = stores[hop.target].get(finding.key, [])
             later = finding.evidence.get("later_sources")
             if later:
-                return _later_problem(hop.target, copies, later)
+                return _later_problem(hop.target, copies, later, self._pipeline.version_unit(hop))
             problem = store_problem(hop.target, copies, self._values.of(finding))
-            return problem or _version_problem(hop.target, copies, finding.evidence.get("latest", {}))
+            unit = self._pipeline.version_unit(hop)
+            return problem or _version_problem(hop.target, copies, finding.evidence.get("latest", {}), unit)
         if finding.verdict is Verdict.MISMATCHED:
             return f"a record of {hop.target} cannot be changed"
         if finding.verdict is Verdict.MISSING:
@@ -162,19 +164,23 @@ class KeyJudge:
         return None
 
 
-def _later_problem(store: str, copies: Sequence[Mapping[str, Any]], later: Sequence[Mapping[str, Any]]) -> str | None:
+def _later_problem(
+    store: str, copies: Sequence[Mapping[str, Any]], later: Sequence[Mapping[str, Any]], unit: Decimal
+) -> str | None:
     """Return why a table is not as it should be: the key once, as other sources have it in their latest version."""
     same = [one for one in later if len(copies) == 1 and str(copies[0]["row_hash"]) == one.get("row_hash")]
-    if any(_version_problem(store, copies, one) is None for one in same):
+    if any(_version_problem(store, copies, one, unit) is None for one in same):
         return None
     return f"{store} does not hold the later version of {', '.join(dict.fromkeys(one['source'] for one in later))}"
 
 
-def _version_problem(store: str, copies: Sequence[Mapping[str, Any]], latest: Mapping[str, Any]) -> str | None:
+def _version_problem(
+    store: str, copies: Sequence[Mapping[str, Any]], latest: Mapping[str, Any], unit: Decimal
+) -> str | None:
     """Return why a table is not as it should be by the versions of its rows: `latest` (as evidence has it) surely has
-    a later one."""
+    a later one, by `unit` or more."""
     number = version_number(latest.get("version"))
-    is_older = any(is_later_version(number, copy["version"]) for copy in copies)
+    is_older = any(is_later_version(number, copy["version"], unit) for copy in copies)
     return f"{store} holds an older version than {latest['version']}" if is_older else None
 
 

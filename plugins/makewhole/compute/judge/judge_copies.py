@@ -13,6 +13,7 @@ Under upsert the copies of a key are versions: see `makewhole.compute.judge.judg
 """
 
 from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from typing import Self
 
 import polars as pl
@@ -33,6 +34,7 @@ class BucketInput:
     counts all the same. `replays`: records that compensation wrote, by the journal. `has_gone`: offsets of the target
     were gone before anybody read them, in this window or another. `has_cut`: part of the source's log was cut off.
     `kept_out`: keys of versions of which a ledger has rows of other windows now, and none that passes the hop's filter.
+    `version_unit`: two versions that differ by less may be one, as a column of the source or of the target holds it.
     """
 
     hop: str
@@ -47,6 +49,7 @@ class BucketInput:
     kept_out: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     has_gone: bool = False
     has_cut: bool = False
+    version_unit: Decimal = Decimal(0)
 
     def is_same_as(self, other: Self) -> bool:
         """Whether every verdict must be the same: the same copies and keys, in the same order."""

@@ -101,6 +101,6 @@ def column_kinds(session: PgConnection, point: TablePoint) -> dict[str, ColumnKi
     with session.cursor() as cursor:
         cursor.execute(load_queries("export")["column_kinds"], {"table": regclass_text(point)})
         return {
-            name: ColumnKind.of(column_type, element=element, is_opaque=is_opaque)
-            for name, column_type, element, is_opaque in cursor.fetchall()
+            name: ColumnKind.of(column_type, element=element, is_opaque=is_opaque, full_type=full_type)
+            for name, column_type, full_type, element, is_opaque in cursor.fetchall()
         }

@@ -1,11 +1,12 @@
 """Test which columns of a row an upsert writes."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from makewhole.compensation.freezing.row_to_write import RowToWrite, differing_row, missing_row
+from makewhole.compensation.freezing.row_to_write import RowToWrite, VersionToWrite, differing_row, missing_row
 from makewhole.compute.column_values import ColumnValue
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Remedies, Remedy
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.unit
 
 COMPARE = {"amount": "int", "note": "string"}
 PLACEHOLDER = "__debezium_unavailable_value"
+VER = VersionToWrite(column="ver", unit=Decimal(1))
 
 
 def column(name: str, type_: str = "text", **other: Any) -> Column:
@@ -103,7 +105,7 @@ def test_a_time_and_a_default_that_the_file_names_come_from_the_record() -> None
 
 def test_a_missing_row_is_written_whole_or_not_at_all() -> None:
     new = accounted(write={"channel": "string"}, leave=("remark",))
-    written = missing_row(new, values(), "orders→dw")
+    written = missing_row(new, values(), "orders→dw", VER)
     assert written.columns == new.written
     assert written.moment == "loaded_at"
     assert [(name, text) for name, _, text in written.expected] == [
@@ -113,10 +115,10 @@ def test_a_missing_row_is_written_whole_or_not_at_all() -> None:
         ("channel", "web"),
     ]
     with pytest.raises(RefusedError, match="nothing says what channel, remark of a new row holds"):
-        missing_row(accounted(), values(), "orders→dw")
+        missing_row(accounted(), values(), "orders→dw", VER)
 
 
-def differing(found: ValuedRow, version: str | None = "ver", **raws: Any) -> RowToWrite:
+def differing(found: ValuedRow, version: VersionToWrite | None = VER, **raws: Any) -> RowToWrite:
     return differing_row(ORDERS, values(**raws), COMPARE, version, found)
 
 
@@ -135,6 +137,20 @@ def test_a_row_is_held_to_all_that_is_compared_and_to_nothing_else() -> None:
     assert [name for name, _, _ in differing(row("7", "a", "1")).expected] == ["amount", "note", "ver"]
 
 
+def test_a_version_that_the_column_rounds_is_not_held_to_its_digits() -> None:
+    rounded = VersionToWrite(column="ver", unit=Decimal(10))
+    new = accounted(write={"channel": "string"}, leave=("remark",))
+    assert differing(row("7", "a", "10"), rounded, ver=17).columns == ("amount",)
+    assert differing(row("7", "a", "20"), rounded, ver=17).columns == ("amount",)
+    assert differing(row("7", "a", "0"), rounded, ver=17).columns == ("amount", "ver")
+    for written in (
+        differing(row("7", "a", "0"), rounded, ver=17),
+        missing_row(new, values(ver=17), "orders→dw", rounded),
+    ):
+        assert "ver" not in {name for name, _, _ in written.expected}
+    assert ("ver", "bigint", "20") in differing(row("7", "a", "0"), rounded, ver=20).expected
+
+
 def test_a_row_that_equals_its_source_by_now_is_left_alone() -> None:
     with pytest.raises(RefusedError, match="arrived: the row of this key has the values of its source by now"):
         differing(row("5", "a", "2"))
@@ -143,7 +159,7 @@ def test_a_row_that_equals_its_source_by_now_is_left_alone() -> None:
 def test_a_placeholder_is_never_written() -> None:
     new = accounted(write={"channel": "string"}, leave=("remark",))
     with pytest.raises(RefusedError, match="unfit: of channel the record has only the placeholder"):
-        missing_row(new, values(channel=PLACEHOLDER), "orders→dw")
+        missing_row(new, values(channel=PLACEHOLDER), "orders→dw", VER)
     with pytest.raises(RefusedError, match="unfit: of note the record has only the placeholder"):
         differing(row("7", "a", "1"), note=PLACEHOLDER)
 
