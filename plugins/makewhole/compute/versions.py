@@ -102,9 +102,9 @@ def is_multiple(number: Decimal, unit: Decimal) -> bool:
     return unit == 0 or counted % unit == 0
 
 
-def is_below(one: str, other: str, unit: str) -> pl.Expr:
-    """Tell whether the version in a column is a lower one than that in another, and not the same as a column holds it
-    whose versions are `unit` apart."""
+def is_surely_below(one: str, other: str, unit: str) -> pl.Expr:
+    """Tell whether the version in a column is a lower one than that in another, by what the third column holds or more:
+    versions that are less apart may be one."""
     return (pl.col(one) < pl.col(other)) & (pl.col(one) + pl.col(unit) <= pl.col(other))
 
 

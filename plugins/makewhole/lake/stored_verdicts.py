@@ -7,6 +7,7 @@ judged.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -29,16 +30,21 @@ SEMANTICS = "semantics"
 upsert, did not say them."""
 
 
+VERSION_UNIT = "version_unit"
+"""The name in the files of a result of what versions are apart at least, where columns hold fewer digits."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class VerdictFiles:
     """The files of a hop's verdicts in a window, and those of its two slices; none of slices where no key was clean.
-    `is_upsert`: the copies in these were judged as versions, whatever the hop is now."""
+    `is_upsert`: the copies in these were judged as versions, whatever the hop is now, with this `version_unit`."""
 
     hop: str
     verdicts: tuple[str, ...]
     source: tuple[str, ...] = ()
     target: tuple[str, ...] = ()
     is_upsert: bool = False
+    version_unit: Decimal = Decimal(0)
 
     @classmethod
     def of(cls, hop: str, files: Mapping[str, Any], slices: Sequence[FilesByBucket], bucket: str) -> "VerdictFiles":
@@ -50,7 +56,14 @@ class VerdictFiles:
         has_clean = files.get("summary", {}).get("clean")
         source, target = (files_of_bucket(one, bucket) if has_clean else () for one in slices)
         is_upsert = files.get(SEMANTICS) == Semantics.UPSERT.value
-        return cls(hop=hop, verdicts=tuple(verdicts), source=source, target=target, is_upsert=is_upsert)
+        return cls(
+            hop=hop,
+            verdicts=tuple(verdicts),
+            source=source,
+            target=target,
+            is_upsert=is_upsert,
+            version_unit=Decimal(files.get(VERSION_UNIT, 0)),
+        )
 
 
 def stored_verdicts(storage: Storage, files: VerdictFiles, key_hashes: Collection[str]) -> pl.DataFrame:
@@ -77,7 +90,7 @@ def _clean_of(storage: Storage, files: VerdictFiles, key_hashes: Iterable[str]) 
     source, target = (_copies(storage, paths, columns, wanted) for paths in (files.source, files.target))
     # What was known besides need not be asked again: had it mattered, the key would have a row.
     found = (
-        find_clean_versions(source, target, files.hop, empty(HASHES), NOTHING_BEFORE)
+        find_clean_versions(source, target, files.hop, empty(HASHES), NOTHING_BEFORE, files.version_unit)
         if files.is_upsert
         else find_clean_keys(source, target, files.hop, empty(HASHES))
     )

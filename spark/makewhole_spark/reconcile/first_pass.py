@@ -116,7 +116,8 @@ def _find_clean(task: BucketTask, source: pl.DataFrame, target: pl.DataFrame, kn
         versions_before(task, task.hop.source, of_source, source.select(HASH)),
         versions_before(task, task.hop.target, task.target_index, target.select(HASH)),
     )
-    return find_clean_versions(source, target, task.hop.name, known, before)
+    unit = task.context.pipeline.version_unit(task.hop)
+    return find_clean_versions(source, target, task.hop.name, known, before, unit)
 
 
 def _known_besides(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:

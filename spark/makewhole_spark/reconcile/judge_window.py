@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -23,7 +24,7 @@ from makewhole.journal.history.older_results import MET_FAR_AHEAD
 from makewhole.journal.key_index.runs import put_key_run
 from makewhole.journal.results import handover_keys, hop_results, snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
-from makewhole.lake.stored_verdicts import SEMANTICS
+from makewhole.lake.stored_verdicts import SEMANTICS, VERSION_UNIT
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, Semantics
 from makewhole.model.points import TopicPoint
@@ -71,6 +72,7 @@ class HopOutcome:
     findings: tuple[str, ...]
     buckets: str
     semantics: Semantics = Semantics.EVENT
+    version_unit: Decimal = Decimal(0)
     met_alone: Mapping[str, str] | None = None
     met_far_ahead: int = 0
     standing: GroupStanding | None = None
@@ -93,6 +95,7 @@ class HopOutcome:
                 **({MET_FAR_AHEAD: self.met_far_ahead} if self.met_far_ahead else {}),
                 **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
                 SEMANTICS: self.semantics.value,
+                **({VERSION_UNIT: str(self.version_unit)} if self.version_unit else {}),
                 **({HISTORY_BEGINS: self.history_begins} if self.history_begins else {}),
                 "judging_sha256": judging_sha256,
             },
@@ -263,6 +266,7 @@ def _add_up(
         findings=tuple(answer.findings for answer in answers if answer.findings),
         buckets=_write_buckets(neighbours.context, hop, answers),
         semantics=hop.semantics,
+        version_unit=neighbours.context.pipeline.version_unit(hop),
         met_alone={answer.bucket: answer.met_alone for answer in answers if answer.met_alone}
         if has_slices(neighbours.context.pipeline, hop)
         else None,

@@ -11,6 +11,7 @@ from before, or one that is not ordered with those of the window. The 128-bit ha
 """
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ import polars as pl
 
 from makewhole.compute.frames import KEYS, NUMBERS, TOPIC_KEYS, empty
 from makewhole.compute.judge.clean_keys import COLUMNS, ROW, CleanKeys, find_halves, may_be_clean
-from makewhole.compute.versions import in_64_bits, is_moment, is_unreadable
+from makewhole.compute.versions import VERSION, in_64_bits, is_moment, is_surely_below, is_unreadable
 from makewhole.native.arrays import Bools, Int64s, IntPs, UInt64s, read_only
 from makewhole.native.equal_pairs import Side, leave_out_equal_pairs
 from makewhole.native.latest_versions import NO_NUMBER, choose_latest
@@ -77,11 +78,17 @@ NOTHING_BEFORE = VersionsBefore(empty(NUMBERS), empty(NUMBERS))
 
 
 def find_clean_versions(
-    source: pl.DataFrame, target: pl.DataFrame, hop: str, known: pl.DataFrame, before: VersionsBefore
+    source: pl.DataFrame,
+    target: pl.DataFrame,
+    hop: str,
+    known: pl.DataFrame,
+    before: VersionsBefore,
+    unit: Decimal = Decimal(0),
 ) -> CleanKeys:
     """Find the clean keys of two slices with `VERSION_COLUMNS`, as far as they have them.
 
-    `known` (hashes): none of these keys is clean, nor any that shares half of its hash with one.
+    `known` (hashes): none of these keys is clean, nor any that shares half of its hash with one. `unit` as
+    `BucketInput.version_unit`.
     """
     sides = _latest_versions(source, known, hop), _latest_versions(target, known)
     for side, versions in zip(sides, before, strict=True):
@@ -92,8 +99,10 @@ def find_clean_versions(
     at_source, at_target = (
         np.flatnonzero(~left[side.latest]) for left, side in zip((source_left, target_left), sides, strict=True)
     )
-    numbers = (side.copies["version"][side.latest[at]] for side, at in zip(sides, (at_source, at_target), strict=True))
-    is_older = _is_older(*numbers)
+    of_source, of_target = (
+        side.copies["version"][side.latest[at]] for side, at in zip(sides, (at_source, at_target), strict=True)
+    )
+    is_older = _is_older(of_source, of_target, unit)
     clean = sides[0].latest[at_source[~is_older]]
     target_exceptions = sides[1].exceptions(at_target[~is_older])
     return CleanKeys(
@@ -104,9 +113,14 @@ def find_clean_versions(
     )
 
 
-def _is_older(of_source: pl.Series, of_target: pl.Series) -> Bools:
+def _is_older(of_source: pl.Series, of_target: pl.Series, unit: Decimal) -> Bools:
     """Tell of pairs of versions whether the target's number is below the source's, where both have one."""
-    found: Bools = (of_target < of_source).fill_null(False).to_numpy()
+    is_below = (of_target < of_source).fill_null(False)
+    if unit and is_below.any():
+        pairs = pl.DataFrame([of_source.alias("source"), of_target.alias("target")])
+        pairs = pairs.with_columns(pl.lit(unit, dtype=VERSION).alias("unit"))
+        is_below = pairs.select(is_surely_below("target", "source", "unit").fill_null(False)).to_series()
+    found: Bools = is_below.to_numpy()
     return found
 
 

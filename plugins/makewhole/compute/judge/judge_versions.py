@@ -37,7 +37,7 @@ from makewhole.compute.judge.latest_state import (
 )
 from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
 from makewhole.compute.key_index.key_runs import passing_rows
-from makewhole.compute.versions import VERSION, ends_versions_in, is_below, is_moment, is_unreadable
+from makewhole.compute.versions import VERSION, ends_versions_in, is_moment, is_surely_below, is_unreadable
 from makewhole.model.verdict import Cause, Verdict
 
 _NO_STATES = pl.lit([], dtype=pl.List(pl.UInt64))
@@ -307,7 +307,7 @@ def _is_older(side: str) -> pl.Expr:
     """Tell whether the side's version is below the source's. What is no version, or of another kind, is not ordered."""
     own, of_source = f"{side}_version", "source_version"
     is_ordered = (is_moment(own) == is_moment(of_source)) & ~is_unreadable(own) & ~is_unreadable(of_source)
-    return (~_is_absent(side) & is_ordered & is_below(own, of_source, "version_unit")).fill_null(False)
+    return (~_is_absent(side) & is_ordered & is_surely_below(own, of_source, "version_unit")).fill_null(False)
 
 
 def _surely_differs() -> pl.Expr:
