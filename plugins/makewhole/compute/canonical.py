@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import polars_hash as plh
 
-from makewhole.compute.moments import ENDLESS, day_of, microseconds_of
+from makewhole.compute.moments import ENDLESS, MICROSECOND_DIGITS, day_of, microseconds_of, rounded_microseconds
 from makewhole.compute.numbers import MOST_DIGITS, NOT_FINITE, exact_number
 from makewhole.compute.numbers import plain_text as plain_text
 from makewhole.compute.structures import array_text, json_text, written_json
@@ -28,6 +28,7 @@ ARRAY = "[]"
 """The end of the type of an array, behind that of its elements."""
 _EXACT = Context(prec=MOST_DIGITS + 100)
 _DECIMAL = re.compile(r"decimal\(\s*\d+\s*,\s*(\d+)\s*\)")
+_MOMENT = re.compile(r"timestamp(?:\(([0-6])\))?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 _TRUE, _FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
 
@@ -36,6 +37,12 @@ def decimal_scale(declared: str) -> int | None:
     """Return the scale of `decimal(p,s)`; None for any other type."""
     found = _DECIMAL.fullmatch(declared.strip().lower())
     return int(found[1]) if found else None
+
+
+def moment_digits(declared: str) -> int | None:
+    """Return the digits of a second that count in `timestamp`, or in `timestamp(p)`; None for any other type."""
+    found = _MOMENT.fullmatch(declared.strip().lower())
+    return None if found is None else int(found[1] or MICROSECOND_DIGITS)
 
 
 def canonical_text(value: Any, declared: str) -> str | None:
@@ -84,6 +91,9 @@ def _renderer(declared: str) -> Callable[[Any], str | None]:
     scale = decimal_scale(declared)
     if scale is not None:
         return lambda value: _as_not_finite(value) or _decimal(value, scale)
+    digits = moment_digits(declared)
+    if digits is not None:
+        return lambda value: _timestamp(value, digits)
     return _RENDERERS[declared.strip().lower()]
 
 
@@ -160,13 +170,13 @@ def address_text(text: str) -> str:
     return text.removesuffix("/128" if ":" in text else "/32")
 
 
-def _timestamp(value: Any) -> str:
-    """Render microseconds since 1970 in UTC."""
+def _timestamp(value: Any, digits: int) -> str:
+    """Render microseconds since 1970 in UTC, rounded to so many digits of a second."""
     if value in ENDLESS:
         return f"!{value}"
     if not isinstance(value, str):
         raise TypeError("not a moment")
-    return str(microseconds_of(value))
+    return str(rounded_microseconds(microseconds_of(value), digits))
 
 
 def _date(value: Any) -> str:
@@ -184,7 +194,6 @@ _RENDERERS: dict[str, Callable[[Any], str | None]] = {
     "bigint": _integer,
     "double": _double,
     "boolean": _boolean,
-    "timestamp": _timestamp,
     "date": _date,
     "uuid": _uuid,
     "inet": lambda value: address_text(_string(value)),

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from makewhole.compute.canonical import ARRAY, canonical_text, is_own_text
+from makewhole.compute.canonical import ARRAY, canonical_text, is_own_text, moment_digits
 from makewhole.compute.decode.envelopes import require_fields
 from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.keys import KeyProblem
@@ -89,7 +89,7 @@ def _readable(raw: Any, declared: str, text: str | None) -> Any:
         return None if text is None else raw
     if declared == "json":
         return json_value(raw)
-    if declared == "timestamp":
+    if moment_digits(declared) is not None:
         is_plain = isinstance(raw, str) and _PLAIN_MOMENT.fullmatch(raw) and canonical_text(raw, declared) == text
         return raw if is_plain else _moment_of(text) or raw
     if declared in ("string", "char", "inet"):

@@ -18,6 +18,8 @@ _MOMENT = re.compile(
     r"(\s+(?P<era>AD|BC))?\s*",
     re.ASCII | re.IGNORECASE,
 )
+MICROSECOND_DIGITS = 6
+_YEAR_2000 = 946_684_800_000_000  # microseconds since 1970; PostgreSQL counts from there, and rounds away from it
 _DAYS_OF_400_YEARS = 146_097
 _DAY_SECONDS, _MICROSECONDS = 86_400, 1_000_000
 _EPOCH_DAYS = date(1970, 1, 1).toordinal()
@@ -34,6 +36,16 @@ def microseconds_of(text: str) -> int:
         return _of_iso(text)
     except ValueError:
         return _of_match(_match(text))
+
+
+def rounded_microseconds(microseconds: int, digits: int) -> int:
+    """Return microseconds since 1970, rounded to so many digits of a second as PostgreSQL does for a column."""
+    unit: int = 10 ** (MICROSECOND_DIGITS - digits)
+    if unit == 1:
+        return microseconds
+    since = microseconds - _YEAR_2000
+    rounded = (abs(since) + unit // 2) // unit * unit
+    return _YEAR_2000 + (rounded if since >= 0 else -rounded)
 
 
 def day_of(text: str) -> str:

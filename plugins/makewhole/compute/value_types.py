@@ -4,10 +4,12 @@ A column that the file declares a `string` is read in its own type where its tex
 writes a moment with `T` in JSON and with a space in COPY, an array as `[1,2]` and as `{1,2}`.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from makewhole.compute.canonical import ARRAY, canonical_text, decimal_scale
+from makewhole.compute.canonical import ARRAY, canonical_text, decimal_scale, moment_digits
+from makewhole.compute.moments import MICROSECOND_DIGITS
 from makewhole.compute.row_filter import literal_type
 from makewhole.compute.versions import version_unit
 from makewhole.config.hops.where import WhereTerm, parse_where
@@ -50,12 +52,14 @@ _ACCEPTED = {
     "bigint": _NUMBERS,
     "double": _NUMBERS,
     "boolean": {"boolean", "int", _TEXT, "char"},
-    "timestamp": _DAYS,
     "date": _DAYS,
     "json": {"json", _TEXT, "char"},
 }
 """Declared type → the natures of columns whose values can be of it. Arrays are JSON, too."""
 _DECLARATIONS = {"int": "decimal(38,9)", "money": "decimal(38,9)"}
+_MOMENT = re.compile(r"timestamp\((\d)\)", re.ASCII)
+_NUMERIC = re.compile(r"numeric\((\d+),(-?\d+)\)", re.ASCII)
+_MOST_DIGITS = 38
 _PLAIN = {"smallint": "int", "integer": "int", "bigint": "bigint"}
 
 
@@ -143,6 +147,13 @@ class _TypedColumns:
                     f"{_column(table, name, kind)}, of which no value is compared as {declared}",
                     _declaration(name, kind),
                 )
+            elif (held := _less_exact(kind, declared)) is not None:
+                yield _problem(
+                    path,
+                    f"{table.table}.{name} (point {table.name}) is of type {kind.full_type}, which does not hold every "
+                    f"{declared}",
+                    f"Write `{name}: {quoted_type(held)}`, and only what the column can hold is compared",
+                )
 
     def common(self, name: str, path: str, problems: list[Problem]) -> str:
         """Return the type by which the columns of a name are told apart together; a problem where there is none."""
@@ -155,6 +166,8 @@ class _TypedColumns:
         if common is None:
             listed = " and ".join(_column(table, name, kind) for table, kind in found)
             problems.append(_problem(path, f"{listed}: no value is both", _take_out(name)))
+        if common == "timestamp":
+            return _timestamp_of(min(_digits(kind) for _, kind in found if kind.nature == "timestamp"))
         return common or _TEXT
 
     def of_filter(self, hop: Hop, term: WhereTerm, problems: list[Problem]) -> str:
@@ -215,7 +228,30 @@ def _common(natures: Iterable[str]) -> str | None:
     return "json" if all(one == "json" or one.endswith(ARRAY) for one in rest) and "json" in rest else None
 
 
+def _less_exact(kind: ColumnKind, declared: str) -> str | None:
+    """Return the declared type of all that a column holds, where that has fewer digits than the one of the file; None:
+    it has enough."""
+    digits, scale = moment_digits(declared), decimal_scale(declared)
+    if digits is not None and kind.nature == "timestamp" and _digits(kind) < digits:
+        return _timestamp_of(_digits(kind))
+    found = _NUMERIC.fullmatch(kind.full_type)
+    if scale is None or found is None or int(found[2]) >= scale:
+        return None
+    return f"decimal({declared.partition('(')[2].partition(',')[0]},{max(int(found[2]), 0)})"
+
+
+def _digits(kind: ColumnKind) -> int:
+    found = _MOMENT.search(kind.full_type)
+    return MICROSECOND_DIGITS if found is None else int(found[1])
+
+
+def _timestamp_of(digits: int) -> str:
+    return "timestamp" if digits == MICROSECOND_DIGITS else f"timestamp({digits})"
+
+
 def _is_accepted(nature: str | None, declared: str) -> bool:
+    if moment_digits(declared) is not None:
+        return nature in _DAYS
     accepted = _ACCEPTED["int"] if decimal_scale(declared) is not None else _ACCEPTED[declared]
     return nature in accepted or (declared == "json" and nature is not None and nature.endswith(ARRAY))
 
@@ -237,6 +273,11 @@ def declaration(kind: ColumnKind) -> str | None:
     """Return the type of a pipeline file that reads every value of a column; None: no type does."""
     if kind.nature is None:
         return None
+    if kind.nature == "timestamp":
+        return _timestamp_of(_digits(kind))
+    found = _NUMERIC.fullmatch(kind.full_type)
+    if found is not None and 0 <= int(found[2]) <= int(found[1]) <= _MOST_DIGITS:
+        return f"decimal({found[1]},{found[2]})"
     declared = _PLAIN.get(kind.type) or _DECLARATIONS.get(kind.nature) or kind.nature
     return declared if declared in _ACCEPTED or decimal_scale(declared) is not None else _TEXT
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.canonical import canonical_text, plain_text
+from makewhole.compute.canonical import canonical_text, moment_digits, plain_text
 
 DIGITS, SCALE = 38, 9
 VERSION = pl.Decimal(DIGITS, SCALE)
@@ -49,7 +49,7 @@ def version_number(raw: Any) -> Decimal | None:
 
 def version_of_canonical(text: str | None, declared: str) -> Decimal | None:
     """Return the number of a version by the canonical text of a column in its declared type."""
-    if declared == "timestamp" and text is not None and not text.startswith("!"):
+    if moment_digits(declared) is not None and text is not None and not text.startswith("!"):
         return MOMENTS + int(text) if abs(int(text)) < _MOST else UNREADABLE
     return version_number(text)
 

@@ -18,6 +18,7 @@ _CONNECTION = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _GROUP = re.compile(r"[\x21-\x7e]{1,255}")
 _DURATION = re.compile(r"([0-9]{1,6})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_TIMESTAMP = re.compile(r"timestamp\(\s*([0-6])\s*\)")
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,2})\s*,\s*([0-9]{1,2})\s*\)")
 _JSON_PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_-]*)+")
 _HEADER = re.compile(r"header:[\x21-\x7e]+")
@@ -239,12 +240,14 @@ def moment(text: str) -> datetime:
 
 
 def compare_type(text: str) -> str:
-    """Parse the declared type of a compared column into one spelling: `decimal(6,1)`."""
+    """Parse the declared type of a compared column into one spelling: `decimal(6,1)`, `timestamp(3)`."""
     if text in TYPES:
         return text
+    if (moment := _TIMESTAMP.fullmatch(text)) is not None:
+        return "timestamp" if moment[1] == "6" else f"timestamp({moment[1]})"
     match = _DECIMAL.fullmatch(text)
     if match is None:
-        raise UnfitError(f"{shown(text)} is not a type", allowed(text, [*TYPES, "decimal(p,s)"]))
+        raise UnfitError(f"{shown(text)} is not a type", allowed(text, [*TYPES, "decimal(p,s)", "timestamp(p)"]))
     precision, scale = int(match[1]), int(match[2])
     if not 1 <= precision <= 38 or scale > precision:
         raise UnfitError(

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from psycopg2 import sql
 
-from makewhole.compute.canonical import ARRAY, decimal_scale
+from makewhole.compute.canonical import ARRAY, decimal_scale, moment_digits
 from makewhole.compute.key_values import MOST_NUMBER_CHARACTERS, NUMBER_PATTERN
+from makewhole.compute.moments import MICROSECOND_DIGITS
 from makewhole.postgres.key_columns import FLOATS, INTEGERS, TEXTS, address, bare, own_output
 from makewhole.postgres.tables import quoted
 
@@ -34,6 +35,9 @@ def canonical_expression(column: sql.Composable, declared: str, column_type: str
         return _number(column, name, "trim_scale({0})::text")
     if declared.endswith(ARRAY):
         return sql.SQL(_UNREAD).format(column)
+    digits = moment_digits(declared)
+    if digits is not None:
+        return _timestamp(column, name, digits)
     return _EXPRESSIONS[declared](column, column_type)
 
 
@@ -88,9 +92,12 @@ def _boolean(column: sql.Composable, column_type: str) -> sql.Composable:
     return sql.SQL(f"{words} {_UNREAD} end").format(column)
 
 
-def _timestamp(column: sql.Composable, column_type: str) -> sql.Composable:
-    if bare(column_type) not in (*_MOMENTS, "date"):
+def _timestamp(column: sql.Composable, name: str, digits: int) -> sql.Composable:
+    if name not in (*_MOMENTS, "date"):
         return sql.SQL(_UNREAD).format(column)
+    if name in _MOMENTS and digits < MICROSECOND_DIGITS:
+        rounded = name.replace("timestamp", f"timestamp({digits})")
+        column = sql.SQL(f"{{}}::{rounded}").format(column)
     # As a numeric: in the last years that PostgreSQL knows 64 bits hold no microseconds.
     microseconds = "round((extract(epoch from {0}) * 1000000)::numeric)::text"
     return sql.SQL(f"case when isfinite({{0}}) then {microseconds} else {_UNREAD} end").format(column)
@@ -120,7 +127,6 @@ _EXPRESSIONS: Mapping[str, Callable[[sql.Composable, str], sql.Composable]] = {
     "char": _char,
     "double": _double,
     "boolean": _boolean,
-    "timestamp": _timestamp,
     "date": _date,
     "uuid": _uuid,
     "inet": address,

@@ -71,6 +71,11 @@ MOMENTS = [
     "0001-01-01T00:00:00Z",
     "9999-12-31T23:59:59.999999Z",
 ]
+ROUNDED = [
+    f"{second}.{fraction}Z"
+    for second in ("1969-12-31T23:59:59", "1999-12-31T23:59:59", "2000-01-01T00:00:00", "2013-01-01T05:00:00")
+    for fraction in ("5", "0005", "4995", "000499", "9995", "999999", "25", "15", "123456")
+]
 CASES: list[tuple[str, str, list[Any]]] = [
     ("string", "text", TEXTS),
     ("string", "varchar", TEXTS),
@@ -89,6 +94,11 @@ CASES: list[tuple[str, str, list[Any]]] = [
     ("int", "real", [1_234_567, 16_777_215, -7]),
     ("timestamp", "timestamptz", MOMENTS),
     ("timestamp", "timestamp", [text for text in MOMENTS if "+" not in text]),
+    ("timestamp(3)", "timestamptz(3)", [*MOMENTS, *ROUNDED]),
+    ("timestamp(0)", "timestamp(0)", ROUNDED),
+    ("timestamp(1)", "timestamptz", ROUNDED),
+    ("timestamp(0)", "date", ["2013-01-01", "1999-12-31", None]),
+    ("timestamp(3)", "text", ROUNDED),
     ("date", "date", ["2013-02-28", "2012-02-29", "0001-01-01", "9999-12-31", "infinity", None]),
     ("double", "double precision", ["NaN", "Infinity", "-Infinity"]),
     ("int", "numeric", ["NaN", "Infinity"]),

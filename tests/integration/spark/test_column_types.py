@@ -307,3 +307,53 @@ def test_times_that_postgresql_reads_are_read(shop: ReconciledShop, spelling: st
     shop.describe(compare="{at: timestamp}", **OBSERVING)  # type: ignore[arg-type]
     trade(shop, [order | {"at": spelling.format(number)} for number, order in enumerate(orders(range(8)))])
     assert found(shop) == NOTHING
+
+
+FINER = [
+    pytest.param("timestamptz(3)", "timestamp", "timestamp(3)", "2025-03-01T00:00:00.{n}237{n}Z", id="milliseconds"),
+    pytest.param("timestamp(0)", "timestamp(3)", "timestamp(0)", "1999-12-31T23:59:5{n}.{n}5Z", id="seconds"),
+    pytest.param("numeric(8,1)", '"decimal(8,2)"', '"decimal(8,1)"', "{n}.2{n}", id="tenths"),
+]
+
+
+@pytest.mark.parametrize(("column_type", "declared", "held", "value"), FINER)
+def test_a_column_with_fewer_digits_than_are_declared_is_refused_with_the_type_that_compares_what_it_holds(
+    shop: ReconciledShop, column_type: str, declared: str, held: str, value: str
+) -> None:
+    shop.sql(f"alter table warehouse add column x {column_type}")
+    shop.describe(compare=f"{{x: {declared}}}", has_ledger=False, **OBSERVING)  # type: ignore[arg-type]
+    made = [order | {"x": value.format(n=number)} for number, order in enumerate(orders(range(8)))]
+    shop.send(made)
+    shop.write("warehouse", made)
+    with pytest.raises(ConfigurationError, match="which does not hold every") as caught:
+        shop.ask()
+    line = next(iter(caught.value.problems)).remedy.split("`")[1]
+    assert line == f"x: {held}"
+
+    shop.file.write_text(shop.file.read_text().replace(f"x: {declared}", line))
+    context, closed = shop.whole_way()
+    assert shop.found(context, STORE_HOP) == {}
+    assert closed.state is WindowState.CERTIFIED
+
+
+def test_a_moment_with_more_digits_than_its_column_is_written_and_compares_equal(shop: ReconciledShop) -> None:
+    shop.sql("alter table warehouse add column x timestamptz(3)")
+    remedies = {"compensation": "{missing: upsert, mismatched: upsert}"}
+    shop.describe(compare='{amount: "decimal(8,2)", x: timestamp(3)}', has_ledger=False, hop=remedies)
+    made = [order | {"x": f"2025-03-01T00:00:00.{number}2376Z"} for number, order in enumerate(orders(range(8)))]
+    shop.send(made)
+    shop.write("warehouse", made[:6])
+    shop.sql("update warehouse set x = x + interval '1 ms' where number = 2")
+    context = shop.judge_and_ask_the_gate()
+    assert shop.found(context, STORE_HOP) == {
+        "O2": MISMATCHED,
+        "O6": ("missing", "lost_after_topic"),
+        "O7": ("missing", "lost_after_topic"),
+    }
+    plan_window(context)
+    compensate_window(context, lambda _: None)
+    verify_window(context, lambda *_: None, patience_seconds=0)
+    assert shop.certify(context).state is WindowState.CERTIFIED
+    assert shop.sql(
+        "select count(*) from warehouse where x = ('2025-03-01 00:00:00.' || number || '24Z')::timestamptz"
+    ) == [(8,)]

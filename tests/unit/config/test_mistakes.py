@@ -47,7 +47,7 @@ compensation:
         "ranges and steps, for example '0 2 * * *' for every day at 02:00 UTC",
         "F: compare.tailnum (line 4): 'strng' is not a type. Allowed: bigint, boolean, date, decimal(p,s), double, "
         "int, json, "
-        "string, timestamp. Did you mean 'string'?",
+        "string, timestamp, timestamp(p). Did you mean 'string'?",
         "F: points.outbox.conection (line 6): is not a key here. Allowed: connection, headers, key, kind, "
         "leave_fields, leave_headers, payload, record_key, table, time, version. Did you mean 'connection'?",
         "F: points.flights.key (line 7): 'id' is not a place in a record. Write '$.field' (with further '.field' "

@@ -24,11 +24,11 @@ from makewhole.compute.decode.same_layout import (
     BOOLEAN_KEY,
     KEY,
     NUMBER_KEY,
-    RENDERED_TYPES,
     TEXT_KEY,
     VERSION,
     WantedLeaf,
     decode_same_layout,
+    is_rendered,
 )
 from makewhole.compute.key_values import canonical_keys, part_text
 from makewhole.compute.keys import KeyProblem, key_text
@@ -43,11 +43,6 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
     "int": pa.int64(),
     "bigint": pa.int64(),
     "boolean": pa.bool_(),
-    "timestamp": pa.string(),
-    "date": pa.string(),
-    "char": pa.string(),
-    "uuid": pa.string(),
-    "inet": pa.string(),
 }
 
 
@@ -169,10 +164,16 @@ def _is_columnar(shape: ValueShape) -> bool:
     has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key_paths[0] not in shape.compare
     has_plain_version = shape.version is None or shape.version.startswith("$.")
     has_filters = any(shape.filters.values())
-    is_scalar = all(
-        declared in _ARROW_TYPES or decimal_scale(declared) is not None for declared in shape.compare.values()
-    )
+    is_scalar = all(_arrow_type(declared) is not None for declared in shape.compare.values())
     return has_plain_key and has_plain_version and is_scalar and not has_filters
+
+
+def _arrow_type(declared: str) -> pa.DataType | None:
+    """Return the type by which Arrow reads values of a declared type; None: it reads none."""
+    scale = decimal_scale(declared)
+    if scale is not None:
+        return pa.decimal128(38, scale)
+    return pa.string() if is_rendered(declared) else _ARROW_TYPES.get(declared)
 
 
 def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
@@ -207,8 +208,9 @@ def _decode_with_arrow(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
         raise UnusualBatch
     wanted: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), key_path)}
     for name, declared in shape.compare.items():
-        scale = decimal_scale(declared)
-        wanted.setdefault(name, pa.decimal128(38, scale) if scale is not None else _ARROW_TYPES[declared])
+        kind = _arrow_type(declared)
+        assert kind is not None
+        wanted.setdefault(name, kind)
     version = _version_path(shape, wanted)
     table = read_lines(values, wanted)
     keys = column_at(table, key_path).cast(pa.string())
@@ -243,7 +245,7 @@ def _key_type(first: bytes | None, path: str) -> pa.DataType:
 
 
 def _canonical_column(column: ArrowArray, declared: str) -> pl.Series:
-    if declared in RENDERED_TYPES:
+    if is_rendered(declared):
         texts = {text: canonical_text(text, declared) for text in column.unique().to_pylist()}
         return pl.Series([texts[text] for text in column.to_pylist()], dtype=pl.String)
     if (decimal_scale(declared) or 0) > _SCALE_WITHOUT_EXPONENT:

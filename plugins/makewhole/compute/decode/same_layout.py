@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import canonical_text, decimal_scale
+from makewhole.compute.canonical import canonical_text, decimal_scale, moment_digits
 from makewhole.compute.decode.envelopes import is_envelope
 from makewhole.compute.decode.json_layout import JsonLayout, NoLayout, learn_layout
 from makewhole.compute.decode.leaf_columns import LeafColumn, LeafRule, MatchingRows, ValueColumn, match_layout
@@ -22,8 +22,7 @@ from makewhole.native.json_scan import BOOLEAN, NULL, NUMBER, TEXT
 
 _MOST_LAYOUTS = 4
 _MOST_FRACTION_DIGITS = 30
-RENDERED_TYPES = ("timestamp", "date", "char", "uuid", "inet")
-"""Declared types of texts that have several spellings of a value."""
+_RENDERED_TYPES = ("date", "char", "uuid", "inet")
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 KEY, NUMBER_KEY, TEXT_KEY, BOOLEAN_KEY = "a key", "a number as key", "a text as key", "a boolean as key"
 VERSION = "a version"
@@ -92,7 +91,7 @@ def _rule(declared: str) -> LeafRule:
     """Return the rule of leaves whose own text can be rendered as the declared type."""
     if declared in _KEYS:
         return _KEYS[declared]
-    if declared in ("string", *RENDERED_TYPES):
+    if declared == "string" or is_rendered(declared):
         return LeafRule(TEXT | NULL)
     if declared == VERSION:
         return LeafRule(TEXT | NUMBER | NULL, fraction_digits=SCALE)
@@ -102,6 +101,11 @@ def _rule(declared: str) -> LeafRule:
         return LeafRule(BOOLEAN | NULL)
     scale = decimal_scale(declared)
     return LeafRule(NULL) if scale is None else LeafRule(NUMBER | NULL, fraction_digits=scale)
+
+
+def is_rendered(declared: str) -> bool:
+    """Tell whether a declared type is one of texts that have several spellings of a value."""
+    return declared in _RENDERED_TYPES or moment_digits(declared) is not None
 
 
 def _frame(layout: JsonLayout, matching: MatchingRows, wanted: Mapping[str, WantedLeaf]) -> pl.DataFrame:
@@ -128,7 +132,7 @@ def _rendered(leaf: LeafColumn, declared: str, content: Content) -> pl.Series:
         return texts.str.strip_chars_end(" ")
     if declared == "uuid" and texts.str.contains(_UUID).all():
         return texts
-    if declared in RENDERED_TYPES:
+    if is_rendered(declared):
         known = texts.unique()
         return texts.replace_strict(known, [canonical_text(text, declared) for text in known], return_dtype=pl.String)
     scale = decimal_scale(declared)
