@@ -59,8 +59,13 @@ def read_census_piece(piece: CensusPiece) -> PieceRead:
     writer = BucketWriter(context, point_folder(context, piece.point), piece.bucket_count)
     with closing(writer):
         if frames:
-            is_upsert = piece.hop.semantics is Semantics.UPSERT
-            differing = rewritten_rows(copies, pl.concat(frames), piece.hop.name, is_upsert=is_upsert)
+            differing = rewritten_rows(
+                copies,
+                pl.concat(frames),
+                piece.hop.name,
+                is_upsert=piece.hop.semantics is Semantics.UPSERT,
+                version_unit=context.pipeline.version_unit(piece.hop),
+            )
             writer.add((differing, empty(UNDECODABLE)))
         return writer.finish(rows_counted=writer.rows + writer.held_rows, looked_at=len(keys), gone=tuple(gone))
 
