@@ -18,6 +18,8 @@ from makewhole.postgres.write.upsert_row import ExpectedValue, UpsertRow
 from tests.world.sql import Rows, run_sql
 
 PLAN = "shop-1-0123456789ab"
+EMPTY = ("amount", "hits", "note", "part_of", "seen", "version")
+"""Columns of these tables that a new row leaves empty on purpose."""
 
 
 class Store:
@@ -57,6 +59,7 @@ class Store:
             columns=tuple(columns),
             before=(),
             expected=expected,
+            left=EMPTY,
         )
 
     def mismatched(self, seq: int, key: str, value: str, columns: Sequence[str]) -> UpsertRow:

@@ -23,7 +23,7 @@ from makewhole.postgres.write.receipts import ChunkId, begin_chunk, ensure_schem
 from makewhole.postgres.write.restore import RestoreRow
 from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.sql import PgConnection
-from tests.integration.postgres.store import PLAN, Store
+from tests.integration.postgres.store import EMPTY, PLAN, Store
 from tests.world.examples import seeds
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(280), pytest.mark.usefixtures("kept")]
@@ -172,6 +172,7 @@ class Situation:
             value=json.dumps(value),
             columns=tuple(dict.fromkeys([*self._shape.key, *value])),
             before=before if self.draw(st.integers(0, 5)) else (),
+            left=EMPTY if self.draw(st.integers(0, 5)) else (),
         )
 
     def _rows(self, key: str) -> tuple[TableRow, ...]:

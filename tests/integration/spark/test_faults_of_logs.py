@@ -116,6 +116,8 @@ def test_gaps_of_a_partial_window_are_planned_and_repaired_all_the_same_and_it_s
 def test_a_key_that_was_handed_over_is_sent_again_from_the_archive_of_the_window_that_read_it(
     shop: ReconciledShop,
 ) -> None:
+    """Judge two windows, between which the log loses its records, and repair the second as Airflow does: it waits for a
+    coordinator of transactions."""
     shop.describe(hop={"consumer_group": "loader"})
     made = orders(range(10))
     shop.trade(made, unloaded=made[8:])

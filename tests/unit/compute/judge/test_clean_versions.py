@@ -157,6 +157,7 @@ def counts(known: BucketInput, judged: pl.DataFrame) -> HopCounts:
 @settings(max_examples=examples(500, share=15), deadline=None)
 @given(buckets())
 def test_two_passes_judge_as_the_careful_kernel_alone(known: BucketInput) -> None:
+    """Judge hundreds of drawn buckets twice: what two passes may not change is every column of a verdict."""
     clean = first_pass(known)
     rest = replace(
         known, source=known.source.filter(clean.source_exceptions), target=known.target.filter(clean.target_exceptions)
