@@ -52,6 +52,7 @@ from tests.world.windows import ReconciledShop
 
 _GROUP = "loader"
 _BROKER_ALLOWS = 50 * 60_000
+_OPEN_MILLISECONDS = 15 * 60_000  # the most that a broker allows: on a slow machine a window takes longer than a minute
 
 
 class KilledError(BaseException):
@@ -124,7 +125,8 @@ class Player:
     @happen.register
     def _(self, event: Begin) -> None:
         if self._transaction is None:
-            client = self._producer(**{"transactional.id": f"tx-{self.shop.topic}-{time.monotonic_ns()}"})
+            name = f"tx-{self.shop.topic}-{time.monotonic_ns()}"
+            client = self._producer(**{"transactional.id": name, "transaction.timeout.ms": _OPEN_MILLISECONDS})
             client.init_transactions(30)
             client.begin_transaction()
             with self._appending(self.truth.append(event.items, "open")) as delivered:
