@@ -101,9 +101,18 @@ def producer(bootstrap: str, **settings: object) -> Producer:
 
 
 def commit_group(bootstrap: str, group: str, topic: str, offset: int, partition: int = 0) -> None:
-    """Commit an offset as a consumer of this group does."""
+    """Commit an offset as a consumer of this group does; a broker may not know yet of a topic that was just made."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
-    consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        try:
+            consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+            break
+        except KafkaException as error:
+            is_unknown = error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+            if not is_unknown or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
     consumer.close()
 
 
