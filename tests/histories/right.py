@@ -158,7 +158,7 @@ def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
         found: set[Answer] = {MATCHED if copy.item.cents in cents else MISMATCHED for copy in counted}
         found = {CONFLICT} if len(cents) > 1 else found
         if key in scope.late and not until_now:  # a row of a moment ago may wait for a record behind the window
-            found |= {scope.waiting(LEDGER, key)}
+            found |= {PENDING}
         # Behind an open transaction nobody reads what is committed either. Of what is gone nobody knows that it was.
         is_gone = scope.has_gone and all(copy.offset < truth.starts[copy.partition] for copy in until_now)
         is_open = any(not truth.is_stable(copy) for copy in (originals if is_gone else counted))
