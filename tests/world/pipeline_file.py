@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 
 import yaml
 
-from makewhole.config.defaults.former import former_default
 from makewhole.config.hops.remedies import VERDICTS, HopKinds
 from makewhole.model.pipeline import Remedy, Semantics
 from makewhole.model.points import PointKind
@@ -52,7 +51,7 @@ def _names(key: str) -> list[str]:
 
 
 def _repairing(hop: Settings, points: Mapping[str, Settings], settings: Settings) -> Settings:
-    """Return a hop that names a remedy where neither it nor the pipeline does: those that version 1 took."""
+    """Return a hop that names the usual remedy where neither it nor the pipeline names one."""
     source, target = points[hop["from"]], points[hop["to"]]
     kinds = HopKinds(
         name="",
@@ -67,8 +66,23 @@ def _repairing(hop: Settings, points: Mapping[str, Settings], settings: Settings
     unnamed = [
         name for name in VERDICTS if name not in own and not (name in wanted and kinds.can_do(wanted[name], name))
     ]
-    added = {name: former_default(kinds, name).value for name in unnamed if former_default(kinds, name) != "report"}
+    usual = {name: _usual_remedy(kinds, name) for name in unnamed}
+    added = {name: remedy.value for name, remedy in usual.items() if remedy is not None}
     return {**hop, "compensation": flow({**own, **added})} if added else hop
+
+
+def _usual_remedy(kinds: HopKinds, verdict: str) -> Remedy | None:
+    possible = kinds.possible(verdict)
+    if verdict == "duplicate":
+        return Remedy.QUARANTINE if kinds.target is PointKind.STORE else None
+    if verdict != "missing":
+        return None
+    if kinds.semantics is Semantics.UPSERT and Remedy.UPSERT in possible:
+        return Remedy.UPSERT
+    if kinds.source is PointKind.TOPIC:
+        return Remedy.REDELIVER if Remedy.REDELIVER in possible else None
+    wanted = Remedy.PRODUCE if kinds.target is PointKind.TOPIC else Remedy.UPSERT
+    return wanted if wanted in possible else None
 
 
 def fed_by_ledgers(

@@ -11,7 +11,6 @@ from datetime import timedelta
 from pathlib import Path
 
 from makewhole.config import values
-from makewhole.config.defaults.former import FORMER_VERSION, note_former_settings
 from makewhole.config.erased import with_tombstone_topics
 from makewhole.config.hops.read_hops import read_hops
 from makewhole.config.hops.remedies import VERDICTS, read_wanted
@@ -35,7 +34,6 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
 _NAME_LINE = re.compile(r"^pipeline:[ \t]*[\"']?([a-z][a-z0-9_]*)[\"']?[ \t]*(?:#.*)?$", re.MULTILINE)
 _ONCE_A_DAY = "@daily"
 _VERSION = 2
-_READ = (FORMER_VERSION, _VERSION)
 _KEYS = (
     "version",
     "pipeline",
@@ -237,7 +235,7 @@ def _read_pipeline(top: Section) -> Pipeline:
     """Return the pipeline as far as it can be read; only good when no problem was noted."""
     top.only(*_KEYS, unsupported="notify")
     _refuse_notify(top)
-    version = _read_version(top)
+    _require_version(top)
     name = top.need("pipeline", "Name the pipeline, for example 'pipeline: daily_flights'")
     description = top.get("description")
     cron = top.get("schedule")
@@ -245,9 +243,7 @@ def _read_pipeline(top: Section) -> Pipeline:
     settle, late, retry_for = top.get("settle"), top.get("late"), top.get("retry_for")
     compensation = below(top, "compensation", *VERDICTS, "limits", "approval")
     drafts = read_points(top)
-    hops = read_hops(top, drafts, read_wanted(compensation), version)
-    if version == FORMER_VERSION:
-        note_former_settings(top, hops, drafts)
+    hops = read_hops(top, drafts, read_wanted(compensation))
     settle_time = settle.text(values.duration) if settle else None
     found_late = late.text(values.duration) if late else None
     late_time, pending = Pipeline.late if found_late is None else found_late, read_pending_max_age(top)
@@ -301,15 +297,11 @@ def _refuse_notify(top: Section) -> None:
         )
 
 
-def _read_version(top: Section) -> int:
-    """Return the version of the format; the newest where none can be read, which is noted."""
+def _require_version(top: Section) -> None:
     place = top.need("version", f"Write 'version: {_VERSION}'")
     version = place.whole(values.integer) if place else None
-    if place is None or version is None:
-        return _VERSION
-    if version not in _READ:
+    if place is not None and version not in (None, _VERSION):
         place.complain(f"is {version}, which this makewhole does not read", f"Write 'version: {_VERSION}'")
-    return version
 
 
 def _read_compare(top: Section) -> Mapping[str, str]:

@@ -12,7 +12,6 @@ from makewhole.compensation.planning.unanswered import Unanswered, read_unanswer
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.journal.database import connect
-from makewhole.model.errors import ConfigurationError
 from makewhole.model.window import WindowState
 from makewhole.window.certify import ClosedWindow
 from makewhole.window.context import WindowContext
@@ -91,24 +90,16 @@ def test_what_a_limit_would_refuse_is_told(shop: ReconciledShop) -> None:
     ]
 
 
-def test_a_file_of_version_1_without_remedies_is_refused_before_anything_is_read(shop: ReconciledShop) -> None:
-    shop.describe(is_observing=True)
-    shop.file.write_text(shop.file.read_text().replace("version: 2", "version: 1"))
-
-    with pytest.raises(ConfigurationError) as caught:
-        shop.ask()
-
-    assert [problem.found for problem in caught.value.problems] == [
-        "is missing, and version 1 let keys wait without an end: what never arrived was certified",
-        f"{LEDGER_HOP} names no remedy for missing keys, and version 1 took produce",
-        f"{STORE_HOP} names no remedy for missing, duplicate and vanished keys, and version 1 took redeliver, "
-        "quarantine and redeliver",
-    ]
-
-
-def test_a_file_of_version_1_that_names_everything_repairs_as_it_did(shop: ReconciledShop) -> None:
+def test_a_file_that_names_every_remedy_repairs_all_of_it(shop: ReconciledShop) -> None:
     """Produce to where librdkafka's producer would; send a row again that was purged."""
-    _describe_in_version_1(shop)
+    remedies = "{missing: redeliver, duplicate: quarantine, vanished: redeliver}"
+    shop.describe(
+        partitioner="crc32",
+        max_age="1d",
+        ledger_hop={"compensation": "{missing: produce}"},
+        hop={"compensation": remedies},
+        is_observing=True,
+    )
     add_partitions(shop.admin, shop.topic, 4)
     made = orders(range(24))
     shop.write("outbox", made)
@@ -132,18 +123,6 @@ def test_a_file_of_version_1_that_names_everything_repairs_as_it_did(shop: Recon
     _load(shop, context, [made[3]])
     assert shop.certify(context).state is WindowState.CERTIFIED
     assert sorted(_contents(shop)["warehouse"]) == sorted(_contents(shop)["outbox"])
-
-
-def _describe_in_version_1(shop: ReconciledShop) -> None:
-    remedies = "{missing: redeliver, duplicate: quarantine, vanished: redeliver}"
-    shop.describe(
-        partitioner="crc32",
-        max_age="1d",
-        ledger_hop={"compensation": "{missing: produce}"},
-        hop={"compensation": remedies},
-        is_observing=True,
-    )
-    shop.file.write_text(shop.file.read_text().replace("version: 2", "version: 1"))
 
 
 def _send_as_librdkafka_does(shop: ReconciledShop, orders: list[Order], topic: str | None = None) -> None:

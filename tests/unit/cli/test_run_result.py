@@ -8,7 +8,7 @@ from rich.console import Console
 from makewhole.cli.documents import unanswered_document
 from makewhole.cli.run import show_result
 from makewhole.compensation.planning.unanswered import Unanswered
-from makewhole.config.defaults.suggested import Suggestion
+from makewhole.config.hops.suggested import Suggestion
 from makewhole.model.pipeline import Remedy
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,6 @@ import pytest
 
 from makewhole.config.hops.remedies import VERDICTS, HopKinds
 from makewhole.config.pipeline_file import load_pipeline
-from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Approval, Gate, Limits, Pipeline, Remedies, Remedy
 from makewhole.model.points import PointKind
 
@@ -54,11 +53,3 @@ def test_the_table_of_remedies_is_the_one_in_the_code() -> None:
         kinds = HopKinds(name="", source=PointKind(source), target=PointKind(target))
         written = [re.findall(r"`(\w+)`", cell) for cell in cells.split("|")]
         assert written == [[remedy.value for remedy in kinds.possible(verdict)] for verdict in VERDICTS]
-
-
-def test_what_is_told_of_the_shortest_file_in_version_1_is_what_the_page_shows(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        load(BLOCKS[0].replace("version: 2", "version: 1"), tmp_path)
-
-    told = "\n".join(f"{problem.path}: {problem.found}\n  {problem.remedy}" for problem in caught.value.problems)
-    assert f"```\n{told}\n```\n" in PAGE

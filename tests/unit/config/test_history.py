@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from makewhole.config.defaults.suggested import suggest
+from makewhole.config.hops.suggested import suggest
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Remedy

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from makewhole.compensation.planning.draft import draft_plan
-from makewhole.config.defaults.suggested import Suggestion, suggest
 from makewhole.config.hops.remedies import VERDICTS
+from makewhole.config.hops.suggested import Suggestion, suggest
 from makewhole.journal.findings import window_findings
 from makewhole.journal.results import hop_results
 from makewhole.model.connection import Connection

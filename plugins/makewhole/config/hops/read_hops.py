@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from makewhole.config import values
-from makewhole.config.defaults.former import FORMER_VERSION, with_former_defaults
 from makewhole.config.hops.hop_graph import (
     Ends,
     note_circle,
@@ -42,9 +41,9 @@ _KEYS = (
 
 
 def read_hops(
-    top: Section, drafts: Mapping[str, PointDraft], of_pipeline: Mapping[str, tuple[YamlPlace, Remedy]], version: int
+    top: Section, drafts: Mapping[str, PointDraft], of_pipeline: Mapping[str, tuple[YamlPlace, Remedy]]
 ) -> tuple[Hop, ...]:
-    """Return the hops that could be read, in file order; what is wrong is noted. `version`: of the file's format."""
+    """Return the hops that could be read, in file order; what is wrong is noted."""
     place = top.need("hops", "Join the points, for example '- {from: outbox, to: flights}'")
     if place is None:
         return ()
@@ -68,8 +67,6 @@ def read_hops(
         progress = _read_progress(section, ends[-1], drafts)
         hop = _read_hop(section, ends[-1], hop_kinds, of_pipeline, written, columns)
         hop = None if hop is None else replace(hop, progress=progress)
-        if hop is not None and hop_kinds is not None and version == FORMER_VERSION:
-            hop = with_former_defaults(hop, hop_kinds, section, of_pipeline)
         if hop is not None:
             hops.append((element, hop))
             said |= {hop.name} if written.redelivery.is_said else set()

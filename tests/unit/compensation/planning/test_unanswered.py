@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from makewhole.compensation.planning.unanswered import Unanswered, unanswered
-from makewhole.config.defaults.suggested import Suggestion
+from makewhole.config.hops.suggested import Suggestion
 from makewhole.model.pipeline import Approval, Limits, Pipeline, Remedies, Remedy
 from makewhole.model.verdict import Cause, Finding, Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of
