@@ -1,7 +1,5 @@
-"""Test migrations, the schema that they add up to, and what PostgreSQL itself refuses."""
+"""Test migrations, and what PostgreSQL itself refuses."""
 
-import hashlib
-import json
 import shutil
 import threading
 from dataclasses import replace
@@ -14,7 +12,6 @@ import pytest
 from makewhole.journal import database as database_module
 from makewhole.journal import windows
 from makewhole.journal.database import connect, migrate
-from makewhole.journal.windows import OlderOpen
 from makewhole.model.errors import CorruptionError, RefusedError, TransientError
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import sql_root
@@ -48,14 +45,6 @@ def catalog(dsn: str) -> list[tuple[str, ...]]:
     with connect(dsn) as connection, connection.cursor() as cursor:
         cursor.execute(CATALOG)
         return cursor.fetchall()
-
-
-def test_all_migrations_together_give_the_schema_that_people_read(journal: str, database: str) -> None:
-    with connect(database) as connection, connection.cursor() as cursor:
-        cursor.execute((CHECKOUT / "sql" / "schema.sql").read_text(encoding="utf-8"))
-
-    assert catalog(database) == catalog(journal)
-    assert len(catalog(journal)) > 100
 
 
 def test_migrating_twice_is_harmless(database: str) -> None:
@@ -201,103 +190,6 @@ def test_the_same_offsets_of_another_lineage_are_other_records(journal: str) -> 
     assert history[0][1].leader_epochs == loaded["flights"][0].leader_epochs == ((0, 7), (3, 12))
     with pytest.raises(RefusedError, match=r"\[11, 20\) of flights/0 belong to another window"):
         insert(journal, replace(window(3), ranges={"flights": (replace(again, lo=11, hi=20),)}))
-
-
-# A journal that was there before
-
-
-def test_a_journal_with_data_is_brought_up_to_date_with_all_it_holds(database: str) -> None:
-    first = (CHECKOUT / "sql" / "migrations" / "0001_init.sql").read_text(encoding="utf-8")
-    digest = hashlib.sha256(first.encode()).hexdigest()
-    manifest = {"leader_epochs": {"0": [[0, 0, 6], [2, 6, 10]]}}
-    older = {"leader_epochs": {"0": [[0, 0, 10]]}}
-    with connect(database) as connection, connection.cursor() as cursor:
-        cursor.execute(first)
-        cursor.execute("insert into makewhole.migration (version, name, sha256) values (1, '0001_init', %s)", (digest,))
-        for revision, kept in ((1, older), (2, manifest)):
-            cursor.execute(
-                "insert into makewhole.window (pipeline, number, revision, end_time, request, configuration) "
-                "values ('demo', 1, %s, '2013-01-02', %s, '{}')",
-                (revision, f"run-{revision}"),
-            )
-            cursor.execute(
-                "insert into makewhole.snapshot (pipeline, number, revision, point, manifest) "
-                "values ('demo', 1, %s, 'flights', %s)",
-                (revision, json.dumps(kept)),
-            )
-        cursor.execute("update makewhole.window set state = 'gaps' where revision = 1")
-        for partition in (0, 1):
-            cursor.execute(
-                "with made as (insert into makewhole.lane (pipeline, point, topic, topic_id, partition) "
-                "values ('demo', 'flights', 'flights', 'id1', %s) returning id) "
-                "insert into makewhole.window_range (pipeline, number, lane, offsets, lo, hi) "
-                "select 'demo', 1, id, '[0,10)', 0, 10 from made",
-                (partition,),
-            )
-
-    assert migrate(database) == MIGRATIONS[1:]
-
-    with connect(database) as session:
-        (there,) = windows.covered_ranges(session, "demo", "flights")[0]
-        assert (there.lo, there.hi, there.lineage, there.leader_epochs) == (0, 10, 0, ((0, 6), (2, 10)))
-        assert windows.covered_ranges(session, "demo", "flights")[1][0].leader_epochs == ()
-        assert windows.older_open(session, "demo", 2) == OlderOpen(windows=1, first_window=1)
-    insert(database, window(2, (0, 10, 20), (1, 10, 12)))
-
-
-def test_plans_of_an_earlier_version_keep_what_they_did_and_end(database: str) -> None:
-    early = [path for path in sorted((CHECKOUT / "sql" / "migrations").glob("*.sql")) if path.name < "0004"]
-    with connect(database) as connection, connection.cursor() as cursor:
-        for path in early:
-            text = path.read_text(encoding="utf-8")
-            cursor.execute(text)
-            cursor.execute(
-                "insert into makewhole.migration (version, name, sha256) values (%s, %s, %s)",
-                (int(path.name[:4]), path.stem, hashlib.sha256(text.encode()).hexdigest()),
-            )
-        for number, state in enumerate(("done", "running", "refused"), start=1):
-            cursor.execute(
-                "insert into makewhole.window (pipeline, number, revision, end_time, request, configuration) "
-                "values ('demo', %s, 1, '2013-01-02', %s, '{}')",
-                (number, f"run-{number}"),
-            )
-            cursor.execute(
-                "insert into makewhole.plan (id, pipeline, number, revision, sha256, counts, state, reason) "
-                "values (%s, 'demo', %s, 1, 'f', '{}', %s, 'as it was')",
-                (f"demo-{number}", number, state),
-            )
-        outcomes = ["done", "refused", "done", "done", None]
-        for seq, outcome in enumerate(outcomes):
-            cursor.execute(
-                "insert into makewhole.action "
-                "(plan, seq, remedy, hop, target, key, key_hash, before, outcome, outcome_reason) "
-                "values ('demo-2', %s, 'redeliver', 'a→b', 'a', %s, 'f', '{\"b\": 1, \"a\": 2}', %s, %s)",
-                (seq, f"K{seq}", outcome, "stale" if outcome == "refused" else None),
-            )
-        for chunk, actions in enumerate((1, 2)):
-            cursor.execute(
-                "insert into makewhole.chunk (plan, target, chunk, actions, place) values ('demo-2', 'a', %s, %s, '')",
-                (chunk, actions),
-            )
-
-    assert migrate(database) == MIGRATIONS[len(early) :]
-
-    with connect(database) as connection, connection.cursor() as cursor:
-        cursor.execute("select seq, chunk, key, before, outcome, outcome_reason from makewhole.action order by seq")
-        assert cursor.fetchall() == [
-            (0, 0, "K0", '{"a": 2, "b": 1}', "done", None),
-            (1, 2, "K1", '{"a": 2, "b": 1}', "refused", "stale"),
-            (2, 1, "K2", '{"a": 2, "b": 1}', "done", None),
-            (3, 1, "K3", '{"a": 2, "b": 1}', "done", None),
-            (4, 2, "K4", '{"a": 2, "b": 1}', None, None),
-        ]
-        cursor.execute("select id, state, reason from makewhole.plan order by id")
-        ended = "frozen by an earlier version of makewhole; open a new revision of the window"
-        assert cursor.fetchall() == [
-            ("demo-1", "done", "as it was"),
-            ("demo-2", "rejected", ended),
-            ("demo-3", "refused", "as it was"),
-        ]
 
 
 def test_a_request_opens_one_revision_only(journal: str) -> None:

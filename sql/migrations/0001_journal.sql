@@ -1,5 +1,4 @@
--- The journal as it stands when all migrations are applied: for reading; a test holds it to migrations/.
--- One schema, so that it can share a database with something else.
+-- The journal of the first release. One schema, so that it can share a database with something else.
 create schema if not exists makewhole;
 
 create table makewhole.migration (
