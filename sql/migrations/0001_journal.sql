@@ -262,7 +262,6 @@ create table makewhole.gate_report (
 -- `log_ends` is where the logs of its targets ended when it was begun: target → partition → stable offset.
 -- `settled_at` is when another plan took its place: its runners are fenced since, and its receipts are all here, unless
 -- it `is_untold`: then it may have written any of its keys. `superseded_by` is the revision of the window that ended it.
--- A plan that `keeps_positions` has those of its records in `replayed_position`; an older one has its headers alone.
 create table makewhole.plan (
     id text primary key,
     pipeline text not null,
@@ -285,7 +284,6 @@ create table makewhole.plan (
     settled_at timestamptz,
     is_untold boolean not null default false,
     superseded_by integer check (superseded_by > revision),
-    keeps_positions boolean not null default true,
     foreign key (pipeline, number, revision) references makewhole.window
 );
 create unique index plan_of_window on makewhole.plan (pipeline, number, revision) where undoes is null;

@@ -25,7 +25,7 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 select plan.id, plan.number, plan.revision, plan.state, plan.reason, plan.frozen_at,
        approval.decision, approval.by, approval.at,
        action.seq, action.remedy, action.hop, action.target, action.outcome, action.outcome_reason,
-       receipt.chunk, receipt.place, receipt.observed_at, plan.keeps_positions,
+       receipt.chunk, receipt.place, receipt.observed_at,
        (select position.partition || ':' || position.offsets[array_position(position.seqs, action.seq)]
         from makewhole.replayed_position as position
         where position.plan = action.plan and position.target = action.target and position.chunk = action.chunk

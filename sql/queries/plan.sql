@@ -5,35 +5,35 @@ select pg_advisory_xact_lock(hashtextextended('makewhole plan ' || %(pipeline)s 
 -- plan_of_window --
 -- Read the plan that was frozen for a window revision, if any.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
-payload_sha256, control, records_per_second, began_at, ended_at, log_ends, keeps_positions
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and undoes is null
 
 -- plan_by_id --
 -- Read one plan.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
-payload_sha256, control, records_per_second, began_at, ended_at, log_ends, keeps_positions
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where id = %(plan)s
 
 -- undo_of_plan --
 -- Read the plan that undoes another one, unless it was turned down.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
-payload_sha256, control, records_per_second, began_at, ended_at, log_ends, keeps_positions
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where undoes = %(plan)s and state not in ('refused', 'rejected')
 
 -- newest_undo_of_plan --
 -- Read the plan that was last made to undo another one, turned down or not.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
-payload_sha256, control, records_per_second, began_at, ended_at, log_ends, keeps_positions
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where undoes = %(plan)s order by frozen_at desc limit 1
 
 -- lock_plan --
 -- Read one plan and lock it until the end of the transaction.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
-payload_sha256, control, records_per_second, began_at, ended_at, log_ends, keeps_positions
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where id = %(plan)s
 for update
@@ -41,7 +41,7 @@ for update
 -- plans_before --
 -- Read the plans of earlier revisions of a window that could still write, or whose receipts are not all known.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
-payload_sha256, control, records_per_second, began_at, ended_at, log_ends, keeps_positions
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)s and settled_at is null
 and (state not in ('done', 'refused', 'rejected') or state = 'rejected' and began_at is not null)
@@ -247,14 +247,6 @@ join makewhole.chunk as receipt on receipt.plan = undo.id
 where undo.pipeline = %(pipeline)s and undo.number = %(number)s and undo.revision < %(revision)s
 and undo.undoes is not null and receipt.actions > 0 and receipt.observed_at > judged.opened_at
 order by receipt.observed_at desc limit 1
-
--- replayed_keys --
--- Read what the plans of a pipeline that keep no positions may have written to topics: (plan, key hash).
-select action.plan, action.key_hash
-from makewhole.planned_action as action join makewhole.plan on plan.id = action.plan
-where plan.pipeline = %(pipeline)s and plan.id = any(%(plans)s) and plan.state in ('running', 'done', 'rejected')
-and not plan.keeps_positions and action.remedy in ('redeliver', 'produce') and action.refusal is null
-order by action.plan, action.key_hash
 
 -- missing_keys_by_hop --
 -- Count the keys that a plan writes because a hop's store lacks them, by hop; those that are refused are left out. Each

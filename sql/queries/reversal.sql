@@ -10,14 +10,3 @@ and (action.outcome = 'done'
      or action.outcome is null and (plan.state = 'running' or plan.began_at is not null)
      and (plan.settled_at is null or plan.is_untold))
 order by plan.frozen_at, plan.id, action.seq
-
--- reversal_keys --
--- Read the business keys of the reversals themselves, where they went to a topic that is judged, of plans that keep no
--- positions: (plan, key hash).
-select action.plan, action.before::jsonb ->> 'reversal_key_hash'
-from makewhole.action
-join makewhole.plan on plan.id = action.plan
-where plan.pipeline = %(pipeline)s and plan.id = any(%(plans)s) and plan.state in ('running', 'done', 'rejected')
-and not plan.keeps_positions and action.remedy = 'reverse' and action.outcome is distinct from 'refused'
-and action.before::jsonb ? 'reversal_key_hash'
-order by action.plan, action.seq

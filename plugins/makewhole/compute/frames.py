@@ -86,8 +86,7 @@ ELSEWHERE: Schema = {
 `is_replay`: written by compensation in the place of another copy, `is_produced`: written by it as the key's own copy.
 `ends_earlier`: versions of its key at earlier offsets of its partition count no more: it is a tombstone without a
 version, or one stands between them. `is_later`: after the window's own. `is_former`: in a log that the topic had before
-it was made again. `excluded_by` names the hops whose `where` the copy does not pass. Null: not known,
-as a run of an older makewhole has fewer columns."""
+it was made again. `excluded_by` names the hops whose `where` the copy does not pass. Null: not known."""
 
 TAIL: Schema = ELSEWHERE | {"time": KEYS["time"], "is_open": pl.Boolean}
 """Copies in the log after a window, with the times of their records. `is_open`: behind the stable offset, so nobody can
@@ -103,8 +102,7 @@ REPLAYS: Schema = {
 }
 """Records that compensation wrote, by the journal, a row each: a lineage header alone proves nothing.
 
-Of plans that keep no positions, `partition` and `offset` are null. `is_produced`: the record repeats none of its topic,
-it is the key's own."""
+`is_produced`: the record repeats none of its topic, it is the key's own."""
 
 HASHES: Schema = {"key_hi": pl.UInt64, "key_lo": pl.UInt64}
 

@@ -32,7 +32,7 @@ class Judgement:
 class KeyAction:
     """An action on the key. `chunk`, `receipt` and `done_at` are of the proof that it took effect, if it did.
 
-    `position` (`partition:offset`) is of the record that it wrote, where its plan `keeps_positions`.
+    `position` (`partition:offset`) is of the record that it wrote.
     """
 
     plan: str
@@ -53,7 +53,6 @@ class KeyAction:
     chunk: int | None
     receipt: str | None
     done_at: datetime | None
-    keeps_positions: bool = False
     position: str | None = None
 
 

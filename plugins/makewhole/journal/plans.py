@@ -32,7 +32,7 @@ class StoredPlan:
     """A plan with the digest of its payload file, its control and rate, and when it began and ended.
 
     `records_per_second` None: the pipeline's. `log_ends` are where the logs of its targets ended when it first began;
-    None: it never did. `keeps_positions`: the journal has where each of its records was written.
+    None: it never did.
     """
 
     plan: Plan
@@ -42,7 +42,6 @@ class StoredPlan:
     began_at: datetime | None = None
     ended_at: datetime | None = None
     log_ends: LogEnds | None = None
-    keeps_positions: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +236,6 @@ def _stored(row: tuple[Any, ...]) -> StoredPlan:
         began_at=row[13],
         ended_at=row[14],
         log_ends=None if row[15] is None else _log_ends(row[15]),
-        keeps_positions=row[16],
     )
 
 

@@ -116,12 +116,6 @@ def rows_written(
     yield from rows_in_pieces(journal, "plan", "rows_written", parameters)
 
 
-def replayed_keys(journal: PgConnection, pipeline: str, plans: Sequence[str]) -> Iterator[list[tuple[str, str]]]:
-    """Yield (plan, key hash) of everything that these plans of the pipeline may have written to topics, so many at a
-    time."""
-    yield from rows_in_pieces(journal, "plan", "replayed_keys", {"pipeline": pipeline, "plans": list(plans)})
-
-
 def reversals_of(journal: PgConnection, pipeline: Pipeline, window: int, key_hashes: Iterable[str]) -> PastReversals:
     """Return the reversals that a pipeline's plans wrote for copies of these keys, anywhere, oldest first.
 
@@ -143,12 +137,3 @@ def reversals_of(journal: PgConnection, pipeline: Pipeline, window: int, key_has
         found[key_hash] = (*found.get(key_hash, ()), one)
     places = frozenset().union(*(point.places for point in pipeline.points.values()))
     return PastReversals(window=window, reversed=found, places=places)
-
-
-def reversal_keys(journal: PgConnection, pipeline: str, plans: Sequence[str]) -> Iterator[list[tuple[str, str]]]:
-    """Yield (plan, key hash) of every reversal that these plans may have written to a topic on a hop, so many at a
-    time.
-
-    The hash is of the business key that the reversal has there.
-    """
-    yield from rows_in_pieces(journal, "reversal", "reversal_keys", {"pipeline": pipeline, "plans": list(plans)})

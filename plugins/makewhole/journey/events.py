@@ -16,8 +16,8 @@ from makewhole.model.points import PointKind
 _LAST = datetime.max.replace(tzinfo=UTC)
 _AHEAD = timedelta(days=1)
 
-Replays = Mapping[str, frozenset[str] | None]
-"""Plan → the positions (`partition:offset`) at which it wrote the key; None: it keeps no positions."""
+Replays = Mapping[str, frozenset[str]]
+"""Plan → the positions (`partition:offset`) at which it wrote the key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,22 +44,18 @@ def events(journey: Journey) -> list[Event]:
 def replays_of(journey: Journey) -> Replays:
     """Return the plans that may have written the key to a topic, by the journal: a header alone proves nothing."""
     writing = (Remedy.REDELIVER.value, Remedy.PRODUCE.value)
-    found: dict[str, frozenset[str] | None] = {}
+    found: dict[str, frozenset[str]] = {}
     for action in journey.actions:
         if action.remedy in writing and action.outcome != "refused":
-            known = found.get(action.plan) or frozenset()
-            positions = known | ({action.position} if action.position is not None else set())
-            found[action.plan] = positions if action.keeps_positions else None
+            positions = {action.position} if action.position is not None else set()
+            found[action.plan] = found.get(action.plan, frozenset()) | positions
     return found
 
 
 def is_replay(copy: JourneyCopy, replays: Replays) -> bool:
     """Tell whether compensation wrote the record: its plan is known, and it stands where that one wrote."""
     plan = copy.identity.get("replay_plan")
-    if plan is None or plan not in replays:
-        return False
-    positions = replays[plan]
-    return positions is None or copy.place in positions
+    return plan is not None and copy.place in replays.get(plan, frozenset())
 
 
 def _of_stop(stop: Stop, replays: Replays) -> Iterator[Event]:

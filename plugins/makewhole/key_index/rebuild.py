@@ -119,7 +119,7 @@ def _rebuild_topic(
         if manifest is None:
             continue
         spans = spans_of(window, topic.point)
-        replays = pl.concat([empty(REPLAYS), *replays_in(journal, window, spans, manifest.get("replay_plans", ()))])
+        replays = pl.concat([empty(REPLAYS), *replays_in(journal, window, spans)])
         journal.commit()  # writing may take long, and a transaction that is idle keeps vacuum from the whole database
         run, is_snapshot = _run_of_window(sources, window, manifest, replays)
         if run is None and window.number >= known_from:

@@ -1,6 +1,6 @@
 """Write a window's run of the key index from its snapshot, bucket by bucket."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -12,8 +12,7 @@ from makewhole.compute.key_index.key_runs import count_keys
 from makewhole.compute.key_index.stored_runs import stored_run
 from makewhole.compute.key_index.window_rows import COPIES, window_rows
 from makewhole.compute.keys import hashes_of_hex
-from makewhole.journal import plans, replayed_positions
-from makewhole.journal.written_keys import replayed_keys, reversal_keys
+from makewhole.journal import replayed_positions
 from makewhole.key_index.files import write_index_file
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Pipeline, Semantics
@@ -27,11 +26,6 @@ _PLACED: Schema = {name: REPLAYS[name] for name in ("plan", "partition", "offset
     "is_produced": REPLAYS["is_produced"],
 }
 _OF_ROWS = ("key_hi", "key_lo", "row_hash", "version", "excluded_by", "time")
-_OF_PLAN: Schema = {"plan": REPLAYS["plan"], "key_hash": pl.String}
-_NO_POSITION = (
-    *(pl.lit(None, dtype=REPLAYS[name]).alias(name) for name in ("partition", "offset")),
-    pl.lit(False).alias("is_produced"),
-)
 
 
 def run_of_bucket(
@@ -76,20 +70,12 @@ def write_bucket(storage: Storage, window: Window, point: str, bucket: str, run:
     return write_index_file(storage, folder, [stored_run(run, window.number)]), count_keys(run)
 
 
-def replays_in(
-    journal: PgConnection, window: Window, spans: Sequence[PositionSpan], named: Iterable[str]
-) -> Iterator[pl.DataFrame]:
+def replays_in(journal: PgConnection, window: Window, spans: Sequence[PositionSpan]) -> Iterator[pl.DataFrame]:
     """Yield the records that compensation wrote into spans of a topic (`REPLAYS`), by the journal: a lineage header
-    alone proves nothing. Of plans that keep no positions: what those wrote that were made for the window, or that are
-    `named` by headers. So many at a time."""
+    alone proves nothing. So many at a time."""
     for placed in replayed_positions.between(journal, window.pipeline, spans):
         rows = pl.DataFrame(placed, schema=_PLACED, orient="row").filter(pl.col("key_hash").is_not_null())
         yield rows.with_columns(*hashes_of_hex()).select(*REPLAYS)
-    made = sorted({*named, *plans.ids_of_window(journal, window)})
-    for keys in (replayed_keys, reversal_keys):
-        for written in keys(journal, window.pipeline, made):
-            rows = pl.DataFrame(written, schema=_OF_PLAN, orient="row").with_columns(*hashes_of_hex(), *_NO_POSITION)
-            yield rows.select(*REPLAYS)
 
 
 def spans_of(window: Window, point: str) -> list[PositionSpan]:

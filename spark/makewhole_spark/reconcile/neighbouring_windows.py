@@ -258,11 +258,7 @@ class NeighbouringWindows:
 
     def replays(self, point: str, *more: Window) -> RowsByBucket:
         """Return the records that compensation wrote to a topic (`REPLAYS`) in this window's ranges and in those of
-        `more` windows, by the journal: a lineage header alone proves nothing.
-
-        Of plans that keep no positions: what those wrote that were made for the window, or that headers in these
-        windows' snapshots name.
-        """
+        `more` windows, by the journal: a lineage header alone proves nothing."""
         asked = point, frozenset(window.number for window in more)
         if asked not in self._replays:
             self._replays[asked] = self._find_replays(point, more)
@@ -272,9 +268,7 @@ class NeighbouringWindows:
         if not isinstance(self.context.pipeline.points[point], TopicPoint):
             return self.by_bucket(point, (), REPLAYS)
         spans = [span for window in (self.context.window, *more) for span in spans_of(window, point)]
-        manifests = (self.manifests[point], *(self.manifests_of(window)[point] for window in more))
-        named = {plan for manifest in manifests for plan in manifest["replay_plans"]}
-        return self._replays_in(point, spans, named)
+        return self._replays_in(point, spans)
 
     def keys_written_for_window(self, point: str) -> RowsByBucket:
         """Return the keys (`HASHES`) of which the plans made for this window wrote records to a topic."""
@@ -291,13 +285,10 @@ class NeighbouringWindows:
             for partition, end in ends.items()
         ]
         spans.append(PositionSpan(topic_id=topic_id, first=max(ends, default=-1) + 1, last=None, lo=0, hi=None))
-        return self._replays_in(point, spans, set())
+        return self._replays_in(point, spans)
 
-    def _replays_in(self, point: str, spans: Sequence[PositionSpan], named: set[str]) -> RowsByBucket:
-        """Return the records in these spans, and what the plans of the window and the named ones wrote, of which no
-        positions are kept."""
-        found = replays_in(self.journal, self.context.window, spans, named)
-        return self.by_bucket(f"{point}/replays", found, REPLAYS)
+    def _replays_in(self, point: str, spans: Sequence[PositionSpan]) -> RowsByBucket:
+        return self.by_bucket(f"{point}/replays", replays_in(self.journal, self.context.window, spans), REPLAYS)
 
 
 def hashes(key_hashes: Sequence[tuple[str | None]]) -> pl.DataFrame:

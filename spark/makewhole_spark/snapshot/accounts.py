@@ -127,7 +127,6 @@ def log_manifest(
         "read_until": {str(one.range.partition): one.read_until for one in accounts if one.read_until < one.range.hi},
         "archive": f"{folder}/archive",
         "leader_epochs": {str(one.range.partition): one.leader_epochs for one in accounts},
-        "replay_plans": sorted({plan for one in accounts for read in one.reads for plan in read.replay_plans}),
         **_write_sequences(context, f"{folder}/sequences.json", accounts, before),
     }
 

@@ -91,7 +91,6 @@ class PieceRead:
     expired: tuple[OffsetSpan, ...] = ()
     truncated: tuple[OffsetSpan, ...] = ()
     sequences: SequenceAudit | None = None
-    replay_plans: tuple[str, ...] = ()
     first_record_ms: int | None = None
     unnumbered: int = 0
     looked_at: int = 0
@@ -112,7 +111,6 @@ class BucketWriter:
     files: dict[str, GrowingParquet] = field(default_factory=dict)
     bad: list[pl.DataFrame] = field(default_factory=list)
     tombstones: list[pl.DataFrame] = field(default_factory=list)
-    replay_plans: set[str] = field(default_factory=set)
     unnumbered: int = 0
 
     def add(self, frames: tuple[pl.DataFrame, pl.DataFrame]) -> None:
@@ -120,8 +118,6 @@ class BucketWriter:
         good, bad = frames
         if len(bad):
             self.bad.append(bad)
-        if "replay_plan" in good.columns:
-            self.replay_plans.update(good["replay_plan"].drop_nulls().unique())
         if "producer_id" in good.columns:
             self.unnumbered += int((good["producer_id"] == NO_PRODUCER).sum())
         for bucket, part in split_by_bucket(good, self.bucket_count):
@@ -171,7 +167,6 @@ class BucketWriter:
             undecodable_because=_most_frequent(bad),
             undecodable_files=tuple(file.path for file in written[len(self.files) :]),
             tombstone_files=tuple((bucket, file.path) for bucket, file in tombstones),
-            replay_plans=tuple(sorted(self.replay_plans)),
             unnumbered=self.unnumbered,
             sha256=tuple(
                 sorted({**more_files, **_sha256_by_path([*written, *(file for _, file in tombstones)])}.items())

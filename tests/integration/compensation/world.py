@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,6 @@ from makewhole.compensation.execution.targets import Target, targets_of
 from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeResult, FreezeSources
 from makewhole.compensation.freezing.sources import SourceRecord
 from makewhole.compensation.plan_window import freeze_plan
-from makewhole.journal.database import connect
-from makewhole.journal.written_keys import replayed_keys
 from makewhole.kafka.partitioner import KnownKeys
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
@@ -310,11 +307,6 @@ class PlanWorld(World):
     def run(self, plan_id: str, **options: Any) -> list[Receipt]:
         """Run a plan; `options` are those of `RunOptions`."""
         return run_plan(self.journal, plan_id, self.targets, options=RunOptions(**options))
-
-    def replayed_keys(self, plans: Sequence[str], pipeline: str | None = None) -> list[tuple[str, str]]:
-        """Return them as the journal knows them, of the world's own pipeline when no other is named."""
-        with connect(self.journal) as journal:
-            return list(chain(*replayed_keys(journal, pipeline or self.pipeline.name, plans)))
 
     def outcomes(self, plan_id: str) -> dict[str, tuple[str | None, str | None]]:
         """Return outcome and reason of each action, by key."""

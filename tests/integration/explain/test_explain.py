@@ -155,9 +155,7 @@ def _window(journal: PgConnection) -> None:
     files: dict[str, list[str]] = {}
     for bucket, path in read.files:
         files.setdefault(bucket, []).append(path)
-    snapshot_manifests.commit_snapshot(
-        journal, window, "flights", {"files": files, "replay_plans": list(read.replay_plans)}
-    )
+    snapshot_manifests.commit_snapshot(journal, window, "flights", {"files": files})
     _judge(journal, window, context.storage)
     _repair(journal, window)
 

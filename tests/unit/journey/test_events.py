@@ -126,12 +126,12 @@ def test_what_has_no_time_comes_last() -> None:
     ],
 )
 def test_a_record_tells_what_is_special_about_it(changed: dict[str, Any], ending: str) -> None:
-    assert record_text(record(**changed), {PLAN: None}).endswith(ending)
+    assert record_text(record(**changed), {PLAN: frozenset({"1:20"})}).endswith(ending)
 
 
 @pytest.mark.parametrize(("position", "is_ours"), [("1:20", True), ("1:21", False), (None, False)])
-def test_a_plan_that_keeps_positions_is_believed_for_no_other_record(position: str | None, is_ours: bool) -> None:
-    action = replace(ACTION, keeps_positions=True, position=position)
+def test_a_plan_is_believed_for_no_other_record(position: str | None, is_ours: bool) -> None:
+    action = replace(ACTION, position=position)
     told = events(journey(record(replay_plan=PLAN), judgements=(), actions=(action,)))
     assert (f"replayed by plan {PLAN}" in told[0].text) is is_ours
 

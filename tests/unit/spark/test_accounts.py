@@ -130,7 +130,7 @@ def test_the_manifest_says_what_every_offset_of_every_partition_was() -> None:
     parts = (part(0, 20), part(3, 5, partition=1, lineage=2))
     scene = context(*parts)
     reads = [
-        read(16, expired=((16, 20),), truncated=((16, 20),), leader_epochs=((0, 0, 16),), replay_plans=("p1",)),
+        read(16, expired=((16, 20),), truncated=((16, 20),), leader_epochs=((0, 0, 16),)),
         read(2, partition=1),
     ]
 
@@ -142,7 +142,7 @@ def test_the_manifest_says_what_every_offset_of_every_partition_was() -> None:
         "0": Accounting(span=20, data=16, expired=4).to_json_dict(),
         "1": Accounting(span=2, data=2).to_json_dict(),
     }
-    assert (manifest["read_until"], manifest["replay_plans"]) == ({"0": 16}, ["p1"])
+    assert manifest["read_until"] == {"0": 16}
     assert (manifest["ranges"][1]["lo"], manifest["ranges"][1]["lineage"]) == (3, 2)
     assert manifest["leader_epochs"] == {"0": [[0, 0, 16]], "1": []}
     assert manifest["sequences"] == "demo/window=1/revision=1/orders/sequences.json"

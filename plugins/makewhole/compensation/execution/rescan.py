@@ -46,20 +46,18 @@ def chunks_in_topic(connection: KafkaConnection, topic: str, plan: PlanAtTarget)
 
 def _records_seen(records: Iterable[pa.RecordBatch], plan: PlanAtTarget, topic_id: str) -> RecordsSeen:
     seen: RecordsSeen = {}
-    chunk: Chunk | None = None
-    positions: RecordPositions | None = None
+    opened: tuple[Chunk, RecordPositions] | None = None
     for batch in records:
         numbers: list[int] = np.unique(batch.column("chunk").to_numpy()).tolist()
         for number in numbers:
             if number >= plan.chunks:
                 continue
-            if chunk is None or chunk.number != number:
-                chunk = plan.chunk(number)
-                positions = plan.positions(number, topic_id) if plan.keeps_positions else None
+            if opened is None or opened[0].number != number:
+                opened = plan.chunk(number), plan.positions(number, topic_id)
+            chunk, positions = opened
             actions = seen.setdefault(number, np.zeros(len(chunk.rows), dtype=np.bool_))
             found = batch.filter(pc.equal(batch.column("chunk"), pa.scalar(number, pa.int32())))
-            found = found if positions is None else _at_positions(found, positions)
-            actions[_matching_rows(chunk.columns, found)] = True
+            actions[_matching_rows(chunk.columns, _at_positions(found, positions))] = True
     return seen
 
 

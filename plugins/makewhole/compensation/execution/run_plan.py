@@ -139,7 +139,6 @@ class _PlanRun:
                     log_ends=log_ends.get(name, {}),
                     is_begun=stored.began_at is not None,
                     is_done=stored.plan.state is PlanState.DONE,
-                    keeps_positions=stored.keeps_positions,
                 )
                 self._run_at_target(at_target, open_writer(stack, self._targets, at_target))
         return self._end()

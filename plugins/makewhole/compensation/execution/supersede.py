@@ -81,7 +81,6 @@ def recover_receipts(attempt: Attempt, targets: Mapping[str, Target]) -> int:
                 log_ends=(stored.log_ends or {}).get(name, {}),
                 is_begun=True,
                 is_done=stored.plan.state is PlanState.DONE,
-                keeps_positions=stored.keeps_positions,
             )
             writer = open_writer(stack, targets, at_target)
             left += len(chunks) - at_target.recover(writer)

@@ -16,8 +16,7 @@ from makewhole.model.positions import RecordPositions
 @dataclass(frozen=True, kw_only=True)
 class TargetProgress:
     """A plan at one target, in one attempt. `log_ends`: where the target's log ended when the plan was first begun, by
-    partition. `is_begun`: before this attempt; `is_done`: every chunk happened, at every target. `keeps_positions`: the
-    journal has where each of its records was written."""
+    partition. `is_begun`: before this attempt; `is_done`: every chunk happened, at every target."""
 
     attempt: Attempt
     content: PlanContent
@@ -25,7 +24,6 @@ class TargetProgress:
     log_ends: Mapping[int, int]
     is_begun: bool
     is_done: bool
-    keeps_positions: bool
 
     @property
     def plan(self) -> Plan:

@@ -81,11 +81,6 @@ class PlanAtTarget(Protocol):
         ...
 
     @property
-    def keeps_positions(self) -> bool:
-        """Whether the journal has where each record of the plan was written; plans of an older makewhole have none."""
-        ...
-
-    @property
     def in_journal(self) -> PlanInJournal:
         """The plan as the journal knows it."""
         ...

@@ -126,31 +126,15 @@ def committed_copies(copies: pl.DataFrame) -> pl.DataFrame:
 
 def mark_replays(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
     """Add `is_replay` and `is_produced`: this copy stands where the plan that its lineage header names wrote this key,
-    in the place of another copy or as the key's own.
-
-    Of plans that keep no positions: the plan wrote this key, and this copy is not beyond the number that it wrote.
-    """
+    in the place of another copy or as the key's own."""
     in_order = copies.sort("partition", "offset")
     if replays.is_empty():
         return in_order.with_columns(pl.lit(False).alias("is_replay"), pl.lit(False).alias("is_produced"))
     place = ["replay_plan", *HASH, "partition", "offset"]
-    placed = replays.filter(pl.col("offset").is_not_null()).unique(["plan", *HASH, "partition", "offset"])
-    of_older = replays.filter(pl.col("offset").is_null()).group_by("plan", *HASH).agg(pl.len().alias("_written"))
-    of_plan = pl.col("offset").rank("ordinal").over("replay_plan", *HASH)
-    return (
-        in_order.join(
-            placed.select(pl.col("plan").alias("replay_plan"), *place[1:], pl.col("is_produced").alias("_produced")),
-            on=place,
-            how="left",
-            maintain_order="left",
-        )
-        .join(of_older, left_on=["replay_plan", *HASH], right_on=["plan", *HASH], how="left", maintain_order="left")
-        .with_columns(
-            ((of_plan <= pl.col("_written").fill_null(0)) | ~pl.col("_produced")).fill_null(False).alias("is_replay"),
-            pl.col("_produced").fill_null(False).alias("is_produced"),
-        )
-        .drop("_written", "_produced")
-    )
+    placed = replays.rename({"plan": "replay_plan"}).unique(place)
+    return in_order.join(
+        placed.select(*place, "is_produced"), on=place, how="left", maintain_order="left"
+    ).with_columns((~pl.col("is_produced")).fill_null(False).alias("is_replay"), pl.col("is_produced").fill_null(False))
 
 
 def _kernel_columns(frame: pl.DataFrame, *extra: str) -> pl.DataFrame:

@@ -110,26 +110,6 @@ def test_forged_headers_do_not_stand_for_records(world: PlanWorld) -> None:
     assert {key for key, (outcome, _) in world.outcomes(plan).items() if outcome == "refused"} == arrived
 
 
-@pytest.mark.parametrize(
-    ("chunk", "seqs", "told"),
-    [
-        (1, slice(0, 2), "holds 2 of the 5 records of chunk 1, and a chunk is one transaction"),
-        (3, slice(0, 5), "holds chunk 3 of plan .* and not chunk 1"),
-    ],
-)
-def test_what_cannot_have_come_from_a_plan_without_positions_stops_it(
-    world: PlanWorld, chunk: int, seqs: slice, told: str
-) -> None:
-    plan = _interrupted(world, 1)
-    _delete_marker(world, plan)
-    world.journal_sql("update makewhole.plan set keeps_positions = false")  # as an older makewhole began it
-    _repeat(world, plan, chunk, seqs)
-    before = len(world.replayed())
-    with pytest.raises(CorruptionError, match=told):
-        world.run(plan)
-    assert len(world.replayed()) == before
-
-
 @pytest.mark.parametrize("chunk", [1, 3])
 def test_a_committed_copy_of_the_right_content_is_not_taken_for_the_plans_own(world: PlanWorld, chunk: int) -> None:
     """A stream processor that keeps headers repeats a whole chunk in a transaction of its own: the plan goes on."""

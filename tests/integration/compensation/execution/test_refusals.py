@@ -109,17 +109,6 @@ def test_a_lease_is_taken_over_by_its_own_name_at_once_and_by_others_when_it_exp
         assert leases.acquire(connection, "plan p", "other", 60).epoch == 3
 
 
-def test_only_what_a_plan_wrote_is_known_as_its_replay(world: PlanWorld) -> None:
-    plan = _plan(world)
-    assert world.replayed_keys([plan.id]) == []
-    world.run(plan.id)
-    assert world.replayed_keys([plan.id]) == []  # it keeps positions: nothing is known of it by headers alone
-    world.journal_sql("update makewhole.plan set keeps_positions = false")  # as an older makewhole began it
-    known = world.replayed_keys([plan.id, "forged"])
-    assert known == [(plan.id, f"{number:032x}") for number in range(3)]
-    assert world.replayed_keys([plan.id], "another") == []
-
-
 def test_options_name_this_process_when_nobody_else_is_named() -> None:
     assert RunOptions().holder != RunOptions().holder
 

@@ -47,8 +47,8 @@ def bucket(
     placed: Sequence[tuple[str, str, int, bool]] = (),
     has_cut: bool = False,
 ) -> BucketInput:
-    """Return the input of a kernel; `replays` are (plan, key) of plans that keep no positions, `placed` are (plan, key,
-    offset in partition 0, is it produced) of those that do."""
+    """Return the input of a kernel. Of `replays` (plan, key) each is the next copy at the target that names the plan,
+    `placed` are (plan, key, offset in partition 0, is it produced)."""
     return BucketInput(
         hop=HOP,
         has_cut=has_cut,
@@ -60,7 +60,7 @@ def bucket(
         unsettled=hashed([{"key": key} for key in unsettled], HASHES),
         overdue=hashed([{"key": key} for key in overdue], HASHES),
         replays=hashed(
-            [{"plan": plan, "key": key} for plan, key in replays]
+            _written(target, replays)
             + [
                 {"plan": plan, "key": key, "partition": 0, "offset": offset, "is_produced": is_produced}
                 for plan, key, offset, is_produced in placed
@@ -68,6 +68,24 @@ def bucket(
             REPLAYS,
         ),
     )
+
+
+def _written(target: Sequence[Row], replays: Sequence[tuple[str, str]]) -> list[Row]:
+    committed = sorted((row for row in target if not row.get("is_aborted")), key=lambda row: row["offset"])
+    found: list[Row] = []
+    for plan, key in dict.fromkeys(replays):
+        own = [row for row in committed if (row.get("replay_plan"), row["key"]) == (plan, key)]
+        found += [
+            {
+                "plan": plan,
+                "key": key,
+                "partition": row.get("partition", 0),
+                "offset": row["offset"],
+                "is_produced": False,
+            }
+            for row in own[: replays.count((plan, key))]
+        ]
+    return found
 
 
 def one(key: str, offset: int, row_hash: int = OLD, **more: Any) -> Row:

@@ -303,7 +303,8 @@ def test_two_keys_at_one_place_are_both_kept() -> None:
 
 def test_an_index_run_marks_replays_as_the_kernel_does() -> None:
     log = copies([one("a", 3, replay_plan=PLANS[0]), one("a", 1, replay_plan=PLANS[0]), one("a", 0)], True)
-    marked = mark_replays(log, hashed([{"plan": PLANS[0], "key": "a"}], REPLAYS))
+    written = {"plan": PLANS[0], "key": "a", "partition": 0, "offset": 1, "is_produced": False}
+    marked = mark_replays(log, hashed([written], REPLAYS))
 
     assert marked.select("offset", "is_replay").rows() == [(0, False), (1, True), (3, False)]
 

@@ -52,11 +52,11 @@ def logs(draw: st.DrawFn) -> pl.DataFrame:
 
 @st.composite
 def written(draw: st.DrawFn, log: pl.DataFrame) -> pl.DataFrame:
-    """What compensation wrote: some of the copies where they are, and some keys of which only the number is known."""
+    """What compensation wrote: some of the copies."""
     rows: list[Any] = []
     for row in log.filter(pl.col("replay_plan").is_not_null()).iter_rows(named=True):
         if draw(st.booleans()):
-            place = (row["partition"], row["offset"]) if draw(st.booleans()) else (None, None)
+            place = row["partition"], row["offset"]
             rows.append((row["replay_plan"], row["key_hi"], row["key_lo"], *place, draw(st.booleans())))
     return pl.DataFrame(rows, schema=REPLAYS, orient="row")
 
