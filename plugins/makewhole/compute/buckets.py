@@ -23,7 +23,6 @@ FINEST = 65_536
 _MOST = 256  # a task writes to a file of each bucket at once
 _ROWS_OF_A_BUCKET = 1_000_000
 _FEW_ROWS = 5_000  # a bucket takes as long as some thousand rows in it
-UNNAMED = 16  # an older makewhole did not say the number, as there was no other
 
 
 def number_of_buckets(rows: int) -> int:
@@ -47,7 +46,7 @@ def bucket_name(high: int, buckets: int) -> str:
 def named_bucket(name: str) -> tuple[int, int]:
     """Return the number of a bucket, and of how many it is one."""
     number, _, buckets = name.partition("of")
-    return int(number), int(buckets or UNNAMED)
+    return int(number), int(buckets)
 
 
 def buckets_of(names: Iterable[str]) -> int:

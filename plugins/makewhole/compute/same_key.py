@@ -47,7 +47,7 @@ def as_document(fields: KeyFields) -> dict[str, list[dict[str, str | None]]]:
 
 
 def from_document(stored: Mapping[str, Sequence[Mapping[str, str | None]]] | None) -> KeyFields:
-    """Return key fields as they were stored; none of a window of an older makewhole."""
+    """Return key fields as they were stored."""
     return {
         point: tuple(KeyField(name=str(part["name"]), column=part["column"]) for part in parts)
         for point, parts in (stored or {}).items()

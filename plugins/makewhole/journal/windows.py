@@ -252,7 +252,7 @@ def window_of(pipeline: str, row: Sequence[Any], ranges: Mapping[str, tuple[Part
 
 
 def _key_layout(stored: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[KeyType, ...]]:
-    """Return a key layout as it is stored; windows of an older makewhole have none."""
+    """Return a key layout as it is stored."""
     return {point: tuple(KeyType(kind) for kind in kinds) for point, kinds in (stored or {}).items()}
 
 

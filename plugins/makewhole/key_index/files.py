@@ -14,7 +14,6 @@ from makewhole.compute.key_index.stored_runs import (
     STORED,
     in_order_of_windows,
     run_of,
-    stored_run,
     with_whole_numbers,
 )
 from makewhole.compute.versions import UNREADABLE, VERSION, is_moment, joined_versions
@@ -29,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class IndexFile:
-    """A file of the key index, and the windows whose rows of it count. A file of an older makewhole is of one.
+    """A file of the key index, and the windows whose rows of it count.
 
     `numbered_by`: the field that the file of now reads versions from, as a number; None: that does not matter."""
 
@@ -133,12 +132,8 @@ def maybe_known(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame
 
 
 def rows_of_file(file: IndexFile, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that were read from a file in the columns of today, and without windows that do not count."""
-    if "window" not in rows.columns:
-        return stored_run(rows, file.windows[0])
-    counted = rows.filter(pl.col("window").is_in(file.windows))
-    lacking = [pl.lit(None, dtype=kind).alias(name) for name, kind in STORED.items() if name not in rows.columns]
-    return counted.with_columns(lacking).select(*STORED)
+    """Return the rows that were read from a file, without windows that do not count."""
+    return rows.filter(pl.col("window").is_in(file.windows)).select(*STORED)
 
 
 def _rows_by_file(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> Iterator[pl.DataFrame]:

@@ -37,7 +37,7 @@ class SortedParquet(GrowingParquet):
 
 
 class SortedRows:
-    """Reads a file of sorted rows. Without statistics, as an older makewhole wrote it, any row group may hold a key."""
+    """Reads a file of sorted rows."""
 
     def __init__(self, file: pq.ParquetFile) -> None:
         self._file = file
@@ -96,6 +96,7 @@ def _bounds(file: pq.ParquetFile) -> tuple[UInt64s, UInt64s]:
         group = file.metadata.row_group(at)
         columns = (group.column(number) for number in range(group.num_columns))
         known = next(column.statistics for column in columns if column.path_in_schema == _NUMBER)
-        bounds.append((known.min, known.max) if known is not None and known.has_min_max else (0, 2**64 - 1))
+        assert known is not None
+        bounds.append((known.min, known.max))
     array = np.array(bounds, dtype=np.uint64).reshape(-1, 2)
     return array[:, 0], array[:, 1]

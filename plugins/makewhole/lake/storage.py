@@ -147,7 +147,7 @@ class Storage:
 
     def may_be_before(self, paths: Sequence[str], column: str, moment: datetime) -> bool:
         """Tell whether these files may have a time before a moment, or a row without one, by their footers alone. False
-        is certain; files of an older makewhole have no numbers to tell it by.
+        is certain.
 
         Raises:
             CorruptionError: a file that a manifest names does not exist.

@@ -26,8 +26,7 @@ FilesByBucket = Mapping[str, Sequence[str]]
 _FOUND: Schema = {"key_hash": pl.String, "verdict": pl.String, "is_held": pl.Boolean}
 
 SEMANTICS = "semantics"
-"""The name in the files of a result of the semantics of its hop; an older makewhole, which took out no clean keys under
-upsert, did not say them."""
+"""The name in the files of a result of the semantics of its hop."""
 
 
 VERSION_UNIT = "version_unit"
@@ -50,15 +49,12 @@ class VerdictFiles:
     def of(cls, hop: str, files: Mapping[str, Any], slices: Sequence[FilesByBucket], bucket: str) -> "VerdictFiles":
         """Make those of a bucket, of whatever number, from the files of a result, and the files by bucket of its source
         and target."""
-        by_bucket = files.get("verdicts_by_bucket")
-        # Of a result that an older makewhole wrote, nobody knows which file is of which bucket.
-        verdicts = files.get("verdicts", ()) if by_bucket is None else files_of_bucket(by_bucket, bucket)
-        has_clean = files.get("summary", {}).get("clean")
+        has_clean = files["summary"]["clean"]
         source, target = (files_of_bucket(one, bucket) if has_clean else () for one in slices)
-        is_upsert = files.get(SEMANTICS) == Semantics.UPSERT.value
+        is_upsert = files[SEMANTICS] == Semantics.UPSERT.value
         return cls(
             hop=hop,
-            verdicts=tuple(verdicts),
+            verdicts=files_of_bucket(files["verdicts_by_bucket"], bucket),
             source=source,
             target=target,
             is_upsert=is_upsert,
@@ -67,8 +63,8 @@ class VerdictFiles:
 
 
 def stored_verdicts(storage: Storage, files: VerdictFiles, key_hashes: Collection[str]) -> pl.DataFrame:
-    """Return what was found of keys (`key_hash`, `verdict`), and whether the target held them (`is_held`; null where an
-    older makewhole did not say it). Keys that were not judged have no row.
+    """Return what was found of keys (`key_hash`, `verdict`), and whether the target held them (`is_held`). Keys that
+    were not judged have no row.
 
     Raises:
         CorruptionError: a file that the journal names is not there.

@@ -13,7 +13,6 @@ from makewhole.signing.keys import sha256_of
 
 _OF_A_HOP = ("source", "target", "semantics", "where", "consumer_group")
 _OF_A_HOP_IF_ANY = ("progress",)
-_AS_BEFORE = {"buckets": 16}  # their number decides nothing; digests of windows that an older makewhole judged had it
 
 
 def configuration_document(pipeline: Pipeline) -> dict[str, Any]:
@@ -43,7 +42,7 @@ def _digest(pipeline: Pipeline, *if_any: str) -> str:
     names: tuple[str, ...] = ("name", "points", "start", "settle", "compare", "gate")
     hops = [{name: hop[name] for name in (*_OF_A_HOP, *_OF_A_HOP_IF_ANY) if name in hop} for hop in whole["hops"]]
     names += tuple(name for name in if_any if getattr(pipeline, name) is not None)
-    return sha256_of({name: whole[name] for name in names} | {"hops": hops} | _AS_BEFORE)
+    return sha256_of({name: whole[name] for name in names} | {"hops": hops})
 
 
 def plain(value: Any) -> Any:

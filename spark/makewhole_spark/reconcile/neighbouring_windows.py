@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.buckets import UNNAMED, buckets_of, names_within
+from makewhole.compute.buckets import buckets_of, names_within
 from makewhole.compute.frames import HASHES, REPLAYS, Schema
 from makewhole.compute.judge.log_history import LogHistory, TimeSpan, Truncation, log_history
 from makewhole.compute.keys import hashes_of_hex
@@ -61,7 +61,7 @@ class NeighbouringWindows:
         """Number of buckets in which the window is judged: the least that any of its snapshots has, so that each bucket
         is made of whole files."""
         names = (name for manifest in self.manifests.values() for name in manifest["files"])
-        noted = (int(manifest.get(BUCKETS, UNNAMED)) for manifest in self.manifests.values())
+        noted = (int(manifest[BUCKETS]) for manifest in self.manifests.values())
         return min(buckets_of(names), *noted)
 
     def own_buckets(self, names: Iterable[str]) -> list[str]:

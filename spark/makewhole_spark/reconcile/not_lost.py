@@ -102,7 +102,7 @@ def judged_by(task: BucketTask, result: CertifiedResult, asked: set[str]) -> dic
     if not asked:
         return {}
     stored = stored_verdicts(task.context.storage, result.files, asked)
-    found: dict[str, bool] = dict(stored.select("key_hash", _shows_it(task)).rows())
+    found: dict[str, bool] = dict(stored.select("key_hash", _shows_it()).rows())
     repaired = None if result.repaired is None else task.context.storage.read_parquet([result.repaired])
     if repaired is not None:
         wanted = repaired.filter(pl.col("key_hash").is_in(list(asked)))
@@ -110,9 +110,8 @@ def judged_by(task: BucketTask, result: CertifiedResult, asked: set[str]) -> dic
     return found
 
 
-def _shows_it(task: BucketTask) -> pl.Expr:
-    """Tell whether a verdict shows that the store held the key rightly. Files of an older makewhole do not say whether
-    what is matched was there; under upsert it may have been deleted. That an unexpected one is gone may be a repair."""
-    by_verdict = (pl.col("verdict") == Verdict.MATCHED.value) & (not task.is_upsert)
-    is_held = pl.col("is_held").fill_null(by_verdict) & (pl.col("verdict") != Verdict.UNEXPECTED.value)
+def _shows_it() -> pl.Expr:
+    """Tell whether a verdict shows that the store held the key rightly. That an unexpected one is gone may be a
+    repair."""
+    is_held = pl.col("is_held") & (pl.col("verdict") != Verdict.UNEXPECTED.value)
     return (is_held | pl.col("verdict").is_in(_SEEN_BY)).alias("is_held")

@@ -91,11 +91,11 @@ class Bench:
 
     def run(self, text: str, *, has_versions: bool = False) -> tuple[IndexFile, ...]:
         marked = self.copies(text).with_columns(pl.lit(False).alias("is_replay"), pl.lit(False).alias("is_produced"))
-        return (self.old_run(build_key_run(marked, has_versions=has_versions)),)
+        return (self.index_file(build_key_run(marked, has_versions=has_versions)),)
 
-    def old_run(self, run: pl.DataFrame) -> IndexFile:
-        """Write a run as an older makewhole did."""
-        return IndexFile(path=self.storage.write_parquet("bench", run), windows=(1,))
+    def index_file(self, run: pl.DataFrame) -> IndexFile:
+        """Write the run of a window."""
+        return IndexFile(path=write_index_file(self.storage, "bench", [stored_run(run, 1)]), windows=(1,))
 
     def tail(self, text: str, *, is_open: bool = False) -> list[str]:
         found = in_tail(self.copies(text)).with_columns(
@@ -193,11 +193,6 @@ def test_the_producers_of_both_copies_name_the_cause_of_a_repeat_across_windows(
 
     assert bench.found(repeated) == {"a": ("duplicate", "sequence_repeated")}
     assert bench.found(bench.task("a@11", "a@21", target_index=index)) == {"a": ("duplicate", "application_resend")}
-    old = bench.storage.read_parquet([file.path for file in index.earlier])
-    assert old is not None
-    place_only = old.select("key_hi", "key_lo", "place", "is_replay", "row_hash")
-    unknown = IndexFiles(earlier=(bench.old_run(place_only),))
-    assert bench.found(bench.task("a@11", "a@21", target_index=unknown)) == {"a": ("duplicate", "application_resend")}
 
 
 def test_a_tail_of_which_some_is_gone_proves_no_absence(bench: Bench) -> None:

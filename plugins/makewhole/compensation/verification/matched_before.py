@@ -39,7 +39,7 @@ class MatchedBefore:
         verdicts: dict[str, Verdict] = {}
         slices = [self._slices.get(name, {}) for name in (hop.source, hop.target)]
         buckets: dict[str, list[str]] = {}
-        number = buckets_of(result.files.get("verdicts_by_bucket") or [bucket_name(0, 1)])
+        number = buckets_of(result.files["verdicts_by_bucket"])
         for key_hash in key_hashes:
             bucket = bucket_name(split_hex(key_hash)[0], number)
             buckets.setdefault(bucket, []).append(key_hash)

@@ -108,8 +108,8 @@ def versions_of(copies: pl.DataFrame, hop: str) -> pl.DataFrame:
 
 
 def _mark_outside(copies: pl.DataFrame, hop: str) -> pl.DataFrame:
-    """Mark the copies that do not pass the filter of a hop. Where an older makewhole did not note which filters a copy
-    passes, it does; where its window knew another filter, what it says of the key is not known."""
+    """Mark the copies that do not pass the filter of a hop. Where the window of one knew another filter, what it says
+    of the key is not known."""
     excluded = pl.col("excluded_by").list
     is_unknown = excluded.contains(UNKNOWN_FILTER).fill_null(False)
     return copies.with_columns(

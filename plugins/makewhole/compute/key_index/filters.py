@@ -3,8 +3,6 @@
 The keys are in groups by the high half of their hash, about four to a group; of each key the low 24 bits of the other
 half are kept, in two columns of 16 and of 8 bits. So a filter never misses a key of its run, and holds about one other
 key of four million for one of them. It only saves reading: what may be in a run is looked up there.
-
-Filters of an older makewhole keep 16 bits of a key: one other key of 16,000 passes.
 """
 
 import struct
@@ -19,7 +17,7 @@ from makewhole.native.fingerprints import Fingerprints, find_fingerprints
 _KEYS_OF_A_GROUP = 4
 _GROUP_MOST = 255
 _HEADER = struct.Struct("<4sIQQQB")  # magic, CRC-32 of the rest, keys, groups, least high half, shift
-_MAGIC, _MAGIC_OF_16_BITS = b"MWF2", b"MWF1"
+_MAGIC = b"MWF2"
 _BYTES_BEFORE_CONTENT = 8
 
 
@@ -83,7 +81,7 @@ def _sealed(content: bytes) -> bytes:
 
 def _opened(content: bytes | memoryview) -> tuple[int, np.uint64, int, UInt8s, Fingerprints]:
     """Return the number of keys, the least high half, the shift, the sizes of the groups and the fingerprints."""
-    if len(content) < _HEADER.size or content[:4] not in (_MAGIC, _MAGIC_OF_16_BITS):
+    if len(content) < _HEADER.size or content[:4] != _MAGIC:
         raise CorruptionError("a filter of the key index is none")
     _, checksum, keys, groups, least, shift = _HEADER.unpack_from(content)
     if zlib.crc32(memoryview(content)[_BYTES_BEFORE_CONTENT:]) != checksum:

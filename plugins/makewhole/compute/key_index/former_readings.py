@@ -48,8 +48,7 @@ def _number(text: str) -> int:
 
 
 def as_read_now(runs: pl.DataFrame, compare: Mapping[str, str], *, is_upsert: bool) -> pl.DataFrame:
-    """Return rows of runs with what they say of a hop of the file of now. An older makewhole noted less of how it read;
-    such runs are taken as they are."""
+    """Return rows of runs with what they say of a hop of the file of now."""
     known = _with_comparable_values(runs, compare)
     return _with_values_of_semantics(_with_versions_of_now(known), is_upsert=is_upsert)
 

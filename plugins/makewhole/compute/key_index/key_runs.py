@@ -1,7 +1,7 @@
 """Build and read a run of the key index: a topic's distinct keys in one window, with first copy and latest version.
 
-A key whose copies are excluded by different filters has a row for each set of them, all but the first `is_extra`. An
-older makewhole wrote fewer columns; those that a run lacks are null, not known.
+A key whose copies are excluded by different filters has a row for each set of them, all but the first `is_extra`. What
+is null is not known.
 """
 
 import polars as pl
@@ -94,7 +94,7 @@ def _of_point(run: pl.DataFrame) -> pl.DataFrame:
 
 
 def passing_rows(run: pl.DataFrame, hop: str) -> pl.DataFrame:
-    """Return the rows of a run whose copies surely pass the filter of a hop; those of an older makewhole all do."""
+    """Return the rows of a run whose copies surely pass the filter of a hop."""
     if "excluded_by" not in run.columns:
         return run
     excluded = pl.col("excluded_by").list

@@ -38,8 +38,9 @@ STORED: Schema = {
     "last_is_tombstone": pl.Boolean,
     "last_ends_earlier": pl.Boolean,
 }
-"""Columns of a file of the key index, whose rows are in the order of `key_hi`, `key_lo`, `window`. What an older
-makewhole did not note is null. `filters`: those that its window knew, by which `excluded_by` names them (see
+"""Columns of a file of the key index, whose rows are in the order of `key_hi`, `key_lo`, `window`.
+
+`filters`: those that its window knew, by which `excluded_by` names them (see
 `makewhole.compute.key_index.hop_filters`). `is_latest`: the first copy is the latest version too, so that `last_…` are
 null; null where no versions were asked for. A version is in two columns (`makewhole.compute.versions.split_versions`),
 and what is a number in `last_…` is the difference from the first copy's, which is small."""
@@ -52,7 +53,7 @@ _DIFFERENCES = ("offset", "version", "version_rest")
 
 
 def stored_run(run: pl.DataFrame, window: int) -> pl.DataFrame:
-    """Lay a window's run (`build_key_run`, or of an older makewhole) out for its file (`STORED`)."""
+    """Lay a window's run (`build_key_run`) out for its file (`STORED`)."""
     if "last_place" in run.columns:
         run = run.with_columns((pl.col("last_place") == pl.col("place")).alias("is_latest"))
         is_other = ~pl.col("is_latest")

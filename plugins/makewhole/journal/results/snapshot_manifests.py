@@ -56,7 +56,6 @@ def looked_at(manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str,
 
 
 def read_with(manifest: Mapping[str, Any]) -> str | None:
-    """Return the digest of the configuration that a snapshot was read with, by its manifest. Where that does not say
-    it, the digest of all that decides a verdict: an older makewhole knew nothing that makes them differ."""
-    found: str | None = manifest.get("reading_sha256", manifest.get("judging_sha256"))
+    """Return the digest of the configuration that a snapshot was read with, by its manifest."""
+    found: str | None = manifest.get("reading_sha256")
     return found

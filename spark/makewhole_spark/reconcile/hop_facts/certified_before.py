@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from makewhole.compute.buckets import bucket_name, files_of_bucket
+from makewhole.compute.buckets import files_of_bucket
 from makewhole.compute.frames import HASH, HASHES, Schema, empty
 from makewhole.compute.keys import hash_hex
 from makewhole.journal.history import older_results
@@ -45,8 +45,7 @@ def certified_results(neighbours: NeighbouringWindows, hop: Hop, numbers: Collec
     found: dict[str, list[CertifiedResult]] = {}
     for one in results:
         ranges = windows[one.number].ranges.get(hop.source, ()) if one.number in windows else ()
-        # Of a result that an older makewhole wrote, nobody knows which file is of which bucket.
-        for bucket in neighbours.own_buckets(one.files.get("verdicts_by_bucket") or [bucket_name(0, 1)]):
+        for bucket in neighbours.own_buckets(one.files["verdicts_by_bucket"]):
             found.setdefault(bucket, []).append(
                 CertifiedResult(
                     number=one.number,

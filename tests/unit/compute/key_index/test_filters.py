@@ -1,7 +1,5 @@
 """Hold filters of the key index to the set of their keys: none of it is ever missed."""
 
-import struct
-import zlib
 from collections.abc import Collection
 
 import numpy as np
@@ -49,16 +47,6 @@ def test_a_filter_costs_some_26_bits_a_key_and_holds_few_others_for_one() -> Non
     assert 24 < len(content) * 8 / 200_000 < 29
     assert maybe_in(content, *known).all()
     assert maybe_in(content, *others).mean() < 1 / 200_000
-
-
-def test_a_filter_of_an_older_makewhole_is_read_with_its_16_bits_a_key() -> None:
-    (high, low), others = some_keys(50_000, 1), some_keys(1_000_000, 2)
-    content = build_filter(high, low)
-    lower = b"MWF1\0\0\0\0" + content[8:-50_000]
-    older = lower[:4] + struct.pack("<I", zlib.crc32(lower[8:])) + lower[8:]
-
-    assert maybe_in(older, high, low).all()
-    assert 1 / 50_000 < maybe_in(older, *others).mean() < 1 / 5_000
 
 
 def test_keys_of_one_prefix_of_the_hash_are_told_apart_as_well() -> None:

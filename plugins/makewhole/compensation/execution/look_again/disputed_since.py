@@ -42,8 +42,7 @@ def disputed_since(plan: PlanInJournal, rows: pa.Table) -> dict[int, str]:
 
 
 def _named(rows: pa.Table) -> pl.DataFrame:
-    """Return `seq`, `hop`, `key_hash`, `disputed_by` and `accepted_by` (JSON) of the actions that name hops; plans of
-    an older makewhole name none."""
+    """Return `seq`, `hop`, `key_hash`, `disputed_by` and `accepted_by` (JSON) of the actions that name hops."""
     texts = {name: pl.from_arrow(rows.column(name).cast(pa.string())) for name in _TEXTS}
     frame = pl.DataFrame({"seq": pl.from_arrow(rows.column("seq")), **texts}, schema_overrides={"before": pl.String})
     named = [pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in (DISPUTED_BY, ACCEPTED_BY)]

@@ -235,7 +235,7 @@ def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
 
 def _asked(rows: pa.Table) -> pl.DataFrame:
     """Return `seq`, `key`, `remedy`, `lacking`, `once`, `groups`, `erasable`, `unknown_to` (JSON) and `repeats` of the
-    actions that name points to ask, and of those that produce; plans of an older makewhole name none."""
+    actions that name points to ask, and of those that produce."""
     frame = _texts(rows)
     said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in _FIELDS)
     found = frame.select("seq", "key", "remedy", *said)
