@@ -16,7 +16,7 @@ from bench.windows import history, latency, on_cluster, scale
 from makewhole.config.connection_text import variable_of
 from makewhole.stack.environment import connection_kafka
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Bench:
     bootstrap: str
     plan: Plan
     folder: Path
-    tell: Tell
+    tell: Report
 
     def duels(self) -> Iterator[Series]:
         """Measure reads and writes of both sides, in turn, the one that begins changing from round to round."""

@@ -102,7 +102,7 @@ class Executor:
         return self._has_task()
 
     def _has_task(self) -> bool:
-        """Tell whether it runs a task. It says that one is finished before it tells the driver."""
+        """Return whether it runs a task. It says that one is finished before it tells the driver."""
         log = self.folder / "stderr"
         told = log.read_text(errors="replace") if log.exists() else ""
         return told.count("Executor: Running task ") > told.count("Executor: Finished task ")

@@ -27,7 +27,7 @@ SIDE = "makewhole"
 ALONE = 1
 """The row that the store has: one in which nothing was ever loaded is a question for a person."""
 _MIB = 2**20
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 _HOP = "flights→store"
 _TABLE = """
 create table {table} (
@@ -55,7 +55,7 @@ compensation:
 """
 
 
-def measured(bootstrap: str, folder: Path, number: int, tell: Tell) -> Iterator[Series]:
+def measured(bootstrap: str, folder: Path, number: int, tell: Report) -> Iterator[Series]:
     """Measure one window of so many records, all but one of which the store lacks."""
     data = DataSet(records=number)
     home = folder / f"findings_{number}"
@@ -99,7 +99,7 @@ def _step(service: Service, window: Window, step: str) -> tuple[Cost, str]:
     )
 
 
-def _told(tell: Tell, data: DataSet, step: str, cost: Cost, told: str) -> Series:
+def _told(tell: Report, data: DataSet, step: str, cost: Cost, told: str) -> Series:
     tell(
         f"findings {millions(data.records):8} {step:10} {cost.wall_seconds:6.1f} s, {cost.cpu_seconds:6.1f} s of "
         f"cores, {(cost.python_bytes + cost.jvm_bytes) / _MIB:5.0f} MiB: {told}"

@@ -18,7 +18,7 @@ from bench.measuring.meter import Cost
 from bench.measuring.results import Series
 from bench.windows.orders import Orders
 from bench.windows.service import run_module
-from bench.windows.stage import MAKEWHOLE, Stage, Tell, prepared
+from bench.windows.stage import MAKEWHOLE, Report, Stage, prepared
 
 BY_HAND, DATACOMPY = "by hand", "datacompy"
 WINDOW = "window "
@@ -34,7 +34,7 @@ class Duel:
     runs: int
     sides: Sequence[str]
 
-    def measured(self, bootstrap: str, folder: Path, tell: Tell) -> Iterator[Series]:
+    def measured(self, bootstrap: str, folder: Path, tell: Report) -> Iterator[Series]:
         """Measure the runs of each side, the first of a round being the last of the next."""
         if DATACOMPY in self.sides:
             datacompy_python()  # is made before anything is measured

@@ -26,10 +26,10 @@ SIDE = "makewhole"
 EARLY = 2
 """The day that the last one is held against."""
 _MIB = 2**20
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-def measured(bootstrap: str, folder: Path, history: History, runs: int, tell: Tell) -> Iterator[Series]:
+def measured(bootstrap: str, folder: Path, history: History, runs: int, tell: Report) -> Iterator[Series]:
     """Measure so many runs of the early day and of the last one; each run is a revision of the window."""
     home = folder / history.name
     with PostgresServer(home / "postgres", is_durable=False) as server:
@@ -62,7 +62,7 @@ def _service(server: PostgresServer, bootstrap: str, home: Path, history: Histor
     return service
 
 
-def _judged(service: Service, history: History, day: int, runs: int, tell: Tell) -> tuple[Window, Counts, list[Cost]]:
+def _judged(service: Service, history: History, day: int, runs: int, tell: Report) -> tuple[Window, Counts, list[Cost]]:
     """Judge a day so many times, and close it; return its last revision with its verdicts, and the costs."""
     costs = []
     for _ in range(runs):

@@ -28,7 +28,7 @@ STEPS = ("open_window", "settle", "snapshot", "reconcile", "validate")
 BETWEEN, VERDICT = "between them", "verdict"
 COLUMNS = (*STEPS, BETWEEN, VERDICT)
 SIDE = "makewhole"
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 _ONCALL = "makewhole_oncall"
 _ENDED = ("success", "failed")
 _POLL_SECONDS = 0.5
@@ -44,7 +44,7 @@ class Stack:
     dsn: str
 
 
-def measured(folder: Path, windows: tuple[Orders, ...], runs: int, tell: Tell) -> Iterator[Series]:
+def measured(folder: Path, windows: tuple[Orders, ...], runs: int, tell: Report) -> Iterator[Series]:
     """Measure so many runs of each window, after one that is not counted; each run is a revision of the window."""
     home, pipelines = folder / "home", folder / "pipelines"
     pipelines.mkdir(parents=True)
@@ -71,7 +71,7 @@ def _makewhole(command: str, variables: Mapping[str, str]) -> None:
         raise RuntimeError(f"makewhole {command} ended with {done.returncode}: {done.stdout}{done.stderr}")
 
 
-def _series(stack: Stack, orders: Orders, runs: int, tell: Tell) -> Iterator[Series]:
+def _series(stack: Stack, orders: Orders, runs: int, tell: Report) -> Iterator[Series]:
     fill_tables(PostgresConnection(id="db", dsn=stack.dsn), orders)
     fill_topic(stack.bootstrap, orders)
     end = datetime.now(UTC).isoformat()

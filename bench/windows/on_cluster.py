@@ -14,7 +14,7 @@ from bench.measuring.data_set import DataSet
 from bench.measuring.results import Series
 from bench.windows.orders import Orders
 from bench.windows.service import ONE_MACHINE, Service, SparkMaster
-from bench.windows.stage import Tell, prepared
+from bench.windows.stage import Report, prepared
 
 CLUSTER_WINDOW = "cluster "
 """Marks the name of each part, at its start."""
@@ -23,7 +23,7 @@ LOCAL = ONE_MACHINE.url
 _END_SECONDS = 60.0
 
 
-def measured(bootstrap: str, folder: Path, orders: Orders, runs: int, tell: Tell) -> Iterator[Series]:
+def measured(bootstrap: str, folder: Path, orders: Orders, runs: int, tell: Report) -> Iterator[Series]:
     """Measure so many runs of each side, the one that begins changing from round to round."""
     data, part = DataSet(records=orders.number), f"{CLUSTER_WINDOW}{orders.share_of_faults}"
     found = {side: Series(part=part, side=side, data=data) for side in (LOCAL, CLUSTER)}

@@ -6,13 +6,13 @@ from pathlib import Path
 from bench.measuring.data_set import DataSet
 from bench.measuring.results import Series
 from bench.windows.orders import Orders
-from bench.windows.stage import MAKEWHOLE, Tell, prepared
+from bench.windows.stage import MAKEWHOLE, Report, prepared
 
 SCALE = "scale "
 """Marks the name of each part, at its start."""
 
 
-def measured(bootstrap: str, folder: Path, orders: Orders, runs: int, tell: Tell) -> Iterator[Series]:
+def measured(bootstrap: str, folder: Path, orders: Orders, runs: int, tell: Report) -> Iterator[Series]:
     """Measure so many runs at one size."""
     found = Series(part=f"{SCALE}{orders.share_of_faults}", side=MAKEWHOLE, data=DataSet(records=orders.number))
     with prepared(bootstrap, folder, orders) as stage:

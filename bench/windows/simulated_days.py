@@ -16,7 +16,7 @@ from makewhole.journal.database import connect
 from makewhole.journal.key_index import runs
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
 from makewhole.key_index.files import write_index_file
-from makewhole.key_index.status import TopicIndex, tidy
+from makewhole.key_index.status import TopicIndex, compact
 from makewhole.lake.storage import Storage
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -113,7 +113,7 @@ def _write_run(
         files[bucket] = write_index_file(storage, folder, [_with_other_keys(rows, window.number, len(kind), chance)])
     runs.put_key_run(journal, window, _TOPIC, files, sum(len(rows) for rows in kind.values()))
     journal.commit()
-    [done] = tidy(journal, storage, PIPELINE, grace=timedelta(0))
+    [done] = compact(journal, storage, PIPELINE, grace=timedelta(0))
     return done.index
 
 

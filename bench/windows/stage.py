@@ -16,7 +16,7 @@ from bench.windows.service import ONE_MACHINE, PIPELINE, Service, SparkMaster
 from makewhole.stack.postgres_server import PostgresServer
 
 MAKEWHOLE = "makewhole"
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,7 +46,7 @@ def _split(uri: str) -> tuple[str, str, str]:
 
 
 def is_object_store(uri: str) -> bool:
-    """Tell whether a name is one of S3: there, folders do not exist, and a file is there once it was closed."""
+    """Return whether a name is one of S3: there, folders do not exist, and a file is there once it was closed."""
     return uri.startswith(f"{_OBJECT_STORE}://")
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 
 from pyspark.sql import SparkSession
 
-from makewhole.gate import load_beside
+from makewhole.gate import load_meanwhile
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import DEFECTS, MakewholeError, PermanentError
@@ -53,7 +53,7 @@ def _run(wanted: argparse.Namespace, starting: "Future[SparkSession]") -> None:
     with connect() as journal:
         context = window_context(windows.load(journal, wanted.pipeline, wanted.window, wanted.revision))
     if VALIDATE in steps:
-        load_beside()  # while Java starts, this process only waits
+        load_meanwhile()  # while Java starts, this process only waits
     spark = starting.result()
     carrier = SparkCarrier(spark)
     _log_step(carrier, context, own, wanted.asked_by, is_own=True)

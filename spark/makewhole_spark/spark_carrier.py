@@ -68,7 +68,7 @@ class SparkCarrier:
         # Not a data frame: nothing is to be planned, and Spark takes longer to plan it than a small task takes.
         context = self.session.sparkContext
         slots = min(len(tasks), _WAVES * context.defaultParallelism)
-        with absence_told():
+        with reported_absence():
             answers = context.parallelize(range(len(tasks)), slots).mapPartitions(work).collect()
         return packed.unpack(answers)
 
@@ -83,7 +83,7 @@ _WAVES = 4  # Spark tasks per core: enough to even out buckets of different size
 
 
 @contextmanager
-def absence_told() -> Iterator[None]:
+def reported_absence() -> Iterator[None]:
     """Name the remedy when a query, or a job without one, fails because the workers' Python has no makewhole at all.
 
     Raises:

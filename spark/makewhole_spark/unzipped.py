@@ -22,6 +22,7 @@ def prefer_installed_pyspark() -> None:
 
 
 def _is_installed_py4j(entry: Path, lib: Path) -> bool:
-    """Tell whether this is the zip file of py4j beside that of pyspark, and its version is installed beside pyspark."""
+    """Return whether this is the zip file of py4j beside that of pyspark, and its version is installed beside
+    pyspark."""
     version = entry.name.removeprefix("py4j-").removesuffix("-src.zip")
     return entry.parent == lib and (lib.parent.parent.parent / f"py4j-{version}.dist-info").is_dir()

@@ -261,7 +261,7 @@ create table makewhole.gate_report (
 -- one at a time. `control` and `records_per_second` (null: the pipeline's) steer a running plan between chunks;
 -- `log_ends` is where the logs of its targets ended when it was begun: target → partition → stable offset.
 -- `settled_at` is when another plan took its place: its runners are fenced since, and its receipts are all here, unless
--- it `is_untold`: then it may have written any of its keys. `superseded_by` is the revision of the window that ended it.
+-- it `is_unknown`: then it may have written any of its keys. `superseded_by` is the revision of the window that ended it.
 create table makewhole.plan (
     id text primary key,
     pipeline text not null,
@@ -282,7 +282,7 @@ create table makewhole.plan (
     ended_at timestamptz,
     log_ends jsonb,
     settled_at timestamptz,
-    is_untold boolean not null default false,
+    is_unknown boolean not null default false,
     superseded_by integer check (superseded_by > revision),
     foreign key (pipeline, number, revision) references makewhole.window
 );

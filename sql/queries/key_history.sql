@@ -39,7 +39,7 @@ left join makewhole.chunk as receipt
 where plan.pipeline = %(pipeline)s and action.key_hash = %(key_hash)s
 order by plan.frozen_at, action.seq;
 
--- told_keys --
+-- reported_keys --
 -- Read the keys that windows [first, number) found wrong on a hop, other than missing, and that nobody repaired.
 with judged as (
     select number, max(revision) as revision
@@ -54,7 +54,7 @@ where finding.pipeline = %(pipeline)s and finding.hop = %(hop)s
     and finding.outcome not in ('repaired', 'handed_over')
 order by finding.key_hash;
 
--- told_of_keys --
+-- reported_of_keys --
 -- Read those of some keys that have a row, and that windows before one found wrong on a hop, and that nobody repaired.
 select distinct finding.key_hash
 from makewhole.finding

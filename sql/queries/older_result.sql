@@ -46,7 +46,7 @@ join makewhole.window as judged
 where judged.state = 'certified'
 order by result.number, result.revision desc;
 
--- strangers --
+-- unmatched_rows --
 -- Read of the windows before one that met keys without a record on a hop, in their newest compared revisions, how many
 -- such keys findings name, how many none does as they are from before the baseline or their record is far ahead, how
 -- many findings tell of keys as unexpected or undecidable, and the files of all such keys.
@@ -55,7 +55,7 @@ select number, revision,
         + coalesce((files #>> '{summary,undecidable_without_source}')::bigint, 0) as named,
     coalesce((files #>> '{summary,before_baseline_without_source}')::bigint, 0)
         + coalesce((files ->> 'met_far_ahead')::bigint, 0) as unnamed,
-    (files #>> '{summary,counts,unexpected}')::bigint + (files #>> '{summary,counts,undecidable}')::bigint as told,
+    (files #>> '{summary,counts,unexpected}')::bigint + (files #>> '{summary,counts,undecidable}')::bigint as finding_count,
     files -> 'met_alone'
 from makewhole.hop_result as met
 where pipeline = %(pipeline)s and hop = %(hop)s and number < %(number)s and stage = 'reconciled' and (

@@ -127,7 +127,7 @@ and state = 'rejected' and superseded_by = %(revision)s
 
 -- settle_plan --
 -- Mark a plan as settled: nobody writes for it any more, and its receipts are all known, or never will be.
-update makewhole.plan set settled_at = clock_timestamp(), is_untold = %(is_untold)s where id = %(plan)s
+update makewhole.plan set settled_at = clock_timestamp(), is_unknown = %(is_unknown)s where id = %(plan)s
 
 -- set_plan_control --
 -- Pause a plan, or let it go on.
@@ -234,7 +234,7 @@ join makewhole.window as judged
     on judged.pipeline = %(pipeline)s and judged.number = %(number)s and judged.revision = %(revision)s
 left join makewhole.chunk as receipt
     on receipt.plan = action.plan and receipt.target = action.target and receipt.chunk = action.chunk
-where receipt.observed_at > judged.opened_at or plan.is_untold and plan.settled_at > judged.opened_at
+where receipt.observed_at > judged.opened_at or plan.is_unknown and plan.settled_at > judged.opened_at
 order by wanted.hop, wanted.key_hash, receipt.observed_at desc nulls last
 
 -- undone_since --

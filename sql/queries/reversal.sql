@@ -8,5 +8,5 @@ join makewhole.plan on plan.id = action.plan
 where plan.pipeline = %(pipeline)s and action.remedy = 'reverse' and action.key_hash = any(%(key_hashes)s)
 and (action.outcome = 'done'
      or action.outcome is null and (plan.state = 'running' or plan.began_at is not null)
-     and (plan.settled_at is null or plan.is_untold))
+     and (plan.settled_at is null or plan.is_unknown))
 order by plan.frozen_at, plan.id, action.seq

@@ -62,7 +62,7 @@ class Enumeration:
         return graph
 
     def is_explored(self, phase: str) -> bool:
-        """Tell whether all its states are known."""
+        """Return whether all its states are known."""
         return phase in self._closed
 
     def steps(self, phase: str) -> list[int]:

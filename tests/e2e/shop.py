@@ -127,7 +127,7 @@ class ScenarioShop:
         return Contents(outbox=outbox, records=records, warehouse=warehouse)
 
     def is_whole(self) -> bool:
-        """Tell whether every order of the outbox is in the topic, and once, with its amount, in the warehouse;
+        """Return whether every order of the outbox is in the topic, and once, with its amount, in the warehouse;
         nothing else is."""
         contents = self.contents()
         sent = {key for _, _, key, _ in contents.records}

@@ -42,9 +42,9 @@ def test_people_programs_and_the_logs_of_the_run_are_told_what_would_be_done(obs
         assert sentence in observed.plan_log
         assert sentence in observed.certify_log
     unanswered = observed.document["unanswered"]
-    assert [sentence for one in unanswered for sentence in one["told"] if "outbox→orders" not in one["told"][0]] == (
-        SENTENCES[3:]
-    )
+    assert [
+        sentence for one in unanswered for sentence in one["messages"] if "outbox→orders" not in one["messages"][0]
+    ] == (SENTENCES[3:])
     assert unanswered[0] == {
         "from": "outbox",
         "to": "orders",
@@ -58,5 +58,5 @@ def test_people_programs_and_the_logs_of_the_run_are_told_what_would_be_done(obs
         "refused": {},
         "refused_as_a_whole": None,
         "needs_approval": False,
-        "told": SENTENCES[:3],
+        "messages": SENTENCES[:3],
     }

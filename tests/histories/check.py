@@ -78,14 +78,14 @@ def _of_certificate(said: Said) -> Iterator[str]:
     for (hop, key), answers in sorted(right_answers(_judging(said), said.scope).items()):
         # What may be doubted or passed over in silence is not judged.
         is_judged = answers - {None, PENDING, *([UNDECIDABLE] if None in answers else [])}
-        is_told_elsewhere = (
+        is_reported_elsewhere = (
             (hop == LEDGER and MATCHED in answers and not _has_copies_in(said, key))
             or (hop == STORE and None in answers and key in said.scope.reported)
             or (hop == STORE and answers >= {MATCHED, DUPLICATE})  # by the window of the second row's time
             or (None in answers and (hop, key) in said.scope.touched)  # by the window that read the row before
         )
         is_whole_once = any(is_whole(truth, hop, key) for truth in said.moments)
-        if is_judged and PENDING not in answers and not is_whole_once and not is_told_elsewhere:
+        if is_judged and PENDING not in answers and not is_whole_once and not is_reported_elsewhere:
             if None in answers and is_judged == {UNEXPECTED}:
                 continue
             is_gone = is_judged <= {UNEXPECTED, UNDECIDABLE} or (hop == STORE and key in said.scope.seen)
@@ -94,7 +94,7 @@ def _of_certificate(said: Said) -> Iterator[str]:
 
 
 def _has_copies_in(said: Said, key: str) -> bool:
-    """Tell whether a window has records of a key; what is twice in others is theirs to say."""
+    """Return whether a window has records of a key; what is twice in others is theirs to say."""
     return any(said.scope.side(copy) == 0 for copy in said.moments[-1].committed_copies(key))
 
 
@@ -161,7 +161,7 @@ def _of_rows(said: Said, repair: Repair, key: str, shown: str) -> Iterator[str]:
 
 
 def _is_still_to_come(said: Said, truth: Truth, key: str) -> bool:
-    """Tell whether a loader whose group is known has all records of a key in front of it."""
+    """Return whether a loader whose group is known has all records of a key in front of it."""
     copies = truth.committed_copies(key)
     return said.scope.has_group and bool(copies) and all(is_ahead(truth, copy) for copy in copies)
 

@@ -221,7 +221,7 @@ class _Draw:
             yield Insert(self._new(f"L{self._next()}", day - 1))
 
     def _may_repeat(self, key: str) -> bool:
-        """Tell whether another copy of a key is nothing but a repeat."""
+        """Return whether another copy of a key is nothing but a repeat."""
         is_alike = "conflicting" in self.kinds or key not in self.changed
         return is_alike and ("late_originals" in self.kinds or key in self.arrived)
 

@@ -34,7 +34,7 @@ _HOP = r"\S+→\S+"
 
 
 def is_known(reason: str) -> bool:
-    """Tell whether a person finds in the runbook what to do about a reason, in each of its parts."""
+    """Return whether a person finds in the runbook what to do about a reason, in each of its parts."""
     return any(re.fullmatch(pattern, reason) for pattern in (_OF_GATE, _OF_INCIDENTS, _any_of([OVERTAKEN])))
 
 

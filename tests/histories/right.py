@@ -107,17 +107,17 @@ def _with_doubt(answers: set[Answer], scope: Scope, *, is_gone: bool) -> set[Ans
 
 
 def _is_gone(truth: Truth, key: str) -> bool:
-    """Tell whether the log has lost a record of a key."""
+    """Return whether the log has lost a record of a key."""
     return any(copy.offset < truth.starts[copy.partition] for copy in truth.committed_copies(key))
 
 
 def _may_be_silent(truth: Truth, scope: Scope, hop: HopName, key: str) -> bool:
-    """Tell whether a window may say nothing of a key, since it cannot know of the records that the log has lost."""
+    """Return whether a window may say nothing of a key, since it cannot know of the records that the log has lost."""
     return _is_unheard_of(truth, scope, hop, key) or _came_again_unread(truth, scope, key)
 
 
 def _is_unheard_of(truth: Truth, scope: Scope, hop: HopName, key: str) -> bool:
-    """Tell whether all that a window could know of a key on a hop is records that the log has lost. Rows of the store
+    """Return whether all that a window could know of a key on a hop is records that the log has lost. Rows of the store
     that a window before has read it does not read again, nor those of later days; a row of the ledger says nothing on
     the hop to the store."""
     named = scope.handed[hop] | (scope.rows if hop == LEDGER else scope.fresh)
@@ -125,7 +125,7 @@ def _is_unheard_of(truth: Truth, scope: Scope, hop: HopName, key: str) -> bool:
 
 
 def _came_again_unread(truth: Truth, scope: Scope, key: str) -> bool:
-    """Tell whether the log has lost all that came of a key in this window, while an earlier one has judged it."""
+    """Return whether the log has lost all that came of a key in this window, while an earlier one has judged it."""
     copies = truth.committed_copies(key)
     here = [copy for copy in copies if scope.side(copy) == 0]
     is_gone = all(copy.offset < truth.starts[copy.partition] for copy in here)
@@ -232,7 +232,7 @@ def _of_loaded(truth: Truth, scope: Scope, key: str) -> set[Answer]:
 
 
 def is_ahead(truth: Truth, copy: Copy) -> bool:
-    """Tell whether the group has not reached a record yet."""
+    """Return whether the group has not reached a record yet."""
     return copy.offset >= truth.committed.get(copy.partition, 0)
 
 
@@ -246,7 +246,8 @@ def counted_copies(copies: Sequence[Copy]) -> list[Copy]:
 
 
 def is_whole(truth: Truth, hop: HopName, key: str) -> bool:
-    """Tell whether a key has come over a hop: nothing of it is lost, doubled or changed as far as can still be mended.
+    """Return whether a key has come over a hop: nothing of it is lost, doubled or changed as far as can still be
+    mended.
 
     What is twice in a log cannot be taken out of it; then the store says whether that did harm.
     """

@@ -103,7 +103,7 @@ class Truth:
         return min([self.ends[partition], *still_open])
 
     def is_stable(self, copy: Copy) -> bool:
-        """Tell whether a consumer that reads what is committed is given what lies here."""
+        """Return whether a consumer that reads what is committed is given what lies here."""
         return copy.offset < self.stable(copy.partition)
 
     def copies_of(self, key: str) -> list[Copy]:
@@ -117,7 +117,7 @@ class Truth:
     # The store
 
     def takes(self, item: Item) -> bool:
-        """Tell whether the store is to have an item."""
+        """Return whether the store is to have an item."""
         return not self.has_filter or item.region == "EU"
 
     def taken_copies(self, key: str) -> list[Copy]:

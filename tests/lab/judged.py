@@ -27,7 +27,7 @@ class Judged:
     `found`, `matched` and `before_baseline` are by hop; hops without such keys are left out of `found` and
     `before_baseline`, and kinds of offsets that did not occur out of `accounting`. A `reason` that is expected is the
     beginning of the one that is given (`""`: any). `reach` is where the proof of a certified window begins, `ledger` or
-    `log`, and need not be expected: it follows from the hops; `not_excluded` is for the page. `told` is what a
+    `log`, and need not be expected: it follows from the hops; `not_excluded` is for the page. `messages` is what a
     scenario asks for besides: what became of the findings, a line of a command.
     """
 
@@ -40,7 +40,7 @@ class Judged:
     reason: str | None = None
     reach: str | None = None
     not_excluded: tuple[str, ...] = field(default=(), compare=False)
-    told: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Findings by number only: their keys are of no interest to a reader."""
@@ -57,7 +57,7 @@ class Judged:
             "incidents": [list(item) for item in self.incidents],
             "reach": self.reach,
             "not_excluded": list(self.not_excluded),
-            "told": list(self.told),
+            "messages": list(self.messages),
         }
 
 
@@ -103,7 +103,7 @@ def outcomes(journal_dsn: str, context: WindowContext) -> tuple[str, ...]:
 
 def _not_excluded(certificate: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what a certificate cannot exclude, in its words."""
-    return tuple(limit["told"] for limit in certificate["reach"]["cannot_exclude"])
+    return tuple(limit["message"] for limit in certificate["reach"]["cannot_exclude"])
 
 
 def _without_names(reason: str, context: WindowContext) -> str:

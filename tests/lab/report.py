@@ -76,7 +76,7 @@ def _short(window: Mapping[str, Any]) -> str:
     parts += list(dict.fromkeys(found))
     parts += list(dict.fromkeys(f"{count} `before_baseline`" for count in _before(window).values()))
     parts += list(dict.fromkeys(f"incident `{kind}`" for kind, *_ in window["incidents"]))
-    parts += window.get("told", [])
+    parts += window.get("messages", [])
     return ", ".join(parts)
 
 
@@ -135,7 +135,7 @@ def _whole(window: Mapping[str, Any]) -> Iterator[str]:
         yield f"  - {hop}: {', '.join([f'{matched} matched', *before, *found])}"
     for item in window["incidents"]:
         yield f"  - {_incident(*item)}"
-    yield from (f"  - {sentence}" for sentence in window.get("told", []))
+    yield from (f"  - {sentence}" for sentence in window.get("messages", []))
     for limit in window.get("not_excluded", []):
         yield f"  - not excluded: {limit}"
     if window["reason"]:

@@ -189,7 +189,7 @@ class LabShop(ReconciledShop):
 
     def verified_with_outcomes(self, context: WindowContext) -> Judged:
         """Judge the gaps anew and close the window; tell what became of its findings, too."""
-        return replace(self.verified(context), told=outcomes(self.journal, context))
+        return replace(self.verified(context), messages=outcomes(self.journal, context))
 
     # The answer of makewhole
 

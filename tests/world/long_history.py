@@ -112,7 +112,7 @@ class Question:
 
     @property
     def writes(self) -> bool:
-        """Tell whether the statement writes, or locks rows to write."""
+        """Return whether the statement writes, or locks rows to write."""
         return bool(re.search(r"\b(insert into|update makewhole|delete from|for no key update)\b", self.text))
 
 

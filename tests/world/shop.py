@@ -22,7 +22,7 @@ from tests.world.topics import (
     dotted,
     left_open,
     make_topic,
-    make_topic_anew,
+    make_topic_again,
     producer,
 )
 from tests.world.world import World
@@ -142,9 +142,9 @@ class Shop(World):
         self.more_topics.append(name)
         return name
 
-    def make_topic_anew(self) -> None:
+    def make_topic_again(self) -> None:
         """Delete the topic and make it again."""
-        make_topic_anew(self.admin, self.topic)
+        make_topic_again(self.admin, self.topic)
 
     def change_topic(self, **settings: object) -> None:
         """Set settings of the topic, as Kafka names them, with `_` for `.`."""

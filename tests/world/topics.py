@@ -55,7 +55,7 @@ def add_partitions(admin: AdminClient, topic: str, count: int) -> None:
     raise AssertionError(f"{topic} does not get {count} partitions")
 
 
-def make_topic_anew(admin: AdminClient, name: str) -> None:
+def make_topic_again(admin: AdminClient, name: str) -> None:
     """Delete a topic and make it again. The brokers forget a deleted topic a moment after they said so."""
     admin.delete_topics([name])[name].result(_SECONDS)
     for _ in range(_TRIES):

@@ -88,7 +88,7 @@ def incident_document(incident: Incident) -> dict[str, Any]:
         "lo": incident.lo,
         "hi": incident.hi,
         "detail": dict(incident.detail),
-        "told": incident_sentence(incident),
+        "message": incident_sentence(incident),
         "settled_by": settled_by(incident),
     }
 
@@ -188,7 +188,7 @@ def unanswered_document(one: Unanswered) -> dict[str, Any]:
         "refused": dict(one.refused),
         "refused_as_a_whole": one.refused_as_a_whole,
         "needs_approval": one.needs_approval,
-        "told": one.sentences(),
+        "messages": one.sentences(),
     }
 
 

@@ -72,10 +72,10 @@ def findings(
                 more = counted.total() - limit
                 _console.print(f"and {more} more; --limit {counted.total()} or --json shows them all")
         for found in chosen:
-            _tell_left_out(journal, found)
+            _warn_of_left_out(journal, found)
 
 
-def _tell_left_out(journal: PgConnection, window: Window) -> None:
+def _warn_of_left_out(journal: PgConnection, window: Window) -> None:
     """Say where the findings are that the journal did not take, because there are too many."""
     left = sum(window_findings.count_left_out(journal, window).values())
     if left:
@@ -121,7 +121,7 @@ def _is_open(item: JudgedFinding) -> bool:
 
 
 def _is_left(verdict: str, outcome: str) -> bool:
-    """Tell whether a finding of this verdict and outcome is a gap that is still there."""
+    """Return whether a finding of this verdict and outcome is a gap that is still there."""
     return Verdict(verdict).is_gap and outcome in ("open", "refused")
 
 

@@ -10,7 +10,7 @@ from makewhole.cli.environment import AsJson, console, service_environment
 from makewhole.config.pipeline_file import find_pipeline, history_of
 from makewhole.journal.database import connect
 from makewhole.key_index.rebuild import rebuild
-from makewhole.key_index.status import TidiedIndex, TopicIndex, indexes, tidy
+from makewhole.key_index.status import CompactedIndex, TopicIndex, compact, indexes
 from makewhole.lake.storage import Storage
 from makewhole.model.text import counted, size
 from makewhole.window.configuration import plain, reading_sha256
@@ -43,7 +43,7 @@ def merge_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipeli
     The DAG makewhole_housekeeping does this each night. Safe beside windows, twice at once, and when it is killed.
     """
     with service_environment(), connect() as journal:
-        done = list(tidy(journal, Storage.from_environment(), pipeline, history=history_of(pipeline)))
+        done = list(compact(journal, Storage.from_environment(), pipeline, history=history_of(pipeline)))
     if json:
         typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [_document(one) for one in done]}))
         return
@@ -82,7 +82,7 @@ def _sentence(index: TopicIndex) -> str:
     )
 
 
-def _document(found: TopicIndex | TidiedIndex) -> dict[str, Any]:
+def _document(found: TopicIndex | CompactedIndex) -> dict[str, Any]:
     """Return what is known as JSON has it."""
     document: dict[str, Any] = plain(found)
     return document

@@ -77,7 +77,7 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
         sentences = [
             *_handed_over(document),
             *_accepted(document),
-            *(incident["told"] for incident in document["incidents"]),
+            *(incident["message"] for incident in document["incidents"]),
         ]
         reason = document["reason"] or ""
         for sentence in [*(one for one in sentences if one not in reason), *([reason] if reason else [])]:
@@ -105,7 +105,7 @@ def show_reach(out: Console, document: dict[str, Any]) -> None:
     reach = reach_of(document)
     if reach is None:
         return
-    limits = "; ".join(limit["told"] for limit in reach["cannot_exclude"])
+    limits = "; ".join(limit["message"] for limit in reach["cannot_exclude"])
     told = f"window {document['window']}: proven from the {reach['from']} on. Not excluded: {limits}"
     out.print(Text(printable(told)))
 
@@ -171,7 +171,7 @@ def _looked(store: str, hop: str, look: dict[str, Any]) -> str:
     first, last = look["windows"] or (None, None)
     of_windows = f"window {first}" if first == last else f"windows {first} to {last}"
     seen = f"{counted(look['keys'], 'key')} of {of_windows}" if look["windows"] else "no key of an earlier window"
-    left_out = sorted({*look["gone"], *look["read_otherwise"]})
+    left_out = sorted({*look["gone"], *look["read_with_other_configuration"]})
     without = f"; not at those of {', '.join(map(str, left_out))}, whose values are not there to compare"
     return f"looked again at {seen} in {store} ({hop})" + (without if left_out else "")
 

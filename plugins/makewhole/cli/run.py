@@ -212,7 +212,7 @@ def show_result(out: Console, document: dict[str, Any]) -> None:
     for failure in document["failures"]:
         out.print(f"gate: {printable(failure)}")
     for one in document["unanswered"]:
-        first, *rest = one["told"]
+        first, *rest = one["messages"]
         out.print(Text(printable(first)))
         for sentence in rest:
             out.print(Text(f"  {printable(sentence)}"))

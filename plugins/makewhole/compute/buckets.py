@@ -55,7 +55,7 @@ def buckets_of(names: Iterable[str]) -> int:
 
 
 def shares_keys(one: str, other: str) -> bool:
-    """Tell whether a key can be in both of two buckets, of whatever numbers."""
+    """Return whether a key can be in both of two buckets, of whatever numbers."""
     (number, buckets), (other_number, other_buckets) = named_bucket(one), named_bucket(other)
     fewer = min(buckets, other_buckets)
     return number % fewer == other_number % fewer

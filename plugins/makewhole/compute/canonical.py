@@ -80,7 +80,7 @@ def column_text(text: str | None, declared: str) -> str | None:
 
 
 def is_own_text(declared: str) -> bool:
-    """Tell whether the canonical text of a type is any text as it is, so that `!` at its beginning is its own."""
+    """Return whether the canonical text of a type is any text as it is, so that `!` at its beginning is its own."""
     return declared in ("string", "char", "inet")
 
 

@@ -184,7 +184,7 @@ def with_place(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def are_empty_lists(column: pl.Series) -> bool:
-    """Tell whether every value is a list without elements, as where no hop has a filter."""
+    """Return whether every value is a list without elements, as where no hop has a filter."""
     return column.dtype == pl.List and not column.has_nulls() and column.list.len().sum() == 0
 
 

@@ -71,7 +71,7 @@ def common_type(one: KeyType | None, other: KeyType | None) -> KeyType | None:
 
 
 def can_hold(column_type: str, declared: KeyType) -> bool:
-    """Tell whether keys of the declared type can stand in a column of this type."""
+    """Return whether keys of the declared type can stand in a column of this type."""
     own = column_key_type(column_type)
     if declared is KeyType.STRING:
         return True
@@ -181,7 +181,7 @@ def require_same_spelling(pipeline: Pipeline, columns: KeyColumns, before: KeyLa
         for part in _parts(pipeline, names, columns):
             was = _kind_in(before, names, part.number)
             kind = _kind_in(now, names, part.number)
-            if was is kind or _is_spelled_alike(part, was, kind):
+            if was is kind or _is_encoded_alike(part, was, kind):
                 continue
             first = next((name for name in names if isinstance(pipeline.points[name], TablePoint)), names[0])
             point = pipeline.points[first]
@@ -238,12 +238,12 @@ def _kind_in(layout: KeyLayout, names: Iterable[str], number: int) -> KeyType:
     return next((layout[name][number] for name in names if layout.get(name)), KeyType.STRING)
 
 
-def _is_spelled_alike(part: _Part, *kinds: KeyType) -> bool:
+def _is_encoded_alike(part: _Part, *kinds: KeyType) -> bool:
     return bool(part.columns) and all(_keeps_text(column, kind) for column in part.columns.values() for kind in kinds)
 
 
 def _keeps_text(column_type: str, kind: KeyType) -> bool:
-    """Tell whether the canonical text of each value of a column is the one that PostgreSQL writes."""
+    """Return whether the canonical text of each value of a column is the one that PostgreSQL writes."""
     if kind is KeyType.STRING:
         return True
     own = column_key_type(column_type)

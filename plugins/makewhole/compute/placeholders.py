@@ -14,6 +14,6 @@ _CANONICAL = (*PLACEHOLDERS, *(f"!{text!a}" for text in PLACEHOLDERS))
 
 
 def holds_placeholder(columns: Sequence[str]) -> pl.Expr:
-    """Tell whether a copy has a placeholder in one of these columns of canonical texts."""
+    """Return whether a copy has a placeholder in one of these columns of canonical texts."""
     texts = (pl.col(name) == text for name in columns for text in _CANONICAL)
     return pl.any_horizontal(pl.lit(False), *texts).fill_null(False)

@@ -26,7 +26,7 @@ class TypedTerm:
     is_of_column: bool = False
 
     def holds(self, value: Any) -> bool:
-        """Tell whether a decoded JSON value equals the literal."""
+        """Return whether a decoded JSON value equals the literal."""
         if self.is_of_column:
             return canonical_text(value, self.declared) == self.literal
         if isinstance(value, bool):

@@ -23,7 +23,7 @@ class KeyField:
     column: str | None = None
 
     def is_field(self, other: "KeyField") -> bool:
-        """Tell whether both are one field, under one name or two."""
+        """Return whether both are one field, under one name or two."""
         return self.name == other.name or (self.column is not None and self.column == other.column)
 
 

@@ -257,7 +257,7 @@ def _is_accepted(nature: str | None, declared: str) -> bool:
 
 
 def _is_searchable(nature: str | None, declared: str) -> bool:
-    """Tell whether PostgreSQL itself can find the rows whose column equals a literal of this type."""
+    """Return whether PostgreSQL itself can find the rows whose column equals a literal of this type."""
     if declared in ("timestamp", "date"):
         return nature in ("timestamp", "date")
     if declared == "uuid":

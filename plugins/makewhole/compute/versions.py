@@ -103,8 +103,8 @@ def is_multiple(number: Decimal, unit: Decimal) -> bool:
 
 
 def is_surely_below(one: str, other: str, unit: str) -> pl.Expr:
-    """Tell whether the version in a column is a lower one than that in another, by what the third column holds or more:
-    versions that are less apart may be one."""
+    """Return whether the version in a column is a lower one than that in another, by what the third column holds or
+    more: versions that are less apart may be one."""
     return (pl.col(one) < pl.col(other)) & (pl.col(one) + pl.col(unit) <= pl.col(other))
 
 
@@ -203,12 +203,12 @@ def ends_versions_in(copies: pl.DataFrame) -> pl.Expr:
 
 
 def is_moment(name: str = "version") -> pl.Expr:
-    """Tell whether the version in a column is a moment; null where there is none."""
+    """Return whether the version in a column is a moment; null where there is none."""
     return pl.col(name) >= pl.lit(_LEAST_MOMENT, dtype=VERSION)
 
 
 def is_unreadable(name: str = "version") -> pl.Expr:
-    """Tell whether what stands in a column is no version."""
+    """Return whether what stands in a column is no version."""
     return (pl.col(name) == pl.lit(UNREADABLE, dtype=VERSION)).fill_null(False)
 
 

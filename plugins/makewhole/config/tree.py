@@ -227,7 +227,7 @@ def _compose(path: Path, problems: Problems) -> Node | None:
 
 
 def _is_too_deep(text: str, problems: Problems) -> bool:
-    """Tell whether the nesting is beyond all reason, which is then noted: it would overflow the C composer's stack
+    """Return whether the nesting is beyond all reason, which is then noted: it would overflow the C composer's stack
     and take the whole process along."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):

@@ -200,7 +200,7 @@ def schedule(text: str) -> str:
 
 
 def _is_cron(fields: Iterable[str]) -> bool:
-    """Tell whether the parser that Airflow's cron timetables use takes the fields."""
+    """Return whether the parser that Airflow's cron timetables use takes the fields."""
     try:
         croniter(" ".join(fields))
     except ValueError:  # croniter's own errors are among them

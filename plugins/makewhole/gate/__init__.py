@@ -1,7 +1,7 @@
 """Check a window with Great Expectations, and count that it checked everything. Importing this does not load it."""
 
 from makewhole.gate.check import check_summaries, check_verdicts, error_report
-from makewhole.gate.expectations import load_beside
+from makewhole.gate.expectations import load_meanwhile
 from makewhole.gate.few_rows import KeyedRows
 from makewhole.gate.frame import KeyedFrames, NamedFiles
 from makewhole.gate.summary import HopSummary, PointEvidence
@@ -15,5 +15,5 @@ __all__ = [
     "check_summaries",
     "check_verdicts",
     "error_report",
-    "load_beside",
+    "load_meanwhile",
 ]

@@ -96,7 +96,7 @@ def _tolerated_vanished(pipeline: Pipeline, summary: HopSummary) -> list[Number]
 
 
 def is_brought_back(pipeline: Pipeline, hop: str) -> bool:
-    """Tell whether the pipeline file asks for keys that have vanished on this hop to be brought back."""
+    """Return whether the pipeline file asks for keys that have vanished on this hop to be brought back."""
     return any(one.name == hop and one.remedies.vanished is not Remedy.REPORT for one in pipeline.hops)
 
 

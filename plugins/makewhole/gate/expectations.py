@@ -95,7 +95,7 @@ def run_on_pandas(name: str, frame: Any, planned: Sequence[Planned]) -> SuiteRun
     return _run_in_pandas(name, frame, planned, _COUNTS)[0]
 
 
-def load_beside() -> None:
+def load_meanwhile() -> None:
     """Begin to load the library in a thread: it takes seconds, in which Spark can start and work.
 
     What the caller imports itself it imports before: two threads that import in circles can meet a module half made.

@@ -158,7 +158,7 @@ def _acceptance(row: Sequence[Any]) -> Acceptance:
 
 
 def has_question_expired(journal: PgConnection, acceptance: str) -> bool:
-    """Tell whether the time to answer is over, by the journal's clock."""
+    """Return whether the time to answer is over, by the journal's clock."""
     return bool(_run(journal, "question_has_expired", id=acceptance)[0][0])
 
 

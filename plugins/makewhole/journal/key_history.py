@@ -78,19 +78,19 @@ def judged_at(journal: PgConnection, window: Window) -> dict[str, datetime]:
     return dict(rows)
 
 
-def told_keys(journal: PgConnection, window: Window, hop: str, first: int) -> Iterator[list[tuple[str]]]:
+def reported_keys(journal: PgConnection, window: Window, hop: str, first: int) -> Iterator[list[tuple[str]]]:
     """Yield the hashes of the keys that the windows from `first` up to this one found wrong on a hop, in their newest
     judged revisions, and that still are: repeated, unexpected, different or undecidable. So many at a time."""
     parameters = {"pipeline": window.pipeline, "hop": hop, "first": first, "number": window.number}
-    yield from rows_in_pieces(journal, "key_history", "told_keys", parameters)
+    yield from rows_in_pieces(journal, "key_history", "reported_keys", parameters)
 
 
-def told_of_keys(journal: PgConnection, window: Window, hop: str, key_hashes: Sequence[str]) -> list[tuple[str]]:
-    """Return the hashes of those of some keys that any window before this one found wrong on a hop, as `told_keys`."""
+def reported_of_keys(journal: PgConnection, window: Window, hop: str, key_hashes: Sequence[str]) -> list[tuple[str]]:
+    """Return the hashes of those of some keys that a window before this one found wrong on a hop (`reported_keys`)."""
     if not key_hashes:
         return []
     asked = {"pipeline": window.pipeline, "hop": hop, "number": window.number, "key_hashes": list(key_hashes)}
-    return _run(journal, "told_of_keys", **asked)
+    return _run(journal, "reported_of_keys", **asked)
 
 
 def unexpected_keys(

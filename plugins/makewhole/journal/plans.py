@@ -155,9 +155,9 @@ def supersede(journal: PgConnection, plan_id: str, revision: int) -> None:
     )
 
 
-def settle(journal: PgConnection, plan_id: str, *, is_untold: bool) -> None:
-    """Mark a plan as settled: nobody writes for it any more. `is_untold`: what it wrote cannot be known any more."""
-    _run(journal, "settle_plan", plan=plan_id, is_untold=is_untold)
+def settle(journal: PgConnection, plan_id: str, *, is_unknown: bool) -> None:
+    """Mark a plan as settled: nobody writes for it any more. `is_unknown`: what it wrote cannot be known any more."""
+    _run(journal, "settle_plan", plan=plan_id, is_unknown=is_unknown)
 
 
 def set_control(journal: PgConnection, plan_id: str, control: Control, reason: str) -> None:

@@ -174,7 +174,7 @@ def load(journal: PgConnection, pipeline: str, number: int, revision: int) -> Wi
 
 
 def is_plan_only(journal: PgConnection, window: Window) -> bool:
-    """Tell whether this revision was asked to stop after the plan."""
+    """Return whether this revision was asked to stop after the plan."""
     rows = _run(journal, "get", **scope(window))
     return bool(rows[0][7])
 
@@ -277,7 +277,7 @@ def close(journal: PgConnection, window: Window, state: WindowState, reason: str
 
 
 def is_reconciled(journal: PgConnection, pipeline: str, number: int) -> bool:
-    """Tell whether any revision of this window was compared."""
+    """Return whether any revision of this window was compared."""
     return bool(_run(journal, "is_reconciled", pipeline=pipeline, number=number)[0][0])
 
 

@@ -53,7 +53,7 @@ def replays_of(journey: Journey) -> Replays:
 
 
 def is_replay(copy: JourneyCopy, replays: Replays) -> bool:
-    """Tell whether compensation wrote the record: its plan is known, and it stands where that one wrote."""
+    """Return whether compensation wrote the record: its plan is known, and it stands where that one wrote."""
     plan = copy.identity.get("replay_plan")
     return plan is not None and copy.place in replays.get(plan, frozenset())
 

@@ -111,7 +111,7 @@ def _array(text: str) -> list[Any]:
 
 
 def _is_unicode(text: str) -> bool:
-    """Tell whether a text can be encoded: a shell can pass bytes that are no text."""
+    """Return whether a text can be encoded: a shell can pass bytes that are no text."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -59,7 +59,7 @@ def _next_inputs(journal: PgConnection, topic: IndexedTopic) -> list[IndexedRun]
 
 
 def _is_half_empty(run: IndexedRun) -> bool:
-    """Tell whether most windows of a merged run count no more: they were dropped, or judged again."""
+    """Return whether most windows of a merged run count no more: they were dropped, or judged again."""
     return run.merge is not None and 0 < 2 * len(run.windows) <= len(run.revisions)
 
 

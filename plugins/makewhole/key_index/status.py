@@ -31,7 +31,7 @@ class TopicIndex:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TidiedIndex:
+class CompactedIndex:
     """Says what was done to the key index of a topic, and what it is made of now. `dropped_windows`: those that are
     older than the pipeline's `history`."""
 
@@ -50,13 +50,13 @@ def indexes(journal: PgConnection, storage: Storage, pipeline: str) -> list[Topi
     return [_index(journal, storage, topic) for topic in _topics(journal, pipeline)]
 
 
-def tidy(
+def compact(
     journal: PgConnection,
     storage: Storage,
     pipeline: str,
     grace: timedelta = GRACE,
     history: timedelta | None = None,
-) -> Iterator[TidiedIndex]:
+) -> Iterator[CompactedIndex]:
     """Drop what is older than `history`, merge the runs of each topic of a pipeline and remove what nobody has read for
     longer than `grace`.
 
@@ -68,7 +68,7 @@ def tidy(
         merges = merge_runs(journal, storage, topic)
         removed = remove_unused_files(journal, storage, topic, grace)
         index = _index(journal, storage, topic)
-        yield TidiedIndex(dropped_windows=dropped, merges=merges, removed_files=removed, index=index)
+        yield CompactedIndex(dropped_windows=dropped, merges=merges, removed_files=removed, index=index)
 
 
 def drop_old_runs(journal: PgConnection, topic: IndexedTopic, history: timedelta | None) -> int:

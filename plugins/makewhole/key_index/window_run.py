@@ -87,5 +87,5 @@ def spans_of(window: Window, point: str) -> list[PositionSpan]:
 
 
 def _has_versions(pipeline: Pipeline, point: str) -> bool:
-    """Tell whether the copies of a key at this point are its versions."""
+    """Return whether the copies of a key at this point are its versions."""
     return any(hop.semantics is Semantics.UPSERT for hop in pipeline.hops if point in (hop.source, hop.target))

@@ -109,7 +109,7 @@ def leaf_name(field: "pa.Field[Any]") -> str:
 
 
 def _is_distinct(column: "pa.ChunkedArray[Any]") -> bool:
-    """Tell whether the first values of a column of texts rarely repeat, as amounts and moments do not."""
+    """Return whether the first values of a column of texts rarely repeat, as amounts and moments do not."""
     if column.type != pa.string_view():
         return False
     values = column.slice(0, _VALUES_LOOKED_AT).to_pylist()
@@ -117,5 +117,5 @@ def _is_distinct(column: "pa.ChunkedArray[Any]") -> bool:
 
 
 def _needs_dictionary(field: "pa.Field[Any]") -> bool:
-    """Tell whether a dictionary saves space: repeated numbers are small enough without."""
+    """Return whether a dictionary saves space: repeated numbers are small enough without."""
     return field.type == pa.string_view() and field.name not in _RARELY_REPEATED

@@ -77,7 +77,7 @@ class SortedRows:
         return [int(at) for at in np.flatnonzero(first < past)]
 
     def _has_any(self, group: int, numbers: UInt64s) -> bool:
-        """Tell whether a row group has any of these sorted numbers."""
+        """Return whether a row group has any of these sorted numbers."""
         first = np.searchsorted(numbers, self._least[group], side="left")
         past = np.searchsorted(numbers, self._greatest[group], side="right")
         held = self._file.read_row_groups([group], columns=[_NUMBER]).column(0).to_numpy()

@@ -146,8 +146,8 @@ class Storage:
             return rows
 
     def may_be_before(self, paths: Sequence[str], column: str, moment: datetime) -> bool:
-        """Tell whether these files may have a time before a moment, or a row without one, by their footers alone. False
-        is certain.
+        """Return whether these files may have a time before a moment, or a row without one, by their footers alone.
+        False is certain.
 
         Raises:
             CorruptionError: a file that a manifest names does not exist.

@@ -56,7 +56,7 @@ class Acceptance:
 
     @property
     def stands(self) -> bool:
-        """Tell whether its findings are accepted now, but for those that are open again."""
+        """Return whether its findings are accepted now, but for those that are open again."""
         return self.state is AcceptanceState.STANDING and not self.has_expired
 
 
@@ -85,7 +85,7 @@ class Selection:
         return not self.names and self.cause is None
 
     def takes(self, finding: Finding) -> bool:
-        """Tell whether it names a finding."""
+        """Return whether it names a finding."""
         if self.names:
             return finding_id(finding.hop, finding.key_hash) in self.names or finding.key in self.names
         return self.cause is None or finding.cause is self.cause

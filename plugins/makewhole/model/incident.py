@@ -114,7 +114,7 @@ class Incident:
 
     @property
     def is_partial(self) -> bool:
-        """Tell whether offsets that were frozen could never be read: what they held is not known."""
+        """Return whether offsets that were frozen could never be read: what they held is not known."""
         return bool(self.detail.get("before_it_was_read"))
 
     @property
@@ -127,11 +127,11 @@ class Incident:
 
     @property
     def may_have_lost(self) -> bool:
-        """Tell whether it may have taken acknowledged records along of which nothing upstream would tell."""
+        """Return whether it may have taken acknowledged records along of which nothing upstream would tell."""
         return bool(self.doubts)
 
     def blocks(self, pipeline: Pipeline) -> bool:
-        """Tell whether a window with it cannot be certified.
+        """Return whether a window with it cannot be certified.
 
         What windows had read and is gone can be judged anew where a point upstream says what must be in the topic. So
         can what a change of leader may have taken along; elsewhere only `reach: log` accepts that nobody can tell.

@@ -249,7 +249,8 @@ class Pipeline:
         return max((point.version_unit for point in ends if isinstance(point, TablePoint)), default=Decimal(0))
 
     def forgets_records_of(self, target: str) -> bool:
-        """Tell whether rows of a point may belong to records of topics that the key index knows no more (`history`)."""
+        """Return whether rows of a point may belong to records of topics that the key index knows no more
+        (`history`)."""
         feeding = (self.points.get(hop.source) for hop in self.hops_into(target))
         return self.history is not None and any(isinstance(point, TopicPoint) for point in feeding)
 
@@ -314,11 +315,12 @@ class Pipeline:
         return tuple(store for store in map(self.points.__getitem__, ends) if isinstance(store, TablePoint))
 
     def has_erasures(self, topic: str) -> bool:
-        """Tell whether the tombstones of a topic point say of a store behind it which keys were deleted on purpose."""
+        """Return whether the tombstones of a topic point say of a store behind it which keys were deleted on
+        purpose."""
         return has_erasures(self.points.values(), topic)
 
     def overwrites(self, hop: Hop) -> bool:
-        """Tell whether what reads a hop is known to overwrite the row of a key instead of adding one."""
+        """Return whether what reads a hop is known to overwrite the row of a key instead of adding one."""
         target = self.points[hop.target]
         return hop.semantics is Semantics.UPSERT or (isinstance(target, TablePoint) and target.version is not None)
 

@@ -31,7 +31,7 @@ REVERSES_HEADER = "makewhole-reverses"
 """The record header that names the copy which a reversal takes back: `point/table/place` or
 `point/topic/partition/offset`."""
 
-LACKING = "lacking"
+UNTRACED = "lacking"
 """The field of `Action.before` that names the points which lacked the key when the plan was made, if any did."""
 
 REPEATS = "repeats"
@@ -160,14 +160,14 @@ class ErasedSince:
     """The keys that tombstones erased since their window was judged, each with what says so. `not_known`: why that
     cannot be known of any key."""
 
-    told: Mapping[str, str] = field(default_factory=dict)
+    erased_at: Mapping[str, str] = field(default_factory=dict)
     not_known: str | None = None
 
     def reasons(self, store: str, keys: Iterable[str]) -> dict[str, str]:
         """Return why these keys must not be written to a store, by key."""
         if self.not_known is not None:
             return dict.fromkeys(keys, f"not known: {self.not_known}; run the window again")
-        return {key: f"erased: {store}: {self.told[key]}" for key in keys if key in self.told}
+        return {key: f"erased: {store}: {self.erased_at[key]}" for key in keys if key in self.erased_at}
 
 
 def count_remedies(actions: Iterable[Action]) -> Mapping[str, int]:

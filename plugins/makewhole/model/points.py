@@ -53,7 +53,7 @@ class Erased:
     topics: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
 
     @property
-    def told_by(self) -> str:
+    def description(self) -> str:
         """Return what says so, for messages. Of a tombstone the place is known besides."""
         if self.topics:
             return "a tombstone deletes this key"

@@ -33,7 +33,7 @@ class Verdict(StrEnum):
 
     @property
     def is_finding(self) -> bool:
-        """Tell whether a key with it is listed with its evidence."""
+        """Return whether a key with it is listed with its evidence."""
         return self not in (Verdict.MATCHED, Verdict.BEFORE_BASELINE)
 
 

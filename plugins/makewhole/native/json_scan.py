@@ -76,7 +76,7 @@ def _scan(spans: tuple[Any, ...], layout: tuple[Any, ...], room: tuple[Any, ...]
 
 @inlined
 def _matches(content: UInt8s, at: int, end: int, pattern: Pattern, found: ScannedLeaves, row: int) -> bool:
-    """Tell whether the value at `[at, end)` matches; its leaves are recorded in the row as far as it does."""
+    """Return whether the value at `[at, end)` matches; its leaves are recorded in the row as far as it does."""
     leaves = len(pattern.is_text)
     for leaf in range(leaves):
         start = _skip_text(content, at, end, pattern, leaf)
@@ -204,7 +204,7 @@ def _number(content: UInt8s, at: int, end: int) -> tuple[int, int, int]:
 
 @inlined
 def _is_zero(content: UInt8s, at: int, end: int) -> bool:
-    """Tell whether every digit of a number is 0."""
+    """Return whether every digit of a number is 0."""
     while at < end and (content[at] == _ZERO or content[at] == _POINT):
         at += 1
     return at == end
@@ -221,7 +221,7 @@ def _word(text: UInt8s, at: np.uint64) -> np.uint64:
 
 @inlined
 def _is_plain(word: np.uint64) -> bool:
-    """Tell whether eight bytes are ASCII and none of them is a quotation mark, an escape or a control character.
+    """Return whether eight bytes are ASCII and none of them is a quotation mark, an escape or a control character.
 
     A byte that is 0 borrows from its highest bit when 1 is taken from it, and a lower one than a space when 32 are. A
     borrow reaches on to the byte behind, which can then only be taken for one that is not plain.

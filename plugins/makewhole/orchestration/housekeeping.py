@@ -37,18 +37,18 @@ def housekeeping_dag(pipelines: Sequence[Pipeline]) -> DAG:
         tags=["makewhole"],
     ) as dag:
         for pipeline in pipelines:
-            task(task_id=pipeline.name)(tidy_index)(pipeline.name)
+            task(task_id=pipeline.name)(compact_index)(pipeline.name)
     return dag
 
 
 @step
-def tidy_index(name: str) -> None:
+def compact_index(name: str) -> None:
     """Drop what is older than a pipeline's history, merge the runs of its key index and remove what is unused; nothing
     for one without an index."""
     from makewhole.config.pipeline_file import history_of
     from makewhole.journal.database import connect
     from makewhole.journal.key_index.runs import topics
-    from makewhole.key_index.status import tidy
+    from makewhole.key_index.status import compact
     from makewhole.lake.storage import Storage
     from makewhole.orchestration.connections import export_storage_connection
 
@@ -57,6 +57,6 @@ def tidy_index(name: str) -> None:
         if not topics(journal, name):
             logger.info("%s has no key index yet", name)
             return
-        for done in tidy(journal, Storage.from_environment(), name, history=history_of(name)):
+        for done in compact(journal, Storage.from_environment(), name, history=history_of(name)):
             did = (done.dropped_windows, done.merges, done.removed_files)
             logger.info("%s, %s: %s windows dropped, %s merges, %s files removed", name, done.index.point, *did)

@@ -31,8 +31,8 @@ _NO_RIGHT = "42501"
 
 
 def is_transient(error: psycopg2.Error, *, is_closed: bool) -> bool:
-    """Tell whether a statement that failed may succeed when it is tried again. `is_closed`: the session ended: cut off
-    in the middle of a COPY, libpq gives no more than an error without a code."""
+    """Return whether a statement that failed may succeed when it is tried again. `is_closed`: the session ended: cut
+    off in the middle of a COPY, libpq gives no more than an error without a code."""
     if error.pgcode is None:
         return is_closed or isinstance(error, psycopg2.OperationalError)
     return error.pgcode.startswith(_TRANSIENT_CLASSES) or error.pgcode in _TRANSIENT_CODES

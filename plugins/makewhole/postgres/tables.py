@@ -63,8 +63,8 @@ class Table:
         return sql.SQL(f"case when t.tableoid = {self.oid} then '' else t.tableoid::regclass::text end || t.ctid::text")
 
     def has_one_row_per(self, point: TablePoint) -> bool:
-        """Tell whether a unique index promises one row at most for a key: of columns that tell keys apart by their own
-        `=`, none of them null."""
+        """Return whether a unique index promises one row at most for a key: of columns that tell keys apart by their
+        own `=`, none of them null."""
         names = {name for name, kind in _typed_parts(point) if is_native(self.columns[name].base_type, kind)}
         return any(columns <= names for columns in self.unique)
 

@@ -16,12 +16,12 @@ _DECLARED = {
 
 
 def is_version_type(column_type: str) -> bool:
-    """Tell whether the values of a column of this type can be versions."""
+    """Return whether the values of a column of this type can be versions."""
     return bare(column_type) in _DECLARED
 
 
 def is_moment_type(column_type: str) -> bool:
-    """Tell whether the versions of a column of this type are moments."""
+    """Return whether the versions of a column of this type are moments."""
     return bare(column_type) in _MOMENTS
 
 

@@ -90,7 +90,7 @@ class PublicKey:
         return self.public.public_bytes(serialization.Encoding.PEM, form).decode()
 
     def has_signed(self, document: Mapping[str, Any], signature: str) -> bool:
-        """Tell whether a signature is this key's, of exactly this document."""
+        """Return whether a signature is this key's, of exactly this document."""
         try:
             self.public.verify(base64.b64decode(signature, validate=True), _PURPOSE + canonical_bytes(document))
         except (InvalidSignature, ValueError):
@@ -113,7 +113,7 @@ class KeyRing:
         return KeyRing(keys={**self.keys, **other.keys})
 
     def has_signed(self, document: Mapping[str, Any], signed_by: str, signature: str) -> bool:
-        """Tell whether a document carries the signature of the believed key that it names."""
+        """Return whether a document carries the signature of the believed key that it names."""
         key = self.keys.get(signed_by)
         return key is not None and key.has_signed(document, signature)
 

@@ -104,7 +104,7 @@ class AirflowServer:
         return {"api-server": "healthy", **states} if report else {}
 
     def _is_fresh(self, component: str) -> bool:
-        """Tell whether a component has reported since this start; an earlier heartbeat in the database does not
+        """Return whether a component has reported since this start; an earlier heartbeat in the database does not
         count."""
         report = self._report()
         if component == "api-server" or not report:
@@ -126,7 +126,8 @@ class AirflowServer:
         return report if isinstance(report, dict) else {}
 
     def _is_migrated(self) -> bool:
-        """Tell whether the database is of this version. The file alone is not enough: the database may be a new one."""
+        """Return whether the database is of this version. The file alone is not enough: the database may be a new
+        one."""
         if not self._migrated.exists() or self._migrated.read_text() != version("apache-airflow"):
             return False
         dsn = postgres(self.home / "postgres").dsn(AIRFLOW_DATABASE)

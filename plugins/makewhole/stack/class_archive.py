@@ -46,7 +46,7 @@ def launcher_jvm() -> str:
 
 
 def has_archive(program: Program) -> bool:
-    """Tell whether this environment has one, made by this Java."""
+    """Return whether this environment has one, made by this Java."""
     return _archive(program).exists()
 
 

@@ -157,7 +157,7 @@ class KafkaServer:
         self.process(node).resume()
 
     def is_healthy(self) -> bool:
-        """Tell whether all nodes answer as one cluster."""
+        """Return whether all nodes answer as one cluster."""
         if not all(is_open(port) for port in self._broker_ports):
             return False
         # A client of its own each time: one that has given up on a dead broker is slow to come back.
@@ -167,7 +167,7 @@ class KafkaServer:
         return False
 
     def exists(self) -> bool:
-        """Tell whether it was ever started here."""
+        """Return whether it was ever started here."""
         return self._cluster_file.exists()
 
     def change_ports(self) -> None:

@@ -34,7 +34,7 @@ def is_free(port: int) -> bool:
 
 
 def becomes_free(port: int, seconds: float = _RELEASE_SECONDS) -> bool:
-    """Tell whether nothing listens on the port, now or soon: the kernel closes the sockets of a large process some
+    """Return whether nothing listens on the port, now or soon: the kernel closes the sockets of a large process some
     time after it counts as dead."""
     deadline = time.monotonic() + seconds
     while not is_free(port):
@@ -45,7 +45,7 @@ def becomes_free(port: int, seconds: float = _RELEASE_SECONDS) -> bool:
 
 
 def is_open(port: int) -> bool:
-    """Tell whether something accepts connections there."""
+    """Return whether something accepts connections there."""
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex((LOOPBACK, port)) == 0

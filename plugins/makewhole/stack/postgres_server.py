@@ -63,7 +63,7 @@ class ExistingPostgres:
         """Do nothing: it is not ours."""
 
     def is_healthy(self) -> bool:
-        """Tell whether it accepts our connection."""
+        """Return whether it accepts our connection."""
         return answers(self.dsn(str(self._parts.get("dbname", "postgres"))))
 
     def dsn(self, database: str) -> str:
@@ -144,7 +144,7 @@ class PostgresServer:
         self.process.stop(how=signal.SIGINT)
 
     def is_healthy(self) -> bool:
-        """Tell whether it accepts connections."""
+        """Return whether it accepts connections."""
         return answers(self.dsn("postgres"))
 
     def dsn(self, database: str) -> str:
@@ -228,7 +228,7 @@ class DsnOf(Protocol):
 
 
 def answers(dsn: str) -> bool:
-    """Tell whether a connection can be made."""
+    """Return whether a connection can be made."""
     try:
         psycopg2.connect(make_dsn(dsn, connect_timeout=2)).close()
     except psycopg2.OperationalError:

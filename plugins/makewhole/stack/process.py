@@ -83,7 +83,7 @@ class ServerProcess:
         return self.pid() is not None
 
     def was_started(self) -> bool:
-        """Tell whether a start is on record, be the server alive or dead."""
+        """Return whether a start is on record, be the server alive or dead."""
         return _recorded_identity(self.pid_file) is not None
 
     def stop(self, *, grace_seconds: float = 20.0, how: signal.Signals = signal.SIGTERM) -> None:

@@ -136,7 +136,7 @@ def _revocation(window: Window, revoked: ChainEntry, state: WindowState, reason:
 
 
 def is_signed(entry: ChainEntry, ring: KeyRing) -> bool:
-    """Tell whether an entry is as the believed key signed it that the entry names."""
+    """Return whether an entry is as the believed key signed it that the entry names."""
     if entry.signed_by is None or entry.signature is None or entry.body.get("signed_by") != entry.signed_by:
         return False
     return ring.has_signed(entry.body, entry.signed_by, entry.signature)

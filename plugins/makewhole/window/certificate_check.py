@@ -43,7 +43,7 @@ class Anchor:
         return sha256_of(self.body)
 
     def is_signed(self, ring: KeyRing) -> bool:
-        """Tell whether a believed key has signed it."""
+        """Return whether a believed key has signed it."""
         document = self.document or {}
         signed_by, signature = document.get("signed_by"), document.get("signature")
         texts_only = isinstance(signed_by, str) and isinstance(signature, str)
@@ -97,12 +97,12 @@ class CheckedChain:
 
     @property
     def is_sound(self) -> bool:
-        """Tell whether nobody bent the chain; windows that are honestly open do not make it unsound."""
+        """Return whether nobody bent the chain; windows that are honestly open do not make it unsound."""
         return not self.problems
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether it is sound and proves every window up to the last certified one."""
+        """Return whether it is sound and proves every window up to the last certified one."""
         return self.is_sound and not self.uncertified
 
 
@@ -178,7 +178,7 @@ def _anchor_problems(evidence: ChainEvidence) -> list[str]:
     for anchor in evidence.anchors:
         by_number.setdefault(anchor.ordinal, []).append(anchor)
     for ordinal, one in entries.items():
-        problems += _problems_beside(one, by_number.pop(ordinal, []), evidence.ring)
+        problems += _other_problems(one, by_number.pop(ordinal, []), evidence.ring)
     for ordinal, anchors in sorted(by_number.items()):
         for anchor in anchors:
             what = "signed by a key that was given" if anchor.is_signed(evidence.ring) else "not signed by a given key"
@@ -189,7 +189,7 @@ def _anchor_problems(evidence: ChainEvidence) -> list[str]:
     return problems
 
 
-def _problems_beside(one: ChainEntry, anchors: Sequence[Anchor], ring: KeyRing) -> list[str]:
+def _other_problems(one: ChainEntry, anchors: Sequence[Anchor], ring: KeyRing) -> list[str]:
     if any(anchor.document is not None and anchor.sha256 == one.sha256 for anchor in anchors):
         others = [anchor for anchor in anchors if anchor.sha256 != one.sha256 and anchor.is_signed(ring)]
         return [f"{one.name}: another entry with its number is signed, too: {anchor.name}" for anchor in others]

@@ -62,7 +62,7 @@ def plain(value: Any) -> Any:
 
 
 def _is_written(value: Any, item: Field[Any]) -> bool:
-    """Tell whether the document has a field: one that came later leaves older documents alone while it is empty."""
+    """Return whether the document has a field: one that came later leaves older documents alone while it is empty."""
     rule = item.metadata.get(IN_DOCUMENT)
     return rule is None or (rule == WRITTEN_IF_ANY[IN_DOCUMENT] and bool(getattr(value, item.name)))
 

@@ -57,7 +57,7 @@ class GroupStanding:
         return cls(group=document["group"], topic_id=document["topic_id"], **by_partition)
 
     def is_of(self, group: str, topic_id: str) -> bool:
-        """Tell whether it is of this group in this incarnation of the topic."""
+        """Return whether it is of this group in this incarnation of the topic."""
         return (self.group, self.topic_id) == (group, topic_id)
 
 

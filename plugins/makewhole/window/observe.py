@@ -103,7 +103,7 @@ def settled_at(journal: PgConnection, pipeline: Pipeline, window: Window) -> dat
 
 
 def _covers(entry: Observation, window: Window, point: TablePoint | TopicPoint) -> bool:
-    """Tell whether everything of the window existed at this observation."""
+    """Return whether everything of the window existed at this observation."""
     if isinstance(point, TablePoint):
         return entry.observed_at >= window.end
     stable = entry.stable_offsets or {}

@@ -63,13 +63,13 @@ def find_older(
 
 
 def _is_waited_for(window: UnfinishedWindow, asked_by: str) -> bool:
-    """Tell whether a window that a run is at comes first. A plan can wait for a person for hours: that holds up nobody,
-    and neither does the repair of a compared window that somebody else started."""
+    """Return whether a window that a run is at comes first. A plan can wait for a person for hours: that holds up
+    nobody, and neither does the repair of a compared window that somebody else started."""
     return not window.is_compared or (asked_by in window.askers and not window.awaits_approval)
 
 
 def _is_continued(window: UnfinishedWindow, request: Request, asked_by: str) -> bool:
-    """Tell whether this run has an abandoned window gone on with.
+    """Return whether this run has an abandoned window gone on with.
 
     Raises:
         RefusedError: later windows wait for it, and this run has done for it what it may.

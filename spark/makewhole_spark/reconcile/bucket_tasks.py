@@ -18,7 +18,7 @@ from makewhole_spark.reconcile.buckets import (
     HandedOverFiles,
     IndexFiles,
     LogOfErasures,
-    OtherReading,
+    OtherConfiguration,
 )
 from makewhole_spark.reconcile.compare_changes import former_compare
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
@@ -27,7 +27,7 @@ from makewhole_spark.reconcile.hop_facts.changed_hops import files_of_former_sou
 from makewhole_spark.reconcile.hop_facts.journal_keys import handing_windows, hop_keys
 from makewhole_spark.reconcile.hop_facts.late_rows import late_facts, windows_before
 from makewhole_spark.reconcile.hop_facts.met_alone import met_alone
-from makewhole_spark.reconcile.hop_facts.other_sources import HopsBeside
+from makewhole_spark.reconcile.hop_facts.other_sources import SiblingHops
 from makewhole_spark.reconcile.hop_facts.tombstones import logs_of_erasures
 from makewhole_spark.reconcile.hop_facts.unread_records import unread_records
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
@@ -45,7 +45,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     committed = neighbours.group_committed(hop)
     group = None if committed is None else {at: offset for at, offset in committed.items() if offset is not None}
     certified = certified_results(neighbours, hop, {context.window.number})
-    beside = HopsBeside.of(neighbours, hop)
+    beside = SiblingHops.of(neighbours, hop)
     joined = {hop.source, hop.target, *(one.source for one, _ in beside.hops)}
     indexes = {point: _PointRuns.of(neighbours, point) for point in joined}
     ledgers = _tables_of_versions(neighbours, hop, joined)
@@ -55,7 +55,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     later = _later_source_files(neighbours, hop)
     compared_before = former_compare(neighbours, hop)
     removed, since = runs_of_former_sources(neighbours, hop), hop_since(neighbours, hop)
-    keys = hop_keys(neighbours, hop, truncated, late.told)
+    keys = hop_keys(neighbours, hop, truncated, late.already_reported)
     handing = handing_windows(neighbours, hop, keys.handed_over)
     handed_files = _handed_over_files(neighbours, hop, handing)
     seen = _seen_ranges(neighbours, hop, handing)
@@ -83,7 +83,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             seen_ranges=seen,
             truncated_files=tuple(one.files_of(bucket, source=hop.source, neighbours=neighbours) for one in truncated),
             later_source_files=later.in_bucket(bucket),
-            target_read_otherwise=otherwise,
+            target_with_other_configuration=otherwise,
             earlier_source_files=late.source_files.in_bucket(bucket),
             former_compare=compared_before,
             hop_since=since,
@@ -142,12 +142,12 @@ def _handed_over_files(
         parts = earlier.ranges.get(hop.source, ())
         is_gone = bool(parts) and not now & {part.topic_id for part in parts}
         gone_from = neighbours.log(hop.source).truncated_from(parts)
-        read_otherwise = neighbours.read_otherwise(earlier, hop.source)
+        read_with_other_configuration = neighbours.read_with_other_configuration(earlier, hop.source)
         by_bucket = neighbours.manifests_of(earlier).get(hop.source, {"files": {}})["files"]
         for bucket in neighbours.own_buckets(by_bucket):
             of_window = HandedOverFiles(
                 files=files_of_bucket(by_bucket, bucket),
-                read_otherwise=read_otherwise,
+                read_with_other_configuration=read_with_other_configuration,
                 is_gone=is_gone,
                 gone_from=gone_from,
             )
@@ -155,13 +155,13 @@ def _handed_over_files(
     return files
 
 
-def _target_read_otherwise(neighbours: NeighbouringWindows, hop: Hop) -> tuple[OtherReading, ...]:
+def _target_read_otherwise(neighbours: NeighbouringWindows, hop: Hop) -> tuple[OtherConfiguration, ...]:
     """Return the windows right before this one that read the topic at a hop's end with another configuration, and in
     which records of this window's keys may lie."""
     if not isinstance(neighbours.context.pipeline.points[hop.target], TopicPoint):
         return ()
     topic_ids = {part.topic_id for part in neighbours.context.window.ranges.get(hop.target, ())}
-    found = (neighbours.read_otherwise(window, hop.target) for window in windows_before(neighbours))
+    found = (neighbours.read_with_other_configuration(window, hop.target) for window in windows_before(neighbours))
     return tuple(one for one in found if one is not None and topic_ids & {part.topic_id for part in one.ranges})
 
 

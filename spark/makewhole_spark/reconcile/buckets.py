@@ -60,7 +60,7 @@ class TruncatedFiles:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherReading:
+class OtherConfiguration:
     """A window before whose points were read with another configuration, so that its hashes of values are of other
     columns. `archive` and `ranges` are those of a topic."""
 
@@ -74,7 +74,7 @@ class HandedOverFiles:
     truncations took its records from there on, by partition."""
 
     files: tuple[str, ...]
-    read_otherwise: OtherReading | None = None
+    read_with_other_configuration: OtherConfiguration | None = None
     is_gone: bool = False
     gone_from: Mapping[int, int] = field(default_factory=dict)
 
@@ -95,7 +95,7 @@ class CertifiedResult:
     ranges: tuple[tuple[int, int, int], ...] = ()
 
     def holds(self, place: str) -> bool:
-        """Tell whether a position of the source, as text `partition:offset`, lies in the window."""
+        """Return whether a position of the source, as text `partition:offset`, lies in the window."""
         partition, _, offset = place.partition(":")
         if not (partition.isdigit() and offset.isdigit()):
             return False
@@ -128,13 +128,14 @@ class LogFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class LogOfErasures:
-    """Hold the files and places of a bucket by which tombstones are told from the records of their keys.
+    """Hold the files and places of a bucket by which tombstones are put in order with the records of their keys.
 
-    `telling`: the topic points whose tombstones do, none where no store behind the hop is told by them. `incarnations`
-    numbers the ids of topics by their age. `unread`: partitions of which later windows could not read some offsets.
+    `erasing`: the topic points whose tombstones do, none where they erase from no store behind the hop.
+    `incarnations` numbers the ids of topics by their age. `unread`: partitions of which later windows could not read
+    some offsets.
     """
 
-    telling: tuple[str, ...] = ()
+    erasing: tuple[str, ...] = ()
     files: tuple[LogFiles, ...] = ()
     incarnations: Mapping[str, int] = field(default_factory=dict)
     unread: frozenset[tuple[str, int]] = frozenset()
@@ -143,16 +144,17 @@ class LogOfErasures:
 @dataclass(frozen=True, kw_only=True)
 class MetAlone:
     """The keys of which windows before met rows without a record: `files` with a filter beside each, and the keys (hash
-    high, hash low) that were `told` as unexpected or undecidable. Rows of a record with a time before `since` may be in
-    the slices of older windows: it stands in the log behind one with a time far ahead. None: there are none."""
+    high, hash low) that were `already_reported` as unexpected or undecidable. Rows of a record with a time before
+    `since` may be in the slices of older windows: it stands in the log behind one with a time far ahead. None: there
+    are none."""
 
     files: tuple[str, ...] = ()
-    told: tuple[tuple[int, int], ...] = ()
+    already_reported: tuple[tuple[int, int], ...] = ()
     since: datetime | None = None
 
 
 def has_slices(pipeline: Pipeline, hop: Hop) -> bool:
-    """Tell whether a hop ends in a table of events that is read by its times, so that a key's rows may lie in the
+    """Return whether a hop ends in a table of events that is read by its times, so that a key's rows may lie in the
     slices of several windows."""
     point = pipeline.points[hop.target]
     return isinstance(point, TablePoint) and point.time is not None and hop.semantics is not Semantics.UPSERT
@@ -178,8 +180,8 @@ class JournalKeys:
     `handed_over` (`HANDED_OVER`): keys of the window before. `judged_pending` (`WAITING`): by the last revision of this
     window. `replays` and `source_replays` (`REPLAYS`): records that compensation wrote to the target and to the source.
     `written` (`HASHES`): keys of which plans for this window wrote records to the source, wherever these are.
-    `followed` (`NAMED_KEYS`): keys of which plans wrote rows straight into the target lately. `told` (`HASHES`): keys
-    of which an earlier window said already what is wrong.
+    `followed` (`NAMED_KEYS`): keys of which plans wrote rows straight into the target lately. `already_reported`
+    (`HASHES`): keys that an earlier window found wrong.
     """
 
     handed_over: BucketRows = field(default_factory=partial(BucketRows.none, HANDED_OVER))
@@ -188,7 +190,7 @@ class JournalKeys:
     source_replays: BucketRows = field(default_factory=partial(BucketRows.none, REPLAYS))
     written: BucketRows = field(default_factory=partial(BucketRows.none, HASHES))
     followed: BucketRows = field(default_factory=partial(BucketRows.none, NAMED_KEYS))
-    told: BucketRows = field(default_factory=partial(BucketRows.none, HASHES))
+    already_reported: BucketRows = field(default_factory=partial(BucketRows.none, HASHES))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,13 +234,13 @@ class BucketTask:
     `upsert`, of the ledgers that feed the table, this hop's and others. `source_under_other_filters`: files of a
     ledger of windows whose rows came with this one again, and that knew another filter of the hop;
     `source_without_hop`: of those that did not have the hop.
-    `target_read_otherwise`: of a topic, the windows right before this one that read it with another configuration.
+    `target_with_other_configuration`: of a topic, the windows right before this one that read it so.
     `other_sources`: what other hops bring to the same target.
     `former_compare`: of a ledger at the source, where the file compares other columns than in windows before;
     `former_sources`: what the key index has of sources that led to the target then, and do not now; `hop_since`: of a
     hop that the first windows did not have.
     `certified`: what certified revisions of this window found on this hop; when the bucket is judged again
-    (`is_told_of_certified`) also the windows in which its missing keys have records.
+    (`knows_certified`) also the windows in which its missing keys have records.
     `met_alone`: the keys of which the windows before met rows that had no record in them; None: not known, so that a
     slice does not tell whether a key has other rows.
 
@@ -265,7 +267,7 @@ class BucketTask:
     seen_ranges: tuple[tuple[int, int, int, datetime], ...] = ()
     truncated_files: tuple[TruncatedFiles, ...] = ()
     later_source_files: WindowFiles = field(default_factory=WindowFiles)
-    target_read_otherwise: tuple[OtherReading, ...] = ()
+    target_with_other_configuration: tuple[OtherConfiguration, ...] = ()
     earlier_source_files: WindowFiles = field(default_factory=WindowFiles)
     ledger_index: IndexFiles = field(default_factory=IndexFiles)
     former_compare: FormerCompare | None = None
@@ -276,7 +278,7 @@ class BucketTask:
     versions_of_ledgers: Mapping[str, IndexFiles] = field(default_factory=dict)
     other_sources: tuple[OtherSource, ...] = ()
     certified: tuple[CertifiedResult, ...] = ()
-    is_told_of_certified: bool = False
+    knows_certified: bool = False
     met_alone: MetAlone | None = None
     source_unread: UnreadOfBucket = field(default_factory=UnreadOfBucket)
     target_unread: UnreadOfBucket = field(default_factory=UnreadOfBucket)
@@ -326,9 +328,9 @@ class BucketTask:
         return self.keys.followed.read(self.context.storage)
 
     @cached_property
-    def told(self) -> pl.DataFrame:
+    def already_reported(self) -> pl.DataFrame:
         """The keys of which an earlier window said already what is wrong (`HASHES`)."""
-        return self.keys.told.read(self.context.storage)
+        return self.keys.already_reported.read(self.context.storage)
 
     @property
     def is_upsert(self) -> bool:
@@ -336,11 +338,11 @@ class BucketTask:
 
     @property
     def has_slices(self) -> bool:
-        """Tell whether the rows of a key at the target may lie in the slices of several windows."""
+        """Return whether the rows of a key at the target may lie in the slices of several windows."""
         return has_slices(self.context.pipeline, self.hop)
 
     def is_topic(self, point: str) -> bool:
-        """Tell whether this point of the pipeline is a topic."""
+        """Return whether this point of the pipeline is a topic."""
         return self.context.pipeline.points[point].kind is PointKind.TOPIC
 
 
@@ -352,13 +354,13 @@ class BucketAnswer:
 
     `expected`: the number of verdicts that there must be, counted from the snapshot's rows, not from the verdicts.
     `older_than_log`: the number of keys that are undecidable because nobody said from when on to judge.
-    `judged_anew`: the number of keys that are judged because a truncation took their copies. `unreached`: the source's
+    `judged_again`: the number of keys that are judged because a truncation took their copies. `unreached`: the source's
     records that the consumer group has not reached, by partition. `clean`: the number of keys that the first pass took
     out; the file of verdicts has none of them. `kept`: the others, of a bucket to be judged again. `met_alone`: the
     file of keys whose rows had no record in the window, and `met_far_ahead` the number of those whose record is so far
     ahead that no later window would ask this one for them. `recorded_in`: the other windows in which keys have records
-    that the store lacks now. `lacking`: the file of the keys (`LACKING`) that the store lacks, of whose rows windows
-    before may have met some, and `lacking_since` the first of its moments.
+    that the store lacks now. `lacking`: the file of the keys (`UNTRACED`) that the store lacks, of whose rows windows
+    before may have met some, and `untraced_since` the first of its moments.
     """
 
     hop: str
@@ -373,7 +375,7 @@ class BucketAnswer:
     pending_without_source: int
     unexpected_with_source: int
     older_than_log: int
-    judged_anew: int
+    judged_again: int
     clean: int
     verdicts: str
     findings: str | None
@@ -387,4 +389,4 @@ class BucketAnswer:
     met_far_ahead: int = 0
     recorded_in: frozenset[int] = frozenset()
     lacking: str | None = None
-    lacking_since: datetime | None = None
+    untraced_since: datetime | None = None

@@ -27,7 +27,7 @@ from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.key_index.files import IndexFile
 from makewhole.model.points import TablePoint, TopicPoint
-from makewhole_spark.reconcile.buckets import BucketTask, OtherReading, TruncatedFiles
+from makewhole_spark.reconcile.buckets import BucketTask, OtherConfiguration, TruncatedFiles
 from makewhole_spark.reconcile.key_index.ask import rows_of
 from makewhole_spark.reconcile.look_ups import look_up, rows_of_windows, slice_frame
 
@@ -85,8 +85,8 @@ def handed_over_copies(task: BucketTask, keys: pl.DataFrame) -> Iterable[pl.Data
     """Yield the source's copies of handed-over keys in the windows before; `is_gone`: the topic has it no more."""
     for one in task.handed_over_files:
         copies = slice_frame(task, task.hop.source, one.files).join(keys, on=HASH, how="semi")
-        if one.read_otherwise is not None:
-            copies = _read_again(task, copies, one.read_otherwise)
+        if one.read_with_other_configuration is not None:
+            copies = _read_again(task, copies, one.read_with_other_configuration)
         is_gone = pl.lit(one.is_gone) | is_truncated(one.gone_from) if one.gone_from else pl.lit(one.is_gone)
         yield copies.with_columns(is_gone.alias(IS_GONE))
 
@@ -177,7 +177,7 @@ def _tail(task: BucketTask, point: str) -> pl.DataFrame:
 # What was read with another configuration
 
 
-def _read_again(task: BucketTask, copies: pl.DataFrame, of: OtherReading) -> pl.DataFrame:
+def _read_again(task: BucketTask, copies: pl.DataFrame, of: OtherConfiguration) -> pl.DataFrame:
     """Return the source's copies in another window as they are compared now: records from its archive, rows as the
     table has them. What is not there any more has no known values.
 
@@ -200,13 +200,13 @@ def with_values_of_now(task: BucketTask, elsewhere: pl.DataFrame, keys: pl.DataF
     """Return the target's copies outside the slice (`ELSEWHERE`) with the values that are compared now, where a window
     right before read them with another configuration. `keys`: those whose values count."""
     point = task.context.pipeline.points[task.hop.target]
-    if not task.target_read_otherwise or not isinstance(point, TopicPoint):
+    if not task.target_with_other_configuration or not isinstance(point, TopicPoint):
         return elsewhere
     parts = pl.col("place").str.split_exact(":", 1)
     wanted = elsewhere.join(keys, on=HASH, how="semi").select(
         parts.struct[0].cast(pl.Int32).alias("partition"), parts.struct[1].cast(pl.Int64).alias("offset")
     )
-    frames = [_records(task, point, wanted.unique(), of) for of in task.target_read_otherwise]
+    frames = [_records(task, point, wanted.unique(), of) for of in task.target_with_other_configuration]
     now = pl.concat([_no_records(), *(frame.select(*HASH, "place", "row_hash") for frame in frames)])
     return elsewhere.join(now, on=[*HASH, "place"], how="left", suffix="_now", maintain_order="left").select(
         pl.coalesce("row_hash_now", "row_hash").alias("row_hash") if name == "row_hash" else pl.col(name)
@@ -219,7 +219,7 @@ def _no_records() -> pl.DataFrame:
     return pl.DataFrame(schema={name: TOPIC_KEYS[name] for name in (*HASH, "place", "row_hash")})
 
 
-def _records(task: BucketTask, point: TopicPoint, positions: pl.DataFrame, of: OtherReading) -> pl.DataFrame:
+def _records(task: BucketTask, point: TopicPoint, positions: pl.DataFrame, of: OtherConfiguration) -> pl.DataFrame:
     """Return the records at positions (`partition`, `offset`) of an archive, decoded as the file says now."""
     shape = task.context.value_shape(point)
     frames = []

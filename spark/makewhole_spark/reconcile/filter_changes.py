@@ -74,15 +74,15 @@ def mark_explained(judged: pl.DataFrame, may_be: pl.Expr, found: pl.DataFrame, c
 def keys_kept_out(task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame) -> pl.DataFrame:
     """Return the unexpected keys of `judged` (`HASHES`) of which the source has or had copies that the filter keeps
     out. `source`: the copies of the slice."""
-    strangers = judged.filter(_is_unexpected()).select(HASH)
-    if task.hop.where is None or strangers.is_empty():
-        return strangers.clear()
-    before = rows_of(task, _files(task), strangers)
+    unmatched = judged.filter(_is_unexpected()).select(HASH)
+    if task.hop.where is None or unmatched.is_empty():
+        return unmatched.clear()
+    before = rows_of(task, _files(task), unmatched)
     excluded = pl.concat(
         frame.filter(pl.col("excluded_by").list.contains(task.hop.name).fill_null(False)).select(HASH)
         for frame in (source, before)
     )
-    return strangers.join(excluded.unique(), on=HASH, how="semi")
+    return unmatched.join(excluded.unique(), on=HASH, how="semi")
 
 
 def _of_unknown_filter(task: BucketTask, keys: pl.DataFrame, source: pl.DataFrame) -> pl.DataFrame:
@@ -106,9 +106,9 @@ def _seen_before(task: BucketTask, asked: pl.DataFrame, kept_out: pl.DataFrame) 
     """Return the unexpected keys that a certified window of the hop saw on both sides: of those whose record the filter
     keeps out any window, of all others this one, whose ledger may have been purged since. Keys whose latest version
     left the filter are none of them: they were held rightly before that (`_left_by_the_change`)."""
-    strangers = asked.filter(_is_unexpected() & ~_has_left())
-    named = {name: (high, low) for high, low, name in strangers.select(*HASH, "key_hash").rows()}
-    held_back = {*strangers.join(kept_out, on=HASH, how="semi")["key_hash"]}
+    unmatched = asked.filter(_is_unexpected() & ~_has_left())
+    named = {name: (high, low) for high, low, name in unmatched.select(*HASH, "key_hash").rows()}
+    held_back = {*unmatched.join(kept_out, on=HASH, how="semi")["key_hash"]}
     seen = set[str]()
     for result in task.certified if task.hop.where is not None else ():
         keys = {*named} if result.number == task.context.window.number else held_back
@@ -130,7 +130,7 @@ def _left_by_the_change(task: BucketTask, asked: pl.DataFrame, source: pl.DataFr
 def left_in(task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame) -> frozenset[int]:
     """Return the numbers of the other windows with the versions by which keys of `judged` (`JUDGED`) left the filter;
     when they have been asked, none. `source`: the copies of the slice."""
-    if task.is_told_of_certified:
+    if task.knows_certified:
         return frozenset()
     numbers = _windows_of_left(task, judged, source)["window"].to_list()
     return frozenset({*numbers} - {task.context.window.number})

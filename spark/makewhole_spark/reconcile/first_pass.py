@@ -102,7 +102,7 @@ def _found_before(task: BucketTask, narrow: pl.DataFrame) -> FirstPass | None:
 
 
 def _takes_out(task: BucketTask) -> bool:
-    """Tell whether keys of this hop can be clean: not where what a truncation took is judged again, where another
+    """Return whether keys of this hop can be clean: not where what a truncation took is judged again, where another
     source brings keys to the same target, or where a key may have rows in slices that are not known."""
     is_blind = task.has_slices and task.met_alone is None
     return not (task.truncated_files or task.other_sources or is_blind)
@@ -128,8 +128,8 @@ def _known_besides(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     frames = [_in_tails(task), met_before(task, keys), _out_of_time(task)]
     frames += [] if task.is_upsert else [known_elsewhere(task, keys)]
     of_plans = (task.replays, task.source_replays, task.written, task.followed)
-    frames += [frame.select(HASH) for frame in (*of_plans, task.waiting_since, task.told)]
-    named = () if task.met_alone is None else task.met_alone.told
+    frames += [frame.select(HASH) for frame in (*of_plans, task.waiting_since, task.already_reported)]
+    named = () if task.met_alone is None else task.met_alone.already_reported
     frames.append(pl.DataFrame(list(named), schema=HASHES, orient="row"))
     return pl.concat(frames)
 

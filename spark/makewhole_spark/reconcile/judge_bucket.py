@@ -42,9 +42,9 @@ from makewhole_spark.reconcile.copies_outside import (
 )
 from makewhole_spark.reconcile.filter_changes import keys_kept_out, left_in, mark_filter_changed
 from makewhole_spark.reconcile.first_pass import FirstPass, first_pass, keep_exceptions
-from makewhole_spark.reconcile.hop_facts.certified_before import lacking_keys, recorded_in
+from makewhole_spark.reconcile.hop_facts.certified_before import recorded_in, untraced_keys
 from makewhole_spark.reconcile.hop_facts.changed_hops import mark_hops_changed
-from makewhole_spark.reconcile.hop_facts.late_rows import without_told_rows
+from makewhole_spark.reconcile.hop_facts.late_rows import without_reported_rows
 from makewhole_spark.reconcile.hop_facts.other_sources import (
     mark_unknown_to_others,
     without_keys_of_others,
@@ -72,7 +72,7 @@ class _Gathered:
     since when keys wait (`WAITING`)."""
 
     known: BucketInput
-    judged_anew: pl.DataFrame
+    judged_again: pl.DataFrame
     waiting: pl.DataFrame
 
 
@@ -102,7 +102,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     marked = mark_filter_changed(task, marked, known, kept_out)
     marked = mark_compare_changed(task, marked, known.target)
     marked = mark_hops_changed(task, marked, known)
-    lacking = lacking_keys(task, marked, known.source)
+    lacking = untraced_keys(task, marked, known.source)
     found = mark_not_lost(task, marked, known.source_elsewhere, lacking)
     answer = replace(
         _write(task, first, replace(gathered, known=known), found, wanted, of_others),
@@ -114,7 +114,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
         recorded_in=recorded_in(task, pl.concat([found.asked, kept_out]))
         | _met_in(task, met)
         | left_in(task, marked, known.source),
-        **_write_lacking(task, lacking.join(found.asked, on=HASH, how="semi")),
+        **_write_untraced(task, lacking.join(found.asked, on=HASH, how="semi")),
     )
     if task.is_upsert and wanted and rows is not None:
         folder = f"{task.context.window.prefix}/{task.hop.slug}/looked_up"
@@ -127,7 +127,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
 
 def _met_in(task: BucketTask, met: pl.DataFrame) -> frozenset[int]:
     """Return the windows that may have seen keys on both sides; when they have been asked, none."""
-    return frozenset() if task.is_told_of_certified else frozenset(met["window"].to_list())
+    return frozenset() if task.knows_certified else frozenset(met["window"].to_list())
 
 
 def _gather(task: BucketTask, first: FirstPass) -> _Gathered:
@@ -138,11 +138,11 @@ def _gather(task: BucketTask, first: FirstPass) -> _Gathered:
     if len(handed):
         source = pl.concat([source, *handed_over_copies(task, handed)], how="diagonal_relaxed")
         elsewhere = elsewhere.join(source, on=[*HASH, "place"], how="anti")  # the index has the same records
-    names, rows = _judged_anew(task, elsewhere)
+    names, rows = _judged_again(task, elsewhere)
     source = pl.concat([source, rows.join(source, on=[*HASH, "place"], how="anti")], how="diagonal_relaxed")
     anew = names.join(handed, on=HASH, how="anti")
     own = pl.concat([source.select(HASH), handed.select(HASH), anew.select(HASH)])
-    target = without_told_rows(task, target, own)
+    target = without_reported_rows(task, target, own)
     target = without_rows_of_others(task, target, pl.concat([own, elsewhere.select(HASH)]))
     waiting = waiting_keys(task, source)
     known = BucketInput(
@@ -159,10 +159,10 @@ def _gather(task: BucketTask, first: FirstPass) -> _Gathered:
         version_unit=task.context.pipeline.version_unit(task.hop),
     )
     known = replace(known, unsettled=_unsettled_offsets(task, source, known.overdue))
-    return _Gathered(known=known, judged_anew=anew, waiting=waiting)
+    return _Gathered(known=known, judged_again=anew, waiting=waiting)
 
 
-def _judged_anew(task: BucketTask, elsewhere: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _judged_again(task: BucketTask, elsewhere: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the keys whose copies at the target a truncation took and that the source has or had; and its copies."""
     names = newly_truncated_keys(task)
     of_windows = (window.source_files for window in task.truncated_files if window.limits_now)
@@ -232,14 +232,14 @@ def _write_met_alone(task: BucketTask, alone: pl.DataFrame) -> str | None:
     return write_index_file(task.context.storage, folder, [alone]) if len(alone) else None
 
 
-def _write_lacking(task: BucketTask, lacking: pl.DataFrame) -> dict[str, Any]:
-    """Write the keys (`LACKING`) that other windows may be asked for; return how the answer names them."""
-    if lacking.is_empty() or task.is_told_of_certified:
+def _write_untraced(task: BucketTask, lacking: pl.DataFrame) -> dict[str, Any]:
+    """Write the keys (`UNTRACED`) that other windows may be asked for; return how the answer names them."""
+    if lacking.is_empty() or task.knows_certified:
         return {}
     folder = f"{task.context.window.prefix}/{task.hop.slug}/lacking"
     return {
         "lacking": task.context.storage.write_parquet(folder, lacking),
-        "lacking_since": lacking["met_from"].min(),
+        "untraced_since": lacking["met_from"].min(),
     }
 
 
@@ -292,7 +292,7 @@ def _write(
             judged.filter(pl.col("in_source") & (pl.col("verdict") == Verdict.UNEXPECTED.value))
         ),
         older_than_log=len(judged.filter(pl.col("hint") == Cause.OLDER_THAN_LOG.value)),
-        judged_anew=len(gathered.judged_anew),
+        judged_again=len(gathered.judged_again),
         unreached=unreached(task, known.source, first.narrow),
         clean=first.number,
         verdicts=storage.write_parquet(f"{folder}/verdicts", verdicts),

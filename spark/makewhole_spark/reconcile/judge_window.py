@@ -122,7 +122,7 @@ def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -
     both: list[IndexTask | BucketTask] = [*of_index, *tasks]
     done = carry_released(carrier, journal, both, _index_or_judge)
     runs = key_runs(neighbours, of_index, [one for one in done if isinstance(one, WrittenRun)])
-    answers = _judge_until_told(carrier, neighbours, tasks, [one for one in done if isinstance(one, BucketAnswer)])
+    answers = _judge_again(carrier, neighbours, tasks, [one for one in done if isinstance(one, BucketAnswer)])
     groups = hop_groups(neighbours, answers)
     outcomes = [
         _add_up(
@@ -163,7 +163,7 @@ def _require_snapshots(context: WindowContext, manifests: Mapping[str, Any]) -> 
         )
 
 
-def _judge_until_told(
+def _judge_again(
     carrier: Carrier, neighbours: NeighbouringWindows, tasks: Sequence[BucketTask], answers: list[BucketAnswer]
 ) -> list[BucketAnswer]:
     """Judge buckets again with what is found out for the keys that are left: from the rest of a topic's log, then from
@@ -256,7 +256,7 @@ def _add_up(
         differing_without_source=sum(answer.differing_without_source for answer in answers),
         pending_without_source=sum(answer.pending_without_source for answer in answers),
         unexpected_with_source=sum(answer.unexpected_with_source for answer in answers),
-        handed_over=handed_over + sum(answer.judged_anew for answer in answers),
+        handed_over=handed_over + sum(answer.judged_again for answer in answers),
         clean=sum(answer.clean for answer in answers),
     )
     return HopOutcome(

@@ -29,7 +29,7 @@ from makewhole.sql import PgConnection
 from makewhole.window.consumer_groups import GROUP, GroupStanding, with_nothing_between
 from makewhole.window.context import WindowContext
 from makewhole.window.readers.hop_offsets import ReaderOffsets, read_hop_offsets, standing_name
-from makewhole_spark.reconcile.buckets import OtherReading, TruncatedFiles
+from makewhole_spark.reconcile.buckets import OtherConfiguration, TruncatedFiles
 from makewhole_spark.reconcile.window_files import FilesOfWindows
 from makewhole_spark.snapshot.bucket_count import BUCKETS
 
@@ -170,13 +170,13 @@ class NeighbouringWindows:
         number = self.indexed_from(point)
         return None if number <= self.first_reading(point).number else self.windows.start_of(number)
 
-    def read_otherwise(self, window: Window, point: str) -> OtherReading | None:
+    def read_with_other_configuration(self, window: Window, point: str) -> OtherConfiguration | None:
         """Return where the records of another window are, if it read a point with another configuration than this."""
         manifest = self.manifests_of(window).get(point)
         if manifest is None or read_with(manifest) == read_with(self.manifests[point]):
             return None
         prefix = replace(window, revision=manifest["revision"]).prefix
-        return OtherReading(archive=f"{prefix}/{point}/archive", ranges=tuple(window.ranges.get(point, ())))
+        return OtherConfiguration(archive=f"{prefix}/{point}/archive", ranges=tuple(window.ranges.get(point, ())))
 
     def files_by_bucket(self, point: str, of: Iterable[Window], *more: Mapping[str, Any]) -> FilesOfWindows:
         """Return the files of a point in other windows, and those that more manifests name."""
@@ -347,6 +347,6 @@ def truncated_windows(neighbours: NeighbouringWindows, point: str) -> list[Trunc
 
 
 def _is_new(truncation: Truncation, log: LogHistory) -> bool:
-    """Tell whether this window noticed the truncation."""
+    """Return whether this window noticed the truncation."""
     place = (truncation.topic_id, truncation.partition, truncation.lo)
     return any((one.topic_id, one.partition, one.lo) == place for one in log.truncated)

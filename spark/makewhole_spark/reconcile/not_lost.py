@@ -36,9 +36,9 @@ class NotLost:
 
     def evidence_of(self, key_hash: str) -> dict[str, Any]:
         """Return what shows that a key is not lost, or must not be written; nothing for any other key."""
-        if key_hash in self.erased.told_by:
+        if key_hash in self.erased.erased_by:
             place = self.erased.tombstones.get(key_hash)
-            return {"erased": self.erased.told_by[key_hash], **({} if place is None else {"tombstone": place})}
+            return {"erased": self.erased.erased_by[key_hash], **({} if place is None else {"tombstone": place})}
         if key_hash not in self.seen:
             return {}
         window, revision = self.seen[key_hash]
@@ -49,10 +49,10 @@ def mark_not_lost(
     task: BucketTask, judged: pl.DataFrame, source_elsewhere: pl.DataFrame, lacking: pl.DataFrame
 ) -> NotLost:
     """Turn missing keys of `judged` (`JUDGED`) into erased and vanished ones; into undecidable ones where a tombstone
-    may have been in what nobody can read any more. `lacking` (`LACKING`): keys of whose rows windows before may have
+    may have been in what nobody can read any more. `lacking` (`UNTRACED`): keys of whose rows windows before may have
     met some."""
     erased = erased_keys_of(task, judged)
-    judged = _turned(judged, erased.told_by, Verdict.ERASED, Cause.ERASED_ON_PURPOSE)
+    judged = _turned(judged, erased.erased_by, Verdict.ERASED, Cause.ERASED_ON_PURPOSE)
     missing = judged.filter(pl.col("verdict") == Verdict.MISSING.value)
     seen = _seen(task, missing, source_elsewhere, lacking.join(missing, on=HASH, how="semi"))
     judged = _turned(judged, seen, Verdict.VANISHED, Cause.GONE_SINCE_CERTIFIED)
@@ -111,7 +111,7 @@ def judged_by(task: BucketTask, result: CertifiedResult, asked: set[str]) -> dic
 
 
 def _shows_it() -> pl.Expr:
-    """Tell whether a verdict shows that the store held the key rightly. That an unexpected one is gone may be a
+    """Return whether a verdict shows that the store held the key rightly. That an unexpected one is gone may be a
     repair."""
     is_held = pl.col("is_held") & (pl.col("verdict") != Verdict.UNEXPECTED.value)
     return (is_held | pl.col("verdict").is_in(_SEEN_BY)).alias("is_held")

@@ -15,11 +15,11 @@ def keys_met_before(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
     `window` that met it. Under `upsert` none: a row that is gone was deleted."""
     source, target = (task.context.pipeline.points[name] for name in (task.hop.source, task.hop.target))
     is_repeated = (pl.col("verdict") == Verdict.UNEXPECTED.value) & (pl.col("target_copies") > 1)
-    strangers = judged.filter(is_repeated)
+    unmatched = judged.filter(is_repeated)
     if task.is_upsert or not isinstance(source, TablePoint) or isinstance(target, TablePoint):
-        strangers = strangers.clear()
-    met = rows_of_keys(task.context.storage, task.target_index.earlier, strangers).select(*HASH, "window")
-    return strangers.select(*HASH, "key_hash").join(met, on=HASH, how="inner").unique(maintain_order=True)
+        unmatched = unmatched.clear()
+    met = rows_of_keys(task.context.storage, task.target_index.earlier, unmatched).select(*HASH, "window")
+    return unmatched.select(*HASH, "key_hash").join(met, on=HASH, how="inner").unique(maintain_order=True)
 
 
 def mark_repeated(task: BucketTask, judged: pl.DataFrame, met: pl.DataFrame) -> pl.DataFrame:

@@ -43,7 +43,7 @@ def write_to_order(task: BucketTask, judged: pl.DataFrame) -> dict[str, str]:
     """Write the hashes of the keys that a tombstone in the tail of a topic may have erased; return the files by
     point."""
     asked = may_be_erased(judged)
-    return _hash_files(task, dict.fromkeys(task.log_of_erasures.telling, asked))
+    return _hash_files(task, dict.fromkeys(task.log_of_erasures.erasing, asked))
 
 
 def _came_late(task: BucketTask) -> pl.Expr:

@@ -30,7 +30,7 @@ class PartitionAccount:
 
     @property
     def is_gone(self) -> bool:
-        """Tell whether the incarnation of the range was deleted before it could be read."""
+        """Return whether the incarnation of the range was deleted before it could be read."""
         return self.now_id != self.range.topic_id
 
     @property

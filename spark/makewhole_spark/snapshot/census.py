@@ -126,7 +126,7 @@ class TableCensus:
             )
 
     def _is_behind(self, change: _Change) -> bool:
-        """Tell whether a slice has grown by more rows than came to its part that `late` reaches."""
+        """Return whether a slice has grown by more rows than came to its part that `late` reaches."""
         known, from_when = change.known, reaches_from(self.window, self.late)
         if change.grown <= 0 or (known.slice.start is not None and known.slice.start >= from_when):
             return False
@@ -136,7 +136,7 @@ class TableCensus:
         return change.grown > count_new_rows(self.session, self.point, reached, known.pg_snapshot)
 
     def _is_ours(self, change: _Change) -> bool:
-        """Tell whether what compensation wrote since the count may be all of the change."""
+        """Return whether what compensation wrote since the count may be all of the change."""
         since = change.known.counted_at
         return abs(change.grown) <= slice_counts.written_since(self.journal, self.window, self.point, since)
 

@@ -71,7 +71,7 @@ class Look:
     hop: Hop
     shares: tuple[Share, ...]
     next: RoundPlace
-    read_otherwise: tuple[int, ...] = ()
+    read_with_other_configuration: tuple[int, ...] = ()
 
     def document(self, answers: Sequence[PieceRead]) -> dict[str, Any]:
         """Return what the manifest says: the windows, the number of keys, of rows that differ with their files, the
@@ -83,7 +83,7 @@ class Look:
             "rows": sum(answer.rows for answer in answers),
             "files": sorted(path for answer in answers for _, path in answer.files),
             "gone": sorted({number for answer in answers for number in answer.gone}),
-            "read_otherwise": list(self.read_otherwise),
+            "read_with_other_configuration": list(self.read_with_other_configuration),
             "next": vars(self.next),
         }
 
@@ -172,7 +172,7 @@ class _HopRound:
         alike = {number: one for number, one in of_source.items() if self._is_alike(one)}
         chosen, after = shares_to_look_at(alike, place, numbers, budget(own_rows))
         otherwise = tuple(number for number in sorted(of_source) if number not in alike and number < after.window)
-        return Look(hop=self.hop, shares=tuple(chosen), next=after, read_otherwise=otherwise)
+        return Look(hop=self.hop, shares=tuple(chosen), next=after, read_with_other_configuration=otherwise)
 
     def _place(self) -> RoundPlace | None:
         """Return where the window goes on; None where no window before it is known."""

@@ -69,7 +69,7 @@ def _assert_superseded(state: Durable) -> None:
     assert (state.marker, state.transaction, state.held_back) == (1, "idle", 0)
     assert [(row["target"], row["chunk"], row["actions"]) for row in state.journal["chunk"]] == [("flights", 0, 3)]
     old, new = _by_state(state, "rejected"), _by_state(state, "awaiting_approval")
-    assert (old["reason"], old["is_untold"]) == (f"superseded by plan {new['id']}", False)
+    assert (old["reason"], old["is_unknown"]) == (f"superseded by plan {new['id']}", False)
     assert old["settled_at"] is not None
     planned = sorted(action["key"] for action in state.journal["action"] if action["plan"] == new["id"])
     assert planned == [f"K{number}" for number in range(3, _ACTIONS)]

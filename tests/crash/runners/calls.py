@@ -46,7 +46,7 @@ class Step(NamedTuple):
 
 
 def may_last(step: str) -> bool:
-    """Tell whether the durable state can be another after a step: of a transaction, only its commit is seen from
+    """Return whether the durable state can be another after a step: of a transaction, only its commit is seen from
     outside.
 
     The kills, after which the state is read at every point, hold this against what is really there.

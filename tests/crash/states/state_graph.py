@@ -76,7 +76,7 @@ class StateGraph:
         return iter(self.states.values())
 
     def knows(self, fingerprint: str) -> bool:
-        """Tell whether a walk has met the state; when the states are closed, one began there, too."""
+        """Return whether a walk has met the state; when the states are closed, one began there, too."""
         return fingerprint in self.states or fingerprint in self.start.states
 
     def unknown(self) -> dict[str, Kills]:

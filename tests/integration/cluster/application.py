@@ -32,20 +32,20 @@ SMALL = {
 
 @dataclass(kw_only=True)
 class Application:
-    """A running `spark-submit`. `output` has what it and its driver say."""
+    """A running `spark-submit`. What it and its driver write goes to the file `log`."""
 
     process: subprocess.Popen[bytes]
-    output: Path
+    log: Path
 
     @property
-    def told(self) -> str:
-        return self.output.read_text(errors="replace")
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")
 
     def end(self) -> str:
         """Wait for its end; return what it said."""
         code = self.process.wait(_SECONDS)
-        assert code == 0, self.told
-        return self.told
+        assert code == 0, self.output
+        return self.output
 
     def stop(self) -> None:
         """End it, if a test has left it running, and the driver's Python below it."""
@@ -128,7 +128,7 @@ class Submitter:
             process = subprocess.Popen(
                 command, cwd=self.folder, env=self._environment(), stdout=file, stderr=subprocess.STDOUT
             )
-        self.started.append(Application(process=process, output=output))
+        self.started.append(Application(process=process, log=output))
         return self.started[-1]
 
     def stop(self) -> None:

@@ -42,7 +42,7 @@ class ClusterShop(Shop):
             self.sql(f"create table shuffled as select * from {table} order by md5(id)")
             self.sql(f"drop table {table}; alter table shuffled rename to {table}")
         sent = [json.loads(record.value or b"") for record in self.read()]
-        self.make_topic_anew()
+        self.make_topic_again()
         self.send(sorted(sent, key=lambda order: hashlib.sha256(order["id"].encode()).digest()))
         self.journal_sql("truncate makewhole.window, makewhole.lane, makewhole.observation cascade")
 

@@ -54,6 +54,6 @@ def test_executors_with_other_code_judge_nothing(
 
     application = submitter.submit(shop.open(), "snapshot", "snapshot")
 
-    assert application.process.wait(120) == 64, (sys.platform, application.told)
-    assert told in application.told
+    assert application.process.wait(120) == 64, (sys.platform, application.output)
+    assert told in application.output
     assert shop.journal_sql("select count(*) from makewhole.snapshot") == [(0,)]

@@ -55,8 +55,8 @@ def test_a_connection_that_an_executor_does_not_know_is_named_with_its_machine(
     application = submitter.submit(shop.open(), "snapshot", "snapshot")
 
     assert application.process.wait(120) == 64
-    assert "of the Python workers on " in application.told
-    assert ": AIRFLOW_CONN_DB: is not set. Set it to {" in application.told
+    assert "of the Python workers on " in application.output
+    assert ": AIRFLOW_CONN_DB: is not set. Set it to {" in application.output
 
 
 def test_a_connection_that_leads_elsewhere_on_an_executor_is_refused(
@@ -69,5 +69,6 @@ def test_a_connection_that_leads_elsewhere_on_an_executor_is_refused(
 
     assert application.process.wait(120) == 64
     assert (
-        ": db: leads to another server here than where the window was started. Write the same host" in application.told
+        ": db: leads to another server here than where the window was started. Write the same host"
+        in application.output
     )

@@ -51,8 +51,8 @@ def _lose_an_executor(cluster: SparkCluster, application: Application) -> str:
         stopped.extend(islice((one for one in cluster.executors() if one.stop_in_task()), 1))
         return bool(stopped)
 
-    until(is_one_stopped, 150, lambda: application.told)
+    until(is_one_stopped, 150, lambda: application.output)
     time.sleep(_STANDING_SECONDS)
-    assert application.process.poll() is None, application.told
+    assert application.process.poll() is None, application.output
     stopped[0].kill()
     return application.end()

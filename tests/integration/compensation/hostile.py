@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 
 from makewhole.compensation.approval.answer import Answer, Decision
 from makewhole.compensation.verification.committed_since import StartOffsets
-from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew
+from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_again
 from makewhole.compensation.verification.judge_key import KeyJudge
 from makewhole.journal.database import connect as connect_journal
 from makewhole.journal.findings.window_findings import JudgedFinding
@@ -81,7 +81,7 @@ def judged(world: PlanWorld, since: StartOffsets | None = None) -> list[JudgedFi
     finding = duplicate(world, "K1")
     with connect_journal(world.journal) as journal:
         past = reversals_of(journal, world.pipeline, 1, [finding.key_hash])
-    with judge_gaps_anew(
+    with judge_gaps_again(
         world.context,
         [[JudgedFinding(finding=finding)]],
         since or StartOffsets(offsets={}),

@@ -279,7 +279,7 @@ def test_a_certificate_says_how_many_rows_without_a_time_it_says_nothing_of(shop
 
     assert closed.state is WindowState.CERTIFIED
     assert closed.certificate is not None
-    limits = [limit["told"] for limit in closed.certificate.body["reach"]["cannot_exclude"]]
+    limits = [limit["message"] for limit in closed.certificate.body["reach"]["cannot_exclude"]]
     assert limits == [
         "what the producer never wrote into outbox",
         "2 keys of outbox→orders from before the baseline",

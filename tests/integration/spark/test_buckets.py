@@ -143,7 +143,7 @@ def test_what_was_cut_off_is_judged_anew_where_the_source_had_it(bench: Bench) -
     answer = bench.judge(task)
 
     assert bench.found(task) == {"a": ("missing", "truncated"), "b": ("missing", "truncated")}
-    assert (answer.judged_anew, answer.counts.source_keys, answer.counts.matched, answer.expected) == (4, 4, 2, 4)
+    assert (answer.judged_again, answer.counts.source_keys, answer.counts.matched, answer.expected) == (4, 4, 2, 4)
 
 
 def test_what_an_earlier_window_noticed_is_not_judged_again_and_still_counts_no_more(bench: Bench) -> None:
@@ -152,7 +152,7 @@ def test_what_an_earlier_window_noticed_is_not_judged_again_and_still_counts_no_
     again = bench.task("a@11 b@12", "a@21 b@22", **before)
 
     assert bench.found(again) == {"b": ("duplicate", "application_resend")}
-    assert bench.judge(again).judged_anew == 0
+    assert bench.judge(again).judged_again == 0
 
 
 def test_the_keys_that_runs_of_any_kind_may_know_are_told_by_their_filters(bench: Bench) -> None:

@@ -162,7 +162,7 @@ def test_a_topic_that_was_made_again_goes_on_from_its_first_record(shop: Reconci
     shop.trade(orders(range(10)))
     first, closed = shop.whole_way()
     assert closed.state is WindowState.CERTIFIED
-    shop.make_topic_anew()
+    shop.make_topic_again()
     shop.trade(orders(range(100, 105), 1))
 
     second, closed = shop.whole_way(1)
@@ -186,7 +186,7 @@ def test_a_topic_that_was_made_again_and_is_fed_by_nothing_is_not_known(shop: Re
     shop.describe(has_ledger=False)
     shop.trade(orders(range(10)))
     assert shop.whole_way()[1].state is WindowState.CERTIFIED
-    shop.make_topic_anew()
+    shop.make_topic_again()
     shop.trade(orders(range(100, 105), 1))
 
     context = shop.judge_and_ask_the_gate(1)
@@ -203,7 +203,7 @@ def test_a_topic_that_is_made_again_before_it_is_read_leaves_that_window_partial
 ) -> None:
     shop.trade(orders(range(10)))
     context = shop.open()
-    shop.make_topic_anew()
+    shop.make_topic_again()
     shop.send(orders(range(100, 105), 1))
     shop.judge(context)
 

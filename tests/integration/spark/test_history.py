@@ -11,7 +11,7 @@ from makewhole.cli.main import app
 from makewhole.journal.database import connect
 from makewhole.journal.key_index.runs import IndexedTopic, standing_runs
 from makewhole.key_index.rebuild import rebuild
-from makewhole.key_index.status import TidiedIndex, tidy
+from makewhole.key_index.status import CompactedIndex, compact
 from makewhole.lake.storage import Storage
 from makewhole.model.window import WindowState
 from makewhole.sql import PgConnection
@@ -30,9 +30,9 @@ REPEATED = ("duplicate", "retry_without_idempotence")
 SINCE = "in orders a duplicate of a record from before 2025-03-04 00:00 UTC would not be found"
 
 
-def keep_house(shop: ReconciledShop, history: timedelta | None = TWO_DAYS) -> TidiedIndex:
+def keep_house(shop: ReconciledShop, history: timedelta | None = TWO_DAYS) -> CompactedIndex:
     with connect(shop.journal) as journal:
-        [done] = tidy(journal, Storage.from_environment(), "shop", grace=timedelta(0), history=history)
+        [done] = compact(journal, Storage.from_environment(), "shop", grace=timedelta(0), history=history)
     return done
 
 
@@ -55,7 +55,7 @@ def repeat_each_day(shop: ReconciledShop, made: list[list[Order]]) -> None:
 def limits(shop: ReconciledShop, day: int) -> list[str]:
     """Return what the certificate of a day cannot exclude."""
     [(body,)] = shop.journal_sql("select body from makewhole.certificate where number = %s", day + 1)
-    return [one["told"] for one in body["reach"]["cannot_exclude"] if one["limit"] == "older_duplicates"]
+    return [one["message"] for one in body["reach"]["cannot_exclude"] if one["limit"] == "older_duplicates"]
 
 
 def test_without_a_history_every_repeat_is_found_and_no_limit_is_told(shop: ReconciledShop) -> None:
@@ -124,7 +124,7 @@ def test_an_older_window_that_is_judged_again_says_what_is_known_no_more(shop: R
     assert closed.state is WindowState.CERTIFIED
     assert shop.found(context, LEDGER_HOP) == {}
     [(body,)] = shop.journal_sql("select body from makewhole.certificate where number = 3 and revision = 2")
-    told = [one["told"] for one in body["reach"]["cannot_exclude"] if one["limit"] == "older_duplicates"]
+    told = [one["message"] for one in body["reach"]["cannot_exclude"] if one["limit"] == "older_duplicates"]
     assert told == [SINCE.replace("03-04", "03-03")]
     assert keep_house(shop).index.rows == 15
 
@@ -185,7 +185,7 @@ def test_what_was_read_before_the_file_had_the_line_was_read_as_what_comes_after
         neighbours = NeighbouringWindows(journal=journal, context=context, manifests=shop.manifests(context))
         before = neighbours.right_before
         assert before is not None
-        assert neighbours.read_otherwise(before, "orders") is None
+        assert neighbours.read_with_other_configuration(before, "orders") is None
         for since, is_known in (("2d", True), ("3d", True), (None, True), ("2d", False)):
             shop.describe(history=since, settle="0s" if is_known else "1s")
             rebuild(journal, Storage.from_environment(), shop.pipeline, reading_sha256(shop.pipeline))
@@ -193,7 +193,7 @@ def test_what_was_read_before_the_file_had_the_line_was_read_as_what_comes_after
 
 
 def keeps_values(journal: PgConnection) -> bool:
-    """Tell whether the key index of the topic knows the values of every record."""
+    """Return whether the key index of the topic knows the values of every record."""
     storage = Storage.from_environment()
     runs = standing_runs(journal, IndexedTopic(pipeline="shop", point="orders"))
     frames = [storage.read_parquet([path]) for run in runs for path in run.files.values()]

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from makewhole.cli.main import app
 from makewhole.journal.database import connect
-from makewhole.key_index.status import TopicIndex, indexes, tidy
+from makewhole.key_index.status import TopicIndex, compact, indexes
 from makewhole.lake.storage import Storage
 from makewhole.model.incident import IncidentKind
 from makewhole.model.window import WindowState
@@ -26,7 +26,7 @@ DAYS = 4
 def merge(shop: ReconciledShop) -> TopicIndex:
     """Merge, and remove at once what was merged: whoever reads a single run now fails."""
     with connect(shop.journal) as journal:
-        [done] = tidy(journal, Storage.from_environment(), shop.pipeline.name, grace=timedelta(0))
+        [done] = compact(journal, Storage.from_environment(), shop.pipeline.name, grace=timedelta(0))
     return done.index
 
 
@@ -99,7 +99,7 @@ def test_a_window_that_a_truncation_reached_is_left_out_of_a_merged_run(shop: Re
 @pytest.mark.extended
 def test_rows_of_a_former_incarnation_of_the_topic_are_told_apart_in_a_merged_run(shop: ReconciledShop) -> None:
     made = trade_days(shop, 2)
-    shop.make_topic_anew()
+    shop.make_topic_again()
     for day in (2, 3):
         later = orders(range(100 * day, 100 * day + 5), day)
         shop.send([again(made[0][day], day)])
@@ -199,13 +199,13 @@ def test_an_index_that_was_lost_is_written_again_from_snapshots(
 
 @pytest.mark.extended
 def test_housekeeping_merges_the_runs_of_a_pipeline(shop: ReconciledShop) -> None:
-    from makewhole.orchestration.housekeeping import tidy_index
+    from makewhole.orchestration.housekeeping import compact_index
 
-    tidy_index(shop.pipeline.name)  # nothing yet
+    compact_index(shop.pipeline.name)  # nothing yet
     for day in range(DAYS):
         shop.trade(orders(range(100 * day, 100 * day + 5), day))
         shop.whole_way(day)
-    tidy_index(shop.pipeline.name)
+    compact_index(shop.pipeline.name)
 
     with connect(shop.journal) as journal:
         [index] = indexes(journal, Storage.from_environment(), shop.pipeline.name)

@@ -27,14 +27,14 @@ NOT_IN_LOG = {
     "limit": "not_in_log",
     "at": "orders",
     "count": None,
-    "told": "what is not in the log of orders: it was never sent, or brokers acknowledged and lost it before it was "
+    "message": "what is not in the log of orders: it was never sent, or brokers acknowledged and lost it before it was "
     "read (acks=0 or 1, an unclean election)",
 }
 NOT_IN_LEDGER = {
     "limit": "not_in_ledger",
     "at": "outbox",
     "count": None,
-    "told": "what the producer never wrote into outbox",
+    "message": "what the producer never wrote into outbox",
 }
 LEDGER_REACH = {
     "from": "ledger",
@@ -116,14 +116,14 @@ def test_a_certificate_from_the_log_on_lists_what_nobody_upstream_could_tell(sho
                 "limit": "aborted",
                 "at": "orders",
                 "count": 2,
-                "told": "2 records of aborted transactions in orders: an abort that nobody wanted looks like one that "
-                "somebody did",
+                "message": "2 records of aborted transactions in orders: an abort that nobody wanted looks like "
+                "one that somebody did",
             },
         ],
     }
     said = run("windows", "shop").stdout
     assert "certified, from the log" in said
-    assert f"window 1: proven from the log on. Not excluded: {NOT_IN_LOG['told']}; 2 records of aborted" in said
+    assert f"window 1: proven from the log on. Not excluded: {NOT_IN_LOG['message']}; 2 records of aborted" in said
     document = json.loads(run("windows", "shop", "--json").stdout)
     assert document["certificate"]["reach"] == reach(closed)
 
@@ -155,7 +155,10 @@ def test_windows_from_the_ledger_and_from_the_log_are_told_apart_in_one_listing(
         ["certified", ", from the log"],
         ["not_known"],
     ]
-    for number, told in ((1, f"from the ledger on. Not excluded: {NOT_IN_LEDGER['told']}"), (2, "from the log on. ")):
+    for number, told in (
+        (1, f"from the ledger on. Not excluded: {NOT_IN_LEDGER['message']}"),
+        (2, "from the log on. "),
+    ):
         assert f"window {number}: proven {told}" in run("windows", "shop", "--window", str(number)).stdout
     assert "window 3: proven" not in run("windows", "shop", "--window", "3").stdout
 
@@ -197,7 +200,7 @@ def test_a_change_of_leader_that_may_have_lost_something_is_not_known_until_the_
             "limit": "leader_changed",
             "at": "orders",
             "count": 1,
-            "told": "1 change of leader in orders that may have taken acknowledged records along",
+            "message": "1 change of leader in orders that may have taken acknowledged records along",
         },
     ]
 
@@ -231,13 +234,13 @@ def test_keys_from_before_the_baseline_are_among_what_is_not_excluded(shop: Reco
             "limit": "before_baseline",
             "at": "orders→warehouse",
             "count": 3,
-            "told": "3 keys of orders→warehouse from before the baseline",
+            "message": "3 keys of orders→warehouse from before the baseline",
         },
         {
             "limit": "before_baseline",
             "at": "outbox→orders",
             "count": 3,
-            "told": "3 keys of outbox→orders from before the baseline",
+            "message": "3 keys of outbox→orders from before the baseline",
         },
     ]
 

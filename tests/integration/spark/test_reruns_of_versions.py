@@ -61,7 +61,7 @@ def test_a_version_of_the_topic_as_it_is_counts_after_one_of_the_topic_that_is_g
     changes.commit_group("loader", 9)
     _, closed = changes.whole_way()
     assert (closed.state, closed.handed_over) == (WindowState.CERTIFIED, 1)
-    changes.make_topic_anew()
+    changes.make_topic_again()
     changes.send(made)  # at the offsets that it has now
     changes.send([])
     newer = version([9], 2, 1)
@@ -82,7 +82,7 @@ def test_a_lower_offset_of_the_topic_as_it_is_counts_after_one_of_the_topic_that
     changes.trade(made, unloaded=made[9:])
     changes.commit_group("loader", 9)
     assert changes.whole_way()[1].handed_over == 1
-    changes.make_topic_anew()
+    changes.make_topic_again()
     changes.trade(version([9], 2, 1))
     changes.commit_group("loader", 1)
 

@@ -145,7 +145,7 @@ def test_values_that_were_read_as_other_columns_are_not_compared(shop: Reconcile
 
     assert (shop.found(context, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
     look = shop.manifests(context)["warehouse"]["looked_at"][STORE_HOP]
-    assert (look["keys"], look["read_otherwise"]) == (0, [1, 2, 3])
+    assert (look["keys"], look["read_with_other_configuration"]) == (0, [1, 2, 3])
 
 
 @pytest.mark.extended
@@ -267,7 +267,7 @@ def test_a_certificate_says_what_was_looked_at(shop: ReconciledShop, monkeypatch
     _, closed = shop.whole_way(TODAY)
 
     assert closed.certificate is not None
-    look = {"windows": [1, 3], "keys": 12, "rows": 0, "gone": [], "read_otherwise": [], "until": 3}
+    look = {"windows": [1, 3], "keys": 12, "rows": 0, "gone": [], "read_with_other_configuration": [], "until": 3}
     assert closed.certificate.body["how"]["looked_at"] == {"warehouse": {STORE_HOP: look}}
 
     monkeypatch.setattr(value_census, "_PAGES_WITHOUT_INDEX", -1)

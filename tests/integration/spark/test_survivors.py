@@ -304,7 +304,7 @@ def test_what_a_topic_lost_is_not_produced_where_another_one_was_filled_from_it(
     later = orders(range(10, 13), 1)
     shop.trade(later, unloaded=later)
     send(shop, copies, later)
-    shop.make_topic_anew()
+    shop.make_topic_again()
     shop.send(later[:1])
     context = shop.judge_and_ask_the_gate(1)
     repair(shop, context)

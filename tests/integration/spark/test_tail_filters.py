@@ -90,7 +90,7 @@ def test_a_filter_that_is_broken_is_made_again(shop: ReconciledShop, read: list[
 def test_a_topic_that_was_made_again_is_read(shop: ReconciledShop, read: list[int]) -> None:
     made = [trade(shop, day) for day in range(4)]
     found(shop, 0)
-    shop.make_topic_anew()
+    shop.make_topic_again()
     shop.send(order for of_day in made[1:] for order in of_day[1:])
     before = len(filters(shop))
 

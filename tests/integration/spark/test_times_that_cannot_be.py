@@ -32,7 +32,7 @@ def told(shop: ReconciledShop, context: WindowContext, kind: IncidentKind) -> li
     assert shown.exit_code == 0, shown.output
     document = json.loads(shown.output.splitlines()[-1])
     assert document["window"] == context.window.number
-    return [one["told"] for one in document["incidents"] if one["kind"] == kind.value]
+    return [one["message"] for one in document["incidents"] if one["kind"] == kind.value]
 
 
 def send_stamped(shop: ReconciledShop, made: list[Order], stamp: int) -> None:
@@ -67,7 +67,7 @@ def test_rows_that_no_window_will_reach_are_counted_and_said(shop: ReconciledSho
     limit = "2 rows of outbox with times that no window reaches, from 2099-01-01 00:00:00+00 to 9999-12-31 00:00:00+00"
     assert limit in shown
     assert closed.certificate is not None
-    limits = {one["limit"]: one["told"] for one in closed.certificate.body["reach"]["cannot_exclude"]}
+    limits = {one["limit"]: one["message"] for one in closed.certificate.body["reach"]["cannot_exclude"]}
     assert limits["times_ahead"] == limit
     explained = CliRunner(env={"COLUMNS": "600"}).invoke(app, ["explain", "shop", "O11"]).output
     assert "no window reaches its time" in explained

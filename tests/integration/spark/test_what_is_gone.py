@@ -215,7 +215,7 @@ def test_what_a_topic_held_that_was_made_again_is_known_and_no_first_copy_of_a_d
     made = orders(range(5))
     shop.trade(made)
     shop.whole_way()
-    shop.make_topic_anew()
+    shop.make_topic_again()
     later = orders(range(100, 105), 1)
     shop.send([{**order, "at": later[0]["at"]} for order in made[:3]])
     shop.trade(later, unsent=later[4:])

@@ -23,7 +23,7 @@ def demo(journal: str, tmp_path: Path) -> CertifiedPipeline:
     return CertifiedPipeline(journal=journal, folder=tmp_path)
 
 
-def make_chain_anew(demo: CertifiedPipeline, key: SigningKey | None) -> None:
+def make_chain_again(demo: CertifiedPipeline, key: SigningKey | None) -> None:
     """Make every entry anew with another end, linked, hashed, and signed with a key of the insider's or not at all; and
     its file, too."""
     previous = None
@@ -158,7 +158,7 @@ def test_a_chain_made_anew_with_its_files_carries_no_signature_of_ours(
     for number in (1, 2):
         demo.close(number)
     insider = SigningKey.new()
-    make_chain_anew(demo, insider if is_signed else None)
+    make_chain_again(demo, insider if is_signed else None)
 
     verified = demo.verify()
 
@@ -178,7 +178,7 @@ def test_a_chain_made_anew_with_its_files_carries_no_signature_of_ours(
 def test_a_chain_made_anew_in_the_journal_alone_is_not_what_stands_beside_the_files(demo: CertifiedPipeline) -> None:
     demo.close(1)
     kept = (demo.anchors / "000001.json").read_text()
-    make_chain_anew(demo, None)
+    make_chain_again(demo, None)
     (demo.anchors / "000001.json").write_text(kept)
 
     verified = demo.verify()
@@ -196,7 +196,7 @@ def test_a_chain_made_anew_in_the_journal_alone_is_not_what_stands_beside_the_fi
 
 def test_a_key_of_the_insiders_own_is_not_believed_on_the_way_either(demo: CertifiedPipeline) -> None:
     demo.close(1)
-    make_chain_anew(demo, SigningKey.new())
+    make_chain_again(demo, SigningKey.new())
     (demo.anchors / "000001.json").unlink()
 
     with pytest.raises(CorruptionError, match="it carries no signature of a key of ours, and there is no"):

@@ -81,7 +81,7 @@ def _expected(made: Sequence[Order], aborted: Sequence[Order], markers: int, *, 
             STORE_HOP: dict.fromkeys(keys, ("unexpected", "read_uncommitted")),
         },
         reason=None if is_repaired else "",
-        told=tuple(told),
+        messages=tuple(told),
     )
 
 

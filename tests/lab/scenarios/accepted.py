@@ -79,7 +79,10 @@ class _Day:
             matched={LEDGER_HOP: len(self.made) - len(self.keys), STORE_HOP: len(self.made)},
             found={LEDGER_HOP: dict.fromkeys(self.keys, ("mismatched", "value_differs"))},
             reason=None if is_whole else "",
-            told=(f"{LEDGER_HOP}: {found}", *((f"certified, with {counts['accepted']} accepted",) if is_whole else ())),
+            messages=(
+                f"{LEDGER_HOP}: {found}",
+                *((f"certified, with {counts['accepted']} accepted",) if is_whole else ()),
+            ),
         )
         return Window(label=label, judged=_judged(self.shop, self.context, closed), expected=expected)
 
@@ -89,7 +92,7 @@ def _judged(shop: LabShop, context: WindowContext, closed: ClosedWindow) -> Judg
     told = outcomes(shop.journal, context)
     if closed.certificate is not None and closed.certificate.accepted:
         told = (*told, f"certified, with {closed.certificate.accepted} accepted")
-    return replace(judged(shop.journal, context, closed), told=told)
+    return replace(judged(shop.journal, context, closed), messages=told)
 
 
 def _of_next_day(
@@ -103,7 +106,7 @@ def _of_next_day(
         matched={LEDGER_HOP: len(made) - len(keys), STORE_HOP: len(made)},
         found={LEDGER_HOP: dict.fromkeys(keys, wrong), STORE_HOP: {changed: wrong}},
         reason="",
-        told=(f"{STORE_HOP}: 1 open", f"{LEDGER_HOP}: {len(keys)} open"),
+        messages=(f"{STORE_HOP}: 1 open", f"{LEDGER_HOP}: {len(keys)} open"),
     )
     return Window(label="the second day", judged=_judged(shop, context, shop.certify(context)), expected=expected)
 

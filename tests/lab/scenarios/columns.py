@@ -70,7 +70,7 @@ def moved_on(lab: Lab) -> Outcome:
             accounting={"span": len(made), "data": len(made)},
             matched={LEDGER_HOP: len(made), STORE_HOP: len(made) - len(chosen)},
             found={STORE_HOP: found},
-            told=(f"{STORE_HOP}: {len(chosen)} repaired",),
+            messages=(f"{STORE_HOP}: {len(chosen)} repaired",),
         ),
     )
     truth = f"Here {len(wrong)} of {len(made)} rows have a wrong amount, and {len(lost)} are lost."

@@ -64,7 +64,7 @@ def wrong_records(lab: Lab) -> Outcome:
             matched={LEDGER_HOP: len(made) - len(wrong), STORE_HOP: len(made) - len(chosen)},
             found={LEDGER_HOP: dict.fromkeys(_ids(wrong), ("mismatched", "value_differs")), STORE_HOP: found},
             reason="",
-            told=(
+            messages=(
                 f"{STORE_HOP}: {refused} refused (`disputed`), {repaired} repaired",
                 f"{LEDGER_HOP}: {len(wrong)} open",
             ),

@@ -60,7 +60,7 @@ def resend_behind_a_filter(lab: Lab) -> Outcome:
             accounting={"span": records, "data": records},
             matched={LEDGER_HOP: len(made) - len(again), STORE_HOP: len(passing)},
             found={LEDGER_HOP: {order["id"]: ("duplicate", "application_resend") for order in again}},
-            told=(f"{LEDGER_HOP}: {len(again)} contained",),
+            messages=(f"{LEDGER_HOP}: {len(again)} contained",),
         ),
     )
     truth = (
@@ -116,7 +116,7 @@ def left_the_filter(lab: Lab) -> Outcome:
             accounting={"span": records, "data": records},
             matched={LEDGER_HOP: len(made), STORE_HOP: len(made) - len(kept)},
             found={STORE_HOP: {order["id"]: ("unexpected", "left_filter") for order in kept}},
-            told=(f"{STORE_HOP}: {len(kept)} repaired",),
+            messages=(f"{STORE_HOP}: {len(kept)} repaired",),
         ),
     )
     gone = len(moved) - len(kept)

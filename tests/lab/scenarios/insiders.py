@@ -112,7 +112,7 @@ def _three_days(lab: Lab) -> Window:
         answers.append(shop.day(day))
     assert [answer.state for answer in answers] == [WindowState.CERTIFIED.value] * 3
     sound = _verified(shop, answers[-1])
-    assert sound.told == ("`certificate verify` exits with 0",), sound.told
+    assert sound.messages == ("`certificate verify` exits with 0",), sound.messages
     count = len(days[-1])
     expected = Judged(
         state=WindowState.CERTIFIED.value,
@@ -149,11 +149,11 @@ def _verified(shop: LabShop, answer: Judged) -> Judged:
     result = CliRunner().invoke(app, command, env={KEY_VARIABLE: None}, catch_exceptions=False)
     anchors = Path(os.environ["MAKEWHOLE_STORAGE"]) / "shop" / "certificates"
     problems = [text.split(f": {anchors}")[0] for text in json.loads(result.stdout)["problems"]]
-    return replace(answer, told=(f"`certificate verify` exits with {result.exit_code}", *problems))
+    return replace(answer, messages=(f"`certificate verify` exits with {result.exit_code}", *problems))
 
 
 def _refuted(expected: Judged, problems: Sequence[str]) -> Judged:
-    return replace(expected, told=("`certificate verify` exits with 1", *problems))
+    return replace(expected, messages=("`certificate verify` exits with 1", *problems))
 
 
 def _by_hand(shop: LabShop, left: int) -> tuple[Naive, ...]:

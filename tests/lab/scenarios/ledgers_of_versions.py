@@ -98,7 +98,7 @@ def older_version_later(lab: Lab) -> Outcome:
             accounting={},
             matched={_FIRST: len(today), _SECOND: len(today)},
             found={_FIRST: stale},
-            told=(f"{_FIRST}: 6 refused (`stale`)",),
+            messages=(f"{_FIRST}: 6 refused (`stale`)",),
         ),
     )
     again = Window(

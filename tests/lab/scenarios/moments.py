@@ -68,7 +68,7 @@ def offset_without_zone(lab: Lab) -> Outcome:
             accounting={"span": len(made), "data": len(made)},
             matched={LEDGER_HOP: len(made), STORE_HOP: 0},
             found={STORE_HOP: found},
-            told=(f"{STORE_HOP}: {len(made)} repaired",),
+            messages=(f"{STORE_HOP}: {len(made)} repaired",),
         ),
     )
     truth = (

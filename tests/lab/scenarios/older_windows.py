@@ -41,7 +41,7 @@ def left_open(lab: Lab) -> Outcome:
     first = Window(label="the first day", judged=_traded(shop, days, 0), expected=_expected(days[0]))
     second = Window(label="the second", judged=_traded(shop, days, 1, lost), expected=_expected(days[1], lost))
     later = [
-        Window(label=label, judged=_traded(shop, days, day), expected=_expected(days[day], told=(still_open,)))
+        Window(label=label, judged=_traded(shop, days, day), expected=_expected(days[day], messages=(still_open,)))
         for day, label in ((2, "the third"), (3, "the fourth"))
     ]
     answer = _counted_today(shop, 3)
@@ -66,10 +66,10 @@ def _told(shop: LabShop, answer: Judged) -> Judged:
     shown = CliRunner().invoke(app, ["windows", "shop"], env={"COLUMNS": "250"}, catch_exceptions=False)
     assert shown.exit_code == 0, shown.output
     lines = [line.strip() for line in shown.stdout.splitlines()]
-    return replace(answer, told=tuple(line for line in lines if " older window" in line))
+    return replace(answer, messages=tuple(line for line in lines if " older window" in line))
 
 
-def _expected(made: list[Order], lost: list[Order] | None = None, told: tuple[str, ...] = ()) -> Judged:
+def _expected(made: list[Order], lost: list[Order] | None = None, messages: tuple[str, ...] = ()) -> Judged:
     count, gone = len(made), lost or []
     missing = {order["id"]: ("missing", "committed_before_written") for order in gone}
     return Judged(
@@ -78,7 +78,7 @@ def _expected(made: list[Order], lost: list[Order] | None = None, told: tuple[st
         matched={LEDGER_HOP: count, STORE_HOP: count - len(gone)},
         found={STORE_HOP: missing} if missing else {},
         reason=f"{STORE_HOP}: {len(gone)} keys missing, 0 allowed" if gone else None,
-        told=told,
+        messages=messages,
     )
 
 

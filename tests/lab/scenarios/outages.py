@@ -119,7 +119,7 @@ def postgres_away(lab: Lab) -> Outcome:
             accounting={"span": len(made), "data": len(made)},
             matched={LEDGER_HOP: len(made), STORE_HOP: len(made) - len(lost)},
             found={STORE_HOP: {order["id"]: ("missing", "lost_after_topic") for order in lost}},
-            told=(f"{STORE_HOP}: {len(lost)} repaired",),
+            messages=(f"{STORE_HOP}: {len(lost)} repaired",),
         ),
     )
     truth = f"Here {len(lost)} of {len(made)} rows are lost, and written in chunks of {_CHUNK}."

@@ -81,7 +81,7 @@ def _expected(state: WindowState | None, sent: Sequence[Order], unsent: Sequence
         matched={LEDGER_HOP: len(sent), STORE_HOP: len(sent)},
         found={LEDGER_HOP: dict.fromkeys((order["id"] for order in unsent), ("missing", "never_produced"))},
         reason=None if state is None else "",
-        told=(f"{LEDGER_HOP}: {len(unsent)} {outcome}",),
+        messages=(f"{LEDGER_HOP}: {len(unsent)} {outcome}",),
     )
 
 

@@ -111,7 +111,7 @@ def _expected(state: WindowState, made: Sequence[Order], unsent: Sequence[Order]
             STORE_HOP: dict.fromkeys(keys, ("unexpected", "not_in_source")),
         },
         reason=None if state is WindowState.CERTIFIED else "",
-        told=(f"{STORE_HOP}: {len(keys)} {row}", f"{LEDGER_HOP}: {len(keys)} {produced}"),
+        messages=(f"{STORE_HOP}: {len(keys)} {row}", f"{LEDGER_HOP}: {len(keys)} {produced}"),
     )
 
 

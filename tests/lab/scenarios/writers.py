@@ -61,13 +61,13 @@ def other_writers(lab: Lab) -> Outcome:
     assert plan_window(context).plan is not None
     waited = _repair_among_writers(shop, context, others)
     window = Window(
-        judged=replace(shop.verified(context), told=(f"{waited} updates of others waited",)),
+        judged=replace(shop.verified(context), messages=(f"{waited} updates of others waited",)),
         expected=Judged(
             state=WindowState.CERTIFIED.value,
             accounting={"span": len(made), "data": len(made)},
             matched={LEDGER_HOP: len(made), STORE_HOP: len(others)},
             found={STORE_HOP: {order["id"]: ("missing", "lost_after_topic") for order in lost}},
-            told=("0 updates of others waited",),
+            messages=("0 updates of others waited",),
         ),
     )
     truth = f"Here {len(lost)} of {len(made)} rows are written anew, and others go on with the rest."

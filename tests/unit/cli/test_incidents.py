@@ -102,7 +102,7 @@ def test_programs_get_incidents_and_accounts_as_they_are_stored() -> None:
         "since": AT.isoformat(),
     }
     first, second = document["incidents"]
-    assert (first["kind"], first["told"]) == (
+    assert (first["kind"], first["message"]) == (
         "leader_changed",
         "the leader of orders/3 changed: leader epochs 0, 2",
     )

@@ -11,7 +11,15 @@ from makewhole.journal.results.snapshot_manifests import LOOKED_AT, looked_at
 pytestmark = pytest.mark.unit
 
 NEXT = {"window": 4, "share": 0, "shares": 1, "until": 3}
-LOOK = {"windows": [1, 3], "keys": 1_200, "rows": 2, "files": ["x"], "gone": [], "read_otherwise": [], "next": NEXT}
+LOOK = {
+    "windows": [1, 3],
+    "keys": 1_200,
+    "rows": 2,
+    "files": ["x"],
+    "gone": [],
+    "read_with_other_configuration": [],
+    "next": NEXT,
+}
 
 
 def printed(**changes: object) -> str:
@@ -30,7 +38,7 @@ def test_the_keys_are_counted_with_their_windows() -> None:
 
 
 def test_windows_that_are_left_out_are_named() -> None:
-    assert printed(windows=[], keys=0, gone=[2], read_otherwise=[1]) == (
+    assert printed(windows=[], keys=0, gone=[2], read_with_other_configuration=[1]) == (
         "window 4: looked again at no key of an earlier window in warehouse (orders→warehouse); "
         "not at those of 1, 2, whose values are not there to compare"
     )
@@ -38,4 +46,11 @@ def test_windows_that_are_left_out_are_named() -> None:
 
 def test_what_a_manifest_says_is_shown_without_its_files() -> None:
     (look,) = looked_at({"warehouse": {LOOKED_AT: {"hop": LOOK}}})["warehouse"].values()
-    assert look == {"windows": [1, 3], "keys": 1_200, "rows": 2, "gone": [], "read_otherwise": [], "until": 3}
+    assert look == {
+        "windows": [1, 3],
+        "keys": 1_200,
+        "rows": 2,
+        "gone": [],
+        "read_with_other_configuration": [],
+        "until": 3,
+    }

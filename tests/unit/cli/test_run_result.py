@@ -72,5 +72,5 @@ def test_programs_are_told_the_same_as_data() -> None:
         "refused": {"[bold]it\x1b waits": 1},
         "refused_as_a_whole": None,
         "needs_approval": True,
-        "told": FOUND.sentences(),
+        "messages": FOUND.sentences(),
     }

@@ -26,7 +26,7 @@ EXAMPLE = "Write 'erased: {table: privacy.erasures, key: flight_id}' or 'erased:
 
 
 @pytest.mark.parametrize(
-    ("said", "erased", "told_by"),
+    ("said", "erased", "description"),
     [
         (
             "{table: privacy.erasures, key: [area, number]}",
@@ -37,11 +37,13 @@ EXAMPLE = "Write 'erased: {table: privacy.erasures, key: flight_id}' or 'erased:
         ("{column: deleted_at}", Erased(column="deleted_at"), "its row has a value in deleted_at"),
     ],
 )
-def test_a_store_names_a_table_or_a_column(write: Callable[..., Path], said: str, erased: Erased, told_by: str) -> None:
+def test_a_store_names_a_table_or_a_column(
+    write: Callable[..., Path], said: str, erased: Erased, description: str
+) -> None:
     store = load_pipeline(write(FILE.replace("ERASED", f", erased: {said}"))).points["store"]
 
     assert isinstance(store, TablePoint) and store.erased == erased
-    assert erased.told_by == told_by
+    assert erased.description == description
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_a_store_is_told_by_the_tombstones_of_the_topics_from_which_hops_lead_in
     store = pipeline.points["store"]
 
     assert isinstance(store, TablePoint) and store.erased == Erased(topics=("log",))
-    assert store.erased.told_by == "a tombstone deletes this key"
+    assert store.erased.description == "a tombstone deletes this key"
     assert [pipeline.has_erasures(point) for point in ("outbox", "log", "store")] == [False, True, False]
 
 

@@ -124,7 +124,7 @@ class Files:
 
 @pytest.mark.parametrize("verdict", ["matched", "before_baseline"])
 @pytest.mark.parametrize(
-    ("number", "found", "is_told"),
+    ("number", "found", "is_reported"),
     [
         (2, [PENDING], True),  # handed over by name, judged here
         (2, [], False),  # not this window's key
@@ -133,7 +133,7 @@ class Files:
     ],
 )
 def test_a_key_that_was_handed_over_and_is_no_finding_is_told_in_the_next_window(
-    monkeypatch: pytest.MonkeyPatch, number: int, found: list[Judgement], is_told: bool, verdict: str
+    monkeypatch: pytest.MonkeyPatch, number: int, found: list[Judgement], is_reported: bool, verdict: str
 ) -> None:
     result = HopResult(hop=HOP.name, counts=HopCounts(), digest="", files={"verdicts": ["verdicts.parquet"]})
     monkeypatch.setattr("makewhole.journal.results.hop_results.results", lambda *_: {HOP.name: result})
@@ -143,4 +143,4 @@ def test_a_key_that_was_handed_over_and_is_no_finding_is_told_in_the_next_window
     flights = Pipeline(name="flights", points={}, hops=(HOP,))
     told = list(_without_finding(Any, Files(verdict), flights, seen, found, "0" * 32))  # type: ignore[arg-type]
     matched = Judgement(window=number, revision=1, hop=HOP.name, verdict=verdict, judged_at=AT)
-    assert told == ([matched] if is_told else [])
+    assert told == ([matched] if is_reported else [])

@@ -68,7 +68,7 @@ def test_a_row_says_how_far_the_proof_reaches_and_what_is_handed_over_or_before_
 def test_a_row_says_what_a_scenario_asks_for_besides() -> None:
     (scenario,) = [one for one in load().values() if one.id == "53-resend_behind_a_filter"]
     window = {"label": "", "state": "gaps", "reason": "1 key", "accounting": {}, "matched": {}, "found": {}}
-    window |= {"incidents": [], "told": ["a→b: 2 open", "b→c: 1 contained"]}
+    window |= {"incidents": [], "messages": ["a→b: 2 open", "b→c: 1 contained"]}
 
     text = page({scenario.id: scenario}, {scenario.id: {"truth": "", "naive": [], "windows": [window]}})
 

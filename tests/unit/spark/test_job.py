@@ -46,7 +46,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
     context.pipeline.time_limits = TimeLimits()
     monkeypatch.setattr(job, "connect", connect)
     monkeypatch.setattr(job, "window_context", lambda _: context)
-    for name in ("windows", "load_beside"):
+    for name in ("windows", "load_meanwhile"):
         monkeypatch.setattr(job, name, MagicMock())
     started: Future[MagicMock] = Future()
     started.set_result(MagicMock())

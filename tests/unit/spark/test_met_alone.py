@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from makewhole.model.window import Window
-from makewhole_spark.reconcile.hop_facts.met_alone import windows_meant
+from makewhole_spark.reconcile.hop_facts.met_alone import lookback_windows
 
 pytestmark = pytest.mark.unit
 
@@ -30,7 +30,7 @@ def window(number: int, *, is_whole: bool = False) -> Window:
 
 def meant(numbers: list[int], number: int, before: timedelta, *, is_whole: bool = True) -> list[int]:
     earlier = [window(one, is_whole=is_whole and one == 1) for one in numbers]
-    return [one.number for one in windows_meant(earlier, window(number), before)]
+    return [one.number for one in lookback_windows(earlier, window(number), before)]
 
 
 def test_the_window_before_is_always_meant() -> None:

@@ -15,7 +15,7 @@ from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, LogOfErasures
-from makewhole_spark.reconcile.hop_facts.certified_before import LACKING
+from makewhole_spark.reconcile.hop_facts.certified_before import UNTRACED
 from makewhole_spark.reconcile.not_lost import mark_not_lost
 from tests.unit.compute.judge.bucket_input import hashed
 
@@ -103,7 +103,7 @@ def elsewhere(**places: str) -> pl.DataFrame:
 
 
 def verdicts(shelf: Shelf, judged: pl.DataFrame, outside: pl.DataFrame, *, is_upsert: bool = False) -> dict[str, str]:
-    found = mark_not_lost(shelf.task(is_upsert=is_upsert), judged, outside, empty(LACKING))
+    found = mark_not_lost(shelf.task(is_upsert=is_upsert), judged, outside, empty(UNTRACED))
     return dict(found.judged.select("key", "verdict").rows())
 
 
@@ -111,7 +111,7 @@ def test_only_windows_that_hold_a_record_of_the_key_are_read(shelf: Shelf) -> No
     shelf.certify(1, {"a": True, "b": True}, lo=0)
     shelf.results.append(CertifiedResult(number=2, revision=1, end=END, files=files("gone"), ranges=((0, 10, 20),)))
 
-    found = mark_not_lost(shelf.task(), missing("a", "b"), elsewhere(a="0:5", b="1:5"), empty(LACKING))
+    found = mark_not_lost(shelf.task(), missing("a", "b"), elsewhere(a="0:5", b="1:5"), empty(UNTRACED))
 
     assert dict(found.judged.select("key", "verdict").rows()) == {"a": "vanished", "b": "missing", "there": "matched"}
     assert found.evidence_of(key_hash("a")) == {"seen": {"window": 1, "revision": 1}}
@@ -122,10 +122,10 @@ def test_keys_are_asked_for_whatever_becomes_of_them(shelf: Shelf) -> None:
     """Also those that the window's own revision saw, and those of which a tombstone may be in what is gone."""
     shelf.certify(JUDGED_NOW, {"a": True}, lo=0)
     task = shelf.task()
-    gone = replace(task.log_of_erasures, telling=("log",), unread=frozenset({("log", 0)}))
+    gone = replace(task.log_of_erasures, erasing=("log",), unread=frozenset({("log", 0)}))
     cast(Any, task).log_of_erasures = gone
 
-    found = mark_not_lost(task, missing("a", "b"), elsewhere(), empty(LACKING))
+    found = mark_not_lost(task, missing("a", "b"), elsewhere(), empty(UNTRACED))
 
     assert dict(found.judged.select("key", "verdict").rows()) == {
         "a": "vanished",

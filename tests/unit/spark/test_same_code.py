@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 import makewhole
 from makewhole.model.errors import PermanentError
 from makewhole_spark.same_code import code_digest, require_same_code
-from makewhole_spark.spark_carrier import absence_told
+from makewhole_spark.spark_carrier import reported_absence
 
 pytestmark = pytest.mark.unit
 
@@ -57,9 +57,9 @@ class JobError(Py4JJavaError):  # type: ignore[misc]
 
 @pytest.mark.parametrize("kind", [PySparkException, JobError])
 def test_workers_without_makewhole_are_told_as_such_and_other_errors_as_they_are(kind: type[Exception]) -> None:
-    with pytest.raises(PermanentError) as caught, absence_told():
+    with pytest.raises(PermanentError) as caught, reported_absence():
         raise kind("… ModuleNotFoundError: No module named 'makewhole_spark'")
     assert str(caught.value) == f"the Python workers have no makewhole, or an older one. {_REMEDY}"
 
-    with pytest.raises(kind, match="a disk is full"), absence_told():
+    with pytest.raises(kind, match="a disk is full"), reported_absence():
         raise kind("a disk is full")

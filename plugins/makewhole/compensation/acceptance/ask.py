@@ -134,8 +134,8 @@ def _changed(chosen: Chosen, rows: KeyRows) -> dict[tuple[str, str], str]:
 def _second_person(
     journal: PgConnection, pipeline: Pipeline, request: AcceptRequest, chosen: Chosen, groups: Groups
 ) -> bool:
-    """Tell whether another person has to say yes: who asks has no right to, or a window has more accepted findings with
-    these than one person may decide on, as of the actions of a plan.
+    """Return whether another person has to say yes: who asks has no right to, or a window has more accepted findings
+    with these than one person may decide on, as of the actions of a plan.
 
     Raises:
         RefusedError: nobody else could say yes.

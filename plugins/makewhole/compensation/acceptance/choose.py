@@ -107,7 +107,7 @@ def _required(chosen: Chosen, selection: Selection) -> Chosen:
 
 
 def _is_settled(item: JudgedFinding) -> bool:
-    """Tell whether a finding asks for nothing: it is not reported as left out where all are to be accepted."""
+    """Return whether a finding asks for nothing: it is not reported as left out where all are to be accepted."""
     return item.finding.verdict is Verdict.ERASED or item.outcome not in (*_OPEN, ACCEPTED)
 
 

@@ -23,7 +23,7 @@ class ApprovalRights:
         return tuple(dict.fromkeys(name for entry in self.by for name in self._names(entry)))
 
     def allow(self, person: str) -> bool:
-        """Tell whether a person may answer."""
+        """Return whether a person may answer."""
         return not self.by or person in self.people
 
     def __str__(self) -> str:

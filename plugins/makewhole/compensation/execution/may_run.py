@@ -1,4 +1,4 @@
-"""Tell whether a plan may run, by its state and the approval of its hash."""
+"""Return whether a plan may run, by its state and the approval of its hash."""
 
 from makewhole.journal import plans
 from makewhole.journal.plans import StoredApproval

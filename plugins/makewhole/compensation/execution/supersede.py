@@ -58,7 +58,7 @@ def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], rev
                     plans.supersede(session, plan_id, revision)
                 else:
                     plans.set_state(session, plan_id, PlanState.DONE)
-            plans.settle(session, plan_id, is_untold=not is_known)
+            plans.settle(session, plan_id, is_unknown=not is_known)
 
 
 def recover_receipts(attempt: Attempt, targets: Mapping[str, Target]) -> int:

@@ -43,7 +43,7 @@ class Fetcher:
         self._reversals = ReversalFetcher(self._window, self._sources, past, self._rows_to_reverse)
         self._erased: dict[str, dict[str, str]] = {}
         self._load_erased(drafts)
-        self._values.load(draft.finding for draft in drafts if draft.is_beside_survivor)
+        self._values.load(draft.finding for draft in drafts if draft.writes_survivor)
         self._ledger = LedgerRows(self._sources, drafts)
         self._upserts = UpsertFetcher(self._sources, RowsBefore(self._sources, drafts), self._ledger)
 
@@ -162,7 +162,7 @@ class Fetcher:
     def _survivor_first(self, draft: ActionDraft, rows: Sequence[ValuedRow]) -> list[TableRow] | None:
         """Put the row that stays first; None: no row agrees with the source. Of an unexpected key none stays."""
         ordered: Sequence[ValuedRow] | None = rows
-        if not draft.is_beside_survivor:
+        if not draft.writes_survivor:
             self._require_in_no_table(self._hops[draft.action.hop], draft.action.key)
         elif len(rows) > 1:
             values = self._values.of(draft.finding)

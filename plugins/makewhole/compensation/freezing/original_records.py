@@ -95,7 +95,7 @@ class WindowRecords:
         return {(at, offset) for at, offset in positions if at not in parts or not _holds(parts[at], offset)}
 
     def _is_same_log(self, point: str, part: PartitionRange) -> bool:
-        """Tell whether an offset of an earlier window's range is the same record on the brokers."""
+        """Return whether an offset of an earlier window's range is the same record on the brokers."""
         now = (one for one in self._context.window.ranges.get(point, ()) if one.partition == part.partition)
         return any((one.topic_id, one.lineage) == (part.topic_id, part.lineage) for one in now)
 

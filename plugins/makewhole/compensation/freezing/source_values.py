@@ -68,7 +68,7 @@ class SourceValues:
         return self._of_row(source, hop, finding)
 
     def has_row(self, hop: Hop, key: str) -> bool:
-        """Tell whether the table that a hop starts from has a row of this key now that passes the hop's filter."""
+        """Return whether the table that a hop starts from has a row of this key now that passes the hop's filter."""
         if (hop.name, key) not in self._rows:
             self._load_rows(hop, [key])
         return len(self._rows[hop.name, key]) > 0
@@ -166,7 +166,7 @@ def _latest_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_decided(finding: Finding, hop: Hop) -> bool:
-    """Tell whether the evidence has the values that count: no earlier record of an event may have others."""
+    """Return whether the evidence has the values that count: no earlier record of an event may have others."""
     evidence = finding.evidence
     if "values" not in evidence:
         return False

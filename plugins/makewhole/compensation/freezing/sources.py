@@ -184,7 +184,7 @@ class Sources:
             found = nobody if self._tombstones is None else self._tombstones.erased(point, wanted)
             return found.reasons(name, wanted)
         _, session, _ = self.table(name)
-        return dict.fromkeys(erased_in(session, point, wanted), f"erased: {name}: {point.erased.told_by}")
+        return dict.fromkeys(erased_in(session, point, wanted), f"erased: {name}: {point.erased.description}")
 
     def postgres(self, point: TablePoint) -> PostgresConnection:
         """Return the connection of a table."""

@@ -29,7 +29,7 @@ class ActionDraft:
     goes_first: bool = False
 
     @property
-    def is_beside_survivor(self) -> bool:
+    def writes_survivor(self) -> bool:
         """Whether the action is about rows of a table beside one that stays."""
         is_of_rows = self.action.remedy in (Remedy.QUARANTINE, Remedy.REVERSE) and self.repetition is None
         return is_of_rows and self.finding.verdict is Verdict.DUPLICATE

@@ -106,7 +106,7 @@ class DisputedValues:
         return any(self._pipeline.place_of(one) == place for one in self._pipeline.from_here_on(point))
 
     def _is_superseded(self, dispute: _Dispute, hop: Hop, origin: tuple[int, int] | None) -> bool:
-        """Tell whether a finding of another window is of an older version: the one that counts lies in this window,
+        """Return whether a finding of another window is of an older version: the one that counts lies in this window,
         which compared it with its source and disputes it not."""
         if dispute.window is None or dispute.point != hop.source:
             return False

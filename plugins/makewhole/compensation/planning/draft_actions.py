@@ -17,13 +17,13 @@ from makewhole.model.plan import (
     ACCEPTED_BY,
     DISPUTED_BY,
     ERASABLE,
-    LACKING,
     ONCE,
     PASSED,
     PUTS_ASIDE,
     RECORDS,
     REPEATS,
     UNKNOWN_TO,
+    UNTRACED,
     Action,
 )
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
@@ -211,7 +211,7 @@ def _erasable(pipeline: Pipeline, draft: ActionDraft, *points: str) -> ActionDra
 
 
 def _may_add_a_row(pipeline: Pipeline, hop: Hop, finding: Finding) -> bool:
-    """Tell whether a loader could insert a second row: only `upsert`, or a version, shows that it overwrites."""
+    """Return whether a loader could insert a second row: only `upsert`, or a version, shows that it overwrites."""
     return finding.verdict is Verdict.MISMATCHED and not pipeline.overwrites(hop)
 
 
@@ -235,10 +235,10 @@ def _quarantine(pipeline: Pipeline, hop: Hop, finding: Finding, *, sent_by: Hop 
         return f"records cannot be taken out of topic {target.name}; its duplicates are contained at the stores"
     if finding.verdict not in (Verdict.DUPLICATE, Verdict.UNEXPECTED):
         return f"quarantine answers a duplicate or unexpected key; this one is {finding.verdict.value}"
-    return _as_stranger(pipeline, hop, _draft_action(Remedy.QUARANTINE, target, finding), sent_by)
+    return _as_unmatched(pipeline, hop, _draft_action(Remedy.QUARANTINE, target, finding), sent_by)
 
 
-def _as_stranger(pipeline: Pipeline, hop: Hop, draft: ActionDraft, sent_by: Hop | None = None) -> ActionDraft:
+def _as_unmatched(pipeline: Pipeline, hop: Hop, draft: ActionDraft, sent_by: Hop | None = None) -> ActionDraft:
     """Name in the action of an unexpected key the points that feed its table, and the ledgers behind these: they are
     asked for it before its rows are taken back. A table behind a filter is not: it may have the key and not send it."""
     if draft.finding.verdict is not Verdict.UNEXPECTED:
@@ -280,7 +280,7 @@ def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals
         if origin is None and isinstance(source, TopicPoint) and "source" in names_of(hop.reverse):
             return "the evidence names no committed record for the template's 'source'"
         draft = _draft_action(Remedy.REVERSE, pipeline.points[hop.reverse.to], finding, origin)
-        draft = _as_stranger(pipeline, hop, draft)
+        draft = _as_unmatched(pipeline, hop, draft)
         if is_topic:
             return [replace(draft, repetition=one) for one in extra_records(finding, target, past)]
         return [replace(draft, extra=extra) for extra in range(extra_rows(finding))]
@@ -321,7 +321,7 @@ def _usable_copies(finding: Finding, semantics: Semantics) -> list[Mapping[str, 
 
 def lacking(draft: ActionDraft, points: Iterable[str]) -> ActionDraft:
     """Name in the action the points that lack the key: they are asked again before anything is sent."""
-    return with_before(draft, {LACKING: sorted(points)})
+    return with_before(draft, {UNTRACED: sorted(points)})
 
 
 def with_before(draft: ActionDraft, more: Mapping[str, object]) -> ActionDraft:

@@ -110,7 +110,7 @@ class Redelivery:
         return unknown_readers(hop, unknown) if unknown else None
 
     def _may_have(self, other: Hop, finding: Finding) -> bool:
-        """Tell whether another reader is a topic that may have the record: a log cannot be asked for a key."""
+        """Return whether another reader is a topic that may have the record: a log cannot be asked for a key."""
         is_topic = isinstance(self._pipeline.points[other.target], TopicPoint)
         return is_topic and (other.name, finding.key_hash) not in self._lacking
 

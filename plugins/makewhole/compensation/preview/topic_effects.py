@@ -17,7 +17,7 @@ _PATIENCE_SECONDS = 10.0
 
 
 def is_topic(target: Target) -> bool:
-    """Tell whether records are sent to a target."""
+    """Return whether records are sent to a target."""
     return isinstance(target.point, TopicPoint)
 
 

@@ -59,7 +59,7 @@ class TopicRecords:
         load(wanted)
 
     def passes(self, finding: Finding, hop: Hop) -> bool | None:
-        """Tell whether a record of the key passes the filter of a hop from its topic; None: not known."""
+        """Return whether a record of the key passes the filter of a hop from its topic; None: not known."""
         point = self._pipeline.points[hop.source]
         assert isinstance(point, TopicPoint)
         positions = _positions(finding)
@@ -73,7 +73,7 @@ class TopicRecords:
 
 
 def copies_pass(copies: Iterable[Mapping[str, Any]], hop: Hop) -> bool:
-    """Tell whether these copies bring their key through the filter of a hop: one of an event, the latest version."""
+    """Return whether these copies bring their key through the filter of a hop: one of an event, the latest version."""
     return copy_that_counts(copies, hop) is not None
 
 

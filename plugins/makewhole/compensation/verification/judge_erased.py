@@ -11,7 +11,7 @@ from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.points import TablePoint
 from makewhole.model.positions import SeenLog
 from makewhole.model.verdict import Verdict
-from makewhole.postgres.read.erased import erased_everywhere, told_by_table
+from makewhole.postgres.read.erased import erased_everywhere, erased_in_table
 from makewhole.window.context import WindowContext
 
 
@@ -25,7 +25,7 @@ class ErasedJudge:
         self._context = context
         tombstones = TombstonesSince(context=context, seen=lambda topic: _seen(context, topic, since))
         self._by_tombstones = {
-            store.name: tombstones.erased(store, self._keys_of(store, findings)).told
+            store.name: tombstones.erased(store, self._keys_of(store, findings)).erased_at
             for store in context.pipeline.points.values()
             if isinstance(store, TablePoint) and store.erased is not None and store.erased.topics
         }
@@ -44,10 +44,10 @@ class ErasedJudge:
         for item in judged:
             if _may_be_erased(item):
                 asked.setdefault(item.finding.hop, set()).add(item.finding.key)
-        told = {hop: self._erased_at(hop, keys) for hop, keys in asked.items()}
+        erased_at = {hop: self._erased_at(hop, keys) for hop, keys in asked.items()}
         return [
-            replace(item, outcome=ERASED, reason=told[item.finding.hop][item.finding.key])
-            if _may_be_erased(item) and item.finding.key in told[item.finding.hop]
+            replace(item, outcome=ERASED, reason=erased_at[item.finding.hop][item.finding.key])
+            if _may_be_erased(item) and item.finding.key in erased_at[item.finding.hop]
             else item
             for item in judged
         ]
@@ -59,7 +59,7 @@ class ErasedJudge:
     def _ask(self, store: TablePoint, keys: Iterable[str]) -> Mapping[str, str]:
         if store.name in self._by_tombstones:
             return self._by_tombstones[store.name]
-        return told_by_table(self._context.postgres(store), store, keys)
+        return erased_in_table(self._context.postgres(store), store, keys)
 
 
 def _may_be_erased(item: JudgedFinding) -> bool:

@@ -68,7 +68,7 @@ class GapContext:
     is_awaited: Callable[[], bool] = lambda: False
 
 
-def judge_gaps_anew(
+def judge_gaps_again(
     context: WindowContext,
     findings: JudgedBatches,
     since: StartOffsets,
@@ -166,7 +166,7 @@ class _BatchJudge:
 
 
 def may_change(context: WindowContext, judged: Sequence[JudgedFinding]) -> bool:
-    """Tell whether a consumer may still load a key that is open: one of its findings had its record sent again."""
+    """Return whether a consumer may still load a key that is open: one of its findings had its record sent again."""
     sent = {item.finding.key_hash for item in judged if _is_sent(context, item)}
     return any(item.outcome == "open" and item.finding.key_hash in sent for item in judged)
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from makewhole.compensation.verification.agreement import EndCopy, broken_verdict
-from makewhole.compensation.verification.beside_findings import beside_findings
 from makewhole.compensation.verification.matched_before import MatchedBefore
 from makewhole.compensation.verification.touched_hops import TouchedEnd, TouchedHop, touched_hops
 from makewhole.compensation.verification.verified_results import CAUSED_BY, is_found_by_verify
+from makewhole.compensation.verification.with_findings import with_findings
 from makewhole.journal.findings.stored_findings import BATCH, StoredFindings
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.results.hop_results import HopResult
@@ -116,7 +116,7 @@ def open_other_hops(
         matched = MatchedBefore.of(journal, context)
         touched = chain.from_iterable(touched_keys(journal, context.window, ends))
         findings = chain.from_iterable(StoredFindings(window=context.window).batches(journal))
-        of_keys = beside_findings(touched, findings)
+        of_keys = with_findings(touched, findings)
         keys = (one for of_key, found in of_keys for one in _keys_at_hops(of_key, found, hops))
         while batch := list(islice(keys, BATCH)):
             others.add(list(_that_agreed(batch, matched, results)))

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
-from makewhole.compensation.verification.beside_findings import beside_findings
 from makewhole.compensation.verification.matched_before import MatchedBefore
 from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.compensation.verification.verified_results import CAUSED_BY, is_found_by_verify
+from makewhole.compensation.verification.with_findings import with_findings
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import BATCH, StoredFindings
 from makewhole.journal.findings.window_findings import JudgedFinding
@@ -202,7 +202,7 @@ def open_other_stores(journal: PgConnection, context: WindowContext) -> OtherSto
 
 def _sent_keys(sent: Iterable[RedeliveredKey], findings: Iterable[JudgedFinding]) -> Iterator[SentKey]:
     """Yield what was sent with what was found of its keys; both are in the order of their hashes."""
-    for of_key, found in beside_findings(sent, findings):
+    for of_key, found in with_findings(sent, findings):
         yield _sent_key(tuple(of_key), found)
 
 

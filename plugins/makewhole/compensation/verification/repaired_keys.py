@@ -47,5 +47,5 @@ class RepairedKeys(ClosingContext):
 
 
 def _is_now_held(item: JudgedFinding) -> bool:
-    """Tell whether the target of a repaired key holds it: an unexpected one was moved aside."""
+    """Return whether the target of a repaired key holds it: an unexpected one was moved aside."""
     return item.finding.verdict is not Verdict.UNEXPECTED

@@ -23,7 +23,7 @@ _LINES = {"key_hash": pl.String, "verdict": pl.String, "row_hash": pl.UInt64}
 
 
 def is_found_by_verify(item: JudgedFinding) -> bool:
-    """Tell whether verify found a finding: no result of reconcile counts it."""
+    """Return whether verify found a finding: no result of reconcile counts it."""
     # The cause says no to nearly all of them, and their evidence need not be read.
     return item.finding.cause in _OF_VERIFY and CAUSED_BY in item.finding.evidence
 
@@ -95,7 +95,7 @@ def _verdict_after(item: JudgedFinding) -> Verdict:
 
 
 def _is_of_source(item: JudgedFinding) -> bool:
-    """Tell whether the source has the key: then it becomes matched; a key of the target alone is removed."""
+    """Return whether the source has the key: then it becomes matched; a key of the target alone is removed."""
     return bool(item.finding.evidence.get("in_source", True))
 
 

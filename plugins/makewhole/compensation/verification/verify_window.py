@@ -11,7 +11,7 @@ from itertools import chain
 from makewhole.compensation.planning.to_repair import is_to_repair
 from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.ends_now import EndsNow
-from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew, may_change
+from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_again, may_change
 from makewhole.compensation.verification.judge_key import KeyJudge
 from makewhole.compensation.verification.other_hops import open_other_hops
 from makewhole.compensation.verification.other_stores import open_other_stores, put_new
@@ -85,7 +85,7 @@ def verify_window(
 
         known = GapContext(open_judge=KeyJudge, past=partial(_past, context), windows=newest, is_awaited=is_awaited)
         judged = stack.enter_context(
-            judge_gaps_anew(context, findings, since, min(patience, stays_seconds), progress, known)
+            judge_gaps_again(context, findings, since, min(patience, stays_seconds), progress, known)
         )
         if patience > stays_seconds:
             _require_settled(context, judged, is_awaited, patience - stays_seconds)

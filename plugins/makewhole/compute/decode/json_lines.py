@@ -47,7 +47,7 @@ def column_at(table: pa.Table, path: str) -> ArrowArray:
 
 
 def are_usable_texts(texts: ArrowArray) -> bool:
-    """Tell whether a string column has no null, no empty text and no NUL."""
+    """Return whether a string column has no null, no empty text and no NUL."""
     starts, body = _content(texts)
     return not texts.null_count and bool(np.diff(starts).min(initial=1) > 0) and bool(body.all())
 

@@ -94,7 +94,7 @@ class ValueShape:
 
     @property
     def needs_record_key(self) -> bool:
-        """Tell whether Kafka's own record key is part of the business key."""
+        """Return whether Kafka's own record key is part of the business key."""
         return RECORD_KEY in self.key
 
 
@@ -160,7 +160,7 @@ def _assemble(
 
 
 def _is_columnar(shape: ValueShape) -> bool:
-    """Tell whether usual values of this shape can be decoded many at once."""
+    """Return whether usual values of this shape can be decoded many at once."""
     has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key_paths[0] not in shape.compare
     has_plain_version = shape.version is None or shape.version.startswith("$.")
     has_filters = any(shape.filters.values())

@@ -104,7 +104,7 @@ def _rule(declared: str) -> LeafRule:
 
 
 def is_rendered(declared: str) -> bool:
-    """Tell whether a declared type is one of texts that have several spellings of a value."""
+    """Return whether a declared type is one of texts that have several spellings of a value."""
     return declared in _RENDERED_TYPES or moment_digits(declared) is not None
 
 

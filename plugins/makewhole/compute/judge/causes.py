@@ -121,7 +121,7 @@ def _cause_of_repeated_rows(row: FrameRow, known: KeyFacts) -> Cause:
 
 
 def _has_late_original(copies: Iterable[Mapping[str, Any]], *, is_written: bool = False) -> bool:
-    """Tell whether a topic has one copy of a key that compensation did not write, beside one that it wrote.
+    """Return whether a topic has one copy of a key that compensation did not write, beside one that it wrote.
 
     `is_written`: it wrote one, which may stand behind the copies.
     """
@@ -131,7 +131,7 @@ def _has_late_original(copies: Iterable[Mapping[str, Any]], *, is_written: bool 
 
 
 def _is_one_beside_ours(is_ours: Mapping[str, bool], *, is_written: bool = False) -> bool:
-    """Tell whether one copy (by place) is not ours, and others are."""
+    """Return whether one copy (by place) is not ours, and others are."""
     ours = sum(is_ours.values())
     return (ours > 0 or is_written) and len(is_ours) - ours == 1
 

@@ -112,15 +112,15 @@ class KeyFacts:
         return _log_evidence(self._context)
 
     def is_unconsumed(self, row: FrameRow) -> bool:
-        """Tell whether the consumer group has not reached the key's record yet."""
+        """Return whether the consumer group has not reached the key's record yet."""
         return (row["key_hi"], row["key_lo"]) in self._unconsumed
 
     def is_written(self, row: FrameRow) -> bool:
-        """Tell whether compensation wrote a record of the key to the source."""
+        """Return whether compensation wrote a record of the key to the source."""
         return (row["key_hi"], row["key_lo"]) in self._written
 
     def is_inserted(self, row: FrameRow) -> bool:
-        """Tell whether compensation wrote a row of the key straight into the target."""
+        """Return whether compensation wrote a row of the key straight into the target."""
         return (row["key_hi"], row["key_lo"]) in self._inserted
 
     def waiting_since(self, row: FrameRow) -> datetime:
@@ -129,7 +129,7 @@ class KeyFacts:
         return since
 
     def is_truncated(self, row: FrameRow) -> bool:
-        """Tell whether an earlier window saw the key in the target and a truncation took it."""
+        """Return whether an earlier window saw the key in the target and a truncation took it."""
         return (row["key_hi"], row["key_lo"]) in self._truncated
 
 
@@ -310,7 +310,7 @@ def _before(copies: Iterable[CopyFields]) -> Iterator[CopyFields]:
 
 
 def _contradiction(row: FrameRow, source: Iterable[CopyFields]) -> CopyFields:
-    """Tell whether the source holds an event with different values; versions of a key may differ."""
+    """Return whether the source holds an event with different values; versions of a key may differ."""
     held = {copy["row_hash"] for copy in source if not copy.get("is_aborted") and copy["row_hash"] is not None}
     return {"source_contradicts": True} if row["latest_place"] is None and len(held) > 1 else {}
 
@@ -343,7 +343,7 @@ def _compared_copy(row: FrameRow, source: Sequence[CopyFields], hop: str) -> Cop
 
 
 def _is_order_unknown(latest: CopyFields, source: Iterable[CopyFields], hop: str) -> bool:
-    """Tell whether another copy could be the latest version, too, with another value: see
+    """Return whether another copy could be the latest version, too, with another value: see
     `makewhole.compute.judge.judge_versions`.
 
     Of each partition of a topic the last copy could; of a table, each of that time.

@@ -167,7 +167,7 @@ def _state(copies: pl.DataFrame) -> pl.Expr:
 
 
 def _is_any(copies: pl.DataFrame, *marks: str) -> pl.Expr:
-    """Tell whether a copy has one of these marks, as far as there are columns of them."""
+    """Return whether a copy has one of these marks, as far as there are columns of them."""
     found = (pl.col(name).fill_null(False) for name in marks if name in copies.columns)
     return pl.any_horizontal(pl.lit(False), *found)
 
@@ -304,7 +304,8 @@ def _is_absent(side: str) -> pl.Expr:
 
 
 def _is_older(side: str) -> pl.Expr:
-    """Tell whether the side's version is below the source's. What is no version, or of another kind, is not ordered."""
+    """Return whether the side's version is below the source's. What is no version, or of another kind, is not
+    ordered."""
     own, of_source = f"{side}_version", "source_version"
     is_ordered = (is_moment(own) == is_moment(of_source)) & ~is_unreadable(own) & ~is_unreadable(of_source)
     return (~_is_absent(side) & is_ordered & is_surely_below(own, of_source, "version_unit")).fill_null(False)
@@ -339,7 +340,7 @@ def _verdict_by_version() -> pl.Expr:
 
 
 def _holds(side: str) -> tuple[pl.Expr, pl.Expr]:
-    """Tell whether the target holds the source's latest version or a later one: (surely, possibly).
+    """Return whether the target holds the source's latest version or a later one: (surely, possibly).
 
     A value that is not known may be the right one.
     """
@@ -354,12 +355,12 @@ def _holds(side: str) -> tuple[pl.Expr, pl.Expr]:
 
 
 def _is_any_version(side: str) -> pl.Expr:
-    """Tell whether versions order nothing, and the side holds several values."""
+    """Return whether versions order nothing, and the side holds several values."""
     return pl.col(f"{side}_is_open") & (pl.col(f"{side}_states").list.len() > 1)
 
 
 def _has_unknown(side: str) -> pl.Expr:
-    """Tell whether a state that could be the side's latest is not known."""
+    """Return whether a state that could be the side's latest is not known."""
     return pl.col(f"{side}_states").list.contains(pl.lit(None, dtype=pl.UInt64), nulls_equal=True)
 
 

@@ -22,7 +22,7 @@ class Truncation:
     lo: int
 
     def reaches(self, part: PartitionRange) -> bool:
-        """Tell whether it took records of this range."""
+        """Return whether it took records of this range."""
         is_same_log = (part.topic_id, part.partition) == (self.topic_id, self.partition)
         return is_same_log and part.lineage <= self.lineage and part.hi > self.lo
 
@@ -42,7 +42,7 @@ class TimeSpan:
         )
 
     def holds(self, moment: pl.Expr) -> pl.Expr:
-        """Tell whether a moment lies in it; a null moment may, so it does."""
+        """Return whether a moment lies in it; a null moment may, so it does."""
         inside = pl.lit(True)
         if self.start is not None:
             inside = inside & (moment >= self.start)
@@ -76,7 +76,7 @@ class LogHistory:
 
     @property
     def has_unread(self) -> bool:
-        """Tell whether offsets of any window were gone before anybody read them."""
+        """Return whether offsets of any window were gone before anybody read them."""
         return self.is_partial or bool(self.expired)
 
     def truncated_from(self, parts: Iterable[PartitionRange]) -> dict[int, int]:
@@ -109,7 +109,7 @@ def log_history(window: Window, point: str, found: Sequence[tuple[Window, Incide
 
 
 def _is_unread(incident: Incident) -> bool:
-    """Tell whether offsets of the window were gone before they could be read."""
+    """Return whether offsets of the window were gone before they could be read."""
     return incident.kind is IncidentKind.EXPIRED or bool(incident.detail.get("before_it_was_read"))
 
 

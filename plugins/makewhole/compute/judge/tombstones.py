@@ -48,7 +48,7 @@ def followed_after(tombstones: pl.DataFrame, moments: pl.DataFrame) -> pl.DataFr
 
 
 def _follows() -> pl.Expr:
-    """Tell whether a tombstone comes after the value that it is joined with."""
+    """Return whether a tombstone comes after the value that it is joined with."""
     is_same_topic = pl.col("topic") == pl.col("topic_value")
     is_same_log = is_same_topic & (pl.col("incarnation") == pl.col("incarnation_value"))
     return (

@@ -70,7 +70,7 @@ def _rows_of_single_copies(copies: pl.DataFrame, *, has_versions: bool) -> pl.Da
 
 
 def _is_constant(column: pl.Series) -> bool:
-    """Tell whether all values are null, or the same truth value."""
+    """Return whether all values are null, or the same truth value."""
     if column.null_count() == len(column):
         return True
     return column.dtype == pl.Boolean and not column.has_nulls() and column.all() == column.any()

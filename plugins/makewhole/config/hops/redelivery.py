@@ -143,7 +143,8 @@ def note_shared(hops: Sequence[tuple[YamlPlace, Hop]], drafts: Drafts, said: Col
 
 
 def _is_harmless(other: Hop, hop: Hop, drafts: Drafts) -> bool:
-    """Tell whether the reader of another hop is known to take a record twice without harm, or fills the same table."""
+    """Return whether the reader of another hop is known to take a record twice without harm, or fills the same
+    table."""
     target = drafts[other.target]
     overwrites = other.semantics is Semantics.UPSERT or (target.kind is PointKind.STORE and target.has_version)
     return overwrites or _is_one_place(drafts, other.target, hop.target)

@@ -83,7 +83,7 @@ class HopKinds:
         return choices
 
     def can_do(self, remedy: Remedy, verdict: str) -> bool:
-        """Tell whether the hop takes this remedy without having asked for it itself."""
+        """Return whether the hop takes this remedy without having asked for it itself."""
         return remedy in self.possible(verdict) and (remedy is not _REVERSE or self.has_template)
 
     def restriction(self, remedy: Remedy, verdict: str) -> str:
@@ -96,7 +96,7 @@ class HopKinds:
 
 
 def can_join(source: PointKind, target: PointKind) -> bool:
-    """Tell whether a hop may lead from such a point to such a point."""
+    """Return whether a hop may lead from such a point to such a point."""
     return (source, target) in _POSSIBLE
 
 

@@ -70,9 +70,9 @@ def certified_met_alone(journal: PgConnection, window: Window, hop: str, moment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Strangers:
+class UnmatchedRows:
     """The number of keys whose rows a window met without a record: those that its findings name (`named`), and those
-    from before the baseline or with a record far ahead (`unnamed`). `told`: the number of its unexpected and
+    from before the baseline or with a record far ahead (`unnamed`). `finding_count`: the number of its unexpected and
     undecidable findings, of which the journal may have a part. `files` of all of these keys by bucket; None where an
     older makewhole judged it."""
 
@@ -80,12 +80,12 @@ class Strangers:
     revision: int
     named: int
     unnamed: int
-    told: int
+    finding_count: int
     files: Mapping[str, str] | None
 
 
-def strangers(journal: PgConnection, window: Window, hop: str) -> list[Strangers]:
+def unmatched_rows(journal: PgConnection, window: Window, hop: str) -> list[UnmatchedRows]:
     """Return the windows before one that met such keys on a hop, in their newest compared revisions, oldest first."""
-    rows = _run(journal, "strangers", **scope(window), hop=hop)
-    names = tuple(Strangers.__dataclass_fields__)
-    return [Strangers(**dict(zip(names, row, strict=True))) for row in rows]
+    rows = _run(journal, "unmatched_rows", **scope(window), hop=hop)
+    names = tuple(UnmatchedRows.__dataclass_fields__)
+    return [UnmatchedRows(**dict(zip(names, row, strict=True))) for row in rows]

@@ -60,7 +60,7 @@ def counted_before(
 
 
 def has_counted(journal: PgConnection, window: Window, point: TablePoint) -> bool:
-    """Tell whether this revision of a window counted its own slice of the point as the pipeline's file has it now: it
+    """Return whether this revision of a window counted its own slice of the point as the pipeline's file has it now: it
     read the same table by the same time."""
     return bool(_run(journal, "has_counted", **scope(window), point=point.name, source=_source(point)))
 

@@ -14,7 +14,7 @@ _run = statements_of("snapshot")
 LOOKED_AT = "looked_at"
 """The entry of a store's manifest that says, by hop, which keys of earlier windows were looked at: the first and the
 last of their `windows`, the number of `keys`, of `rows` that differ with their `files`, the windows whose snapshots are
-`gone` or were `read_otherwise`, and the place in the round that is `next`."""
+`gone` or were `read_with_other_configuration`, and the place in the round that is `next`."""
 
 VALUES_OF = "values_sha256"
 """The entry of a manifest that says what its hashes of values and its versions are of."""
@@ -44,7 +44,7 @@ def snapshots_before(journal: PgConnection, window: Window, point: str) -> list[
 def looked_at(manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return what the manifests of a window say of the keys of earlier windows that were looked at, by store and hop;
     `until`: the last window of the round."""
-    shown = ("windows", "keys", "rows", "gone", "read_otherwise")
+    shown = ("windows", "keys", "rows", "gone", "read_with_other_configuration")
     return {
         store: {
             hop: {name: look[name] for name in shown} | {"until": look["next"]["until"]}

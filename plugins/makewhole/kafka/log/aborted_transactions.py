@@ -27,7 +27,7 @@ class AbortFilter:
         self._active: set[int] = set()
 
     def is_aborted(self, last_offset: int, producer_id: int, is_transactional: bool) -> bool:
-        """Tell whether a data batch that ends with `last_offset` belongs to an aborted transaction."""
+        """Return whether a data batch that ends with `last_offset` belongs to an aborted transaction."""
         self._activate(last_offset)
         return is_transactional and producer_id in self._active
 

@@ -271,7 +271,7 @@ class RangeReader:
         return self._take_data(walk.page, batch, (start, end), is_aborted)
 
     def _begins_behind_expired(self, batch: Batch) -> bool:
-        """Tell whether the log start lies inside the batch, which no piece before has seen then."""
+        """Return whether the log start lies inside the batch, which no piece before has seen then."""
         expired = self.account.expired
         return bool(expired) and batch.base_offset < expired[-1][1] < batch.end_offset
 

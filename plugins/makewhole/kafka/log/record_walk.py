@@ -100,7 +100,7 @@ def _walk(of_batches: tuple[Any, ...], of_records: tuple[Any, ...], fits: Bools)
 
 @inlined
 def _fills(batches: Batches, batch: int, records: Records, row: int) -> bool:
-    """Tell whether the records of a batch are sound and fill it; they are noted from `row` on."""
+    """Return whether the records of a batch are sound and fill it; they are noted from `row` on."""
     at, end, count = int(batches.begins[batch]), int(batches.ends[batch]), batches.counts[batch]
     if at < 0 or at > end or end > len(batches.text) or count <= 0 or count > len(records.offsets) - row:
         return False

@@ -74,7 +74,7 @@ def _log_reach(label: str, certificate: "ChainEntry") -> None:
     if reach:
         logger.info("%s is proven from the %s on", label, reach["from"])
     for limit in reach.get("cannot_exclude", []):
-        logger.info("%s: not excluded: %s", label, limit["told"])
+        logger.info("%s: not excluded: %s", label, limit["message"])
 
 
 def run_result(closed: "ClosedWindow", certificate: "ChainEntry") -> dict[str, Any]:

@@ -114,7 +114,7 @@ def parse_moment(text: str | None) -> datetime | None:
 
 
 def settle() -> bool:
-    """Tell whether an absence counts by now; the last minute is spent waiting here."""
+    """Return whether an absence counts by now; the last minute is spent waiting here."""
     opened = opened_window(get_current_context())
     remaining = (datetime.fromisoformat(opened["settled_at"]) - datetime.now(UTC)).total_seconds()
     if remaining > POLL_SECONDS:

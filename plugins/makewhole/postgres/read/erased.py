@@ -30,10 +30,10 @@ def erased_keys(connection: PostgresConnection, point: TablePoint, keys: Iterabl
         return erased_in(session, point, wanted)
 
 
-def told_by_table(connection: PostgresConnection, point: TablePoint, keys: Iterable[str]) -> dict[str, str]:
+def erased_in_table(connection: PostgresConnection, point: TablePoint, keys: Iterable[str]) -> dict[str, str]:
     """Return what `erased_keys` does, each key with what says so."""
     erased = erased_keys(connection, point, keys)
-    return {} if point.erased is None else dict.fromkeys(erased, point.erased.told_by)
+    return {} if point.erased is None else dict.fromkeys(erased, point.erased.description)
 
 
 def erased_everywhere(stores: Sequence[TablePoint], ask: AskErased, keys: Iterable[str]) -> dict[str, str]:

@@ -130,7 +130,7 @@ def _pages(session: PgConnection, relation: str) -> int:
 
 
 def _has_children(session: PgConnection, relation: str) -> bool:
-    """Tell whether others have rows of a table: its partitions, or tables that inherit from it."""
+    """Return whether others have rows of a table: its partitions, or tables that inherit from it."""
     with session.cursor() as cursor:
         cursor.execute("select exists (select from pg_inherits where inhparent = %s::regclass)", (relation,))
         return bool(_single_value(cursor))

@@ -19,7 +19,7 @@ def relation_kind(session: PgConnection, point: TablePoint) -> str:
 
 
 def has_places(session: PgConnection, point: TablePoint) -> bool:
-    """Tell whether the rows of a point's table have places: those of a view have none."""
+    """Return whether the rows of a point's table have places: those of a view have none."""
     return relation_kind(session, point) not in WITHOUT_PLACES
 
 

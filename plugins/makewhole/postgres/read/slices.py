@@ -75,7 +75,7 @@ def _rows_ahead(row: Sequence[Any]) -> RowsAhead:
 
 
 def has_time_index(session: PgConnection, point: TablePoint) -> bool:
-    """Tell whether an index over all rows begins with the time column."""
+    """Return whether an index over all rows begins with the time column."""
     return point.time is not None and has_index(session, point, point.time)
 
 

@@ -84,7 +84,7 @@ def _open_chunk(session: PgConnection, point: TablePoint, chunk: ChunkId, items:
 
 
 def locks_table(table: Table, point: TablePoint, items: Sequence[RowItem]) -> bool:
-    """Tell whether a chunk of these items makes other writers of the table wait until its end."""
+    """Return whether a chunk of these items makes other writers of the table wait until its end."""
     return not table.has_one_row_per(point) and any(item.may_insert for item in items)
 
 

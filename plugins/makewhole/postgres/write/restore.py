@@ -186,7 +186,7 @@ def _insert_again(chunk: TableChunk, item: RestoreRow) -> None:
 
 
 def _is_readable(chunk: TableChunk, image: str | None) -> bool:
-    """Tell whether the image is still that of a row of this table, with these columns."""
+    """Return whether the image is still that of a row of this table, with these columns."""
     with chunk.session.cursor() as cursor:
         cursor.execute("savepoint readable")
         try:

@@ -77,7 +77,7 @@ def assignments(chunk: TableChunk, columns: Sequence[str]) -> sql.Composed:
 
 
 def _is_older(chunk: TableChunk, item: UpsertRow) -> bool:
-    """Tell whether some row's version is above the record's."""
+    """Return whether some row's version is above the record's."""
     version = chunk.point.version or ""
     match, parameters = match_key(chunk.table, chunk.point, item.key, is_exact=False)
     verdict = sql.SQL("coalesce(bool_or({} > {}), false)").format(quoted("t", version), quoted("wanted", version))

@@ -131,7 +131,7 @@ def refusals(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
 
 
 def _is_writable(item: UpsertRow, now: _KeyState) -> bool:
-    """Tell whether the key is as the plan saw it, and of no newer version."""
+    """Return whether the key is as the plan saw it, and of no newer version."""
     return now.rows == len(item.before) and (not item.before or (now.is_as_planned and not now.is_newer))
 
 

@@ -101,7 +101,7 @@ def reach_document(
         "chains": [{"points": list(chain.points), "from": chain.reach.value} for chain in point_chains(pipeline)],
         "is_accepted": pipeline.reach is Reach.LOG,
         "cannot_exclude": [
-            {"limit": one.kind.value, "at": one.at, "count": one.count, "told": one.sentence} for one in found
+            {"limit": one.kind.value, "at": one.at, "count": one.count, "message": one.sentence} for one in found
         ],
     }
 

@@ -36,7 +36,7 @@ def _joined_at(neighbours: NeighbouringWindows, point: str) -> datetime | None:
 
 
 def _has_first_undated(neighbours: NeighbouringWindows, point: str) -> bool:
-    """Tell whether a table's rows without a time are all that were there when it was first read."""
+    """Return whether a table's rows without a time are all that were there when it was first read."""
     return bool(neighbours.manifests[point].get(ALL_UNDATED))
 
 

@@ -27,7 +27,7 @@ from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 
 ResultsByBucket = Mapping[str, Sequence[CertifiedResult]]
 
-LACKING: Schema = HASHES | {"met_from": pl.Datetime("us", "UTC")}
+UNTRACED: Schema = HASHES | {"met_from": pl.Datetime("us", "UTC")}
 """Keys that a store lacks, each with the earliest time that a row of it may have had."""
 
 
@@ -74,7 +74,7 @@ def to_judge_again(
         replace(
             task,
             certified=(*task.certified, *found[task.hop.name][task.bucket]),
-            is_told_of_certified=True,
+            knows_certified=True,
             tails=task.tails or {},
             looked_up=task.looked_up or answer.looked_up,
             kept=task.kept or answer.kept,
@@ -89,7 +89,7 @@ def _numbers(neighbours: NeighbouringWindows, hop: Hop, answers: Iterable[Bucket
     ones that may have met their rows without the record: by the filters beside their files."""
     of_hop = [answer for answer in answers if answer.hop == hop.name]
     numbers = {number for one in of_hop for number in one.recorded_in}
-    moments = [one.lacking_since for one in of_hop if one.lacking_since is not None]
+    moments = [one.untraced_since for one in of_hop if one.untraced_since is not None]
     if not moments:
         return numbers
     storage, ours = neighbours.context.storage, neighbours.context.window
@@ -107,15 +107,15 @@ def _files_of(met_alone: Mapping[str, str], bucket: str) -> tuple[str, ...]:
 
 
 def _met_by(lacking: pl.DataFrame, window: MetAloneFiles | CertifiedResult) -> pl.DataFrame:
-    """Return the keys of `LACKING` whose rows may lie in a window."""
+    """Return the keys of `UNTRACED` whose rows may lie in a window."""
     return lacking.filter((pl.col("met_from") < window.end) | window.has_far_ahead)
 
 
 # What a task says
 
 
-def lacking_keys(task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame) -> pl.DataFrame:
-    """Return the keys that a store lacks (`LACKING`), by the times of their records, as far as there are slices in
+def untraced_keys(task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys that a store lacks (`UNTRACED`), by the times of their records, as far as there are slices in
     which windows before may have met their rows without the record.
 
     A row has no time before that of its record by more than `late`, but for one that is far ahead; and a record that
@@ -123,15 +123,15 @@ def lacking_keys(task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame) -
     """
     start, pipeline = task.context.window.start, task.context.pipeline
     if start is None or not task.has_slices:
-        return empty(LACKING)
+        return empty(UNTRACED)
     missing = judged.filter(pl.col("verdict") == Verdict.MISSING.value).select(HASH)
     times = source.join(missing, on=HASH, how="semi").group_by(HASH).agg(pl.col("time").min())
     met_from = pl.min_horizontal("time", pl.lit(start)) - pl.lit(pipeline.late + pipeline.pending_max_age)
-    return missing.join(times, on=HASH, how="left").select(*HASH, met_from.cast(LACKING["met_from"]).alias("met_from"))
+    return missing.join(times, on=HASH, how="left").select(*HASH, met_from.cast(UNTRACED["met_from"]).alias("met_from"))
 
 
 def met_before(task: BucketTask, result: CertifiedResult, lacking: pl.DataFrame) -> set[str]:
-    """Return the hashes, in hex, of the keys (`LACKING`) whose rows a certified window before met without a record."""
+    """Return the hashes, in hex, of the keys (`UNTRACED`) whose rows a certified window before met without a record."""
     if result.number >= task.context.window.number:
         return set()
     files = [IndexFile(path=path, windows=()) for path in result.met_alone]
@@ -147,7 +147,7 @@ def recorded_in(task: BucketTask, asked: pl.DataFrame) -> frozenset[int]:
     is said of a key must not depend on whether another one has its bucket judged again.
     """
     is_store = isinstance(task.context.pipeline.points[task.hop.target], TablePoint)
-    if not is_store or task.is_upsert or task.is_told_of_certified:
+    if not is_store or task.is_upsert or task.knows_certified:
         return frozenset()
     index = task.source_index
     files = (*index.earlier, *index.later, *index.former)

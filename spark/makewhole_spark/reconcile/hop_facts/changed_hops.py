@@ -67,11 +67,11 @@ def mark_hops_changed(task: BucketTask, judged: pl.DataFrame, known: BucketInput
     judged = mark_explained(judged, of_before, older, Cause.HOPS_CHANGED)
     if not task.former_sources:
         return judged
-    strangers = judged.filter(verdict == Verdict.UNEXPECTED.value)
+    unmatched = judged.filter(verdict == Verdict.UNEXPECTED.value)
     differing = judged.filter((verdict == Verdict.MISMATCHED.value) & ~pl.col("in_source"))
     explained = pl.concat(
         [
-            known_keys(task.context.storage, task.former_sources, strangers),
+            known_keys(task.context.storage, task.former_sources, unmatched),
             _of_their_values(task, differing, known.target),
         ]
     )

@@ -34,7 +34,7 @@ class HopKeys:
     source_replays: RowsByBucket
     written: RowsByBucket
     followed: RowsByBucket
-    told: RowsByBucket
+    already_reported: RowsByBucket
 
     def in_bucket(self, bucket: str) -> JournalKeys:
         """Return what is known of keys of a bucket."""
@@ -47,7 +47,7 @@ class HopKeys:
 
 
 def hop_keys(
-    neighbours: NeighbouringWindows, hop: Hop, truncated: Sequence[TruncatedWindow], told: RowsByBucket
+    neighbours: NeighbouringWindows, hop: Hop, truncated: Sequence[TruncatedWindow], already_reported: RowsByBucket
 ) -> HopKeys:
     """Return what the journal knows of keys of a hop. `truncated`: the windows that its target has lost records of."""
     return HopKeys(
@@ -57,7 +57,7 @@ def hop_keys(
         source_replays=neighbours.replays(hop.source),
         written=neighbours.keys_written_for_window(hop.source),
         followed=followed_rows(neighbours, hop),
-        told=told,
+        already_reported=already_reported,
     )
 
 

@@ -12,7 +12,7 @@ from makewhole.compute.frames import HASH, HASHES
 from makewhole.compute.key_index.hop_filters import changed_filters
 from makewhole.compute.keys import hash_hex
 from makewhole.journal import windows
-from makewhole.journal.key_history import told_keys, told_of_keys
+from makewhole.journal.key_history import reported_keys, reported_of_keys
 from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.snapshot_manifests import LOOKED_AT, read_with
 from makewhole.lake.rows_by_bucket import RowsByBucket
@@ -31,7 +31,7 @@ class LateFacts:
     ledger at its source in the windows before; of these, those of windows whose rows the ledger was read for again, and
     that knew another filter of the hop (`under_other_filters`) or did not have it (`without_hop`)."""
 
-    told: RowsByBucket
+    already_reported: RowsByBucket
     source_files: FilesOfWindows = field(default_factory=FilesOfWindows)
     under_other_filters: FilesOfWindows = field(default_factory=FilesOfWindows)
     without_hop: FilesOfWindows = field(default_factory=FilesOfWindows)
@@ -41,10 +41,12 @@ def late_facts(neighbours: NeighbouringWindows, hop: Hop) -> LateFacts:
     """Return what earlier windows know of what came late to a hop's target."""
     reached = reached_windows(neighbours, hop.target)
     others, without = _with_another_file(neighbours, hop)
-    reported = told_keys(neighbours.journal, neighbours.context.window, hop.name, reached[0].number) if reached else ()
+    reported = (
+        reported_keys(neighbours.journal, neighbours.context.window, hop.name, reached[0].number) if reached else ()
+    )
     both = chain(reported, _known_from_looks(neighbours, hop))
     return LateFacts(
-        told=neighbours.by_bucket(f"{hop.slug}/told", map(hashes, both), HASHES),
+        already_reported=neighbours.by_bucket(f"{hop.slug}/already_reported", map(hashes, both), HASHES),
         source_files=ledger_files(neighbours, hop),
         under_other_filters=others,
         without_hop=without,
@@ -57,7 +59,7 @@ def _known_from_looks(neighbours: NeighbouringWindows, hop: Hop) -> Iterator[lis
     storage, window = neighbours.context.storage, neighbours.context.window
     for frame in storage.parquet_batches(looked.get("files", ()), list(HASH)):
         found = frame.unique().select(hash_hex().alias("key_hash"))["key_hash"].to_list()
-        yield told_of_keys(neighbours.journal, window, hop.name, found)
+        yield reported_of_keys(neighbours.journal, window, hop.name, found)
 
 
 def ledger_files(neighbours: NeighbouringWindows, hop: Hop) -> FilesOfWindows:
@@ -114,11 +116,11 @@ def reached_windows(neighbours: NeighbouringWindows, point: str) -> list[Window]
     return neighbours.windows.in_spans(spans, neighbours.context.window.number)
 
 
-def without_told_rows(task: BucketTask, target: pl.DataFrame, in_source: pl.DataFrame) -> pl.DataFrame:
+def without_reported_rows(task: BucketTask, target: pl.DataFrame, in_source: pl.DataFrame) -> pl.DataFrame:
     """Drop the late rows of keys of which an earlier window said already what is wrong; a row of this window's own
     times says something new. `in_source`: the keys that the source has in this window."""
     start = task.context.window.start
-    if start is None or task.told.is_empty():
+    if start is None or task.already_reported.is_empty():
         return target
     judged_here = pl.concat([in_source.select(HASH), target.filter(pl.col("time") >= start).select(HASH)])
-    return target.join(task.told.join(judged_here, on=HASH, how="anti"), on=HASH, how="anti")
+    return target.join(task.already_reported.join(judged_here, on=HASH, how="anti"), on=HASH, how="anti")

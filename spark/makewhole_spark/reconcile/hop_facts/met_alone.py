@@ -3,7 +3,7 @@ sees only the rows of its own times.
 
 A row comes before its record by no more than `late` and the time that a key may wait: the windows of that time are
 asked, whose rows must all be known. Of older rows without a record some are remembered for ever: those from before the
-baseline, whose records nobody has, and those that were told as unexpected. A record of any of them may be sent again.
+baseline, whose records are gone, and those that were reported as unexpected. A record of any of them may be sent again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from typing import Any
 from makewhole.compute.buckets import bucket_name, files_of_bucket
 from makewhole.compute.keys import split_hex
 from makewhole.journal.history import older_results
-from makewhole.journal.history.older_results import Strangers
+from makewhole.journal.history.older_results import UnmatchedRows
 from makewhole.journal.key_history import unexpected_keys
 from makewhole.journal.results import hop_results, slice_counts
 from makewhole.model.pipeline import Hop
@@ -29,17 +29,19 @@ _NAMED_MOST = 100  # keys of a window: of more, its files are asked
 
 @dataclass(frozen=True, kw_only=True)
 class MetBefore:
-    """Holds what the windows before met without a record, by bucket: files of keys, and the keys that were told. Rows
-    of records with a time before `since` may have been met by older windows (None: there are none)."""
+    """Holds what the windows before met without a record, by bucket: files of keys, and the keys that were reported.
+    Rows of records with a time before `since` may have been met by older windows (None: there are none)."""
 
     files: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    told: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    already_reported: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
     since: datetime | None = None
 
     def in_bucket(self, bucket: str) -> MetAlone:
         """Return what is known of a bucket."""
         return MetAlone(
-            files=files_of_bucket(self.files, bucket), told=tuple(self.told.get(bucket, ())), since=self.since
+            files=files_of_bucket(self.files, bucket),
+            already_reported=tuple(self.already_reported.get(bucket, ())),
+            since=self.since,
         )
 
 
@@ -51,12 +53,13 @@ def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
         return None
     if window.start is None:
         return MetBefore()  # the window has the rows of all times
-    meant = windows_meant(neighbours.recent, window, pipeline.late + pipeline.pending_max_age)
+    meant = lookback_windows(neighbours.recent, window, pipeline.late + pipeline.pending_max_age)
     if not meant or _has_table_as_source(neighbours, hop):
         return None
-    older = older_results.strangers(neighbours.journal, meant[0], hop.name)
-    told = _told(neighbours, hop, [one for one in older if not one.unnamed and one.named <= _NAMED_MOST])
-    found = [one.files for one in older if one.number not in told]
+    older = older_results.unmatched_rows(neighbours.journal, meant[0], hop.name)
+    asked = [window for window in older if not window.unnamed and window.named <= _NAMED_MOST]
+    already_reported = _reported_by(neighbours, hop, asked)
+    found = [one.files for one in older if one.number not in already_reported]
     found += [_of_window(neighbours, hop, one) for one in meant]
     if None in found:
         return None
@@ -66,7 +69,7 @@ def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
             files.setdefault(bucket, []).append(path)
     return MetBefore(
         files=files,
-        told=_by_bucket(neighbours, [key for keys in told.values() for key in keys]),
+        already_reported=_by_bucket(neighbours, [key for keys in already_reported.values() for key in keys]),
         since=None if meant[0].start is None else meant[0].start + pipeline.late,
     )
 
@@ -78,7 +81,7 @@ def _has_table_as_source(neighbours: NeighbouringWindows, hop: Hop) -> bool:
     return any(isinstance(pipeline.points[one.source], TablePoint) for one in pipeline.hops_into(hop.target))
 
 
-def windows_meant(earlier: Sequence[Window], window: Window, before: timedelta) -> list[Window]:
+def lookback_windows(earlier: Sequence[Window], window: Window, before: timedelta) -> list[Window]:
     """Return the windows whose rows a record of a window with a start may belong to, oldest first: rows come `before`
     their record by no more than that. None where the windows do not reach back so far, or one of them is lacking.
 
@@ -104,12 +107,12 @@ def _of_window(neighbours: NeighbouringWindows, hop: Hop, window: Window) -> _Fi
     return None if files is None else dict(files)
 
 
-def _told(neighbours: NeighbouringWindows, hop: Hop, windows: Sequence[Strangers]) -> dict[int, list[str]]:
-    """Return the keys that each of these windows told as unexpected or undecidable; without the windows of which the
-    journal has only a part of these findings."""
+def _reported_by(neighbours: NeighbouringWindows, hop: Hop, windows: Sequence[UnmatchedRows]) -> dict[int, list[str]]:
+    """Return the keys that each of these windows reported as unexpected or undecidable; without the windows of which
+    the journal has only a part of these findings."""
     revisions, name = {one.number: one.revision for one in windows}, neighbours.context.pipeline.name
     found = unexpected_keys(neighbours.journal, name, hop.name, revisions)
-    return {one.number: found[one.number] for one in windows if len(found[one.number]) >= one.told}
+    return {one.number: found[one.number] for one in windows if len(found[one.number]) >= one.finding_count}
 
 
 def _by_bucket(neighbours: NeighbouringWindows, key_hashes: Sequence[str]) -> dict[str, list[tuple[int, int]]]:

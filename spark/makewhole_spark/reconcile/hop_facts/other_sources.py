@@ -31,14 +31,14 @@ from makewhole_spark.reconcile.window_files import FilesOfWindows
 
 
 @dataclass(frozen=True, kw_only=True)
-class HopsBeside:
+class SiblingHops:
     """The hops that lead to the same place as one, with what earlier windows know of their ledgers, by bucket."""
 
     neighbours: NeighbouringWindows
     hops: tuple[tuple[Hop, FilesOfWindows], ...]
 
     @classmethod
-    def of(cls, neighbours: NeighbouringWindows, hop: Hop) -> "HopsBeside":
+    def of(cls, neighbours: NeighbouringWindows, hop: Hop) -> "SiblingHops":
         beside = (one for one in neighbours.context.pipeline.hops_into(hop.target) if one.name != hop.name)
         return cls(
             neighbours=neighbours,
@@ -80,10 +80,10 @@ def without_keys_of_others(task: BucketTask, judged: pl.DataFrame) -> pl.DataFra
     is_unexpected = pl.col("verdict") == Verdict.UNEXPECTED.value
     is_differing = ~pl.col("in_source") & pl.col("verdict").is_in([verdict.value for verdict in DIFFERING])
     for one in task.other_sources:
-        strangers, differing = judged.filter(is_unexpected), judged.filter(is_differing)
-        if strangers.is_empty() and differing.is_empty():
+        unmatched, differing = judged.filter(is_unexpected), judged.filter(is_differing)
+        if unmatched.is_empty() and differing.is_empty():
             break
-        explained = pl.concat([_known_to(strangers, _copies(task, one, strangers)), _judged_by(task, one, differing)])
+        explained = pl.concat([_known_to(unmatched, _copies(task, one, unmatched)), _judged_by(task, one, differing)])
         explained = explained.join(_left_by_both(task, one, explained), on=HASH, how="anti")
         judged = _with_matched(judged, explained.filter("in_source"))
         judged = judged.join(explained.filter(~pl.col("in_source")), on=HASH, how="anti", maintain_order="left")

@@ -14,7 +14,7 @@ from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
-from makewhole.postgres.read.erased import erased_everywhere, told_by_table
+from makewhole.postgres.read.erased import erased_everywhere, erased_in_table
 from makewhole_spark.reconcile.buckets import BucketTask, LogFiles, LogOfErasures
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 
@@ -25,26 +25,26 @@ _COLUMNS = (*HASH, "partition", "offset", "time", "is_aborted", "is_tombstone")
 # What the driver gathers
 
 
-def telling_topics(pipeline: Pipeline, hop: Hop) -> tuple[str, ...]:
+def erasing_topics(pipeline: Pipeline, hop: Hop) -> tuple[str, ...]:
     """Return the topic points whose tombstones say which keys the stores that a hop leads to need not have."""
-    told = (store.erased.topics for store in pipeline.stores_at(hop.target) if store.erased is not None)
-    return tuple(sorted({topic for topics in told for topic in topics}))
+    by_store = (store.erased.topics for store in pipeline.stores_at(hop.target) if store.erased is not None)
+    return tuple(sorted({topic for topics in by_store for topic in topics}))
 
 
 def logs_of_erasures(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]) -> dict[str, LogOfErasures]:
-    """Return what a hop's buckets know of tombstones, by bucket; none where no store is told by tombstones. `handing`:
-    the windows that handed keys over on the hop."""
+    """Return what a hop's buckets know of tombstones, by bucket; none where they erase from no store. `handing`: the
+    windows that handed keys over on the hop."""
     pipeline = neighbours.context.pipeline
-    telling = telling_topics(pipeline, hop)
-    if not telling:
+    erasing = erasing_topics(pipeline, hop)
+    if not erasing:
         return {}
     source = (hop.source,) if isinstance(pipeline.points[hop.source], TopicPoint) else ()
-    topics = sorted({*telling, *source})
+    topics = sorted({*erasing, *source})
     windows = _windows(neighbours, hop, handing)
     manifests = {window.number: neighbours.manifests_of(window) for window in windows}
     manifests[neighbours.context.window.number] = neighbours.manifests
     incarnations = _incarnations(neighbours, topics)
-    unread = frozenset(_unread_around(neighbours, telling, windows))
+    unread = frozenset(_unread_around(neighbours, erasing, windows))
     found: dict[str, LogOfErasures] = {}
     for number in range(neighbours.buckets):
         bucket = bucket_name(number, neighbours.buckets)
@@ -54,7 +54,7 @@ def logs_of_erasures(neighbours: NeighbouringWindows, hop: Hop, handing: Sequenc
             for window in windows
         )
         found[bucket] = LogOfErasures(
-            telling=telling,
+            erasing=erasing,
             files=tuple(one for one in files if one.tombstones or one.copies),
             incarnations=incarnations,
             unread=unread,
@@ -113,10 +113,10 @@ def _unread_around(
 
 @dataclass(frozen=True, kw_only=True)
 class ErasedInLog:
-    """The keys of a bucket that stores name as erased. `told_by` by key hash: what says so; `tombstones`: the place of
+    """The keys of a bucket that stores name as erased. `erased_by` by key hash: what did; `tombstones`: the place of
     the tombstone that does. `not_known`: hashes of keys of which a tombstone may have been in offsets that are gone."""
 
-    told_by: Mapping[str, str] = field(default_factory=dict)
+    erased_by: Mapping[str, str] = field(default_factory=dict)
     tombstones: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     not_known: frozenset[str] = frozenset()
 
@@ -130,25 +130,25 @@ def erased_keys_of(task: BucketTask, judged: pl.DataFrame) -> ErasedInLog:
     """Ask every store that the hop leads to which of the judged keys were erased: its tables, and the tombstones in the
     topics that tell it."""
     log = task.log_of_erasures
-    asked = may_be_erased(judged) if log.telling else judged.filter(pl.col("verdict") == Verdict.MISSING.value)
+    asked = may_be_erased(judged) if log.erasing else judged.filter(pl.col("verdict") == Verdict.MISSING.value)
     if asked.is_empty():
         return ErasedInLog()
     records = _records(task, asked)
-    standing = {topic: _standing(task, records, topic, asked) for topic in log.telling}
+    standing = {topic: _standing(task, records, topic, asked) for topic in log.erasing}
 
     def ask(store: TablePoint, keys: Iterable[str]) -> Mapping[str, str]:
         if store.erased is None or not store.erased.topics:
-            return told_by_table(task.context.postgres(store), store, keys)
-        told_by, wanted = store.erased.told_by, set(keys)
+            return erased_in_table(task.context.postgres(store), store, keys)
+        description, wanted = store.erased.description, set(keys)
         found = (one for topic in store.erased.topics for one in standing[topic].items())
-        return {key: f"{told_by}: {_place(place)}" for key, place in found if key in wanted}
+        return {key: f"{description}: {_place(place)}" for key, place in found if key in wanted}
 
-    told = erased_everywhere(task.context.pipeline.stores_at(task.hop.target), ask, asked["key"].to_list())
+    erased_at = erased_everywhere(task.context.pipeline.stores_at(task.hop.target), ask, asked["key"].to_list())
     hashes = dict(asked.select("key", "key_hash").rows())
-    places = {key: place for topic in reversed(log.telling) for key, place in standing[topic].items()}
+    places = {key: place for topic in reversed(log.erasing) for key, place in standing[topic].items()}
     return ErasedInLog(
-        told_by={hashes[key]: told[key] for key in hashes if key in told},
-        tombstones={hashes[key]: places[key] for key in hashes if key in told and key in places},
+        erased_by={hashes[key]: erased_at[key] for key in hashes if key in erased_at},
+        tombstones={hashes[key]: places[key] for key in hashes if key in erased_at and key in places},
         not_known=_not_known(task, records, asked),
     )
 
@@ -181,7 +181,7 @@ def _records(task: BucketTask, asked: pl.DataFrame) -> pl.DataFrame:
     """Return the tombstones of the asked keys, in the windows and behind them, and the records with a value of those
     that have one (`LOG_ORDER`); of all of them where it matters in which partition they lie."""
     log = task.log_of_erasures
-    if not log.telling:
+    if not log.erasing:
         return empty(LOG_ORDER)
     tail = [task.context.storage.read_parquet(paths) for paths in task.tail_records.values()]
     known = [frame.join(asked, on=HASH, how="semi").select(*LOG_ORDER) for frame in tail if frame is not None]
@@ -205,9 +205,9 @@ def _read(task: BucketTask, files: LogFiles, asked: pl.DataFrame, *, is_tombston
 
 
 def _unread(task: BucketTask) -> frozenset[tuple[str, int]]:
-    """Return the partitions of telling topics of which nobody could read some offsets."""
+    """Return the partitions of erasing topics of which some offsets could not be read."""
     log = task.log_of_erasures
-    return frozenset(one for one in log.unread | task.unread_tails if one[0] in log.telling)
+    return frozenset(one for one in log.unread | task.unread_tails if one[0] in log.erasing)
 
 
 def _not_known(task: BucketTask, records: pl.DataFrame, asked: pl.DataFrame) -> frozenset[str]:

@@ -101,9 +101,9 @@ def test_what_was_taken_back_is_not_taken_back_again_by_a_later_revision(world: 
     assert len(world.records(topic)) == 2
 
 
-@pytest.mark.parametrize("is_untold", [False, True])
+@pytest.mark.parametrize("is_unknown", [False, True])
 def test_a_revision_goes_on_where_the_one_before_was_stopped_if_it_is_known_where(
-    world: PlanWorld, is_untold: bool
+    world: PlanWorld, is_unknown: bool
 ) -> None:
     """K1 was reversed before; K2 has a plan that was begun and has no receipt: its target is asked, unless that was
     tried in vain."""
@@ -112,10 +112,10 @@ def test_a_revision_goes_on_where_the_one_before_was_stopped_if_it_is_known_wher
         world.load_again(f"K{number}", copies=2, delay=1.5)
     world.run(world.plan([duplicate(world, 1, 2)]).id)
     stopped = world.plan([duplicate(world, 2, 2)])
-    settled = "now()" if is_untold else "null"
+    settled = "now()" if is_unknown else "null"
     world.journal_sql(
         "update makewhole.plan set state = 'rejected', began_at = now(), "
-        f"is_untold = {is_untold}, settled_at = {settled} where id = %s",
+        f"is_unknown = {is_unknown}, settled_at = {settled} where id = %s",
         stopped.id,
     )
 
@@ -126,9 +126,9 @@ def test_a_revision_goes_on_where_the_one_before_was_stopped_if_it_is_known_wher
         f"not known: plan {stopped.id} was begun, and the journal has no receipt of its action 0, which takes back a "
         "copy of this key. Look for both numbers in the lineage headers of reversals"
     )
-    keys = ["K3"] if is_untold else ["K2", "K3"]
+    keys = ["K3"] if is_unknown else ["K2", "K3"]
     assert [action.key for action in frozen.actions] == keys
-    assert [found.reason for found in frozen.refusals] == ([refusal] if is_untold else [])
+    assert [found.reason for found in frozen.refusals] == ([refusal] if is_unknown else [])
     assert [key for key, _, _ in sent(world, topic)] == ["K1", *keys]
 
 

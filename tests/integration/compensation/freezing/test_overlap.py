@@ -71,7 +71,7 @@ def test_a_plan_that_broke_off_is_asked_what_it_wrote_before_another_takes_its_p
         "select count(*) from makewhole.finding where revision = 2 and outcome = 'refused' and outcome_reason = %s",
         stale,
     ) == [(5,)]
-    assert world.journal_sql("select settled_at is not null, is_untold from makewhole.plan where id = %s", first) == [
+    assert world.journal_sql("select settled_at is not null, is_unknown from makewhole.plan where id = %s", first) == [
         (True, False)
     ]
 

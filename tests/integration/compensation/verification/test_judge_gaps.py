@@ -10,7 +10,7 @@ import pytest
 from makewhole.compensation.execution.look_again import topic_tail
 from makewhole.compensation.verification import committed_since
 from makewhole.compensation.verification.committed_since import StartOffsets
-from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew
+from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_again
 from makewhole.compensation.verification.judge_key import KeyJudge
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.kafka.log.page import LogSource
@@ -40,7 +40,7 @@ def judged(
 ) -> list[tuple[str, str, str, str | None]]:
     """Return (key, verdict, outcome, reason) of each finding after it was judged anew."""
     known, since = GapContext(open_judge=KeyJudge), StartOffsets(offsets={})
-    with judge_gaps_anew(world.context, batches, since, seconds, progress, known) as found:
+    with judge_gaps_again(world.context, batches, since, seconds, progress, known) as found:
         return sorted(
             (item.finding.key, item.finding.verdict.value, item.outcome, item.reason)
             for batch in found

@@ -20,7 +20,7 @@ def number_of(copy: dict[str, Any]) -> int:
 
 
 def ends(copy: dict[str, Any]) -> bool:
-    """Tell whether a copy is a tombstone without a version: it ends those before it."""
+    """Return whether a copy is a tombstone without a version: it ends those before it."""
     return copy["is_tombstone"] and copy["version"] is None
 
 
@@ -41,7 +41,7 @@ def newest(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def has_no_order(found: list[dict[str, Any]]) -> bool:
-    """Tell whether one without a version may have come after one with the highest."""
+    """Return whether one without a version may have come after one with the highest."""
 
     def may_follow(bare: dict[str, Any], numbered: dict[str, Any]) -> bool:
         if bare["age"] != numbered["age"]:
@@ -89,7 +89,7 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
     elsewhere = [c for c in known["target_elsewhere"] if c["key"] == key]
 
     def holds(found: list[dict[str, Any]]) -> tuple[bool, bool]:
-        """Tell whether these hold the latest version or a later one: (surely, possibly)."""
+        """Return whether these hold the latest version or a later one: (surely, possibly)."""
         last = newest(found)
         states = {state(copy) for copy in last} or {None}
         older = states != {None} and 0 < max((number_of(copy) for copy in last), default=-1) < number

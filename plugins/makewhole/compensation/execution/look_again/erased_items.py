@@ -23,7 +23,7 @@ def refuse_erased(
         return {}
     bringing = [item for item in items if _brings_back(item)]
     erased = erased_in(session, point, keys_brought_back(bringing))
-    reason = f"erased: {point.name}: {point.erased.told_by}"
+    reason = f"erased: {point.name}: {point.erased.description}"
     reasons = {**by_tombstones, **dict.fromkeys(erased, reason)}
     return {item.seq: reasons[item.key] for item in bringing if item.key in reasons}
 
@@ -34,7 +34,7 @@ def keys_brought_back(items: Sequence[RowItem]) -> list[str]:
 
 
 def _brings_back(item: RowItem) -> bool:
-    """Tell whether an item writes values of its key: what is moved aside, or inserted and taken back, does not."""
+    """Return whether an item writes values of its key: what is moved aside, or inserted and taken back, does not."""
     match item:
         case UpsertRow():
             return True

@@ -28,12 +28,12 @@ from makewhole.model.plan import (
     CANNOT_BE_READ,
     ERASABLE,
     GROUPS,
-    LACKING,
     ONCE,
     PASSED,
     RECORDS,
     REPEATS,
     UNKNOWN_TO,
+    UNTRACED,
     ErasedSince,
 )
 from makewhole.model.points import TablePoint, TopicPoint, has_erasures
@@ -43,7 +43,7 @@ from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.expressions import TableShape
 
 _ASKED = ("remedy", "lacking", "once", "groups", "repeats", "erasable", "unknown_to")
-_FIELDS = (LACKING, ONCE, GROUPS, REPEATS, ERASABLE, UNKNOWN_TO)
+_FIELDS = (UNTRACED, ONCE, GROUPS, REPEATS, ERASABLE, UNKNOWN_TO)
 _TEXTS = ("key", "remedy", "before")
 _ARRIVED = "arrived: "
 
@@ -80,7 +80,7 @@ class LookAgain(ClosingContext):
             is_produced = remedy == Remedy.PRODUCE.value
             points = _names(lacking) if lacking is not None else [self._plan.target] if is_produced else []
             keys = actions["key"].to_list()
-            telling = {*_names(erasable), *(name for name in points if self._tells_erased(name))}
+            telling = {*_names(erasable), *(name for name in points if self._has_erasures(name))}
             answers = {name: self._at(name, keys) for name in dict.fromkeys([*points, *_names(once)])}
             arrived = _in_all([answers[name] for name in points], keys)
             doubled = _in_any({name: answers[name] for name in _names(once)}, is_produced=is_produced)
@@ -126,8 +126,8 @@ class LookAgain(ClosingContext):
             "window again",
         )
 
-    def _tells_erased(self, name: str) -> bool:
-        """Tell whether a point names erased keys by now: the file may say so since the plan was frozen."""
+    def _has_erasures(self, name: str) -> bool:
+        """Return whether a point names erased keys by now: the file may say so since the plan was frozen."""
         point = self._targets[name].point if name in self._targets else None
         return isinstance(point, TablePoint) and point.erased is not None
 
@@ -142,7 +142,7 @@ class LookAgain(ClosingContext):
         if point.erased.topics:
             return self.erased_by_tombstones(point, keys)
         erased = erased_keys(connection, point, keys)
-        return _all_refused((key for key in keys if key in erased), f"erased: {name}: {point.erased.told_by}")
+        return _all_refused((key for key in keys if key in erased), f"erased: {name}: {point.erased.description}")
 
     def erased_by_tombstones(self, store: TablePoint, keys: Sequence[str]) -> ReasonsByKey:
         """Return the keys that came to be erased from a store by tombstones, or of which that cannot be known; none of
@@ -176,8 +176,8 @@ class LookAgain(ClosingContext):
             return None
         assert isinstance(target.connection, KafkaConnection)
         if name not in self._tails:
-            is_telling = has_erasures((one.point for one in self._targets.values()), name)
-            topic = FollowedTopic(connection=target.connection, point=target.point, tombstones_erase=is_telling)
+            is_erasing = has_erasures((one.point for one in self._targets.values()), name)
+            topic = FollowedTopic(connection=target.connection, point=target.point, tombstones_erase=is_erasing)
             tail = TopicTail(topic, self._plan.seen(name), self._keys, self._own_at(name), self._plan.renew)
             self._tails[name] = self._stack.enter_context(tail)
         return self._tails[name]

@@ -149,7 +149,7 @@ class TopicTail(ClosingContext):
             return ErasedSince(not_known=f"{self.not_known}, so that a tombstone of the key may have been there")
         if self._erased is None:
             self._erased = self._standing()
-        return ErasedSince(told={key: f"{erased.told_by}: {place}" for key, place in self._erased.items()})
+        return ErasedSince(erased_at={key: f"{erased.description}: {place}" for key, place in self._erased.items()})
 
     def _standing(self) -> dict[str, str]:
         """Return the place (topic, partition, offset) of the tombstone that stands, by key."""
@@ -250,7 +250,7 @@ class TombstonesSince:
     def erased(self, store: TablePoint, keys: Iterable[str]) -> ErasedSince:
         """Return which of the keys were erased from a store that tombstones tell."""
         assert store.erased is not None
-        wanted, told = pl.Series("key", sorted(set(keys)), dtype=pl.String), dict[str, str]()
+        wanted, erased_at = pl.Series("key", sorted(set(keys)), dtype=pl.String), dict[str, str]()
         for name in store.erased.topics if len(wanted) else ():
             point = self.context.pipeline.points[name]
             assert isinstance(point, TopicPoint)
@@ -259,8 +259,8 @@ class TombstonesSince:
                 found = tail.erased_since(store.erased)
             if found.not_known is not None:
                 return found
-            told = {**found.told, **told}
-        return ErasedSince(told=told)
+            erased_at = {**found.erased_at, **erased_at}
+        return ErasedSince(erased_at=erased_at)
 
 
 def ranges_read(window: Window, topic: str) -> SeenLog:

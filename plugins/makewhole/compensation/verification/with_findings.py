@@ -17,7 +17,7 @@ class OfKey(Protocol):
 Done = TypeVar("Done", bound=OfKey)
 
 
-def beside_findings(
+def with_findings(
     done: Iterable[Done], findings: Iterable[JudgedFinding]
 ) -> Iterator[tuple[list[Done], list[JudgedFinding]]]:
     """Yield what was done to each key, with the findings of this key; of other keys nothing."""
