@@ -42,7 +42,7 @@ def main() -> None:
         for name, measured in _measured(Path(scratch), _PLANS[wanted.plan](), tuple(wanted.only or _PARTS)):
             known[name] = measured
             _write(wanted.output, {part: known[part] for part in _PARTS if part in known})
-    _tell(f"written: {wanted.output / 'results.md'}")
+    _report(f"written: {wanted.output / 'results.md'}")
 
 
 def _written_before(output: Path) -> dict[str, Measured]:
@@ -64,10 +64,10 @@ def _measured(scratch: Path, chosen: plan.Plan, parts: tuple[str, ...]) -> Itera
         server.start()
         for data in chosen.topics(parts):
             _fill(server.bootstrap, data)
-        bench = Bench(bootstrap=server.bootstrap, plan=chosen, folder=scratch, tell=_tell)
+        bench = Bench(bootstrap=server.bootstrap, plan=chosen, folder=scratch, report=_report)
         for part in parts:
             load, day = machine.load(), datetime.now(UTC).date().isoformat()
-            _tell(f"{part}: load of the machine before {load:.1f}")
+            _report(f"{part}: load of the machine before {load:.1f}")
             series = list(getattr(bench, part)())
             yield part, Measured(day=day, load=load, machine=machine.described(), series=series)
     finally:
@@ -81,7 +81,7 @@ def _fill(bootstrap: str, data: DataSet) -> None:
         nonlocal done
         done += more
         if done % 1_000_000 < more:
-            _tell(f"produced {done / 1e6:.0f} M of {data.title}")
+            _report(f"produced {done / 1e6:.0f} M of {data.title}")
 
     fill(bootstrap, data, count)
 
@@ -103,7 +103,7 @@ def _arguments() -> argparse.Namespace:
 _began = time.monotonic()
 
 
-def _tell(text: str) -> None:
+def _report(text: str) -> None:
     print(f"{time.monotonic() - _began:7.1f}  {text}", flush=True)
 
 

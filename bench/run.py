@@ -21,12 +21,12 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """The settings that all parts need. `folder` is for files that come and go; `tell` is called after every run."""
+    """The settings that all parts need. `folder` is for files that come and go; `report` is called after every run."""
 
     bootstrap: str
     plan: Plan
     folder: Path
-    tell: Report
+    report: Report
 
     def duels(self) -> Iterator[Series]:
         """Measure reads and writes of both sides, in turn, the one that begins changing from round to round."""
@@ -58,7 +58,7 @@ class Bench:
         task: Task = reads.read if part == "read" else reads.write
         target = () if part == "read" else (str(self.folder / "parquet"),)
         _, cost = side.run(task, side.name, self.bootstrap, data.topic, *target)
-        self.tell(
+        self.report(
             f"{part:8} {data.title:18} {side.name:18} {cost.wall_seconds:6.2f} s, {cost.cpu_seconds:6.2f} s of cores"
         )
         return Series(part=part, side=side.name, data=data, warm=[cost])
@@ -78,7 +78,7 @@ class Bench:
                     records, cost = headers.scan(self.bootstrap, data.topic, is_checked)
                     if records != data.records:
                         raise RuntimeError(f"{data.title}: the scan counts {records} records")
-                    self.tell(f"scan     {data.title:18} {found.side:18} {cost.wall_seconds:6.2f} s")
+                    self.report(f"scan     {data.title:18} {found.side:18} {cost.wall_seconds:6.2f} s")
                     found.warm.append(cost)
                 yield found
 
@@ -105,7 +105,7 @@ class Bench:
         (rows, size), cost = side.run(task, self.bootstrap, data.topic, str(self.folder / "taken"))
         if rows != data.records:
             raise RuntimeError(f"{data.title}: the snapshot has {rows} rows")
-        self.tell(
+        self.report(
             f"snapshot {data.title:18} {side.name:18} {cost.wall_seconds:6.2f} s, {cost.cpu_seconds:6.2f} s of cores"
         )
         return Series(part="snapshot", side=side.name, data=data, warm=[cost], written_bytes=size)
@@ -113,40 +113,40 @@ class Bench:
     def replays(self) -> Iterator[Series]:
         """Measure a plan of compensation, side by side with a plain producer of the same records."""
         for data in self.plan.replays:
-            yield from replays.measured(self.bootstrap, self.folder, data, self.plan.rounds, self.tell)
+            yield from replays.measured(self.bootstrap, self.folder, data, self.plan.rounds, self.report)
 
     def upserts(self) -> Iterator[Series]:
         """Measure plans of compensation that write rows, side by side with a plain COPY of the same rows."""
         for data in self.plan.upserts:
-            yield from upserts.measured(self.folder, data, self.plan.rounds, self.tell)
+            yield from upserts.measured(self.folder, data, self.plan.rounds, self.report)
 
     def windows(self) -> Iterator[Series]:
         """Measure whole windows, side by side with the job that people write by hand and with datacompy."""
         for duel in self.plan.windows:
-            yield from duel.measured(self.bootstrap, self.folder, self.tell)
+            yield from duel.measured(self.bootstrap, self.folder, self.report)
 
     def scale(self) -> Iterator[Series]:
         """Measure makewhole's side of whole windows alone, smaller ones first."""
         for orders in self.plan.scales:
-            yield from scale.measured(self.bootstrap, self.folder, orders, self.plan.window_runs, self.tell)
+            yield from scale.measured(self.bootstrap, self.folder, orders, self.plan.window_runs, self.report)
 
     def cluster(self) -> Iterator[Series]:
         """Measure whole windows on a cluster of Spark, side by side with one application."""
         for orders in self.plan.clusters:
-            yield from on_cluster.measured(self.bootstrap, self.folder, orders, self.plan.window_runs, self.tell)
+            yield from on_cluster.measured(self.bootstrap, self.folder, orders, self.plan.window_runs, self.report)
 
     def latency(self) -> Iterator[Series]:
         """Measure small windows through a real Airflow, from the trigger to the verdict."""
         yield from latency.measured(
-            self.folder / "latency", tuple(self.plan.latencies), self.plan.window_runs, self.tell
+            self.folder / "latency", tuple(self.plan.latencies), self.plan.window_runs, self.report
         )
 
     def history(self) -> Iterator[Series]:
         """Measure windows of an early and of a late day of the same pipeline."""
         for days in self.plan.histories:
-            yield from history.measured(self.bootstrap, self.folder, days, self.plan.window_runs, self.tell)
+            yield from history.measured(self.bootstrap, self.folder, days, self.plan.window_runs, self.report)
 
     def findings(self) -> Iterator[Series]:
         """Measure windows in which nearly every key is missing, from the comparison to the certificate."""
         for number in self.plan.findings:
-            yield from findings.measured(self.bootstrap, self.folder, number, self.tell)
+            yield from findings.measured(self.bootstrap, self.folder, number, self.report)

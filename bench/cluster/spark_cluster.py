@@ -32,7 +32,7 @@ def spark_home() -> Path:
 
 
 def until(holds: Callable[[], bool], seconds: float, what: Callable[[], str]) -> None:
-    """Look again and again until something holds.
+    """Wait until a condition holds, looking at it again and again.
 
     Raises:
         TimeoutError: it did not; the message has what `what` says then.
@@ -92,7 +92,7 @@ class Executor:
     folder: Path
 
     def stop_in_task(self) -> bool:
-        """Have it stand still in the middle of a task; tell whether it does. Between tasks it goes on."""
+        """Stop it in the middle of a task; return whether it stands still. Between tasks it goes on."""
         if not self._has_task():
             return False
         os.kill(self.pid, signal.SIGSTOP)
@@ -102,10 +102,10 @@ class Executor:
         return self._has_task()
 
     def _has_task(self) -> bool:
-        """Return whether it runs a task. It says that one is finished before it tells the driver."""
+        """Return whether it runs a task. It says that one is finished before it reports to the driver."""
         log = self.folder / "stderr"
-        told = log.read_text(errors="replace") if log.exists() else ""
-        return told.count("Executor: Running task ") > told.count("Executor: Finished task ")
+        text = log.read_text(errors="replace") if log.exists() else ""
+        return text.count("Executor: Running task ") > text.count("Executor: Finished task ")
 
     def kill(self) -> None:
         """Kill it, and the Python workers below it."""
@@ -176,7 +176,7 @@ class SparkCluster:
             write_connections(worker.folder / "connections.json", connections)
 
     def know_environment(self) -> None:
-        """Have each worker know the connections of this process."""
+        """Give each worker the connections of this process."""
         self.know(connections_here())
 
     def executors(self) -> list[Executor]:

@@ -55,7 +55,7 @@ compensation:
 """
 
 
-def measured(bootstrap: str, folder: Path, number: int, tell: Report) -> Iterator[Series]:
+def measured(bootstrap: str, folder: Path, number: int, report: Report) -> Iterator[Series]:
     """Measure one window of so many records, all but one of which the store lacks."""
     data = DataSet(records=number)
     home = folder / f"findings_{number}"
@@ -63,12 +63,12 @@ def measured(bootstrap: str, folder: Path, number: int, tell: Report) -> Iterato
         service = Service.at(server, bootstrap, home)
         _prepare(service, data)
         window = service.open_window(datetime.now(UTC))
-        counts, cost, told = service.run_window(window)
+        counts, cost, message = service.run_window(window)
         _require_missing(counts.get((_HOP, "missing"), 0), number)
-        yield _told(tell, data, SPARK, cost, told)
+        yield _reported(report, data, SPARK, cost, message)
         for step in STEPS:
-            cost, told = _step(service, window, step)
-            yield _told(tell, data, step, cost, told)
+            cost, message = _step(service, window, step)
+            yield _reported(report, data, step, cost, message)
 
 
 def _prepare(service: Service, data: DataSet) -> None:
@@ -95,14 +95,14 @@ def _step(service: Service, window: Window, step: str) -> tuple[Cost, str]:
             python_bytes=found["peak_bytes"],
             jvm_bytes=0,
         ),
-        found["told"],
+        found["message"],
     )
 
 
-def _told(tell: Report, data: DataSet, step: str, cost: Cost, told: str) -> Series:
-    tell(
+def _reported(report: Report, data: DataSet, step: str, cost: Cost, message: str) -> Series:
+    report(
         f"findings {millions(data.records):8} {step:10} {cost.wall_seconds:6.1f} s, {cost.cpu_seconds:6.1f} s of "
-        f"cores, {(cost.python_bytes + cost.jvm_bytes) / _MIB:5.0f} MiB: {told}"
+        f"cores, {(cost.python_bytes + cost.jvm_bytes) / _MIB:5.0f} MiB: {message}"
     )
     return Series(part=FINDINGS + step, side=SIDE, data=data, warm=[cost])
 

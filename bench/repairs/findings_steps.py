@@ -35,9 +35,9 @@ def main() -> None:
         window = windows.load(journal, PIPELINE, wanted.window, wanted.revision)
     context = window_context(window, find_pipeline(PIPELINE))
     began = time.perf_counter()
-    told = _STEPS[wanted.step](context)
+    message = _STEPS[wanted.step](context)
     seconds = time.perf_counter() - began
-    print(json.dumps({"seconds": seconds, "peak_bytes": _peak_bytes(), "told": told}), flush=True)
+    print(json.dumps({"seconds": seconds, "peak_bytes": _peak_bytes(), "message": message}), flush=True)
     sys.stdin.read()
 
 

@@ -95,7 +95,9 @@ class Side(Generic[_StageT]):
         return meter.cost
 
 
-def measured(bootstrap: str, folder: Path, data: DataSet, rounds: int, tell: Callable[[str], None]) -> Iterator[Series]:
+def measured(
+    bootstrap: str, folder: Path, data: DataSet, rounds: int, report: Callable[[str], None]
+) -> Iterator[Series]:
     """Measure both sides in turn, a plan of its own each time, after one run each that warms up."""
     with PostgresServer(folder / "postgres") as server, Side(REPLAY, replay) as ours, Side(PRODUCER, produce) as theirs:
         topic = f"replays-{data.topic}"
@@ -108,7 +110,7 @@ def measured(bootstrap: str, folder: Path, data: DataSet, rounds: int, tell: Cal
             for side in (ours, theirs) if number % 2 == 1 else (theirs, ours):
                 cost = side.run(stage, plan)
                 times = f"{cost.wall_seconds:6.2f} s, {cost.cpu_seconds:6.2f} s of cores"
-                tell(f"replay   {data.title:18} {side.name:18} {times}")
+                report(f"replay   {data.title:18} {side.name:18} {times}")
                 found[side.name].warm.extend([cost] if number > 1 else [])
         _require_all(stage, data.records * 2 * (1 + rounds))
         yield from found.values()
@@ -136,7 +138,7 @@ def _require_all(stage: Stage, wanted: int) -> None:
 
 
 def freeze(stage: Stage, data: DataSet, number: int, folder: Path) -> Plan:
-    """Freeze a plan of window `number` that redelivers every record of the data set, and needs nobody's approval."""
+    """Freeze a plan of window `number` that redelivers every record of the data set, and needs no approval."""
     now = datetime.now(UTC)
     window = Window(pipeline="bench", number=number, revision=1, start=None, end=now, opened_at=now, ranges={})
     frame = PlanFrame(window=window, storage=str(folder), limits=Limits(records_per_second=10_000))

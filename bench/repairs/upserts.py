@@ -74,7 +74,7 @@ class Stage:
         return Target(point=point, connection=self.connection)
 
 
-def measured(folder: Path, data: DataSet, rounds: int, tell: Callable[[str], None]) -> Iterator[Series]:
+def measured(folder: Path, data: DataSet, rounds: int, report: Callable[[str], None]) -> Iterator[Series]:
     """Measure both sides in turn, tables of their own each time, after one run each that warms up."""
     with PostgresServer(folder / "postgres") as server, Side(UPSERT, upsert) as ours, Side(COPY, copy) as theirs:
         store, journal = (create_database(server.dsn, f"{name}_{data.records}") for name in ("store", "journal"))
@@ -90,7 +90,7 @@ def measured(folder: Path, data: DataSet, rounds: int, tell: Callable[[str], Non
                 plan = freeze(stage, data, folder, number=1 + 2 * number + step, step=step)
                 for side in (ours, theirs) if number % 2 else (theirs, ours):
                     cost = side.run(cast(Any, stage), plan)
-                    tell(f"{part:17} {data.title:18} {side.name:10} {cost.wall_seconds:6.2f} s")
+                    report(f"{part:17} {data.title:18} {side.name:10} {cost.wall_seconds:6.2f} s")
                     found[part, side.name].warm.extend([cost] if number else [])
                 _require_agreement(stage, data)
         yield from found.values()
@@ -121,7 +121,7 @@ def _rows(data: DataSet, step: int) -> Iterator[Mapping[str, Any]]:
 
 
 def freeze(stage: Stage, data: DataSet, folder: Path, *, number: int, step: int) -> Plan:
-    """Freeze a plan of window `number` that upserts every row, and needs nobody's approval."""
+    """Freeze a plan of window `number` that upserts every row, and needs no approval."""
     now = datetime.now(UTC)
     window = Window(pipeline="bench", number=number, revision=1, start=None, end=now, opened_at=now, ranges={})
     frame = PlanFrame(window=window, storage=str(folder), limits=Limits(records_per_second=10_000))

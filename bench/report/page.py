@@ -44,11 +44,12 @@ def page(results: Results) -> str:
 
 
 def _machines(results: Results) -> str:
-    """Tell on what machine each part was measured, and when: parts of one machine, with the same versions, together."""
+    """Name the machine and the day on which each part was measured: parts of one machine, with the same versions,
+    together."""
     together: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, measured in results.items():
-        told = f"{name} ({measured.day}, load before it {measured.load:.1f})"
-        together.setdefault(tuple(measured.machine.items()), []).append(told)
+        part = f"{name} ({measured.day}, load before it {measured.load:.1f})"
+        together.setdefault(tuple(measured.machine.items()), []).append(part)
     return "\n".join(
         f"{', '.join(parts)}:\n\n| | |\n|---|---|\n" + "".join(f"| {name} | {text} |\n" for name, text in machine)
         for machine, parts in together.items()

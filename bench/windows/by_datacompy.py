@@ -1,7 +1,7 @@
 """Compare a ledger, a topic and a store with datacompy, hop by hop.
 
-It numbers the copies of a key on each side and pairs those with the same number: what one side has more often is told
-as rows of that side alone. It has no verdicts of keys.
+It numbers the copies of a key on each side and pairs those with the same number: what one side has more often is
+reported as rows of that side alone. It has no verdicts of keys.
 """
 
 from datacompy import SparkSQLCompare

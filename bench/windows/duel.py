@@ -34,7 +34,7 @@ class Duel:
     runs: int
     sides: Sequence[str]
 
-    def measured(self, bootstrap: str, folder: Path, tell: Report) -> Iterator[Series]:
+    def measured(self, bootstrap: str, folder: Path, report: Report) -> Iterator[Series]:
         """Measure the runs of each side, the first of a round being the last of the next."""
         if DATACOMPY in self.sides:
             datacompy_python()  # is made before anything is measured
@@ -42,9 +42,9 @@ class Duel:
         with prepared(bootstrap, folder, self.orders) as stage:
             for number in range(self._first + self.runs):
                 for side in self.sides if number % 2 == 0 else self.sides[::-1]:
-                    cost, told = _JUDGES[side](stage)
+                    cost, message = _JUDGES[side](stage)
                     costs[side].append(cost)
-                    tell(stage.line("window", side, cost, told))
+                    report(stage.line("window", side, cost, message))
         yield from (self.series(side, runs) for side, runs in costs.items())
 
     def series(self, side: str, costs: Sequence[Cost]) -> Series:

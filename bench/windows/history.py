@@ -29,26 +29,26 @@ _MIB = 2**20
 Report = Callable[[str], None]
 
 
-def measured(bootstrap: str, folder: Path, history: History, runs: int, tell: Report) -> Iterator[Series]:
+def measured(bootstrap: str, folder: Path, history: History, runs: int, report: Report) -> Iterator[Series]:
     """Measure so many runs of the early day and of the last one; each run is a revision of the window."""
     home = folder / history.name
     with PostgresServer(home / "postgres", is_durable=False) as server:
         service = _service(server, bootstrap, home, history)
         places = send_day(bootstrap, history, 1)
-        _judged(service, history, 1, 1, tell)
+        _judged(service, history, 1, 1, report)
         send_day(bootstrap, history, EARLY)
-        early, counts, costs = _judged(service, history, EARLY, runs, tell)
+        early, counts, costs = _judged(service, history, EARLY, runs, report)
         _require({}, counts)
         yield _series(history, EARLY, costs)
         with_rows = tuple(history.days_with_rows)
         index = SimulatedDays(like=early, last=history.days - 1, with_rows=with_rows).write(service)
-        tell(
+        report(
             f"history  {index.windows} days: {index.rows:,} rows in {index.runs} runs of the key index, "
             f"{index.size_bytes / _MIB:.0f} MiB, {index.size_bytes / index.rows:.1f} bytes a row"
         )
         again = history.numbers(1)[0]
         send_day(bootstrap, history, history.days, again=again)
-        last, counts, costs = _judged(service, history, history.days, runs, tell)
+        last, counts, costs = _judged(service, history, history.days, runs, report)
         _require({(LEDGER_HOP, "duplicate"): 1}, counts)
         _require_place(service, last, key_of(again), places[key_of(again)])
         yield _series(history, history.days, costs)
@@ -62,16 +62,18 @@ def _service(server: PostgresServer, bootstrap: str, home: Path, history: Histor
     return service
 
 
-def _judged(service: Service, history: History, day: int, runs: int, tell: Report) -> tuple[Window, Counts, list[Cost]]:
+def _judged(
+    service: Service, history: History, day: int, runs: int, report: Report
+) -> tuple[Window, Counts, list[Cost]]:
     """Judge a day so many times, and close it; return its last revision with its verdicts, and the costs."""
     costs = []
     for _ in range(runs):
         window = service.open_window(history.begin(day) + DAY)
-        counts, cost, told = service.run_window(window)
+        counts, cost, message = service.run_window(window)
         costs.append(cost)
-        tell(
+        report(
             f"history  day {day:3} × {millions(history.orders):10} {cost.wall_seconds:6.1f} s, "
-            f"{cost.cpu_seconds:6.1f} s of cores, {(cost.python_bytes + cost.jvm_bytes) / _MIB:.0f} MiB: {told}"
+            f"{cost.cpu_seconds:6.1f} s of cores, {(cost.python_bytes + cost.jvm_bytes) / _MIB:.0f} MiB: {message}"
         )
     with connect(service.journal) as journal:
         windows.close(journal, window, WindowState.CERTIFIED, None)
@@ -91,6 +93,6 @@ def _require_place(service: Service, window: Window, key: str, place: str) -> No
     """Require that the repeated order was found with the place of its first record."""
     with connect(service.journal) as journal:
         found = [item.finding for item in window_findings.findings(journal, window)]
-    told = {one.key: one.evidence.get("elsewhere") for one in found}
-    if told != {key: [place]}:
-        raise RuntimeError(f"found {told}, planted is {key}, which lies at {place}, too")
+    elsewhere = {one.key: one.evidence.get("elsewhere") for one in found}
+    if elsewhere != {key: [place]}:
+        raise RuntimeError(f"found {elsewhere}, planted is {key}, which lies at {place}, too")

@@ -48,7 +48,7 @@ class History:
     @property
     def days_with_rows(self) -> list[int]:
         """The days of which the tables have rows: the newest ones, and those whose slices are counted again first. The
-        rows of a year would take more disk than they are worth: nobody reads them."""
+        rows of a year would take more disk than they are worth: they are not read."""
         first, last = range(1, _FIRST_DAYS + 1), range(self.days - _LAST_DAYS + 1, self.days + 1)
         return sorted({day for day in (*first, *last) if 1 <= day <= self.days})
 

@@ -44,7 +44,7 @@ class Stack:
     dsn: str
 
 
-def measured(folder: Path, windows: tuple[Orders, ...], runs: int, tell: Report) -> Iterator[Series]:
+def measured(folder: Path, windows: tuple[Orders, ...], runs: int, report: Report) -> Iterator[Series]:
     """Measure so many runs of each window, after one that is not counted; each run is a revision of the window."""
     home, pipelines = folder / "home", folder / "pipelines"
     pipelines.mkdir(parents=True)
@@ -59,7 +59,7 @@ def measured(folder: Path, windows: tuple[Orders, ...], runs: int, tell: Report)
         with airflow(where) as api:
             stack = Stack(api=api, bootstrap=state.bootstrap or "", dsn=state.dsn or "")
             for orders in windows:
-                yield from _series(stack, orders, runs, tell)
+                yield from _series(stack, orders, runs, report)
     finally:
         local.down(home)
 
@@ -71,7 +71,7 @@ def _makewhole(command: str, variables: Mapping[str, str]) -> None:
         raise RuntimeError(f"makewhole {command} ended with {done.returncode}: {done.stdout}{done.stderr}")
 
 
-def _series(stack: Stack, orders: Orders, runs: int, tell: Report) -> Iterator[Series]:
+def _series(stack: Stack, orders: Orders, runs: int, report: Report) -> Iterator[Series]:
     fill_tables(PostgresConnection(id="db", dsn=stack.dsn), orders)
     fill_topic(stack.bootstrap, orders)
     end = datetime.now(UTC).isoformat()
@@ -80,8 +80,8 @@ def _series(stack: Stack, orders: Orders, runs: int, tell: Report) -> Iterator[S
     found = {name: Series(part=LATENCY + name, side=SIDE, data=DataSet(records=orders.number)) for name in COLUMNS}
     for number in range(runs + 1):
         seconds = _window(stack.api, {"pipeline": orders.name, "to": end, "plan_only": True})
-        told = ", ".join(f"{name} {taken:.1f} s" for name, taken in seconds.items())
-        tell(f"latency  {millions(orders.number):18} {told}{'' if number else ' (not counted)'}")
+        message = ", ".join(f"{name} {taken:.1f} s" for name, taken in seconds.items())
+        report(f"latency  {millions(orders.number):18} {message}{'' if number else ' (not counted)'}")
         for name, taken in seconds.items() if number else ():
             found[name].warm.append(_wall(taken))
     yield from found.values()

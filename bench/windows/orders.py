@@ -1,4 +1,4 @@
-"""Make a ledger, a topic and a store of orders with planted faults, and know which verdicts are right."""
+"""Make a ledger, a topic and a store of orders with planted faults, and name the verdicts that are right."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

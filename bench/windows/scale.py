@@ -12,12 +12,12 @@ SCALE = "scale "
 """Marks the name of each part, at its start."""
 
 
-def measured(bootstrap: str, folder: Path, orders: Orders, runs: int, tell: Report) -> Iterator[Series]:
+def measured(bootstrap: str, folder: Path, orders: Orders, runs: int, report: Report) -> Iterator[Series]:
     """Measure so many runs at one size."""
     found = Series(part=f"{SCALE}{orders.share_of_faults}", side=MAKEWHOLE, data=DataSet(records=orders.number))
     with prepared(bootstrap, folder, orders) as stage:
         for _ in range(runs):
-            cost, told = stage.judged()
+            cost, message = stage.judged()
             found.warm.append(cost)
-            tell(stage.line("scale", MAKEWHOLE, cost, told))
+            report(stage.line("scale", MAKEWHOLE, cost, message))
     yield found

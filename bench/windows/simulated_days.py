@@ -1,5 +1,5 @@
-"""Simulate the windows of days nobody judged: rows in the journal like those of a judged day, and a run of the key
-index of as many keys, merged day by day as the housekeeping does."""
+"""Simulate the windows of days that were not judged: rows in the journal like those of a judged day, and a run of the
+key index of as many keys, merged day by day as the housekeeping does."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

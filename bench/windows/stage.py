@@ -33,9 +33,9 @@ class Stage:
         Raises:
             RuntimeError: the verdicts are not those that were planted.
         """
-        counts, cost, told = self.service.run_window(self.service.open_window(self.end), master)
+        counts, cost, message = self.service.run_window(self.service.open_window(self.end), master)
         self.require_planted(MAKEWHOLE, counts)
-        return cost, told
+        return cost, message
 
     def require_planted(self, side: str, counts: Counts) -> None:
         """Require that a side has found what was planted, and nothing else."""
@@ -49,10 +49,10 @@ class Stage:
         if found != planted:
             raise RuntimeError(f"{side}: {self.orders.name}: found {found}, planted are {planted}")
 
-    def line(self, part: str, side: str, cost: Cost, told: str = "") -> str:
-        """Return the line that tells of a run."""
+    def line(self, part: str, side: str, cost: Cost, message: str = "") -> str:
+        """Return the line that reports a run."""
         taken = f"{cost.wall_seconds:6.1f} s, {cost.cpu_seconds:6.1f} s of cores"
-        return f"{part:8} {millions(self.orders.number):18} {side:18} {taken}{f': {told}' if told else ''}"
+        return f"{part:8} {millions(self.orders.number):18} {side:18} {taken}{f': {message}' if message else ''}"
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def main() -> None:
     settings = [*_SETTINGS, "--master", wanted.master, *(part for one in wanted.conf for part in ("--conf", one))]
     submit = str(Path(sys.executable).with_name("spark-submit"))
     command = [submit, *settings, str(_JOBS / f"{STEPS[0]}.py"), *window, "--through", STEPS[-1]]
-    began, moments, told = time.perf_counter(), [0.0], list[str]()
+    began, moments, lines = time.perf_counter(), [0.0], list[str]()
     variables = {**os.environ, "JDK_JAVA_OPTIONS": short_job_jvm(), "SPARK_LAUNCHER_OPTS": launcher_jvm()}
     with (
         tempfile.TemporaryFile("w+") as log,
@@ -37,14 +37,14 @@ def main() -> None:
     ):
         assert process.stdout is not None
         for line in process.stdout:
-            told.append(line)
+            lines.append(line)
             if _GOES_ON in line:
                 moments.append(time.perf_counter() - began)
         process.wait()
         moments.append(time.perf_counter() - began)
         if process.returncode or len(moments) != len(STEPS) + 1:
             log.seek(0)
-            complaints = f"{log.read()[-_TAIL:]}\n{''.join(told)[-_TAIL:]}"
+            complaints = f"{log.read()[-_TAIL:]}\n{''.join(lines)[-_TAIL:]}"
             sys.exit(f"{STEPS[0]} ended with {process.returncode}\n{complaints}")
     seconds = {step: end - start for step, start, end in zip(STEPS, moments, moments[1:], strict=False)}
     print(", ".join(f"{step} {taken:.1f} s" for step, taken in seconds.items()), flush=True)

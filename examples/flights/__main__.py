@@ -16,7 +16,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands and their options."""
     options = argparse.ArgumentParser(prog="python -m examples.flights", description=__doc__)
     commands = options.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="set up, let the days pass with their mistakes, leave a loader running")
+    run = commands.add_parser("run", help="set up, run the days with their mistakes, leave a loader running")
     run.add_argument("--days", type=int, default=3)
     run.add_argument("--first", type=date.fromisoformat, default=FIRST_DAY)
     run.add_argument("--seed", type=int, default=7)
@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run_days(systems: Systems, arguments: argparse.Namespace) -> None:
-    """Set up, let the days pass, and leave the loader running."""
+    """Set up, run the days, and leave the loader running."""
     last = FIRST_DAY.toordinal() + DAYS_IN_DATA
     if arguments.days < 1 or not FIRST_DAY.toordinal() <= arguments.first.toordinal() <= last - arguments.days:
         raise SystemExit(f"there is data for {DAYS_IN_DATA} days from {FIRST_DAY}; ask for days within")

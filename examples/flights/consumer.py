@@ -2,7 +2,7 @@
 
 - commit-before-write: a crash in between loses the batch, and the group shows no lag;
 - write-before-commit: a crash in between loads the batch twice;
-- exact: the offsets are in the warehouse, in the transaction of the rows. Kafka is told afterwards, for the lag only.
+- exact: the offsets are in the warehouse, in the transaction of the rows. Kafka gets them afterwards, for the lag only.
 
 One loader owns all partitions, so it assigns them to itself. `--pause-at` leaves a gap between the steps to be killed
 in.
@@ -100,7 +100,7 @@ class Loader:
         self._stopping = True
 
     def run(self) -> int:
-        """Load until told to stop, or as far as the settings say; returns the number of records."""
+        """Load until it is stopped, or as far as the settings say; returns the number of records."""
         start = self._start()
         self._consumer.assign(start)
         say("ready", positions={place.partition: place.offset for place in start})
@@ -139,7 +139,7 @@ class Loader:
         return self._settings.until_end and len(self._ended) == PARTITIONS
 
     def _next_batch(self) -> list[Message]:
-        """Return what came in; the end of a partition is noted. An offset cannot tell the end: markers take offsets
+        """Return what came in; the end of a partition is noted. An offset cannot show the end: markers take offsets
         too."""
         batch = []
         for message in self._consumer.consume(self._settings.batch, timeout=POLL_SECONDS):

@@ -1,4 +1,4 @@
-"""Note what a process is about to do, so that the one who kills it can tell what it was doing."""
+"""Note what a process is about to do, so that the one who kills it knows what it was doing."""
 
 import json
 import os
@@ -26,7 +26,7 @@ class CrashLog:
         """Return the items that process `pid` noted at `step`.
 
         Raises:
-            RuntimeError: the last note is another one: the process was not killed where it was meant to be.
+            RuntimeError: the last note is another one: the process was not killed where that was intended.
         """
         note = json.loads(self._path.read_text(encoding="utf-8"))
         if (note["pid"], note["step"]) != (pid, step):

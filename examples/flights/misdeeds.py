@@ -21,7 +21,7 @@ class Misdeed:
 
 
 def record(cursor: extensions.cursor, misdeeds: Iterable[Misdeed]) -> None:
-    """Write them down in the caller's transaction."""
+    """Write the misdeeds in the caller's transaction."""
     rows = [
         (misdeed.what, misdeed.hop, misdeed.flight_id, misdeed.effect, Json(dict(misdeed.detail)))
         for misdeed in misdeeds

@@ -79,7 +79,7 @@ def _event(line: str) -> str | None:
 
 
 def is_alive(pid: int, word: str) -> bool:
-    """Tell whether `pid` is still the process we started (its command line has `word` in it)."""
+    """Return whether `pid` is still the process we started (its command line has `word` in it)."""
     try:
         return word in Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -142,7 +142,7 @@ class Shift:
             yield [Departure(flight_id=row[0], at=row[1], value=row[2]) for row in rows]
 
     def _skipped(self, batch: Sequence[Departure], before: int) -> list[Departure]:
-        """Tell whether the buggy filter drops a row: every Nth record never reaches `produce`."""
+        """Return the rows that the buggy filter drops: every Nth record never reaches `produce`."""
         every = self._settings.skip_every
         if not every:
             return []

@@ -1,4 +1,4 @@
-"""Drive the example: set it up, let the days pass with their mistakes, and leave a correct loader running.
+"""Drive the example: set it up, run the days with their mistakes, and leave a correct loader running.
 
 The driver is the one who kills, so it is the one who writes down what a kill did: it reads what the victim noted before
 its pause, makes sure that the kill fell between the two steps, and records the effect once the restart has had its way.
@@ -87,7 +87,7 @@ class System:
     # -- the days --------------------------------------------------------------------------------------------------
 
     def run(self, first: date, days: int, *, seed: int, with_faults: bool = True) -> None:
-        """Let the days pass in order: quiet stretches in one go, a faulty day mistake by mistake."""
+        """Run the days in order: quiet stretches in one go, a faulty day mistake by mistake."""
         self.stop()
         faulty = faulty_days(first, days, seed) if with_faults else []
         stretches: list[tuple[date, date, FaultyDay | None]] = [

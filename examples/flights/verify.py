@@ -30,7 +30,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Tell whether all is where it belongs; an empty ledger proves nothing."""
+        """Return whether all is where it belongs; an empty ledger proves nothing."""
         return self.ledger > 0 and not self.wrong
 
     def document(self) -> dict[str, Any]:

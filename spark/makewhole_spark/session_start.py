@@ -44,7 +44,7 @@ def start_workers(spark: SparkSession) -> None:
 
 def _load(_: Iterable[int]) -> None:
     """Load the modules of the tasks, in a worker."""
-    import makewhole_spark.reconcile.judge_bucket
-    import makewhole_spark.reconcile.key_index.write_runs
+    import makewhole_spark.reconcile.judge.judge_bucket
     import makewhole_spark.reconcile.tails.log_tail
+    import makewhole_spark.reconcile.write_index
     import makewhole_spark.snapshot.read_piece  # noqa: F401

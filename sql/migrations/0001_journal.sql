@@ -145,7 +145,7 @@ create table makewhole.hop_result (
     primary key (pipeline, number, revision, hop, stage),
     foreign key (pipeline, number, revision) references makewhole.window
 );
-create index met_strangers on makewhole.hop_result (pipeline, hop, number)
+create index met_unmatched on makewhole.hop_result (pipeline, hop, number)
 where stage = 'reconciled' and (
     (files #>> '{summary,counts,unexpected}')::bigint > 0
     or (files #>> '{summary,undecidable_without_source}')::bigint > 0
@@ -461,7 +461,7 @@ create unique index accepted_once on makewhole.accepted_finding (pipeline, numbe
 create index accepted_key on makewhole.accepted_finding (pipeline, key_hash);
 create index unanswered_acceptance on makewhole.accepted_finding (pipeline) where not is_answered;
 
--- The findings that are accepted now: an acceptance whose time is over needs nobody to end it.
+-- The findings that are accepted now: an acceptance whose time is over has ended by itself.
 create view makewhole.accepted_now as
 select found.pipeline, found.number, found.revision, found.hop, found.key_hash, word.id as acceptance,
        word.decided_by, word.reason, word.until

@@ -43,7 +43,7 @@ where pipeline = %(pipeline)s and (%(number)s::integer is null or number = %(num
 order by asked_at, id;
 
 -- question_has_expired --
--- Tell whether the time to answer is over.
+-- Return whether the time to answer is over.
 select expires_at <= clock_timestamp() from makewhole.acceptance where id = %(id)s;
 
 -- decide --

@@ -1,7 +1,8 @@
 -- What a window's hops came to: counts, digests and files, after reconcile and after verify.
 
 -- lock_results --
--- Let one process at a time commit the results of a revision; rows that refer to the window can be written meanwhile.
+-- Allow one process at a time to commit the results of a revision; rows that refer to the window can be written
+-- meanwhile.
 select from makewhole.window
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 for no key update;

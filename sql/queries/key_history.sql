@@ -40,7 +40,7 @@ where plan.pipeline = %(pipeline)s and action.key_hash = %(key_hash)s
 order by plan.frozen_at, action.seq;
 
 -- reported_keys --
--- Read the keys that windows [first, number) found wrong on a hop, other than missing, and that nobody repaired.
+-- Read the keys that windows [first, number) found wrong on a hop, other than missing, and that were not repaired.
 with judged as (
     select number, max(revision) as revision
     from makewhole.hop_result
@@ -55,7 +55,8 @@ where finding.pipeline = %(pipeline)s and finding.hop = %(hop)s
 order by finding.key_hash;
 
 -- reported_of_keys --
--- Read those of some keys that have a row, and that windows before one found wrong on a hop, and that nobody repaired.
+-- Read those of some keys that have a row, and that windows before one found wrong on a hop, and that were not
+-- repaired.
 select distinct finding.key_hash
 from makewhole.finding
 where finding.pipeline = %(pipeline)s and finding.hop = %(hop)s and finding.number < %(number)s
@@ -69,8 +70,8 @@ where finding.pipeline = %(pipeline)s and finding.hop = %(hop)s and finding.numb
 order by finding.key_hash;
 
 -- unexpected_keys --
--- Read the keys that revisions of windows (numbers and their revisions) told as unexpected or undecidable on a hop,
--- whatever became of them since.
+-- Read the keys that revisions of windows (numbers and their revisions) reported as unexpected or undecidable on a
+-- hop, whatever became of them since.
 select number, key_hash
 from makewhole.finding
 where pipeline = %(pipeline)s and hop = %(hop)s and verdict in ('unexpected', 'undecidable')

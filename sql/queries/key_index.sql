@@ -59,12 +59,12 @@ where pipeline = %(pipeline)s and point = %(point)s and retired_at is null
 order by id;
 
 -- begin_merge --
--- Note the attempt at a merged run, whose files nobody reads until it stands.
+-- Note the attempt at a merged run, whose files are not read until it stands.
 insert into makewhole.key_merge (pipeline, point, attempt, windows, files, rows, retired_at)
 values (%(pipeline)s, %(point)s, %(attempt)s, '{}', '{}', 0, clock_timestamp());
 
 -- put_merge --
--- Let the merged run of an attempt stand; returns nothing where the attempt was forgotten.
+-- Make the merged run of an attempt stand; returns nothing where the attempt was forgotten.
 update makewhole.key_merge
 set windows = %(windows)s, files = %(files)s, rows = %(rows)s, merged_at = clock_timestamp(), retired_at = null
 where pipeline = %(pipeline)s and point = %(point)s and attempt = %(attempt)s
@@ -98,7 +98,7 @@ on conflict (pipeline, point, number, revision)
 do update set files = excluded.files, keys = excluded.keys, retired_at = null, is_dropped = false;
 
 -- retired_merges --
--- Read the attempts at merged runs that were retired so long ago that nobody reads or writes their files.
+-- Read the attempts at merged runs that were retired so long ago that their files are not read or written any more.
 select attempt from makewhole.key_merge
 where pipeline = %(pipeline)s and point = %(point)s and retired_at < clock_timestamp() - %(grace)s;
 
@@ -109,7 +109,7 @@ where pipeline = %(pipeline)s and point = %(point)s and attempt = %(attempt)s an
 returning id;
 
 -- retired_runs --
--- Read the runs with files that were retired so long ago that nobody reads them.
+-- Read the runs with files that were retired so long ago that these are not read any more.
 select number, revision, files from makewhole.key_run
 where pipeline = %(pipeline)s and point = %(point)s and retired_at < clock_timestamp() - %(grace)s and files <> '{}';
 

@@ -1,10 +1,10 @@
 -- limit_idle --
--- Let the server end the transaction of a client that stopped, and a statement that hangs; for this transaction only.
+-- Make the server end the transaction of a client that stopped, and a statement that hangs; for this transaction only.
 select set_config('idle_in_transaction_session_timeout', %(milliseconds)s::text, true),
     set_config('statement_timeout', %(statement_milliseconds)s::text, true)
 
 -- limit_statements --
--- Let the server end a statement that hangs; for the session.
+-- Make the server end a statement that hangs; for the session.
 select set_config('statement_timeout', %(milliseconds)s::text, false)
 
 -- acquire_lease --

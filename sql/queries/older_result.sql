@@ -49,7 +49,7 @@ order by result.number, result.revision desc;
 -- unmatched_rows --
 -- Read of the windows before one that met keys without a record on a hop, in their newest compared revisions, how many
 -- such keys findings name, how many none does as they are from before the baseline or their record is far ahead, how
--- many findings tell of keys as unexpected or undecidable, and the files of all such keys.
+-- many findings report keys as unexpected or undecidable, and the files of all such keys.
 select number, revision,
     (files #>> '{summary,counts,unexpected}')::bigint
         + coalesce((files #>> '{summary,undecidable_without_source}')::bigint, 0) as named,

@@ -126,11 +126,11 @@ where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)
 and state = 'rejected' and superseded_by = %(revision)s
 
 -- settle_plan --
--- Mark a plan as settled: nobody writes for it any more, and its receipts are all known, or never will be.
+-- Mark a plan as settled: nothing is written for it any more, and its receipts are all known, or never will be.
 update makewhole.plan set settled_at = clock_timestamp(), is_unknown = %(is_unknown)s where id = %(plan)s
 
 -- set_plan_control --
--- Pause a plan, or let it go on.
+-- Pause a plan, or resume it.
 update makewhole.plan set control = %(control)s, reason = %(reason)s where id = %(plan)s
 
 -- set_plan_rate --

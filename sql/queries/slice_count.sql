@@ -55,7 +55,7 @@ left join lateral (
 order by judged.number;
 
 -- has_counted --
--- Tell whether a revision counted the rows of its own slice of a point that is read so.
+-- Return whether a revision counted the rows of its own slice of a point that is read so.
 select true from makewhole.slice_count
 where (pipeline, point, slice, number, revision, source) =
     (%(pipeline)s, %(point)s, %(number)s, %(number)s, %(revision)s, %(source)s);

@@ -45,7 +45,7 @@ create index if not exists effect_of_plan on makewhole.effect (plan, target, chu
 create index if not exists quarantine_of_plan on makewhole.quarantine (plan, seq)
 
 -- has_target_schema --
--- Tell whether all of our tables exist.
+-- Return whether all of our tables exist.
 select
     to_regclass('makewhole.receipt') is not null
     and to_regclass('makewhole.quarantine_of_plan') is not null
@@ -166,7 +166,7 @@ where %(with_triggers)s and not tgisinternal and tgenabled <> 'D' and tgtype & 8
 order by 1
 
 -- triggers_after --
--- Tell whether triggers of the table, or of its partitions and children, run after a row is written.
+-- Return whether triggers of the table, or of its partitions and children, run after a row is written.
 with recursive family as (
     select format('%%I.%%I', %(schema)s::text, %(name)s::text)::regclass::oid as id
     union
@@ -188,7 +188,7 @@ from {table} as t where {match} order by {order}
 
 -- rows_of_many_keys --
 -- Read the same of many keys, with the number of its key among those that were given.
--- First every key is read as the columns' types: the join with an empty table would not tell that they cannot hold one.
+-- First every key is read as the columns' types: the join with an empty table would not show that they cannot hold one.
 select {values} from unnest({arrays}) as wanted ({fields});
 select wanted.number, t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, {place}, {compared}
 from unnest({arrays}) with ordinality as wanted ({fields}, number) join {table} as t on {match}
@@ -206,8 +206,8 @@ set local lock_timeout = '500ms';
 lock table {table} in share row exclusive mode
 
 -- keep_table --
--- Let others write, but keep the table as the catalogue has it: no foreign key is added meanwhile, and a unique index
--- goes on to be kept. No row is waited for so long that those who wait for our rows take it for a deadlock.
+-- Allow others to write, but keep the table as the catalogue has it: no foreign key is added meanwhile, and a unique
+-- index goes on to be kept. No row is waited for so long that those who wait for our rows take it for a deadlock.
 set local lock_timeout = '500ms';
 lock table {table} in row exclusive mode
 
@@ -321,7 +321,7 @@ where plan = %(undone_plan)s and seq = %(undone_seq)s and place = %(undone_place
 returning id
 
 -- is_in_quarantine --
--- Tell whether a row that was moved aside is still there or was put back; no row where it is not kept.
+-- Return whether a row that was moved aside is still there or was put back; no row where it is not kept.
 select restored_at is null from makewhole.quarantine
 where plan = %(undone_plan)s and seq = %(undone_seq)s and place = %(undone_place)s
 
@@ -339,7 +339,7 @@ from {table} as t where {match} order by {order}
 
 -- ledger_rows_of_many_keys --
 -- Read of many keys the row of the ledger that counts, with the number of its key among those that were given.
--- First every key is read as the columns' types: the join with an empty table would not tell that they cannot hold one.
+-- First every key is read as the columns' types: the join with an empty table would not show that they cannot hold one.
 select {values} from unnest({arrays}) as wanted ({fields});
 select distinct on (wanted.number) wanted.number, {record_key}, {value}, {moment}, {compared}, {headers}, {passes}
 from unnest({arrays}) with ordinality as wanted ({fields}, number) join {table} as t on {match}
@@ -389,7 +389,7 @@ select array_agg(relation::bigint),
 from place;
 
 -- has_receipts --
--- Tell whether a plan was ever done in this database.
+-- Return whether a plan was ever done in this database.
 select to_regclass('makewhole.receipt') is not null
 
 -- row_as_inserted --

@@ -156,7 +156,7 @@ order by newest.number desc limit 1;
 
 -- older_open --
 -- Count the windows before one that no standing certificate closes, and the keys that their last results leave open and
--- that nobody has accepted.
+-- that are not accepted.
 with older as (
     select number, start_time
     from makewhole.window as open_one
@@ -233,7 +233,7 @@ order by covered.number, lane.partition;
 select distinct pipeline from makewhole.window order by pipeline;
 
 -- is_reconciled --
--- Tell whether any revision of a window was compared: only then its part of the key index exists.
+-- Return whether any revision of a window was compared: only then its part of the key index exists.
 select exists (
     select from makewhole.hop_result where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
 );

@@ -149,7 +149,7 @@ def test_a_plan_that_nobody_answers_expires_and_nothing_is_done(ignored: Asked) 
     assert ignored.window["plan"]["actions"] == {"redeliver": 1}
     assert (ignored.window["plan"]["state"], ignored.window["plan"]["reason"]) == (
         "rejected",
-        "nobody answered in time",
+        "no answer came in time",
     )
     assert ignored.approval == ("timed_out", None, ignored.window["plan"]["sha256"])
     assert (ignored.window["state"], ignored.window["certificate"]) == ("gaps", None)

@@ -62,7 +62,7 @@ def _heads(report: AuditReport) -> Iterator[AuditFinding]:
         what=f"{counted(count, 'producer epoch begins', 'producer epochs begin')} above 0",
         means="A new epoch begins at 0 in every partition, and what is gone from the log cannot have held the numbers "
         "before. They were accepted once: a leader whose log was truncated forgets records and producer alike.",
-        unproven="Which business records they were, and whether the producer was told that they were safe.",
+        unproven="Which business records they were, and whether they were acknowledged to the producer.",
         todo="Look at the leader epochs around the offsets listed, and compare with what the producer sent.",
     )
 
@@ -89,9 +89,9 @@ def _hanging(report: AuditReport) -> Iterator[AuditFinding]:
             code="hanging_transaction",
             level=Level.FOUND,
             what=f"A transaction hangs in partition {one.partition} from offset {number(one.first_offset)} on: {word}",
-            means=f"Nobody will end it. Committed readers stop at offset {number(held.stable)}, "
+            means=f"Nothing will end it. Committed readers stop at offset {number(held.stable)}, "
             f"{counted(held.end - held.stable, 'offset')} before the end. Nothing behind it is lost, it waits.",
-            unproven="A user who may not describe transactional ids is not told of them: ask again as one who may."
+            unproven="A user who may not describe transactional ids does not see them: ask again as one who may."
             if one.state is None
             else None,
             todo=f"kafka-transactions.sh --bootstrap-server {report.bootstrap} abort --topic {report.topic} "

@@ -104,7 +104,7 @@ def _retention(report: AuditReport) -> Iterator[Guarantee]:
     if limit_bytes is not None and limit_bytes != _FOREVER:
         largest = max((one.size_bytes for one in report.partitions), default=0)
         says = f"A partition is cut at {size(limit_bytes)}, however young (the largest holds {size(largest)} of data): "
-        says += "a burst of writes deletes what nobody has read."
+        says += "a burst of writes deletes what was not read yet."
         yield _guarantee(report, "retention.bytes", Level.WEAK, says, "retention.bytes=-1, and alarms on disk space")
 
 
@@ -139,7 +139,7 @@ def _limits(report: AuditReport) -> Iterator[Guarantee]:
     before = _number(report, name)
     if before is not None and before > 10 * 365 * _ONE_DAY_MS:
         says = "Any past timestamp is taken; one of 1970 is deleted by retention.ms as soon as its segment is closed."
-        yield _guarantee(report, name, Level.NOTE, says, f"{name}={7 * _ONE_DAY_MS} (a week), if nobody loads old data")
+        yield _guarantee(report, name, Level.NOTE, says, f"{name}={7 * _ONE_DAY_MS} (a week), if no old data is loaded")
 
 
 def _size(report: AuditReport) -> Iterator[Guarantee]:

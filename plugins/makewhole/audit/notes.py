@@ -164,7 +164,7 @@ def _no_proof(report: AuditReport) -> Iterator[AuditFinding]:
             what=f"No gap in the numbering of {counted(sequences.producers, 'producer')}",
             means="Between the first and the last number of each epoch that is still in the log, nothing is missing.",
             unproven="That nothing was lost: what never reached the log has no number, what was cut off the end leaves "
-            "no gap, and a new epoch starts again at 0. Only the producer's own record of what it sent can tell.",
+            "no gap, and a new epoch starts again at 0. Only the producer's own record of what it sent can show that.",
         )
 
 

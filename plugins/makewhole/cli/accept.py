@@ -87,8 +87,8 @@ def accept(
     reason: _WhyAccepted = None,
     until: _UntilWhen = None,
     revoke: Annotated[str | None, _named("--revoke", "Take this acceptance back, with a --reason.")] = None,
-    approve: Annotated[str | None, _named("--approve", "Say yes to what another person asks to accept.")] = None,
-    reject: Annotated[str | None, _named("--reject", "Say no to it.")] = None,
+    approve: Annotated[str | None, _named("--approve", "Approve what another person asks to accept.")] = None,
+    reject: Annotated[str | None, _named("--reject", "Reject it.")] = None,
     yes: Yes = False,
     is_followed: Annotated[bool, typer.Option("--follow/--no-follow", help="Wait for the end.")] = True,
     json: Annotated[bool, typer.Option("--json", help="One JSON object; of a list, one a line.")] = False,
@@ -143,7 +143,7 @@ def _form(pipeline: str, window: int, selection: Selection, reason: str, until: 
     )
     with connect() as journal:
         chosen = check_request(journal, find_pipeline(pipeline), request)
-    _tell(chosen)
+    _show_chosen(chosen)
     return {
         "pipeline": pipeline,
         "window": window,
@@ -155,7 +155,7 @@ def _form(pipeline: str, window: int, selection: Selection, reason: str, until: 
     }
 
 
-def _tell(chosen: Chosen) -> None:
+def _show_chosen(chosen: Chosen) -> None:
     """Print what is accepted, and what cannot be."""
     _errors.print(f"{chosen.window.label}: {counted(len(chosen.findings), 'finding')} to accept")
     for sentence in chosen.sentences():
@@ -240,10 +240,10 @@ def _show(out: Console, document: dict[str, Any], url: str) -> None:
 def _line(one: dict[str, Any]) -> str:
     """Return an acceptance in one line."""
     until = "" if one["until"] is None else f" until {one['until'][:16].replace('T', ' ')} UTC"
-    by = "nobody yet" if one["decided_by"] is None else one["decided_by"]
-    told = f"acceptance {one['id']}: {counted(one['findings'], 'finding')} of window {one['window']}, {one['state']}"
+    answered = "not answered yet" if one["decided_by"] is None else f"answered by {one['decided_by']}"
+    asked = f"acceptance {one['id']}: {counted(one['findings'], 'finding')} of window {one['window']}, {one['state']}"
     ended = f"; revoked by {one['revoked_by']}: {one['revoked_because']}" if one["revoked_by"] else ""
-    return f"{told}{until}, asked by {one['asked_by']}, answered by {by}: {one['reason']}{ended}"
+    return f"{asked}{until}, asked by {one['asked_by']}, {answered}: {one['reason']}{ended}"
 
 
 def _list(pipeline: str, *, json: bool) -> None:

@@ -55,7 +55,7 @@ _GUTTER, _FOLDED_WIDTH = 2, 8
 class _Console(Console):
     """A console that gives tables enough width to stay whole in a log file, where there is no terminal, nor COLUMNS."""
 
-    @property  # type: ignore[misc]  # nobody sets it
+    @property  # type: ignore[misc]  # it is never set
     def size(self) -> ConsoleDimensions:
         """Columns and lines."""
         found = super().size
@@ -107,7 +107,7 @@ def service_environment() -> Iterator[None]:
 def reporting_errors() -> Iterator[None]:
     """Turn our errors into one clear message and an exit code.
 
-    An error that nobody foresaw is shown whole. Left to Python it would end with the code of gaps that remain.
+    An unforeseen error is shown whole. Left to Python it would end with the code of gaps that remain.
     """
     try:
         yield

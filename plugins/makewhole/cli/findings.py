@@ -76,15 +76,15 @@ def findings(
 
 
 def _warn_of_left_out(journal: PgConnection, window: Window) -> None:
-    """Say where the findings are that the journal did not take, because there are too many."""
+    """Print where the findings are that the journal did not take, because there are too many."""
     left = sum(window_findings.count_left_out(journal, window).values())
     if left:
         results = hop_results.results(journal, window)
         kept = sum(window_findings.count_outcomes(journal, window).values())
         files = [path for _, result in sorted(results.items()) for path in result.files.get("findings", ())]
         where = f"; all are in {', '.join(files)}, below the storage's root" if files else ""
-        told = f"{window.label}: {kept:,} of {kept + left:,} findings are in the journal{where}"
-        _warnings.print(Text(printable(told), style="yellow"))
+        text = f"{window.label}: {kept:,} of {kept + left:,} findings are in the journal{where}"
+        _warnings.print(Text(printable(text), style="yellow"))
 
 
 def _deadlines(pipeline: str, *, has_open: bool) -> Deadlines:

@@ -84,8 +84,8 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
             out.print(Text(printable(f"window {document['window']}: {sentence}")))
         if document["continuations"] and document["state"] != WindowState.CERTIFIED.value:
             number, last = len(document["continuations"]), document["continuations"][-1]
-            told = f"was gone on with {number} {'time' if number == 1 else 'times'}, last by run {last['run']}"
-            out.print(Text(printable(f"window {document['window']}: {told} at {_short(last['at'])}")))
+            text = f"was gone on with {number} {'time' if number == 1 else 'times'}, last by run {last['run']}"
+            out.print(Text(printable(f"window {document['window']}: {text} at {_short(last['at'])}")))
     if len(documents) == 1:
         show_reach(out, documents[0])
     show_older_open(out, documents[-1])
@@ -106,8 +106,8 @@ def show_reach(out: Console, document: dict[str, Any]) -> None:
     if reach is None:
         return
     limits = "; ".join(limit["message"] for limit in reach["cannot_exclude"])
-    told = f"window {document['window']}: proven from the {reach['from']} on. Not excluded: {limits}"
-    out.print(Text(printable(told)))
+    text = f"window {document['window']}: proven from the {reach['from']} on. Not excluded: {limits}"
+    out.print(Text(printable(text)))
 
 
 def show_older_open(out: Console, document: dict[str, Any]) -> None:
@@ -117,8 +117,8 @@ def show_older_open(out: Console, document: dict[str, Any]) -> None:
         return
     since = "the beginning" if older["since"] is None else f"{_short(older['since'])} UTC"
     are = "window is" if older["windows"] == 1 else "windows are"
-    told = f"{older['windows']:,} older {are} open, since {since} (window {older['first_window']}): "
-    out.print(Text(told + counted(older["findings"], "finding"), style="yellow"))
+    text = f"{older['windows']:,} older {are} open, since {since} (window {older['first_window']}): "
+    out.print(Text(text + counted(older["findings"], "finding"), style="yellow"))
 
 
 def _state(document: dict[str, Any]) -> str:
@@ -135,7 +135,7 @@ def _state(document: dict[str, Any]) -> str:
 def _accepted(document: dict[str, Any]) -> list[str]:
     """Return who accepted what, and what of it is open again, as sentences."""
     accepted = document["accepted"]
-    told = [
+    sentences = [
         f"{counted(one['findings'], 'finding')} accepted by {one['by']}"
         + ("" if one["until"] is None else f" until {_short(one['until'])} UTC")
         + f" ({one['id']}): {one['reason']}"
@@ -147,7 +147,7 @@ def _accepted(document: dict[str, Any]) -> list[str]:
     ]
     certificate = document["certificate"]
     is_stale = again and certificate and certificate["revoked_by"] is None and document["state"] == "certified"
-    return [*told, *again, *(["its certificate is revoked by the next run of the pipeline"] if is_stale else [])]
+    return [*sentences, *again, *(["its certificate is revoked by the next run of the pipeline"] if is_stale else [])]
 
 
 def _handed_over(document: dict[str, Any]) -> list[str]:

@@ -76,7 +76,7 @@ def run(
         typer.Option(
             exists=True,
             dir_okay=False,
-            help="A file of business keys, one a line: judge the windows that hold them anew.",
+            help="A file of business keys, one a line: judge the windows that hold them again.",
         ),
     ] = None,
     plan_only: Annotated[bool, typer.Option("--plan-only", help="Compare and plan, and change nothing.")] = False,

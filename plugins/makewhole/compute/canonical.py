@@ -208,7 +208,7 @@ _PREFIXES = [pl.Series([f"{mark}{length}:" for length in range(_TABLED)] + [f"{m
 def with_row_hash(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """Add `row_hash`: xxh3-64 over the canonical texts of the compared columns.
 
-    Each text is preceded by its length in bytes, which tells null from empty: `2:UA,~,0:`.
+    Each text is preceded by its length in bytes, which distinguishes null from empty: `2:UA,~,0:`.
     """
     if not columns:
         return frame.with_columns(pl.lit(0, dtype=pl.UInt64).alias("row_hash"))

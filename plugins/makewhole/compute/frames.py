@@ -89,8 +89,8 @@ version, or one stands between them. `is_later`: after the window's own. `is_for
 it was made again. `excluded_by` names the hops whose `where` the copy does not pass. Null: not known."""
 
 TAIL: Schema = ELSEWHERE | {"time": KEYS["time"], "is_open": pl.Boolean}
-"""Copies in the log after a window, with the times of their records. `is_open`: behind the stable offset, so nobody can
-read it as committed yet."""
+"""Copies in the log after a window, with the times of their records. `is_open`: behind the stable offset, so it cannot
+be read as committed yet."""
 
 REPLAYS: Schema = {
     "plan": pl.String,

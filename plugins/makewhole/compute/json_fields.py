@@ -1,4 +1,4 @@
-"""Name the top-level fields of a record's value with their JSON types: the form of the value, without what it says."""
+"""Name the top-level fields of a record's value with their JSON types: the form of the value, without its content."""
 
 import json
 from collections.abc import Mapping

@@ -220,7 +220,7 @@ def require_same_keys(pipeline: Pipeline, layout: KeyLayout, keys: Iterable[tupl
     for point, count in other.items():
         types = ", ".join(kind.value for kind in layout[point])
         raise RefusedError(
-            f"{pipeline.name}: {count} keys of {point} that the last window handed over are spelled otherwise than a "
+            f"{pipeline.name}: {count} keys of {point} that the last window handed over are written otherwise than a "
             f"key of type {types} is, and this window would not find them again. Write "
             f"`{declaration(pipeline.points[point])}` at points.{point} until they are judged"
         )

@@ -170,7 +170,7 @@ def canonical_keys(texts: pl.Series, kind: KeyType) -> tuple[pl.Series, pl.Serie
         return texts, nothing
     usual = _usual(texts, kind)
     if kind in _NEARLY and (kind is KeyType.TIMESTAMP or not usual.all()):  # of a moment the form alone says too little
-        texts = _respelled(texts, kind)
+        texts = _rewritten(texts, kind)
         usual = _usual(texts, kind)
     if usual.all():
         return texts, nothing
@@ -180,7 +180,7 @@ def canonical_keys(texts: pl.Series, kind: KeyType) -> tuple[pl.Series, pl.Serie
     return keys, _replaced(texts, usual, known, [problem for _, problem in rendered], nothing)
 
 
-def _respelled(texts: pl.Series, kind: KeyType) -> pl.Series:
+def _rewritten(texts: pl.Series, kind: KeyType) -> pl.Series:
     """Make texts canonical that nearly are: numbers with zeros at the end of a fraction, UUIDs in capitals, moments in
     UTC with fewer digits."""
     is_short = texts.str.len_bytes() <= MOST_NUMBER_CHARACTERS

@@ -1,7 +1,7 @@
 """Refuse a key that is read from other fields than in the windows before: what is kept from them is of the other one.
 
 A field may get another name. So a part of a key is another one only where it changed on every point that hops join:
-what is the same on one of them is found on the others, or told as missing.
+what is the same on one of them is found on the others, or reported as missing.
 """
 
 from collections.abc import Mapping, Sequence

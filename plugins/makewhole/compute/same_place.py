@@ -1,4 +1,4 @@
-"""Know places by what they are: a table by its server, database and number, a topic by its id.
+"""Identify places by what they are: a table by its server, database and number, a topic by its id.
 
 A connection, a point and a table may get another name. What the journal keeps of a pipeline (the key index, keys handed
 over, findings) is under the names of its points.
@@ -69,7 +69,7 @@ def require_one_key(pipeline: Pipeline) -> None:
     """Refuse points of one place that hops lead to and whose keys differ.
 
     Raises:
-        RefusedError: nothing tells the rows that one hop brings from those of another.
+        RefusedError: nothing distinguishes the rows that one hop brings from those of another.
     """
     first: dict[str, str] = {}
     for name in dict.fromkeys(hop.target for hop in pipeline.hops):

@@ -1,4 +1,4 @@
-"""Find the copies without a version that may be newer than the highest version: whoever wrote them numbers no more.
+"""Find the copies without a version that may be newer than the highest version: their writer does not number any more.
 
 Records of the time before there were versions surely came before it. What came after it, or may have, is in no order
 with it: which of them is the latest is not known.
@@ -13,7 +13,7 @@ _AGE, _FIRST_AGE, _PARTITIONS, _FIRST_OFFSET = "_age", "_first_age", "_partition
 
 
 def may_follow_versions(copies: pl.DataFrame, age: pl.Expr) -> pl.Series:
-    """Return which copies (hashes, `version`, `partition`, `offset`, and what tells tombstones) have no version, and
+    """Return which copies (hashes, `version`, `partition`, `offset`, and what marks tombstones) have no version, and
     may be newer than the first copy of the highest version of their key. A tombstone is none of them.
 
     `age`: a number that is higher where a copy is surely newer; among equal ones the offset within a partition decides.

@@ -66,7 +66,7 @@ _PLAIN = {"smallint": "int", "integer": "int", "bigint": "bigint"}
 @dataclass(frozen=True, kw_only=True)
 class ColumnKind:
     """The type of a column as the catalogue writes it without its modifier and with it (`full_type`), and its nature:
-    the type by which its values are told apart. `own`: by the text that PostgreSQL writes; None: not at all."""
+    the type by which its values are distinguished. `own`: by the text that PostgreSQL writes; None: not at all."""
 
     type: str
     nature: str | None
@@ -156,7 +156,7 @@ class _TypedColumns:
                 )
 
     def common(self, name: str, path: str, problems: list[Problem]) -> str:
-        """Return the type by which the columns of a name are told apart together; a problem where there is none."""
+        """Return the type by which the columns of a name are distinguished together; a problem where there is none."""
         found = self.of(name)
         for table, kind in found:
             if kind.nature is None:

@@ -1,7 +1,7 @@
 """Read versions by one rule on every side: integers, decimals, timestamps and dates, as numbers that order them.
 
 A number is itself, with up to nine digits after the point. A moment is `MOMENTS` and its microseconds since 1970 in
-UTC, a date the moment of its midnight: far above every number, so that the two are told apart and never ordered. What
+UTC, a date the moment of its midnight: far above every number, so that the two are kept apart and never ordered. What
 is none of these is `UNREADABLE`, above all: the latest version of such a key is not known. No version at all is null.
 """
 

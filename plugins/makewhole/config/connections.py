@@ -64,7 +64,7 @@ _AWS_PARAMETERS = {
     "region_name": "region",
     "role_arn": "role_arn",
 }
-"""What the extra of a connection to an object store may have, as Airflow names it, and as pyarrow does."""
+"""The fields that the extra of a connection to an object store may have, as Airflow names it, and as pyarrow does."""
 _FIELDS = ("conn_type", "host", "port", "login", "password", "schema", "extra", "description")
 
 

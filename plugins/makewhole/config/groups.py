@@ -3,7 +3,7 @@
     groups:
       payments: [anna, ben]
 
-Airflow tells a task the name of who answered and nothing of their roles, whatever its auth manager (docs/adr/0017).
+Airflow gives a task the name of who answered and nothing of their roles, whatever its auth manager (docs/adr/0017).
 """
 
 import os

@@ -59,8 +59,8 @@ def key_type(text: str) -> KeyType:
         return KeyType(text)
     except ValueError:
         allowed = values.allowed(text, [kind.value for kind in KeyType])
-        meant = _OTHER_WORDS.get(text) or (KeyType.DECIMAL if text.startswith(("decimal(", "numeric(")) else None)
-        remedy = f"Write '{meant.value}'" if meant else allowed
+        intended = _OTHER_WORDS.get(text) or (KeyType.DECIMAL if text.startswith(("decimal(", "numeric(")) else None)
+        remedy = f"Write '{intended.value}'" if intended else allowed
         raise values.UnfitError(f"{values.shown(text)} is not a type of keys", remedy) from None
 
 

@@ -161,7 +161,7 @@ class Section:
         return None
 
     def absent(self, key: str) -> YamlPlace:
-        """Return the place at which the absence of a key is told."""
+        """Return the place at which the absence of a key is reported."""
         return self.place.child(key, self.place.node, self.place.line)
 
     def get_quietly(self, key: str) -> YamlPlace | None:

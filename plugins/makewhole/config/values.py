@@ -92,7 +92,7 @@ def approver(text: str) -> str:
     """Parse a user name, or `group:` with the name of a group."""
     if text.startswith("role:"):
         raise UnfitError(
-            f"{shown(text)} names a role, and Airflow does not say which roles somebody has who answered",
+            f"{shown(text)} names a role, and Airflow does not report the roles of the person who answered",
             f"Name users, or {GROUP_PREFIX}NAME with the group in the file of MAKEWHOLE_GROUPS",
         )
     if text == GROUP_PREFIX:

@@ -52,7 +52,7 @@ def verdict_numbers(pipeline: Pipeline, summary: HopSummary) -> list[Number]:
 
 
 def _unaccepted(summary: HopSummary, verdict: str) -> int:
-    """Return how many keys with a verdict nobody has accepted; below zero, and broken evidence, where more are accepted
+    """Return how many keys with a verdict are not accepted; below zero, and broken evidence, where more are accepted
     than there are."""
     counted: int = getattr(summary.counts, verdict)
     return counted - summary.accepted.get(verdict, 0)

@@ -65,7 +65,7 @@ def run_on_rows(suites: Sequence[NumberSuite]) -> tuple[SuiteRun, ...]:
 
 
 def _run_of(suite: NumberSuite, failures: Mapping[str, str] | None, raised: str | None) -> SuiteRun:
-    """Take what is a suite's own out of the failures, which are None where the library does not say all of them."""
+    """Take what is a suite's own out of the failures, which are None where the library does not report all of them."""
     ids = [one.id for one in suite.planned]
     if raised is not None:
         outcomes = tuple(ExpectationOutcome(id=one, success=False, raised=raised) for one in ids)

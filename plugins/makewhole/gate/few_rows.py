@@ -51,6 +51,6 @@ class KeyedRows:
 
 
 def _require(frame: pl.DataFrame, columns: Sequence[str]) -> None:
-    lacking = [f"`{name}`" for name in columns if name not in frame.columns]
-    if lacking:
-        raise CorruptionError(f"the stored files have no column {', '.join(lacking)}")
+    missing = [f"`{name}`" for name in columns if name not in frame.columns]
+    if missing:
+        raise CorruptionError(f"the stored files have no column {', '.join(missing)}")

@@ -68,7 +68,7 @@ _BROKEN = BucketRow(clean=0, expected=-1)
 
 @dataclass(frozen=True, kw_only=True)
 class FrameCounts:
-    """Rows of the keyed frame by hop, bucket and verdict, all as the files spell them (null included), and the rows of
+    """Rows of the keyed frame by hop, bucket and verdict, all as the files write them (null included), and the rows of
     the buckets by hop and bucket; None: there is no file of them, and no bucket is held to its keys."""
 
     verdicts: Mapping[tuple[str | None, str | None, str | None], VerdictCount]
@@ -148,8 +148,8 @@ class KeyedFrames:
 
     @cached_property
     def _stored_verdicts(self) -> Frame:
-        """The files behind the frame, read anew: columns hop, bucket, verdict, key_hash, cause and `hop_key`, one value
-        per row. An older makewhole did not write in which bucket a key is."""
+        """The files behind the frame, read again: columns hop, bucket, verdict, key_hash, cause and `hop_key`, one
+        value per row. An older makewhole did not write in which bucket a key is."""
         bucket = "cast(null as string) AS bucket" if self.buckets is None else "bucket"
         return _stored(self.verdicts).selectExpr(
             "hop", bucket, "verdict", "key_hash", "cause", "concat(key_hash, ' ', hop) AS hop_key"

@@ -39,7 +39,7 @@ class HopSummary:
     `counts.missing`, `counts.mismatched` and `counts.conflict`, whose record an earlier window has,
     `pending_without_source` those of `counts.pending`; `unexpected_with_source` the keys in `counts.unexpected` of
     which the source has versions in this window, the latest of which does not pass the hop's filter. `handed_over` are
-    the keys that an earlier window left to this one, or that are judged anew because a truncation took their records.
+    the keys that an earlier window left to this one, or that are judged again because a truncation took their records.
     `handovers_written`: the keys that this window leaves to the next one, as the journal counts the rows it was given,
     never copied from `counts.pending`; None: not known. `clean`: the keys that are matched and have no row of their own
     among the verdicts. `accepted`: how many of the keys in `counts` a person has accepted, by verdict.

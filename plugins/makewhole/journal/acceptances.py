@@ -86,8 +86,8 @@ class KeyWord:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is written of an acceptance beside itself: the run that asked, how long an answer counts, and what was
-    shown."""
+    """The fields of an acceptance that are written beside itself: the run that asked, how long an answer counts, and
+    what was shown."""
 
     request: str
     expires: timedelta
@@ -218,7 +218,7 @@ def end_whole(journal: PgConnection, window: Window) -> None:
 
 
 def pass_on(journal: PgConnection, window: Window) -> None:
-    """Have what was accepted of a window count for a revision that was just judged, where it found the same; end the
+    """Apply what was accepted of a window to a revision that was just judged, where it found the same; end the
     rest, and what this window refutes of earlier ones. No answer or revocation is taken meanwhile."""
     windows.lock_pipeline(journal, window.pipeline)
     for acceptance, revision, *row in _run(journal, "standing_of_number", **scope(window)):

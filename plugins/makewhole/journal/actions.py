@@ -111,7 +111,7 @@ def _columns(reading: int, listener: Callable[[bytes], object]) -> pa.Table:
 
 def _parsed(copied: _TeeReader) -> pa.Table:
     """Parse block by block into a file of this machine, and return its columns as they lie there: a page of it that
-    nobody looks at takes no memory."""
+    is not looked at takes no memory."""
     reader = pcsv.open_csv(
         copied,  # type: ignore[arg-type]
         read_options=pcsv.ReadOptions(column_names=SCHEMA.names, block_size=_PARSED_BYTES),

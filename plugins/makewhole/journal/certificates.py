@@ -53,15 +53,15 @@ class ChainEntry:
     def handed_over(self) -> int:
         """Return how many keys in flight its window left to the next one; 0 where the body, which anybody who writes in
         the journal may have changed, does not say."""
-        told = self.body.get("handed_over")
-        keys = told.get("keys") if isinstance(told, Mapping) else None
+        body_part = self.body.get("handed_over")
+        keys = body_part.get("keys") if isinstance(body_part, Mapping) else None
         return keys if isinstance(keys, int) else 0
 
     @property
     def accepted(self) -> int:
         """Return how many findings of its window stay as they are by a person's word; 0 where the body does not say."""
-        told = self.body.get("accepted")
-        keys = told.get("findings") if isinstance(told, Mapping) else None
+        body_part = self.body.get("accepted")
+        keys = body_part.get("findings") if isinstance(body_part, Mapping) else None
         return keys if isinstance(keys, int) else 0
 
 

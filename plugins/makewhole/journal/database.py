@@ -111,7 +111,7 @@ class JournalSession(ClosingContext):
 
     @contextmanager
     def transaction(self, *, idle_seconds: float = 5.0) -> Iterator[PgConnection]:
-        """Run one transaction, as the function `transaction`. A connection that broke while idle is opened anew.
+        """Run one transaction, as the function `transaction`. A connection that broke while idle is opened again.
 
         Raises:
             TransientError: the journal is away, or ended this session.

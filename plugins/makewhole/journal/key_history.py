@@ -96,8 +96,8 @@ def reported_of_keys(journal: PgConnection, window: Window, hop: str, key_hashes
 def unexpected_keys(
     journal: PgConnection, pipeline: str, hop: str, revisions: Mapping[int, int]
 ) -> dict[int, list[str]]:
-    """Return the hashes of the keys that each of these windows (number → revision) told as unexpected or undecidable on
-    a hop, as far as the journal has its findings."""
+    """Return the hashes of the keys that each of these windows (number → revision) reported as unexpected or
+    undecidable on a hop, as far as the journal has its findings."""
     places = {"numbers": list(revisions), "revisions": list(revisions.values())}
     rows = _run(journal, "unexpected_keys", pipeline=pipeline, hop=hop, **places)
     found: dict[int, list[str]] = {number: [] for number in revisions}

@@ -20,7 +20,7 @@ def acquire(journal: PgConnection, resource: str, holder: str, seconds: float) -
     """Take the lease. Under the same `holder` it is taken over at once: the epoch fences the old runner.
 
     Raises:
-        TransientError: somebody else holds it; the message says who and until when.
+        TransientError: another runner holds it; the message says who and until when.
     """
     parameters = {"resource": resource, "holder": holder, "seconds": seconds}
     with journal.cursor() as cursor:
@@ -30,7 +30,7 @@ def acquire(journal: PgConnection, resource: str, holder: str, seconds: float) -
             return Lease(resource=resource, holder=holder, epoch=row[0], seconds=seconds)
         cursor.execute(load_queries("lease")["lease_of"], parameters)
         other = cursor.fetchone()
-    who = f"{other[0]} until {other[2]:%H:%M:%S} UTC" if other else "somebody else"
+    who = f"{other[0]} until {other[2]:%H:%M:%S} UTC" if other else "another runner"
     raise TransientError(f"{resource} is being worked on by {who}; wait for it to end, or try again after that")
 
 

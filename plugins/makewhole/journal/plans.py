@@ -156,7 +156,8 @@ def supersede(journal: PgConnection, plan_id: str, revision: int) -> None:
 
 
 def settle(journal: PgConnection, plan_id: str, *, is_unknown: bool) -> None:
-    """Mark a plan as settled: nobody writes for it any more. `is_unknown`: what it wrote cannot be known any more."""
+    """Mark a plan as settled: nothing is written for it any more. `is_unknown`: what it wrote cannot be known any
+    more."""
     _run(journal, "settle_plan", plan=plan_id, is_unknown=is_unknown)
 
 
@@ -210,7 +211,7 @@ def approval_of(journal: PgConnection, plan_id: str) -> StoredApproval | None:
 
 
 def name_successor(journal: PgConnection, plan: Plan) -> None:
-    """Name a plan in those that its revision of the window superseded, now or before somebody was killed."""
+    """Name a plan in those that its revision of the window superseded, now or before a runner was killed."""
     parameters = {"pipeline": plan.pipeline, "number": plan.window, "revision": plan.revision}
     _run(journal, "name_successor", **parameters, named=f"superseded by plan {plan.id}")
 

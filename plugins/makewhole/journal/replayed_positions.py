@@ -105,7 +105,7 @@ class PlanInJournal:
     renew: Callable[[], None] = lambda: None
 
     def seen(self, point: str) -> SeenLog | None:
-        """Return up to where a topic was looked at for the findings of the plan, at least; None: nobody looked at it.
+        """Return up to where a topic was looked at for the findings of the plan, at least; None: it was not looked at.
 
         That is where it ended when the window revision was opened, or when the plan was first begun.
         """

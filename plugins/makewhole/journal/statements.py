@@ -43,5 +43,5 @@ def insert_many(journal: PgConnection, file: str, statement: str, rows: Iterable
 
 
 def storable(text: str) -> str:
-    """Escape NUL, which PostgreSQL's text cannot hold; the hash of a key still tells such keys apart."""
+    """Escape NUL, which PostgreSQL's text cannot hold; the hash of a key still distinguishes such keys."""
     return text.replace("\x00", "\\u0000")

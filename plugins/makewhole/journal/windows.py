@@ -134,7 +134,7 @@ def covered_ranges(journal: PgConnection, pipeline: str, point: str) -> dict[int
     """Return the first range and the last one of the topic's newest incarnation by partition: the next one follows the
     last. One where they are the same.
 
-    The last one has the leader epochs of the log up to its end, as all ranges tell them; the first one has none. Empty
+    The last one has the leader epochs of the log up to its end, as all ranges give them; the first one has none. Empty
     when no window has a range of the point.
     """
     with journal.cursor() as cursor:

@@ -8,7 +8,7 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.NEVER_PRODUCED: "the ledger has it, and no batch of the log does",
     Cause.ABORTED: "its only records belong to transactions that were aborted",
     Cause.RETRY_WITHOUT_IDEMPOTENCE: "a producer without idempotence sent it again, as a retry does",
-    Cause.APPLICATION_RESEND: "it was sent again by another producer session, or by the same one anew",
+    Cause.APPLICATION_RESEND: "it was sent again, by another producer session or by the same one",
     Cause.SEQUENCE_REPEATED: "the broker took the same producer id, epoch and sequence twice",
     Cause.REDELIVERED: "compensation sent the record again for another store, and this one got it twice",
     Cause.CHANGED_BY_REPAIR: "compensation repaired the row for another hop, and this hop does not agree with it now",

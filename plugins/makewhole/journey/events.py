@@ -22,7 +22,7 @@ Replays = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One event of a journey. `where` is a point or a hop; `time` None: nobody wrote down when."""
+    """One event of a journey. `where` is a point or a hop; `time` None: the moment was not recorded."""
 
     time: datetime | None
     kind: str
@@ -138,11 +138,12 @@ def _of_word(word: KeyWord) -> Iterator[Event]:
     yield _said(word, word.asked_at, "asked", f"{name}, by {word.asked_by}: {word.reason}")
     if word.decided_at is not None:
         is_no = word.state == AcceptanceState.REJECTED.value
+        by = f"by {word.decided_by}" if word.decided_by else "without an answer in time"
         yield _said(
             word,
             word.decided_at,
             "rejected" if is_no else "accepted",
-            f"{name}, by {word.decided_by or 'nobody in time'}",
+            f"{name}, {by}",
         )
     if word.ended_because is not None:
         yield _said(word, word.ended_at, "open again", f"{name}: {word.ended_because}")

@@ -235,7 +235,7 @@ def _without_finding(
 
 
 def _verdict_files(seen: _WindowCopies, hop: Hop, results: Mapping[str, HopResult], hashed: str) -> VerdictFiles | None:
-    """Return the files that say the verdict on a key; None where the hop was not judged."""
+    """Return the files that hold the verdict on a key; None where the hop was not judged."""
     if hop.name not in results:
         return None
     bucket = bucket_name(split_hex(hashed)[0], FINEST)

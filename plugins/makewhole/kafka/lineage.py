@@ -1,4 +1,4 @@
-"""Whether a log still is the one that was seen: told by leader epochs, never by offsets, which are used again.
+"""Whether a log still is the one that was seen: known from leader epochs, never by offsets, which are used again.
 
 Two logs of a partition that have a record of the same leader epoch at the same offset agree on everything below it
 (KIP-101, KIP-279). So it is enough to remember where each epoch ended and to ask the leader where it ends now: less
@@ -18,7 +18,7 @@ Ask = Callable[[int], EpochEnd | None]
 
 
 def epochs_of(ask: Ask, newest: int, lo: int, hi: int) -> Epochs:
-    """The leader epochs of offsets `[lo, hi)`; `newest` is the epoch of the leader that told `hi`.
+    """The leader epochs of offsets `[lo, hi)`; `newest` is the epoch of the leader that reported `hi`.
 
     `lo` must not be below the log's start, where epochs are forgotten.
     """

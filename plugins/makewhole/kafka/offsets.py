@@ -35,7 +35,7 @@ class TopicState:
 
 
 class LogEnd(NamedTuple):
-    """An offset, and the epoch of the leader that told it: no record below has a later one."""
+    """An offset, and the epoch of the leader that reported it: no record below has a later one."""
 
     offset: int
     leader_epoch: int

@@ -1,4 +1,4 @@
-"""Find the open transactions of a topic, and those of them that hang: nobody will ever end these (KIP-664).
+"""Find the open transactions of a topic, and those of them that hang: these will never be ended (KIP-664).
 
 A transaction holds the partition's stable offset from its first record on. It hangs when the partition has it open and
 no coordinator would end it there. The order of the requests keeps a transaction that begins or ends meanwhile from

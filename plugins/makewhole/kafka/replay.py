@@ -1,6 +1,7 @@
 """Write chunks of records exactly once: each chunk is one transaction that holds the records and the marker offset.
 
-The marker is the committed offset of a consumer group that nobody ever joins: its value is the number of chunks done.
+The marker is the committed offset of a consumer group that no consumer ever joins: its value is the number of chunks
+done.
 `init_transactions` first fences and aborts whoever used the same transactional id before; only then is the marker true.
 """
 
@@ -25,8 +26,9 @@ BATCHING: Mapping[str, Any] = {"linger.ms": 5}
 """How the producer batches records; a commit does not wait for the linger."""
 
 _KEEPS_BROKERS: Mapping[str, Any] = {"metadata.recovery.strategy": "none"}
-"""When every connection breaks at once, librdkafka 2.16 starts anew from the bootstrap servers and forgets its brokers,
-but goes on asking the forgotten coordinator of the group: commits of offsets wait for ever, and so does closing."""
+"""When every connection breaks at once, librdkafka 2.16 starts again from the bootstrap servers and forgets its
+brokers, but goes on asking the forgotten coordinator of the group: commits of offsets wait for ever, and so does
+closing."""
 
 _TIMEOUT_SECONDS = 30.0
 _TRANSACTION_TIMEOUT_MS = 60_000
@@ -78,7 +80,7 @@ class ReplayWriter:
     def open(self) -> int | None:
         """Fence every earlier producer of this plan, then return how many chunks are done; None: there is no marker.
 
-        May be called again after any error: the producer is made anew, never reused.
+        May be called again after any error: the producer is made again, never reused.
         """
         self.close()
         with self._translated_errors("open"):
@@ -108,7 +110,7 @@ class ReplayWriter:
         handed_over: Callable[[], None] = lambda: None,
         delivered: Callable[[RecordPositions], None] = lambda _: None,
     ) -> None:
-        """Write records and marker in one transaction. After any error call `open` again: it tells whether it happened.
+        """Write records and marker in one transaction. After any error call `open` again: it shows whether it happened.
 
         `handed_over` is called when the producer has all records; most of what is left is to wait for the brokers.
         `delivered` is called with the positions of all records when the brokers have them and nothing is committed yet;

@@ -47,7 +47,8 @@ def replayed_records(
 
     Raises:
         CorruptionError: the log does not reach back to `since` any more, or some of it cannot be read.
-        TransientError: a transaction of somebody else is open in front of what is to be read, or the brokers are away.
+        TransientError: a transaction of another producer is open in front of what is to be read, or the brokers are
+            away.
     """
     for wanted in _ranges(connection, topic, since):
         with closing(BrokerLog(connection)) as broker:
@@ -100,7 +101,7 @@ def _require_whole(reader: RangeReader, wanted: PartitionRange) -> None:
     if reader.undecodable:
         raise CorruptionError(
             f"{wanted.topic} partition {wanted.partition}: {len(reader.undecodable)} places between {wanted.lo} and "
-            f"{wanted.hi} cannot be read, so that nothing tells what the plan wrote. Nothing more is written; open a "
+            f"{wanted.hi} cannot be read, so that what the plan wrote is not known. Nothing more is written; open a "
             "new revision of the window"
         )
 

@@ -1,7 +1,7 @@
 """Find the consumer groups that read a topic: those that have committed an offset in it, whoever they belong to.
 
 Groups that keep their offsets elsewhere, and groups that the connection's user may not see (Describe on the cluster, or
-on the group), are not among them: no broker would tell.
+on the group), are not among them: no broker would report them.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class ReadingGroup:
     partitions in which it has committed; `unread`: the number of partitions in which it has not. `standing`: where it
     has committed, by partition.
 
-    `records`: how many of these offsets hold records that it will be given; None: nobody counted them. `out_of_range`:
+    `records`: how many of these offsets hold records that it will be given; None: not counted. `out_of_range`:
     where it has committed, by partition, offsets that the log does not have: they say nothing of how far it is, and are
     in no number.
     """

@@ -120,7 +120,7 @@ def highest_versions(storage: Storage, files: Sequence[IndexFile], keys: pl.Data
 
 
 def maybe_known(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> Bools:
-    """Tell for each key (`HASHES`) whether any of the files may know it, by their filters alone. False is certain."""
+    """Return for each key (`HASHES`) whether any of the files may know it, by their filters alone. False is certain."""
     found = np.zeros(len(keys), dtype=np.bool_)
     if len(keys) and files:
         high, order = sort_hashes(keys["key_hi"].to_numpy())

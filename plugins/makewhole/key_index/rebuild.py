@@ -3,7 +3,7 @@
 What was dropped and is still older than the pipeline's `history` is left alone; what was dropped stays so, too, where
 nothing has it any more.
 
-Files that are there are left alone: what was written anew stands in their place with one commit of the journal.
+Files that are there are left alone: what was written again stands in their place with one commit of the journal.
 """
 
 from collections.abc import Mapping, Sequence

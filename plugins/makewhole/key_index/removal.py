@@ -1,4 +1,4 @@
-"""Remove files of the key index that nobody reads any more: of runs that were merged, and of merges that died.
+"""Remove files of the key index that are not read any more: of runs that were merged, and of merges that died.
 
 Only files are removed that the journal says are its own: another service may keep its files in the same folders.
 """
@@ -19,7 +19,7 @@ from makewhole.lake.storage import Storage
 from makewhole.sql import PgConnection
 
 GRACE = timedelta(days=2)
-"""The time after which nobody reads the files of a retired run any more, nor writes those of a merge: longer than a
+"""The time after which the files of a retired run are not read any more, nor those of a merge written: longer than a
 window is judged."""
 
 

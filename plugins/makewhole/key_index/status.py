@@ -1,4 +1,4 @@
-"""Say what the key index of a topic is made of, and keep it small: merge its runs, remove unused files."""
+"""Report what the key index of a topic is made of, and keep it small: merge its runs, remove unused files."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from makewhole.sql import PgConnection
 
 @dataclass(frozen=True, kw_only=True)
 class TopicIndex:
-    """What the key index of a topic is made of: its runs, rows (one for a key and window), and files with their
+    """The content of the key index of a topic: its runs, rows (one for a key and window), and files with their
     sizes. `unused_files`: files in its folder that are no part of it any more. `known_since`: the moment from which on
     keys are known, where older ones were dropped; None: since the first window."""
 
@@ -32,7 +32,7 @@ class TopicIndex:
 
 @dataclass(frozen=True, kw_only=True)
 class CompactedIndex:
-    """Says what was done to the key index of a topic, and what it is made of now. `dropped_windows`: those that are
+    """Reports what was done to the key index of a topic, and what it is made of now. `dropped_windows`: those that are
     older than the pipeline's `history`."""
 
     dropped_windows: int
@@ -57,8 +57,8 @@ def compact(
     grace: timedelta = GRACE,
     history: timedelta | None = None,
 ) -> Iterator[CompactedIndex]:
-    """Drop what is older than `history`, merge the runs of each topic of a pipeline and remove what nobody has read for
-    longer than `grace`.
+    """Drop what is older than `history`, merge the runs of each topic of a pipeline and remove what has not been read
+    for longer than `grace`.
 
     Raises:
         RefusedError: the pipeline has no index.

@@ -1,4 +1,4 @@
-"""Keep what a step works with in files of this machine that have no name and that nobody else can read."""
+"""Keep what a step works with in files of this machine that have no name and that no other process can read."""
 
 import pickle
 import tempfile
@@ -18,7 +18,7 @@ def local_file(stack: ExitStack) -> IO[bytes]:
 
 
 class ObjectFile(ClosingContext):
-    """Objects in the order in which they were added. Close it after use; nobody else can read it."""
+    """Objects in the order in which they were added. Close it after use; no other process can read it."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()

@@ -45,7 +45,7 @@ class NotYetError(TransientError):
 
 
 class PlanPausedError(NotYetError):
-    """The plan is paused; nothing more is written until somebody resumes it."""
+    """The plan is paused; nothing more is written until a person resumes it."""
 
 
 class PermanentError(MakewholeError):

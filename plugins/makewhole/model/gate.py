@@ -32,6 +32,6 @@ class GateReport:
 
     @property
     def accepted(self) -> Mapping[str, Mapping[str, int]]:
-        """What a person had accepted when it was asked: hop → verdict → number."""
+        """The findings that a person had accepted when it was asked: hop → verdict → number."""
         found: Mapping[str, Mapping[str, int]] = self.document.get("accepted", {})
         return found

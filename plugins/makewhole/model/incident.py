@@ -17,12 +17,12 @@ class IncidentKind(StrEnum):
     EXPIRED = "expired"  # deleted (retention, DeleteRecords) before this window could read them
     LEADER_CHANGED = "leader_changed"  # records of the window were written under several leader epochs
     BEGINNING_GONE = "beginning_gone"  # offsets were deleted before the first window: judging begins behind them
-    BASELINE_UNKNOWN = "baseline_unknown"  # keys older than a log that begins at offset 0: only `start:` can tell
+    BASELINE_UNKNOWN = "baseline_unknown"  # keys older than a log that begins at offset 0: only `start:` decides
     PARTITIONS_ADDED = "partitions_added"
     OPEN_TRANSACTION = "open_transaction"  # holds the stable offset at `lo`: the window ends there
     HANGING_TRANSACTION = "hanging_transaction"  # the same, and no coordinator will ever end it (KIP-664)
     GROUP_UNKNOWN = (
-        "group_unknown"  # the group has committed no offset where records wait: nothing tells late from lost
+        "group_unknown"  # the group has committed no offset where records wait: nothing distinguishes late from lost
     )
     GROUP_OUT_OF_RANGE = "group_out_of_range"  # the group has committed an offset that the log does not have
     PROGRESS_UNKNOWN = "progress_unknown"  # the sink's own progress says nothing of a partition where records wait
@@ -30,7 +30,7 @@ class IncidentKind(StrEnum):
     CONSUMER_STALLED = "consumer_stalled"  # the group has not moved since the last window, and records wait
     SLICE_GROWN = "slice_grown"  # rows came to a table with times before those that `late` reaches
     SLICE_SHRUNK = "slice_shrunk"  # rows that an earlier window had counted in a table are gone
-    SLICE_FIRST_COUNTED = "slice_first_counted"  # nobody had counted the rows of an earlier window's slice
+    SLICE_FIRST_COUNTED = "slice_first_counted"  # the rows of an earlier window's slice had not been counted
     FILTER_CHANGED = "filter_changed"  # a hop has another `where` than in the windows before
     NO_TIME_INDEX = "no_time_index"  # no index of a large table begins with its time column
     TIMES_AHEAD = "times_ahead"  # rows of a table have times that no window reaches
@@ -127,14 +127,14 @@ class Incident:
 
     @property
     def may_have_lost(self) -> bool:
-        """Return whether it may have taken acknowledged records along of which nothing upstream would tell."""
+        """Return whether it may have taken acknowledged records along that nothing upstream would show."""
         return bool(self.doubts)
 
     def blocks(self, pipeline: Pipeline) -> bool:
         """Return whether a window with it cannot be certified.
 
-        What windows had read and is gone can be judged anew where a point upstream says what must be in the topic. So
-        can what a change of leader may have taken along; elsewhere only `reach: log` accepts that nobody can tell.
+        What windows had read and is gone can be judged again where a point upstream says what must be in the topic. So
+        can what a change of leader may have taken along; elsewhere only `reach: log` accepts that this is not known.
         """
         if self.is_partial or self.kind in _UNPROVEN:
             return True

@@ -58,7 +58,7 @@ def settled_by(incident: Incident) -> str:
         return settled_progress_out_of_range(incident)
     if incident.is_partial:
         return (
-            "what they held is not known: a mirror or a backup of the topic can tell, and the keys in doubt that "
+            "what they held is not known: a mirror or a backup of the topic can show it, and the keys in doubt that "
             f"another place names are in `makewhole findings`. {_PREVENTED.get(incident.kind, _SAFER)}"
         )
     return {
@@ -84,8 +84,8 @@ def settled_by(incident: Incident) -> str:
             "again to have them judged by the new one"
         ),
         IncidentKind.SLICE_SHRUNK: (
-            "a purge is ordinary, and nothing has to be done then; nobody brings them back unasked. If nobody deleted "
-            "them, restore them from a backup"
+            "a purge is ordinary, and nothing has to be done then; they are not brought back unasked. If they were not "
+            "purged, restore them from a backup"
         ),
         IncidentKind.SLICE_FIRST_COUNTED: (
             "rows that are new or changed since, by their transaction ids, are judged in this window; what was deleted "
@@ -157,7 +157,7 @@ def _truncated(incident: Incident) -> str:
             "them off after the window was opened"
         )
     return (
-        f"{_offsets(incident)} that windows had read are gone: a new leader did not have them, and gave them away anew"
+        f"{_offsets(incident)} that windows had read are gone: a new leader did not have them, and gave them away again"
     )
 
 

@@ -146,7 +146,7 @@ class Gate:
     """Tolerated number of findings of each kind in a window that passes. `undecodable` counts records and rows
     without a usable key: what became of them is not known. `pending` counts keys handed over to the next window,
     `vanished` those that are gone from a store where a certified window saw them; None: any number.
-    `allow_empty` lets a quiet day pass."""
+    `allow_empty` allows a quiet day to pass."""
 
     missing: int = 0
     duplicate: int = 0
@@ -187,7 +187,7 @@ class Approval:
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
     """One pipeline file. `compare` maps a column to its declared type; `start` is `earliest`, `latest` or a time;
-    None: the beginning of the logs, and nobody said what older keys mean.
+    None: the beginning of the logs, and what older keys mean is not declared.
 
     `points` may name topics that no hop joins: compensation writes to them, and nothing in them is judged.
     `until` ends the schedule: for a pipeline that is over, or whose data are of the past. A step that meets a transient
@@ -234,7 +234,7 @@ class Pipeline:
         return found
 
     def place_of(self, name: str) -> str:
-        """Return what tells the place of a point from others: two points that are one table or topic have the same."""
+        """Return what distinguishes the place of a point: two points that are one table or topic have the same."""
         point = self.points.get(name)
         return name if point is None else point.identity or point.place
 
@@ -244,7 +244,7 @@ class Pipeline:
         return tuple(hop for hop in self.hops if self.place_of(hop.target) == place)
 
     def version_unit(self, hop: Hop) -> Decimal:
-        """Return how far apart two versions are at least that the ends of a hop tell apart."""
+        """Return how far apart two versions are at least that the ends of a hop distinguish."""
         ends = (self.points[hop.source], self.points[hop.target])
         return max((point.version_unit for point in ends if isinstance(point, TablePoint)), default=Decimal(0))
 

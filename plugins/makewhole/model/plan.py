@@ -42,7 +42,8 @@ UNKNOWN_TO = "unknown_to"
 where one of them has it by now, its rows stay."""
 
 ERASABLE = "erasable"
-"""The field of `Action.before` that names the stores which a record reaches and which tell which keys were erased."""
+"""The field of `Action.before` that names the stores which a record reaches and which name the keys that were
+erased."""
 ONCE = "once"
 """The field of `Action.before` that names the points to which a redelivery would add what one of them has already."""
 
@@ -74,7 +75,7 @@ CANNOT_BE_READ = "cannot be read"
 is lost is not known then."""
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"})
-"""What COPY does not leave as it is (PostgreSQL, COPY, "Text Format")."""
+"""The characters that COPY does not leave as they are (PostgreSQL, COPY, "Text Format")."""
 
 
 def copy_line(fields: Iterable[str | int]) -> bytes:

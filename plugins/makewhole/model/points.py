@@ -111,7 +111,7 @@ class TablePoint:
     a hop the same; it is none of the file's, and empty means texts as they are. `identity` is none of the file's
     either: what the table is, whatever connection or point is called; empty where no window was opened. Nor is
     `version_unit`: how far apart two versions in its column are at least (a moment counts microseconds).
-    `erased` (store) tells which keys were deleted on purpose.
+    `erased` (store) says which keys were deleted on purpose.
     """
 
     name: str

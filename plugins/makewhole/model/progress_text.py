@@ -45,7 +45,7 @@ def _no_row(incident: Incident, progress: Mapping[str, Any]) -> str:
 
 
 def _several_rows(incident: Incident, progress: Mapping[str, Any]) -> str:
-    columns = ["`where: \"COLUMN = 'VALUE'\"` with the column that tells sinks apart"]
+    columns = ["`where: \"COLUMN = 'VALUE'\"` with the column that distinguishes sinks"]
     if not progress["has_topic"]:
         columns.insert(0, "`topic: COLUMN` with the column of the topic's name")
     return (

@@ -10,10 +10,9 @@ class ReversedCopy:
     """A reversal in the journal: action `seq` of a plan of a window, written to point `target`.
 
     `place` is the table or topic that the copy is in, and `identity` what that is, where it was known; `copy`
-    identifies it there: `partition` and `offset` of a record,
-    or `table_oid`, `ctid`, `sha256` of the row's text and, where it told the key's rows apart, `time`, with the number
-    of `rows` that the key had then. `is_done`: the chunk has its receipt; otherwise the plan was begun, and whether the
-    reversal was written is not known.
+    identifies it there: `partition` and `offset` of a record, or `table_oid`, `ctid`, `sha256` of the row's text and,
+    where it distinguished the key's rows, `time`, with the number of `rows` that the key had then. `is_done`: the chunk
+    has its receipt; otherwise the plan was begun, and whether the reversal was written is not known.
     """
 
     plan: str
@@ -43,8 +42,8 @@ class Repetition:
 class PastReversals:
     """The copies that were taken back before a plan of window `window` is made, by the key's hash, oldest first.
 
-    `places` are those of the pipeline's points now, with what they are. They tell copies apart, not the points' names:
-    a point that was renamed still holds what was taken back, and so does a table that another connection leads to.
+    `places` are those of the pipeline's points now, with what they are. They distinguish copies, the points' names do
+    not: a point that was renamed still holds what was taken back, and so does a table that another connection leads to.
     """
 
     window: int = 0

@@ -1,4 +1,4 @@
-"""Say by which types a window reads the values of columns, where the columns say more than the pipeline file."""
+"""Name the types by which a window reads the values of columns, where the columns say more than the pipeline file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -90,7 +90,7 @@ class Cause(StrEnum):
     EXPIRED = "expired"  # offsets of the window were deleted before they could be read: it may have been there
     OLDER_THAN_LOG = "older_than_log"  # from before the log's first record: lost, or from before the topic?
     ORDER_UNKNOWN = "order_unknown"  # versions without a number in several partitions, or of one time: which is latest?
-    SOURCE_GONE = "source_gone"  # handed over by an earlier window, and nobody has the source's copies any more
+    SOURCE_GONE = "source_gone"  # handed over by an earlier window, and the source's copies are nowhere any more
     UNREADABLE_VALUE = "unreadable_value"  # what one side holds can be read nowhere any more
     PLACEHOLDER = "placeholder"  # a record has a placeholder of the capture in place of a compared value
     UNREADABLE_SOURCE = "unreadable_source"

@@ -56,7 +56,7 @@ class Blobs:
 
 
 def are_utf8(column: ArrowArray) -> Bools:
-    """Tell for each string of a binary column whether it is valid UTF-8."""
+    """Return for each string of a binary column whether it is valid UTF-8."""
     try:
         column.cast(pa.string())
     except pa.ArrowInvalid:

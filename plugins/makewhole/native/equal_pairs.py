@@ -1,4 +1,4 @@
-"""PointPair the rows of two sides by a sorted number, in one pass over both."""
+"""Pair the rows of two sides by a sorted number, in one pass over both."""
 
 from makewhole.native.arrays import Bools, IntPs, UInt64s
 from makewhole.native.compiled import compiled

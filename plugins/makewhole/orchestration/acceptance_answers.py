@@ -50,7 +50,7 @@ def copy_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
     asked, answer = _own_acceptance(context), answer_of(_shown(context), event, context["dag_run"].run_id)
     policy = requested_pipeline(context).approval
     answered = record_answer_to(journal_dsn(), asked.id, answer, policy, read_groups())
-    logger.info("acceptance %s is %s, by %s", answered.id, answered.state.value, answered.decided_by or "nobody")
+    logger.info("acceptance %s is %s, by %s", answered.id, answered.state.value, answered.decided_by or "no person")
 
 
 def _shown(context: Mapping[str, Any]) -> dict[str, str]:

@@ -41,7 +41,7 @@ def read_approvers(context: Mapping[str, Any]) -> Approvers:
 def recorded_answer(context: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the answer that the journal has, in Airflow's form; None: a person has to be asked.
 
-    A task that is tried again or cleared after its answer must not ask once more: nobody would see the question.
+    A task that is tried again or cleared after its answer must not ask once more: the question would not be seen.
     """
     from makewhole.journal import plans
     from makewhole.journal.database import connect

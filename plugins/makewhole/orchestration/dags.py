@@ -66,7 +66,7 @@ def reconcile_dag(pipeline: Pipeline) -> DAG:
 
 
 def oncall_dag(pipelines: Sequence[Pipeline]) -> DAG:
-    """Make the DAG with a form: any pipeline, any interval, now. It needs no schedule and nobody has to unpause it."""
+    """Make the DAG with a form: any pipeline, any interval, now. It needs no schedule and need not be unpaused."""
     names = [pipeline.name for pipeline in pipelines]
     choice = Param(
         names[0] if len(names) == 1 else None,

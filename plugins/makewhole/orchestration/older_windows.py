@@ -1,4 +1,4 @@
-"""Have older windows finished before a run opens its own: start the run that goes on with one, and wait for its end."""
+"""Finish older windows before a run opens its own: start the run that goes on with one, and wait for its end."""
 
 import logging
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ def finish_older_windows(context: Mapping[str, Any], pipeline: Pipeline, request
 
 
 def _start(older: "OlderWindow") -> None:
-    """Start the run that goes on with a window; harmless when somebody has started it."""
+    """Start the run that goes on with a window; harmless when it is started already."""
     from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS  # there once a task runs
 
     bounds = older.window.bounds

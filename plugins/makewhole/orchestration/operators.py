@@ -29,9 +29,9 @@ class SparkStep(SparkSubmitOperator):
             AirflowFailException: the job ended with the exit code of permanent errors.
         """
         opened = window_of_run.opened_window(context)
-        told = window_of_run.committed_step(self.task_id, context)
-        if told is not None:
-            self.log.info("%s: %s", opened["label"], told)
+        outcome = window_of_run.committed_step(self.task_id, context)
+        if outcome is not None:
+            self.log.info("%s: %s", opened["label"], outcome)
             self.log.info("%s: this is committed, nothing was submitted", opened["label"])
             return
         self.application_args = [

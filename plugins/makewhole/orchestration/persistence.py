@@ -1,4 +1,4 @@
-"""Say how long a task is tried again, and for how long one try may run: from the pipeline files."""
+"""Set how long a task is tried again, and for how long one try may run: from the pipeline files."""
 
 from collections.abc import Iterable
 from dataclasses import fields

@@ -14,7 +14,7 @@ from makewhole.orchestration.steps import undoing
 
 _DOC = """\
 Puts back every row that a plan wrote, changed or moved aside, as it was before, the last one first; then judges the
-window anew. Who may say yes is in the pipeline's file.
+window again. Who may say yes is in the pipeline's file.
 
 | task | what its colour means |
 |---|---|

@@ -43,7 +43,7 @@ def bare(column_type: str) -> str:
 
 
 def is_native(column_type: str, kind: KeyType) -> bool:
-    """Return whether the column's own `=` tells keys of this type apart."""
+    """Return whether the column's own `=` distinguishes keys of this type."""
     return kind is KeyType.STRING or bare(column_type) in _NATIVE[kind]
 
 

@@ -63,8 +63,8 @@ class Table:
         return sql.SQL(f"case when t.tableoid = {self.oid} then '' else t.tableoid::regclass::text end || t.ctid::text")
 
     def has_one_row_per(self, point: TablePoint) -> bool:
-        """Return whether a unique index promises one row at most for a key: of columns that tell keys apart by their
-        own `=`, none of them null."""
+        """Return whether a unique index promises one row at most for a key: of columns that distinguish keys by
+        their own `=`, none of them null."""
         names = {name for name, kind in _typed_parts(point) if is_native(self.columns[name].base_type, kind)}
         return any(columns <= names for columns in self.unique)
 
@@ -86,7 +86,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class TableRow:
-    """A row: its table (`table_oid` tells partitions apart), its ctid and its whole text as JSON.
+    """A row: its table (`table_oid` distinguishes partitions), its ctid and its whole text as JSON.
 
     `image` is its exact text as PostgreSQL's row literal and `place` its place as effects have it, where they were
     asked for; they take no part in comparisons.
@@ -195,8 +195,8 @@ def key_texts(table: Table, point: TablePoint, row: str = "t") -> sql.Composed:
 
 
 def key_values(table: Table, point: TablePoint, row: str = "t") -> list[sql.Composable]:
-    """Return what tells the keys of rows apart by `=`: the columns, or their canonical texts where their own `=` does
-    not."""
+    """Return what distinguishes the keys of rows by `=`: the columns, or their canonical texts where their own `=`
+    does not."""
     return [
         quoted(row, name)
         if is_native(table.columns[name].base_type, kind)

@@ -37,7 +37,7 @@ class AirflowServer:
         return ServerProcess(name=component, directory=self.directory)
 
     def migrate(self) -> bool:
-        """Bring Airflow's database to this Airflow's version; tell whether there was something to do.
+        """Bring Airflow's database to this Airflow's version; return whether there was something to do.
 
         Raises:
             TransientError: it failed; what Airflow said is in the message.

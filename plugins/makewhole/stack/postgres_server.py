@@ -283,7 +283,7 @@ def _system_user() -> str | None:
     except KeyError:
         command = ["useradd", "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin"]
         done = subprocess.run([*command, _SYSTEM_USER], capture_output=True, text=True)
-        if done.returncode not in (0, 9):  # 9: someone created it just now
+        if done.returncode not in (0, 9):  # 9: another process created it just now
             raise PermanentError(
                 f"PostgreSQL does not run as root, and the user {_SYSTEM_USER} for it could not be created "
                 f"({done.stderr.strip()}); run as an ordinary user, or set {EXISTING_SERVER_VARIABLE}"
@@ -292,7 +292,8 @@ def _system_user() -> str | None:
 
 
 def _make_reachable(path: Path) -> None:
-    """Let PostgreSQL's user pass through the folders above (not list them), as running it from here requires."""
+    """Allow PostgreSQL's user to pass through the folders above (not list them), as running it from here
+    requires."""
     for folder in [path, *path.parents]:
         mode = folder.stat().st_mode
         if not mode & stat.S_IXOTH:

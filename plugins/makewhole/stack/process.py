@@ -2,7 +2,7 @@
 
 Each is the leader of its own session. It writes its own kernel record (`/proc/<pid>/stat`) to the pid file before it
 becomes the server, so there is no moment at which a server runs and no file names it, and a pid that the kernel has
-given to someone else in the meantime never matches.
+given to another process since never matches.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _KILL_TIMEOUT_SECONDS = 5.0
 _PAUSE_TIMEOUT_SECONDS = 5.0
 _LOG_TAIL_LINES = 15
 
-# Kept, because a server is meant to outlive the object that started it.
+# Kept, because a server is intended to outlive the object that started it.
 _started: list[subprocess.Popen[bytes]] = []
 
 

@@ -32,7 +32,7 @@ class ChainWriter:
     key: SigningKey
 
     def begin(self, pipeline: str) -> None:
-        """Wait until nobody else lengthens this chain, and make sure that it is the one that was published.
+        """Wait until no other process lengthens this chain, and make sure that it is the one that was published.
 
         Raises:
             CorruptionError: the files have more of the chain than the journal, or the journal's last entry is not ours.
@@ -44,8 +44,8 @@ class ChainWriter:
         if self.storage.read_if_exists(anchor_path(pipeline, ahead)) is not None:
             raise CorruptionError(
                 f"{pipeline}: entry {ahead} of the chain of certificates stands beside the files, in "
-                f"{self.storage.uri(anchor_path(pipeline, ahead))}, and the journal ends before it: somebody removed "
-                "it there, or an old backup was restored. Nothing was certified. Restore the journal with this entry; "
+                f"{self.storage.uri(anchor_path(pipeline, ahead))}, and the journal ends before it: it was removed "
+                "there, or an old backup was restored. Nothing was certified. Restore the journal with this entry; "
                 f"see `makewhole certificate verify {pipeline}`"
             )
 

@@ -20,7 +20,7 @@ _NOT_IN_THE_BODY = ("sha256", "signature")
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """The newest entry of a chain as somebody else has kept it, an asset event for example."""
+    """The newest entry of a chain as another system has kept it, an asset event for example."""
 
     ordinal: int
     sha256: str
@@ -83,7 +83,7 @@ class HandedOver:
 class CheckedChain:
     """The result. `signed_from` is the first signed entry; None when no entry is signed, or none could be checked.
 
-    `problems` say that somebody bent the chain, or that it is damaged; `uncertified` name the windows up to the last
+    `problems` say that the chain was bent, or that it is damaged; `uncertified` name the windows up to the last
     certified one that have no standing certificate, as the journal itself says. `handed_over` is of the newest window
     whose certificate stands; None without one. `accepted`: how many findings the certificates that stand leave as they
     are, by a person's word.
@@ -97,7 +97,7 @@ class CheckedChain:
 
     @property
     def is_sound(self) -> bool:
-        """Return whether nobody bent the chain; windows that are honestly open do not make it unsound."""
+        """Return whether the chain was not bent; windows that are honestly open do not make it unsound."""
         return not self.problems
 
     @property
@@ -332,8 +332,8 @@ class _WindowsOfChain:
 
 def _overdue(one: ChainEntry) -> list[str]:
     """Return which findings a certificate leaves as they are until a moment that has passed."""
-    told = one.body.get("accepted")
-    words = told.get("acceptances") if isinstance(told, Mapping) else None
+    body_part = one.body.get("accepted")
+    words = body_part.get("acceptances") if isinstance(body_part, Mapping) else None
     moments = [word.get("until") for word in words or () if isinstance(word, Mapping)]
     now = datetime.now(UTC)
     return [

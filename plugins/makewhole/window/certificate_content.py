@@ -1,4 +1,4 @@
-"""Say in a certificate what was proven, what decided it, and how it came about."""
+"""Write in a certificate what was proven, what decided it, and how it came about."""
 
 import hashlib
 from collections import Counter

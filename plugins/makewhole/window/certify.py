@@ -101,7 +101,7 @@ def certify_again(
     *,
     also_older: bool = False,
 ) -> ClosedWindow:
-    """Decide the state of a closed revision anew, after its findings were judged again: revoke the certificates that
+    """Decide the state of a closed revision again, after its findings were judged again: revoke the certificates that
     the window has, and issue another one where it is certified. One that stands and says the same is left alone. It
     commits, and then writes the anchors. `because` begins the reason of a window that is not certified.
 

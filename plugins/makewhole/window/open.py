@@ -90,7 +90,7 @@ def open_interval(
     """Open the window of an interval, or a new revision of the one that covers it; the same one for the same request.
 
     Raises:
-        RefusedError: the interval lies in the future, or cuts through windows, or keys would be spelled in another way
+        RefusedError: the interval lies in the future, or cuts through windows, or keys would be written in another way
             than in the windows before.
         ConfigurationError: a table or a column does not exist or cannot be what the file says, or nothing says what a
             column of rows holds that would be written; all of them at once.
@@ -192,7 +192,7 @@ def _require_hops_of_waiting(journal: PgConnection, pipeline: Pipeline) -> None:
     """Refuse a new window while the last one has left keys to it on a hop that the file does not have any more.
 
     Raises:
-        RefusedError: nobody would judge these keys.
+        RefusedError: these keys would not be judged.
     """
     if (window := windows.last_judged(journal, pipeline.name)) is not None:
         left = handover_keys.handovers(journal, pipeline.name, window.number)
@@ -202,9 +202,9 @@ def _require_hops_of_waiting(journal: PgConnection, pipeline: Pipeline) -> None:
             listed = ", ".join(f"{hops[hop]:,} on {hop}" for hop in gone)
             raise RefusedError(
                 f"{pipeline.name}: window {window.number} left keys in flight to this one ({listed}), and the file has "
-                "no such hop any more: nobody would judge them. Write the points of these hops under their names again "
-                "until a window without such keys is certified; or give the pipeline another name: it begins a history "
-                "of its own, from `start:` on"
+                "no such hop any more: they would not be judged. Write the points of these hops under their names "
+                "again until a window without such keys is certified; or give the pipeline another name: it begins a "
+                "history of its own, from `start:` on"
             )
 
 

@@ -21,7 +21,7 @@ from makewhole.window.views import unfit_remedies
 
 @dataclass(frozen=True, kw_only=True)
 class ReadableTables:
-    """What the catalogues say of a pipeline's tables, and the types by which a window reads them."""
+    """The columns of a pipeline's tables by the catalogues, and the types by which a window reads them."""
 
     columns: ColumnsRead
     layout: KeyLayout

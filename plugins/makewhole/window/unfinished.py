@@ -1,7 +1,7 @@
 """Decide which unfinished window a run goes on with before it opens its own, and take one up where it was left.
 
 Duplicates are found against all windows before, so no window is compared before the one before it was. A window that
-was compared and then left (the gate could not answer, a repair broke off) holds up nobody, but comes first as well.
+was compared and then left (the gate could not answer, a repair broke off) holds up no other, but comes first as well.
 """
 
 from collections.abc import Callable
@@ -42,8 +42,8 @@ def find_older(
 ) -> OlderWindow | None:
     """Return the oldest window to be finished before the request's own; None: its own may be opened.
 
-    `asked_by` names this try of this run; `is_active` tells whether a run has not ended. A request for an interval that
-    is covered already opens no new window and waits for nobody.
+    `asked_by` names this try of this run; `is_active` returns whether a run has not ended. A request for an interval
+    that is covered already opens no new window and waits for no other.
 
     Raises:
         RefusedError: the window before was gone on with for this run and was left again, or this run changes nothing.
@@ -64,7 +64,7 @@ def find_older(
 
 def _is_waited_for(window: UnfinishedWindow, asked_by: str) -> bool:
     """Return whether a window that a run is at comes first. A plan can wait for a person for hours: that holds up
-    nobody, and neither does the repair of a compared window that somebody else started."""
+    no other window, and neither does the repair of a compared window that another run is at."""
     return not window.is_compared or (asked_by in window.askers and not window.awaits_approval)
 
 

@@ -36,24 +36,18 @@ from makewhole.window.consumer_groups import GROUP, GroupStanding
 from makewhole.window.context import WindowContext
 from makewhole.window.reach.limits import HISTORY_BEGINS
 from makewhole_spark.carrier import Carrier, carry_released
-from makewhole_spark.reconcile.bucket_tasks import bucket_tasks
-from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, has_slices
-from makewhole_spark.reconcile.hop_facts.baseline import baseline_incidents
-from makewhole_spark.reconcile.hop_facts.certified_before import to_judge_again
-from makewhole_spark.reconcile.hop_facts.consumer_groups import HopGroup, hop_groups
-from makewhole_spark.reconcile.judge_bucket import judge_bucket
-from makewhole_spark.reconcile.key_index.write_runs import (
-    IndexTask,
-    KeyRuns,
-    WrittenRun,
-    index_tasks,
-    key_runs,
-    write_run,
-)
-from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
+from makewhole_spark.reconcile.bucket.answer import BucketAnswer
+from makewhole_spark.reconcile.bucket.task import BucketTask, SecondRound, has_slices
+from makewhole_spark.reconcile.gather.baseline import baseline_incidents
+from makewhole_spark.reconcile.gather.bucket_tasks import bucket_tasks
+from makewhole_spark.reconcile.gather.certified_windows import to_judge_again
+from makewhole_spark.reconcile.gather.consumer_groups import HopGroup, hop_groups
+from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
+from makewhole_spark.reconcile.gather.truncated_keys import count_truncated_keys
+from makewhole_spark.reconcile.judge.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
 from makewhole_spark.reconcile.tails.log_tail import KeysOfTopic, TailTask, head_tasks, read_tail, tail_tasks
-from makewhole_spark.reconcile.truncated_keys import count_truncated_keys
+from makewhole_spark.reconcile.write_index import IndexTask, KeyRuns, WrittenRun, index_tasks, key_runs, write_run
 
 logger = logging.getLogger(__name__)
 _JOURNAL_FINDINGS = 1_000_000
@@ -202,24 +196,26 @@ def _tasks_with_tails(
     reads = carry_released(carrier, neighbours.journal, pieces, read_tail)
     found: dict[str, list[str]] = {name: [] for name in keys}
     ordered: dict[str, list[str]] = {name: [] for name in keys}
-    unread, told = set(), set[str]()
+    unread, buckets_found = set(), set[str]()
     for piece, read in zip(pieces, reads, strict=True):
         found[piece.point.name] += read.files
         ordered[piece.point.name] += read.ordered_files
         unread |= {(piece.point.name, piece.range.partition)} if read.expired else set()
-        told |= read.buckets
+        buckets_found |= read.buckets
     return [
         replace(
             task,
-            tails=found,
-            partial_tails=frozenset(name for name, _ in unread),
-            looked_up=answer.looked_up,
-            kept=answer.kept,
-            tail_records=ordered,
-            unread_tails=frozenset(unread),
+            second=SecondRound(
+                tails=found,
+                partial_tails=frozenset(name for name, _ in unread),
+                looked_up=answer.looked_up,
+                kept=answer.kept,
+                tail_records=ordered,
+                unread_tails=frozenset(unread),
+            ),
         )
         for task, answer in zip(tasks, answers, strict=True)
-        if (answer.wanted or answer.to_order) and (unread or answer.bucket in told)
+        if (answer.wanted or answer.to_order) and (unread or answer.bucket in buckets_found)
     ]
 
 

@@ -37,7 +37,7 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
     filled = tiny.topics(["duels", "scans", "snapshots"])
     for one in filled:
         fill.fill(kafka.bootstrap, one, lambda _: None)
-    bench = Bench(bootstrap=kafka.bootstrap, plan=tiny, folder=tmp_path, tell=told.append)
+    bench = Bench(bootstrap=kafka.bootstrap, plan=tiny, folder=tmp_path, report=told.append)
     try:
         series = [*bench.duels(), *bench.scans(), *bench.snapshots(), *bench.replays(), *bench.windows()]
     finally:
@@ -69,7 +69,7 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
 def test_sizes_that_are_far_apart_are_measured_alone(kafka: KafkaServer, tmp_path: Path) -> None:
     told = list[str]()
 
-    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, tell=told.append).scale())
+    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=told.append).scale())
 
     assert [(one.part, one.side, one.data.records, len(one.warm)) for one in series] == [
         ("scale 1.00%", "makewhole", 4_000, 1),
@@ -84,7 +84,7 @@ def test_sizes_that_are_far_apart_are_measured_alone(kafka: KafkaServer, tmp_pat
 def test_a_window_on_a_cluster_is_measured_beside_one_application(kafka: KafkaServer, tmp_path: Path) -> None:
     told = list[str]()
 
-    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, tell=told.append).cluster())
+    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=told.append).cluster())
 
     assert [(one.part, one.side, one.data.records, len(one.warm)) for one in series] == [
         ("cluster 1.00%", "local[2]", 20_000, 1),
@@ -100,7 +100,7 @@ def test_a_window_on_a_cluster_is_measured_beside_one_application(kafka: KafkaSe
 def test_a_small_window_is_timed_step_by_step_through_airflow(kafka: KafkaServer, tmp_path: Path) -> None:
     told = list[str]()
 
-    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, tell=told.append).latency())
+    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=told.append).latency())
 
     assert [(one.part.removeprefix(LATENCY), one.data.records, len(one.warm)) for one in series] == [
         (name, 1_000, 1) for name in COLUMNS
@@ -114,7 +114,7 @@ def test_a_small_window_is_timed_step_by_step_through_airflow(kafka: KafkaServer
 def test_a_late_day_is_measured_beside_an_early_one(kafka: KafkaServer, tmp_path: Path) -> None:
     told = list[str]()
 
-    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, tell=told.append).history())
+    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=told.append).history())
 
     assert [(one.part, one.data.records, len(one.warm)) for one in series] == [
         (f"{HISTORY}{EARLY}", 1_000, 1),
@@ -130,7 +130,9 @@ def test_many_findings_are_repaired_and_certified_in_flat_memory(kafka: KafkaSer
     fill.make_topic(kafka.bootstrap, filled)
 
     try:
-        series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, tell=told.append).findings())
+        series = list(
+            Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=told.append).findings()
+        )
     finally:
         fill.remove(kafka.bootstrap, filled)
 

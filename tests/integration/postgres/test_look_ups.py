@@ -9,10 +9,12 @@ import pytest
 
 from makewhole.compute.buckets import bucket_name
 from makewhole.compute.frames import TOPIC_KEYS
+from makewhole.compute.key_index.key_runs import build_key_run
+from makewhole.compute.key_index.stored_runs import stored_run
 from makewhole.compute.keys import with_hash
 from makewhole.compute.normalise import table_frame
 from makewhole.compute.row_filter import typed_term
-from makewhole.key_index.files import IndexFile
+from makewhole.key_index.files import IndexFile, write_index_file
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
@@ -21,8 +23,9 @@ from makewhole.postgres.read.export import ExportReader
 from makewhole.postgres.read.export_parts import ExportPart
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles
-from makewhole_spark.reconcile.judge_bucket import judge_bucket
+from makewhole_spark.reconcile.bucket.other_windows import IndexFiles
+from makewhole_spark.reconcile.bucket.task import BucketEnd, BucketTask, PointIndex
+from makewhole_spark.reconcile.judge.judge_bucket import judge_bucket
 from tests.integration.postgres.people import People
 
 pytestmark = pytest.mark.integration
@@ -63,6 +66,12 @@ class Bench:
         inputs = {name: kind for name, kind in TOPIC_KEYS.items() if name not in ("key_hi", "key_lo")}
         return with_hash(pl.DataFrame(rows, schema=inputs)).select(*TOPIC_KEYS)
 
+    def run(self, *keys: str) -> tuple[str, ...]:
+        """Write the run of the key index for a window that had these keys."""
+        marks = (pl.lit(False).alias(name) for name in ("is_replay", "is_produced"))
+        run = build_key_run(self.topic(*keys).with_columns(*marks), has_versions=False)
+        return (write_index_file(self.context.storage, "bench", [stored_run(run, 1)]),)
+
     def slice(self) -> tuple[str, ...]:
         """The store's rows whose time falls into the window."""
         store = self.context.pipeline.points["store"]
@@ -78,18 +87,13 @@ class Bench:
         return {} if findings is None else dict(findings.select("key", "verdict").rows())
 
     def task(self, source: tuple[str, ...] = (), earlier: tuple[str, ...] = ()) -> BucketTask:
+        of_index = tuple(IndexFile(path=path, windows=(1,)) for path in earlier)
         return BucketTask(
             context=self.context,
             hop=HOP,
             bucket=bucket_name(0, 1),
-            source_files=source,
-            target_files=self.slice(),
-            source_index=IndexFiles(earlier=tuple(IndexFile(path=path, windows=(1,)) for path in earlier)),
-            target_index=IndexFiles(),
-            handed_over_files=(),
-            settled_offsets=None,
-            settled_snapshot=None,
-            group_committed=None,
+            source=BucketEnd(files=source, index=PointIndex(copies=IndexFiles(earlier=of_index))),
+            target=BucketEnd(files=self.slice()),
         )
 
 
@@ -107,17 +111,15 @@ def test_a_row_outside_the_slice_is_found_before_its_key_is_called_missing(bench
 def test_a_second_row_for_a_record_of_an_earlier_window_is_a_duplicate(bench: Bench) -> None:
     """The consumer read an old record again: only the new row lies in the slice, the source is long certified."""
     bench.people.sql("insert into store values ('a', '2013-01-01'), ('a', '2013-01-02'), ('b', '2013-01-02')")
-    index = bench.topic("a", "b").select("key_hi", "key_lo", "place", "row_hash", pl.lit(False).alias("is_replay"))
 
-    found = bench.judge(bench.task(earlier=bench.write(index)))
+    found = bench.judge(bench.task(earlier=bench.run("a", "b")))
 
     assert found == {"a": "duplicate"}
 
 
 def test_a_row_that_was_updated_between_snapshot_and_look_up_is_still_one_row(bench: Bench) -> None:
     bench.people.sql("insert into store values ('a', '2013-01-02')")
-    index = bench.topic("a").select("key_hi", "key_lo", "place", "row_hash", pl.lit(False).alias("is_replay"))
-    task = bench.task(earlier=bench.write(index))
+    task = bench.task(earlier=bench.run("a"))
     bench.people.sql("update store set at = '2013-01-02 01:00'")
 
     assert bench.judge(task) == {}

@@ -178,7 +178,7 @@ def test_what_was_moved_aside_comes_back_only_to_what_stayed(store: Store) -> No
         "erased: the row is no longer in makewhole.quarantine",
         "stale: the rows of this key changed after the plan moved this one aside",
         "stale: the rows of this key changed after the plan moved this one aside",
-        "erased: the row of this key that stayed is gone; whoever removed it may have meant this one too",
+        "erased: the row of this key that stayed is gone; whoever removed it may have intended to remove this one too",
     ]
     assert [image for image in store.images() if image[1] in "efg"] == [
         "(e,1.00,new)",

@@ -20,11 +20,12 @@ from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_v
 from makewhole.model.pipeline import Hop
 from makewhole.model.verdict import HopCounts
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile import first_pass, judge_window
-from makewhole_spark.reconcile.bucket_tasks import bucket_tasks
-from makewhole_spark.reconcile.buckets import BucketAnswer
-from makewhole_spark.reconcile.judge_bucket import judge_bucket
-from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
+from makewhole_spark.reconcile import judge_window
+from makewhole_spark.reconcile.bucket.answer import BucketAnswer
+from makewhole_spark.reconcile.gather.bucket_tasks import bucket_tasks
+from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
+from makewhole_spark.reconcile.judge import first_pass
+from makewhole_spark.reconcile.judge.judge_bucket import judge_bucket
 from tests.world.windows import ReconciledShop
 
 Findings = list[tuple[str, str, str, Any]]
@@ -93,7 +94,7 @@ def otherwise(shop: ReconciledShop, context: WindowContext, *, looks_all_up: boo
         neighbours = NeighbouringWindows(journal=journal, context=context, manifests=manifests)
         tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
         if looks_all_up:
-            tasks = [replace(task, met_alone=None) for task in tasks]
+            tasks = [replace(task, elsewhere=replace(task.elsewhere, met_alone=None)) for task in tasks]
         with (
             patch.object(first_pass, "_takes_out", lambda _: False),
             patch.object(judge_window, "carry_released", _in_this_process),

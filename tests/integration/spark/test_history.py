@@ -16,7 +16,7 @@ from makewhole.lake.storage import Storage
 from makewhole.model.window import WindowState
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import reading_sha256
-from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
+from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
 from tests.integration.spark.test_index_in_levels import again
 from tests.world.orders import Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP

@@ -13,9 +13,9 @@ from makewhole.journal.database import connect
 from makewhole.journal.results import snapshot_manifests
 from makewhole.lake import rows_by_bucket
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.bucket_tasks import bucket_tasks
-from makewhole_spark.reconcile.buckets import BucketTask
-from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
+from makewhole_spark.reconcile.bucket.task import BucketTask
+from makewhole_spark.reconcile.gather.bucket_tasks import bucket_tasks
+from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
 from tests.integration.spark.judged_otherwise import as_committed, otherwise
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -39,7 +39,8 @@ def judged_from_files(shop: ReconciledShop, context: WindowContext, monkeypatch:
     }
     kinds: Counter[str] = Counter()
     for task in tasks:
-        for kind, rows in vars(task.keys).items():
+        of_ends = {"replays": task.target.replays, "source_replays": task.source.replays}
+        for kind, rows in (vars(task.keys) | of_ends).items():
             kinds[f"{kind} on {task.hop.name}"] += rows.number
             assert rows.few.is_empty()  # nothing travels with the task
             assert len(rows.read(context.storage)) == rows.number

@@ -9,7 +9,7 @@ from makewhole.compute.buckets import bucket_name
 from makewhole.compute.keys import key_hash, split_hex
 from makewhole_spark import carrier
 from makewhole_spark.reconcile import judge_window
-from makewhole_spark.reconcile.buckets import BucketTask
+from makewhole_spark.reconcile.bucket.task import BucketTask
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
@@ -62,4 +62,5 @@ def test_only_the_buckets_of_records_that_came_later_are_judged_again(
     first, again = judged
     of_late = bucket_name(split_hex(key_hash("O6"))[0], 2)
     assert len(first) > 2
-    assert [(task.hop.name, task.bucket, task.kept is not None) for task in again] == [(LEDGER_HOP, of_late, True)]
+    kept = [(task.hop.name, task.bucket, task.known_since.kept is not None) for task in again]
+    assert kept == [(LEDGER_HOP, of_late, True)]

@@ -116,8 +116,8 @@ def test_a_certificate_from_the_log_on_lists_what_nobody_upstream_could_tell(sho
                 "limit": "aborted",
                 "at": "orders",
                 "count": 2,
-                "message": "2 records of aborted transactions in orders: an abort that nobody wanted looks like "
-                "one that somebody did",
+                "message": "2 records of aborted transactions in orders: an abort that was not intended looks "
+                "like one that was",
             },
         ],
     }

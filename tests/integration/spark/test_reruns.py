@@ -197,7 +197,7 @@ def test_a_file_without_the_hop_on_which_keys_wait_is_refused(shop: ReconciledSh
 
     assert str(refused.value) == (
         "shop: window 1 left keys in flight to this one (1 on orders→warehouse), and the file has no such hop any "
-        "more: nobody would judge them. Write the points of these hops under their names again until a window without "
+        "more: they would not be judged. Write the points of these hops under their names again until a window without "
         "such keys is certified; or give the pipeline another name: it begins a history of its own, from `start:` on"
     )
 

@@ -107,7 +107,7 @@ def test_programs_get_incidents_and_accounts_as_they_are_stored() -> None:
         "the leader of orders/3 changed: leader epochs 0, 2",
     )
     assert (second["kind"], second["partition"], second["lo"], second["hi"]) == ("expired", 3, 150, 154)
-    assert second["settled_by"].startswith("what they held is not known: a mirror or a backup of the topic can tell")
+    assert second["settled_by"].startswith("what they held is not known: a mirror or a backup of the topic can show it")
 
 
 def test_people_are_told_each_thing_once(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:

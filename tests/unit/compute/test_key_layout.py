@@ -191,7 +191,7 @@ def test_a_key_that_waits_in_another_spelling_is_not_forgotten() -> None:
     with pytest.raises(RefusedError) as caught:
         require_same_keys(both, layout, [("topic", '["007","a"]'), ("topic", '["x","a"]'), ("topic", '["7","a"]')])
     assert str(caught.value) == (
-        "p: 2 keys of topic that the last window handed over are spelled otherwise than a key of type bigint, string "
+        "p: 2 keys of topic that the last window handed over are written otherwise than a key of type bigint, string "
         'is, and this window would not find them again. Write `key: {"$.id": string, "$.region": string}` at '
         "points.topic until they are judged"
     )

@@ -43,7 +43,7 @@ def test_a_role_is_refused_because_nobody_could_check_it() -> None:
     with pytest.raises(UnfitError) as caught:
         approver("role:Op")
     assert (caught.value.found, caught.value.remedy) == (
-        "'role:Op' names a role, and Airflow does not say which roles somebody has who answered",
+        "'role:Op' names a role, and Airflow does not report the roles of the person who answered",
         "Name users, or group:NAME with the group in the file of MAKEWHOLE_GROUPS",
     )
     with pytest.raises(UnfitError, match="names no group"):

@@ -105,7 +105,7 @@ def test_a_store_is_repaired_by_itself_whoever_else_reads_the_topic(tmp_path: Pa
         ("unexpected: quarantine", "would move their rows in warehouse aside, restorable; look first whose they are"),
         (
             None,
-            "nobody brings back unasked what somebody deleted; where it was deleted by mistake, `vanished: upsert` "
+            "what was deleted is not brought back unasked; where it was deleted by mistake, `vanished: upsert` "
             "writes their rows into warehouse again",
         ),
     ]

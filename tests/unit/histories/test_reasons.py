@@ -12,8 +12,8 @@ RUNBOOK = Path(__file__).parents[3] / "docs" / "runbook.md"
 MISSING = "outbox→orders: 2 keys missing, 0 allowed"
 EXPIRED = "3 offsets of orders-1/0 ([4, 7)) were deleted before they could be read"
 TOLD = (
-    "What they held is not known: a mirror or a backup of the topic can tell, and the keys in doubt that another place "
-    "names are in `findings`"
+    "What they held is not known: a mirror or a backup of the topic can show it, and the keys in doubt that another "
+    "place names are in `findings`"
 )
 GROUP = (
     "group loader has committed no offset in orders-1/0, where records wait from offset 0 on: it never consumed them, "

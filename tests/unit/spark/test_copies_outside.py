@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import ELSEWHERE, HASH, IS_GONE
-from makewhole_spark.reconcile.copies_outside import _first_of_absent, _runs
-from makewhole_spark.reconcile.hop_facts.waiting import behind_limits
+from makewhole_spark.reconcile.judge.copies_outside import _first_of_absent, _runs
+from makewhole_spark.reconcile.judge.waiting import behind_limits
 from tests.unit.compute.judge.bucket_input import copies, hashed, one
 
 pytestmark = pytest.mark.unit

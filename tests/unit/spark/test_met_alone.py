@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from makewhole.model.window import Window
-from makewhole_spark.reconcile.hop_facts.met_alone import lookback_windows
+from makewhole_spark.reconcile.gather.met_alone import lookback_windows
 
 pytestmark = pytest.mark.unit
 

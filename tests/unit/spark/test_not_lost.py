@@ -12,11 +12,13 @@ import pytest
 from makewhole.compute.frames import ELSEWHERE, HASHES, JUDGED, empty
 from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import VerdictFiles
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
-from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, LogOfErasures
-from makewhole_spark.reconcile.hop_facts.certified_before import UNTRACED
-from makewhole_spark.reconcile.not_lost import mark_not_lost
+from makewhole.window.context import WindowContext
+from makewhole_spark.reconcile.bucket.answer import UNTRACED
+from makewhole_spark.reconcile.bucket.other_windows import CertifiedResult
+from makewhole_spark.reconcile.bucket.task import BucketEnd, BucketTask, KnownElsewhere, SecondRound
+from makewhole_spark.reconcile.judge.not_lost import mark_not_lost
 from tests.unit.compute.judge.bucket_input import hashed
 
 pytestmark = pytest.mark.unit
@@ -65,16 +67,16 @@ class Shelf:
         context = SimpleNamespace(
             storage=self.storage, pipeline=PIPELINE, window=SimpleNamespace(number=JUDGED_NOW), postgres=lambda _: None
         )
-        task = SimpleNamespace(
-            context=context,
-            hop=PIPELINE.hops[0],
-            certified=tuple(self.results),
-            is_upsert=is_upsert,
-            log_of_erasures=LogOfErasures(),
-            tail_records={},
-            unread_tails=frozenset({("log", 0)}),
+        hop = PIPELINE.hops[0]
+        return BucketTask(
+            context=cast(WindowContext, context),
+            hop=replace(hop, semantics=Semantics.UPSERT) if is_upsert else hop,
+            bucket="",
+            source=BucketEnd(),
+            target=BucketEnd(),
+            elsewhere=KnownElsewhere(certified=tuple(self.results)),
+            second=SecondRound(unread_tails=frozenset({("log", 0)})),
         )
-        return cast(BucketTask, task)
 
 
 def files(path: str) -> VerdictFiles:
@@ -122,8 +124,8 @@ def test_keys_are_asked_for_whatever_becomes_of_them(shelf: Shelf) -> None:
     """Also those that the window's own revision saw, and those of which a tombstone may be in what is gone."""
     shelf.certify(JUDGED_NOW, {"a": True}, lo=0)
     task = shelf.task()
-    gone = replace(task.log_of_erasures, erasing=("log",), unread=frozenset({("log", 0)}))
-    cast(Any, task).log_of_erasures = gone
+    gone = replace(task.elsewhere.erasures, erasing=("log",), unread=frozenset({("log", 0)}))
+    task = replace(task, elsewhere=replace(task.elsewhere, erasures=gone))
 
     found = mark_not_lost(task, missing("a", "b"), elsewhere(), empty(UNTRACED))
 
@@ -157,12 +159,3 @@ def test_under_upsert_only_the_windows_own_revisions_judged_the_same_version(she
 
     found = verdicts(shelf, missing("a", "b"), outside, is_upsert=True)
     assert found == {"a": "missing", "b": "vanished", "there": "matched"}
-
-
-def test_a_file_of_an_older_version_shows_what_was_matched_and_under_upsert_nothing(shelf: Shelf) -> None:
-    frame = pl.DataFrame({"key_hash": [key_hash("a")], "verdict": ["matched"]})
-    path = shelf.storage.write_parquet("old", frame)
-    shelf.results.append(CertifiedResult(number=JUDGED_NOW, revision=1, end=END, files=files(path)))
-
-    assert verdicts(shelf, missing("a"), elsewhere())["a"] == "vanished"
-    assert verdicts(shelf, missing("a"), elsewhere(), is_upsert=True)["a"] == "missing"

@@ -38,7 +38,7 @@ def test_a_partial_window_is_never_certified_and_says_what_is_missing_and_what_w
     assert decided() == (
         WindowState.NOT_KNOWN,
         "partial: 4 offsets of orders/0 ([0, 4)) were deleted before they could be read. What they held is not known: "
-        "a mirror or a backup of the topic can tell, and the keys in doubt that another place names are in "
+        "a mirror or a backup of the topic can show it, and the keys in doubt that another place names are in "
         "`makewhole findings`. A longer "
         "retention, or windows that run sooner after their end, prevent it",
     )

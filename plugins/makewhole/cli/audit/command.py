@@ -61,7 +61,7 @@ def audit(
 ) -> None:
     """Show what a topic's log proves by itself: read-only, on any cluster.
 
-    Reads every batch header once, opens no record, needs no pipeline. Says what
+    Reads every batch header once, opens no record, needs no pipeline. Reports what
     every offset is, whether producers' numbering has gaps or repeats, which
     transactions committed, aborted, are open or hang, who led when, how batches
     and rates look, and what the topic's settings can and cannot guarantee.
@@ -70,7 +70,7 @@ def audit(
     2 wrong usage, 3 not everything could be read, 4 could not run.
 
     Rights: Read, Describe and DescribeConfigs on the topic. Describe on
-    __transaction_state and on transactional ids, too, to tell transactions
+    __transaction_state and on transactional ids, too, to distinguish transactions
     that hang from those that are merely open.
     """
     with reporting_errors():

@@ -27,7 +27,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask again after t
 
 
 def approve(plan: PlanId, yes: Yes = False, json: AsJson = False) -> None:
-    """Say yes to a plan that waits, after its summary is shown: what Airflow's page shows.
+    """Approve a plan that waits, after its summary is shown: what Airflow's page shows.
 
     The answer goes through Airflow, as if given on its page, and Airflow asks for the right to give it. At a terminal
     it is asked for once more. With --json the summary is in the object, and besides on standard error.
@@ -36,7 +36,7 @@ def approve(plan: PlanId, yes: Yes = False, json: AsJson = False) -> None:
 
 
 def reject(plan: PlanId, yes: Yes = False, json: AsJson = False) -> None:
-    """Say no to a plan that waits: nothing is written, the window stays open."""
+    """Reject a plan that waits: nothing is written, the window stays open."""
     _answer(plan, "Reject", is_sure=yes, json=json)
 
 

@@ -45,12 +45,12 @@ def pause(
     reason: Annotated[str, typer.Option(help="Why, for those who read the journal later.")] = "",
     json: AsJson = False,
 ) -> None:
-    """Wait before the next chunk, until `resume`. What is written stays; nobody else can take the plan over."""
+    """Wait before the next chunk, until `resume`. What is written stays; no other runner can take the plan over."""
     _send(lambda dsn, by: control.pause(dsn, plan, by=by, reason=reason), json=json)
 
 
 def resume(plan: PlanId, json: AsJson = False) -> None:
-    """Let a paused plan go on."""
+    """Resume a paused plan."""
     _send(lambda dsn, by: control.resume(dsn, plan, by=by), json=json)
 
 
@@ -59,7 +59,7 @@ def rate(
     records_per_second: Annotated[int, typer.Argument(min=1, help="So many a second, from the next chunk on.")],
     json: AsJson = False,
 ) -> None:
-    """Slow a plan down, or let it go faster."""
+    """Slow a plan down, or speed it up."""
     _send(lambda dsn, by: control.set_rate(dsn, plan, records_per_second, by=by), json=json)
 
 

@@ -48,7 +48,7 @@ def run_dry(
     """Show what a frozen plan would change if it ran now, by the guards that it will be asked when it runs.
 
     Changes nothing: tables are read in transactions that cannot write, topics by their settings. Shows keys and values.
-    What only writing tells (constraints, triggers) is not tried. Exit code 0 whatever it says.
+    What only writing shows (constraints, triggers) is not tried. Exit code 0 whatever it says.
     """
     with service_environment(), _Bar() as bar:
         with connect() as journal:

@@ -38,7 +38,7 @@ def undo(
 ) -> None:
     """Take a plan back: its rows as they were before it. A person is asked first; records in topics stay.
 
-    Exit code 0: every row is back. 1: some were left as they are, or somebody said no.
+    Exit code 0: every row is back. 1: some were left as they are, or a person said no.
     """
     out = console(stderr=json)
     with service_environment():

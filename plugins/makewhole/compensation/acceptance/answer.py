@@ -83,7 +83,7 @@ def _require_in_time(journal: PgConnection, asked: Acceptance) -> None:
 
 
 def _require_still_there(journal: PgConnection, asked: Acceptance) -> None:
-    """Refuse a yes to what is not there any more as it was asked: the window was judged again, or another acceptance
+    """Refuse to accept what is not there any more as it was asked: the window was judged again, or another acceptance
     has taken a finding meanwhile.
 
     Raises:

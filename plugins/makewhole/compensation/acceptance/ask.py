@@ -1,4 +1,4 @@
-"""Ask that findings be accepted: choose them, freeze what is asked, and tell whether another person has to say yes."""
+"""Ask that findings be accepted: choose them, freeze what is asked, and decide whether a second person must agree."""
 
 import uuid
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _ID_DIGITS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class AcceptRequest:
-    """What a person asks for. `run`: the run that asks, once. `until` None: for good."""
+    """Hold what a person asks for. `run`: the run that asks, once. `until` None: for good."""
 
     pipeline: str
     window: int
@@ -67,7 +67,7 @@ def check_request(journal: PgConnection, pipeline: Pipeline, request: AcceptRequ
     window = judged_window(journal, pipeline.name, request.window)
     _require_same_configuration(journal, pipeline, window)
     chosen = choose(journal, window, request.selection)
-    most = max(pipeline.limits.actions, Limits().actions)  # a file that lets nothing be written may still accept
+    most = max(pipeline.limits.actions, Limits().actions)  # a file that allows no writes may still accept
     if len(chosen.findings) > most:
         raise RefusedError(
             f"{len(chosen.findings):,} findings of {window.label} are more than the limit of {most:,}; find out what "
@@ -81,7 +81,7 @@ def ask(pipeline: Pipeline, request: AcceptRequest, groups: Groups, journal_dsn:
     who asks. The same run asks once.
 
     Raises:
-        RefusedError: it cannot be accepted, with the reason, or nobody could say yes.
+        RefusedError: it cannot be accepted, with the reason, or no person could say yes.
     """
     with connect(journal_dsn) as journal:
         windows.lock_pipeline(journal, pipeline.name)
@@ -138,7 +138,7 @@ def _second_person(
     with these than one person may decide on, as of the actions of a plan.
 
     Raises:
-        RefusedError: nobody else could say yes.
+        RefusedError: no other person could say yes.
     """
     rights = rights_of(pipeline.approval, groups)
     together = len(chosen.findings) + acceptances.count_standing(journal, chosen.window)

@@ -32,7 +32,7 @@ class OpenedWindowAgain:
 
 
 def accept_findings(acceptance: Acceptance, context_of: ContextOf, key: SigningKey) -> ClosedWindow:
-    """Certify the window of an acceptance that stands, or say what keeps it open. Called again it says the same.
+    """Certify the window of an acceptance that stands, or report what keeps it open. Called again it reports the same.
 
     A finding whose rows were changed since it was asked for is open again; one that is whole by now needs no word.
 

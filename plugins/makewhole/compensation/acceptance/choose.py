@@ -1,4 +1,4 @@
-"""Choose the findings of a window that a person names, and say of the others why they cannot be accepted."""
+"""Choose the findings of a window that a person names, and report of the others why they cannot be accepted."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Write the page on which another person says yes to an acceptance: counts, the reason, and never a key or a value."""
+"""Write the page on which another person approves an acceptance: counts, the reason, and never a key or a value."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -149,4 +149,4 @@ def _plan_state_after(answer: Answer) -> tuple[PlanState, str]:
         case Decision.REJECTED:
             return PlanState.REJECTED, f"rejected by {answer.by}"
         case _:
-            return PlanState.REJECTED, "nobody answered in time"
+            return PlanState.REJECTED, "no answer came in time"

@@ -24,7 +24,7 @@ def rights_in(pipeline: Pipeline) -> ApprovalRights:
     """Return the people and groups of the pipeline's policy.
 
     Raises:
-        RefusedError: it names a group that nobody is in.
+        RefusedError: it names a group that has no person in it.
         ConfigurationError: the file of the groups has problems.
     """
     return rights_of(pipeline.approval, read_groups())
@@ -37,10 +37,10 @@ def approval_request(
     `about`: more sentences for the page; `reported`: those on findings that are only reported.
 
     Raises:
-        RefusedError: nobody could answer, see `rights_in`.
+        RefusedError: no person could answer, see `rights_in`.
     """
     waits = plan.state is PlanState.AWAITING_APPROVAL
-    who = str(rights_in(context.pipeline)) if waits else "nobody is asked"
+    who = str(rights_in(context.pipeline)) if waits else "no person is asked"
     question = ApprovalQuestion(
         plan=plan,
         label=context.window.label,
@@ -50,7 +50,7 @@ def approval_request(
             *about,
         ),
         who=who or _ANYBODY,
-        dry_run=_dry_run_or_reason(context, plan) if waits else "it waits for nobody",
+        dry_run=_dry_run_or_reason(context, plan) if waits else "it waits for no answer",
         dry_run_at=datetime.now(UTC),
         reported=reported,
     )

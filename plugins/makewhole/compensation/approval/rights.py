@@ -1,4 +1,4 @@
-"""Tell who may answer for a plan: people by name, and groups of people."""
+"""Decide who may answer for a plan: people by name, and groups of people."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ def rights_of(policy: Approval, groups: Groups) -> ApprovalRights:
     absent = [name for name in named if not groups.get(name)]
     if absent:
         raise RefusedError(
-            f"compensation.approval.by names group {', '.join(absent)}, and the file of MAKEWHOLE_GROUPS has nobody in "
-            "it; nobody can answer. Write the group there, or name people in the pipeline file"
+            f"compensation.approval.by names group {', '.join(absent)}, and the file of MAKEWHOLE_GROUPS has no person "
+            "in it; no answer is possible. Write the group there, or name people in the pipeline file"
         )
     return ApprovalRights(by=policy.by, groups=groups)

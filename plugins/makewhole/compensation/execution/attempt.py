@@ -54,7 +54,7 @@ class Attempt:
 
     @contextmanager
     def leased(self, *, idle_seconds: float = 5.0) -> Iterator[PgConnection]:
-        """Open a transaction at the journal in which nobody else can take the lease.
+        """Open a transaction at the journal in which no other runner can take the lease.
 
         Raises:
             LeaseLostError: another runner took over.

@@ -77,7 +77,7 @@ def load_content(stored: StoredPlan, actions: pa.Table, while_copying: Callable[
 def load_checked(attempt: Attempt, targets: Mapping[str, Target]) -> tuple[StoredPlan, PlanContent]:
     """Load what was frozen and compare all of it with the plan's hash: what was checked is what is used.
 
-    Nothing is locked meanwhile, so that a process that is stopped here blocks nobody.
+    Nothing is locked meanwhile, so that a process that is stopped here blocks no other one.
 
     Raises:
         RefusedError: the actions were changed in the journal, or a target is not what it was.

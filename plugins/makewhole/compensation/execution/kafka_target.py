@@ -83,7 +83,7 @@ class KafkaTarget:
         if marker is not None and marker > found:
             raise CorruptionError(
                 f"{self._writer.marker} says that {marker} chunks of this plan are done, and {self._writer.topic} "
-                f"holds {found} of them; somebody else uses its marker. Nothing more is written"
+                f"holds {found} of them; another writer uses its marker. Nothing more is written"
             )
         return found
 

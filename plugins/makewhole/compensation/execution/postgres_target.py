@@ -64,8 +64,8 @@ class PostgresTarget:
             lease_epoch=self._epoch,
         )
         with _without_garbage_collection():
-            told = self._arrivals.erased_by_tombstones(self._point, keys_brought_back(items))
-            refuse = partial(_kept_out, self._point, refused, told)
+            by_tombstones = self._arrivals.erased_by_tombstones(self._point, keys_brought_back(items))
+            refuse = partial(_kept_out, self._point, refused, by_tombstones)
             row = apply_chunk(self._session, self._point, identity, items, refuse)
         return self._done(row.chunk, row.actions, row.refused)
 

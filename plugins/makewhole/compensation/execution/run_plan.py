@@ -62,7 +62,7 @@ def run_plan(
         JournalSession(journal_dsn) as journal,
         Attempt(journal, plan_id, holder=options.holder, lease_seconds=options.lease_seconds) as attempt,
     ):
-        # The lease comes first: nobody else changes what is read after that.
+        # The lease comes first: no other runner changes what is read after that.
         with attempt.leased() as session:
             require_approved(session, plan_id)
         return _PlanRun(attempt, targets, options, progress or (lambda _: None)).run()
@@ -87,7 +87,7 @@ def run_window_plan(context: WindowContext, plan_id: str, progress: Callable[[Pl
     The lease is held in the plan's name: a later try takes it over at once, which fences the one before.
 
     Raises:
-        PlanPausedError: it is paused: nobody waits for a person on a worker.
+        PlanPausedError: it is paused: no worker is held while a person is waited for.
     """
     _require_not_paused(plan_id)
     return run_plan(

@@ -50,7 +50,7 @@ def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], rev
             try:
                 left = recover_receipts(attempt, targets)
             except PermanentError as error:
-                logger.warning("what plan %s wrote cannot be told any more: %s", plan_id, error)
+                logger.warning("what plan %s wrote cannot be determined any more: %s", plan_id, error)
                 is_known = False
         with attempt.leased() as session:
             if plans.get_plan(session, plan_id, is_locked=True).plan.state in _UNFINISHED:

@@ -117,7 +117,7 @@ class PlanAtTarget(Protocol):
 
 
 class Arrivals(Protocol):
-    """Tells which keys have arrived by themselves since the window was judged, or were erased."""
+    """Report which keys have arrived by themselves since the window was judged, or were erased."""
 
     def arrived(self, rows: pa.Table) -> Mapping[int, str]:
         """Return the reasons not to send the records of these actions (rows of a chunk), by action number."""
@@ -215,7 +215,7 @@ def require_receipts_kept(name: str, done: int, chunks_in_journal: int, chunks_p
     """Refuse to go on when a target has fewer receipts than the journal, or more than the plan has chunks.
 
     Raises:
-        CorruptionError: the marker expired, or receipts were removed or added by somebody else.
+        CorruptionError: the marker expired, or receipts were removed or added by another writer.
     """
     if done < chunks_in_journal:
         raise CorruptionError(
@@ -225,6 +225,6 @@ def require_receipts_kept(name: str, done: int, chunks_in_journal: int, chunks_p
         )
     if done > chunks_planned:
         raise CorruptionError(
-            f"{name} says {done} chunks of this plan are done and it has only {chunks_planned}; somebody else "
+            f"{name} says {done} chunks of this plan are done and it has only {chunks_planned}; another writer "
             "uses its marker or receipts. Nothing more is written"
         )

@@ -203,7 +203,7 @@ def add_originals(pipeline: Pipeline, drafts: Iterable[ActionDraft], wanted: Wan
 
 
 def _erasable_at(pipeline: Pipeline, draft: ActionDraft) -> Sequence[TablePoint]:
-    """Return the stores to which a draft brings its key and that tell which keys were erased."""
+    """Return the stores to which a draft brings its key and that name erased keys."""
     names = (draft.action.target,) if draft.action.remedy is Remedy.UPSERT else draft.action.before.get(ERASABLE, ())
     points = (pipeline.points[name] for name in names)
     return [point for point in points if isinstance(point, TablePoint) and point.erased is not None]

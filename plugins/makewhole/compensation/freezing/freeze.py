@@ -68,7 +68,7 @@ class FreezeRequest:
 @dataclass(frozen=True, kw_only=True)
 class FreezeSources:
     """The sources and the storage of payloads. `storage`: root path or URI; `connections` by id; `tombstones`
-    where stores are told by them."""
+    where stores name erased keys by them."""
 
     storage: str
     records: PayloadSource

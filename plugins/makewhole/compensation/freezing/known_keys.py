@@ -22,7 +22,7 @@ def read_known_keys(context: WindowContext, judged: Sequence[Window], topic: Top
     """Return the keys of the newest window that has any, at most so many per partition; None: there are none.
 
     The `_WINDOWS_MOST` newest of `judged` (newest first) are looked at, and the context's own. Records without a key,
-    and records that compensation wrote, tell nothing.
+    and records that compensation wrote, show nothing.
 
     Raises:
         CorruptionError: an archive is gone or damaged.

@@ -40,7 +40,7 @@ class _RecordSource:
 
 class WindowRecords:
     """The payload source of one window. Records of earlier windows, which keys that were handed over need, come from
-    their archives: the same offsets of the log may hold other records now. `find` tells which these are; `judged` are
+    their archives: the same offsets of the log may hold other records now. `find` returns which these are; `judged` are
     the newest windows (newest first).
 
     What the newest revision of a window could not read any more, an older one may have read: then its archive has it.

@@ -19,7 +19,7 @@ def field_objection(
     hop: Hop, point: TablePoint, pairs: Sequence[FieldsOfPair], compared: Collection[str]
 ) -> str | None:
     """Return why the values of the ledger's records do not look like those of the topic, with the line to write; None:
-    they do, or nothing tells. `compared`: fields whose types may differ."""
+    they do, or that is not known. `compared`: fields whose types may differ."""
     known = [(in_topic, given) for in_topic, given in pairs if in_topic is not None and given is not None]
     if not known:
         return None

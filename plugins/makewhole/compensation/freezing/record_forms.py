@@ -117,7 +117,7 @@ class _Ledger:
 
 def _key_objection(hop: Hop, point: TablePoint, records: Sequence[KnownRecord], pairs: Sequence[_Pair]) -> str | None:
     """Return why the ledger's record keys are not those of the topic, with the line to write; None: they are, or
-    nothing tells."""
+    that is not known."""
     if pairs:
         differing, compared = sum(pair.made.key != pair.known.key for pair in pairs), len(pairs)
     elif point.record_key is None:

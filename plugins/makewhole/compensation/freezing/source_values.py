@@ -22,7 +22,7 @@ from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.valued_rows import Values
 from makewhole.window.context import table_shape, value_shape
 
-_UNORDERED = "not known: nothing tells which version of this key is the source's latest; repair it by hand"
+_UNORDERED = "not known: nothing shows which version of this key is the source's latest; repair it by hand"
 _UNNAMED = "not known: the evidence names no record of this key in the source; run the window again"
 _UNREADABLE = "not known: the source's record of this key can be read nowhere any more; repair it by hand"
 
@@ -77,7 +77,7 @@ class SourceValues:
         """Return the values of the row that counts in the table that a hop starts from; there is one.
 
         Raises:
-            RefusedError: nothing tells which row that is.
+            RefusedError: nothing shows which row that is.
         """
         return self._values(self._counting_row(hop, self._rows[hop.name, key]))
 

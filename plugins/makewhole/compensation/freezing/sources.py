@@ -58,7 +58,7 @@ class SourceRecord:
 
 
 class TombstoneSource(Protocol):
-    """The topics that tell by tombstones which keys of a store were deleted on purpose."""
+    """The topics whose tombstones name the keys of a store that were deleted on purpose."""
 
     def erased(self, store: TablePoint, keys: Iterable[str]) -> ErasedSince:
         """Return which of the keys were erased since the window was judged."""
@@ -180,8 +180,8 @@ class Sources:
         if not isinstance(point, TablePoint) or point.erased is None:
             return {}
         if point.erased.topics:
-            nobody = ErasedSince(not_known=f"nobody was told how to ask for the tombstones of {name}")
-            found = nobody if self._tombstones is None else self._tombstones.erased(point, wanted)
+            not_asked = ErasedSince(not_known=f"no source was given to ask for the tombstones of {name}")
+            found = not_asked if self._tombstones is None else self._tombstones.erased(point, wanted)
             return found.reasons(name, wanted)
         _, session, _ = self.table(name)
         return dict.fromkeys(erased_in(session, point, wanted), f"erased: {name}: {point.erased.description}")

@@ -11,7 +11,7 @@ def require_rows_as_judged(rows: Sequence[ValuedRow], finding: Finding) -> None:
     """Check that the rows of a key are those that its finding names. The evidence names ten of them at most.
 
     Raises:
-        RefusedError: a row came, went or was written anew since then.
+        RefusedError: a row came, went or was written again since then.
     """
     named = finding.evidence.get("target")
     if named is None:

@@ -1,6 +1,6 @@
 """Leave out the actions that others of the same plan would make wrong: what they make true is taken into account.
 
-A finding whose action is left out stays open, and is judged anew after the plan ran.
+A finding whose action is left out stays open, and is judged again after the plan ran.
 """
 
 from collections.abc import Iterable, Sequence

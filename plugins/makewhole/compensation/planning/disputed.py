@@ -1,4 +1,4 @@
-"""Tell which values are not carried on: those that another hop, or an open finding of another window, calls wrong."""
+"""Find which values are not carried on: those that another hop, or an open finding of another window, calls wrong."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class _Dispute:
 
     @property
     def is_not_known(self) -> bool:
-        """Whether it says that nobody knows what is there."""
+        """Whether it says that what is there is not known."""
         return self.finding.verdict is Verdict.UNDECIDABLE
 
     @property

@@ -204,8 +204,8 @@ def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding, redelivery: Redel
 
 
 def _erasable(pipeline: Pipeline, draft: ActionDraft, *points: str) -> ActionDraft:
-    """Name in the action the stores behind these points that tell which keys were erased: they are asked before the
-    record is sent."""
+    """Name in the action the stores behind these points that name erased keys: they are asked before the record is
+    sent."""
     stores = {store.name for point in points for store in pipeline.stores_at(point) if store.erased is not None}
     return with_before(draft, {ERASABLE: sorted(stores)}) if stores else draft
 

@@ -42,7 +42,7 @@ def _repetitions(finding: Finding) -> list[Repetition]:
     if len(places) + elsewhere != finding.evidence["target_copies"]:
         raise RefusedError(
             f"not known: {len(places) + elsewhere} of the key's {finding.evidence['target_copies']} records could be "
-            "told apart. The others name a plan that did not write them, or are too many; reverse by hand"
+            "distinguished. The others name a plan that did not write them, or are too many; reverse by hand"
         )
     positions = [(number, *place.split(":")) for number, place in enumerate(places, start=elsewhere + 1)]
     records = [Repetition(number=at, partition=int(part), offset=int(offset)) for at, part, offset in positions]
@@ -84,7 +84,8 @@ def left_to_reverse(
     if left and (gone or (before and len(rows) > before[-1].copy.get("rows", 0))):
         raise RefusedError(
             f"not known: plan {before[-1].plan} took back a row of this key, and its rows changed since. Whether an "
-            "extra row is that one, what its reversal wrote, or one more repetition cannot be told; reverse by hand"
+            "extra row is that one, what its reversal wrote, or one more repetition cannot be determined; reverse by "
+            "hand"
         )
     return left
 
@@ -99,7 +100,8 @@ def _known_reversals(past: PastReversals, point: Point, finding: Finding) -> Seq
     if elsewhere:
         raise RefusedError(
             f"not known: plan {elsewhere[0].plan} took back a copy of this key in {elsewhere[0].place}, which is no "
-            "point of the pipeline any more; whether it is this one under another name cannot be told. Reverse by hand"
+            "point of the pipeline any more; whether it is this one under another name cannot be determined. "
+            "Reverse by hand"
         )
     copies = past.of(point.places, finding.key_hash)
     unproven = next((copy for copy in copies if not copy.is_done), None)

@@ -1,4 +1,4 @@
-"""Find whom a redelivered record reaches beside the point that lacks it: nobody gets a record twice unsaid.
+"""Find the readers that a redelivered record reaches beside the point that lacks it: none gets it twice implicitly.
 
 A topic is read by every hop that starts from it, and by consumer groups that the pipeline does not know. A reader that
 overwrites takes a record again without harm, and so does one whose group the hop names under `despite`. Every other one
@@ -20,7 +20,8 @@ from makewhole.model.verdict import GAPS, Finding, Verdict
 
 @dataclass(frozen=True, kw_only=True)
 class Readers:
-    """The consumer groups that read topics, by point. `silent`: points whose groups cannot be told, with the reason."""
+    """The consumer groups that read topics, by point. `silent`: points whose groups cannot be listed, with the
+    reason."""
 
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     silent: Mapping[str, str] = field(default_factory=dict)
@@ -65,11 +66,12 @@ def _sources_written_again(pipeline: Pipeline, kinds: Iterable[tuple[str, Verdic
 
 
 class Redelivery:
-    """Whom redelivered records reach, by what the pipeline, the findings of a window and the brokers say."""
+    """Find the readers of redelivered records, by the pipeline, the findings of a window and the answers of the
+    brokers."""
 
     def __init__(self, pipeline: Pipeline, findings: Iterable[Finding], readers: Readers) -> None:
         self._pipeline, self._readers = pipeline, readers
-        self._lacking = {(one.hop, one.key_hash) for one in findings if one.verdict is Verdict.MISSING}
+        self._missing = {(one.hop, one.key_hash) for one in findings if one.verdict is Verdict.MISSING}
 
     def reach(self, hop: Hop, finding: Finding) -> dict[str, Any] | str:
         """Return what the action that redelivers a finding's record has in `before` for it, or why there is none."""
@@ -103,8 +105,8 @@ class Redelivery:
     def _unknown_groups(self, hop: Hop, known: set[str] | None) -> str | None:
         if hop.source in self._readers.silent:
             return (
-                f"not known: the groups that read {hop.source} cannot be told: {self._readers.silent[hop.source]}; use "
-                "upsert or a replay topic"
+                f"not known: the groups that read {hop.source} cannot be listed: {self._readers.silent[hop.source]}; "
+                "use upsert or a replay topic"
             )
         unknown = [group for group in self._readers.groups.get(hop.source, ()) if group not in (known or ())]
         return unknown_readers(hop, unknown) if unknown else None
@@ -112,7 +114,7 @@ class Redelivery:
     def _may_have(self, other: Hop, finding: Finding) -> bool:
         """Return whether another reader is a topic that may have the record: a log cannot be asked for a key."""
         is_topic = isinstance(self._pipeline.points[other.target], TopicPoint)
-        return is_topic and (other.name, finding.key_hash) not in self._lacking
+        return is_topic and (other.name, finding.key_hash) not in self._missing
 
 
 def loaders_to_pass(pipeline: Pipeline, hop: Hop, remedy: Remedy) -> list[str]:

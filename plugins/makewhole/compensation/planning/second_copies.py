@@ -1,4 +1,4 @@
-"""Tell where a record that is sent would come a second time, and which rows stand in its way.
+"""Find where a record that is sent would come a second time, and which rows stand in its way.
 
 Such a row is of a key that a ledger has, and the topic before its table lacks: its loader would add a second row. Where
 both remedies are on, it is put aside first, and then the record is sent.
@@ -35,7 +35,7 @@ def topics_behind(pipeline: Pipeline, topic: str) -> tuple[str, ...]:
 
 
 class SecondCopies:
-    """Tell which topics behind a topic have a record already that is produced to it, by the findings of some keys.
+    """Find which topics behind a topic have a record already that is produced to it, by the findings of some keys.
 
     Tables are asked once more before a record is sent. A log cannot be asked for a key.
     """
@@ -44,7 +44,7 @@ class SecondCopies:
         """`findings`: all of their keys."""
         self._pipeline = pipeline
         targets = {hop.name: pipeline.place_of(hop.target) for hop in pipeline.hops}
-        self._strangers = {
+        self._unexpected = {
             (targets.get(one.hop), one.key_hash) for one in findings if one.verdict is Verdict.UNEXPECTED
         }
 
@@ -66,7 +66,7 @@ class SecondCopies:
 
     def _holding(self, points: Iterable[str], finding: Finding) -> list[str]:
         place_of = self._pipeline.place_of
-        return [name for name in points if (place_of(name), finding.key_hash) in self._strangers]
+        return [name for name in points if (place_of(name), finding.key_hash) in self._unexpected]
 
 
 class RowsInTheWay:

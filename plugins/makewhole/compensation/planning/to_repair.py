@@ -1,4 +1,4 @@
-"""Tell which findings are to be repaired, and which of them by taking copies back."""
+"""Decide which findings are to be repaired, and which of them by taking copies back."""
 
 from collections.abc import Iterable
 

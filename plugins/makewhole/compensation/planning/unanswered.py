@@ -1,4 +1,4 @@
-"""Say of the findings that are only reported what would answer them: the remedy, its actions, and the line to write.
+"""Report what would answer the findings that are only reported: the remedy, its actions, and the line to write.
 
 What it would do is drafted as a plan would draft it, limits and approval included, and thrown away. A plan refuses more
 when it is frozen, since it looks at the data then: the number of actions is the most that there would be.
@@ -78,11 +78,11 @@ class Unanswered:
     def _refusals(self, line: str) -> list[str]:
         """Return how many findings it would leave alone, by the most frequent reasons."""
         ordered = sorted(self.refused.items(), key=lambda item: (-item[1], item[0]))
-        told = [
+        sentences = [
             f"`{line}` would leave {counted(count, 'key')} alone: {reason}" for reason, count in ordered[:_REASONS_MOST]
         ]
-        more = len(ordered) - len(told)
-        return [*told, counted(more, "more reason")] if more else told
+        more = len(ordered) - len(sentences)
+        return [*sentences, counted(more, "more reason")] if more else sentences
 
 
 def read_unanswered(

@@ -77,8 +77,8 @@ class ReadingSink:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicEffects:
-    """Who reads the records that are sent to a topic. `silent`: why that cannot be told; None: `groups` are those with
-    an offset there, but for those of `sinks`, which keep their own progress."""
+    """The readers of the records that are sent to a topic. `silent`: why they are not known; None: `groups` are those
+    with an offset there, but for those of `sinks`, which keep their own progress."""
 
     target: str
     place: str

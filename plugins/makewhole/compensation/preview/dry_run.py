@@ -247,7 +247,7 @@ class _PlanForecast:
         undone = self._frame.filter(
             (pl.col("target") == name) & (pl.col("chunk") >= done) & pl.col("remedy").is_in(_ROW_REMEDIES)
         )
-        # Nearly all keys have one action: a hash tells which, before texts are compared.
+        # Nearly all keys have one action: a hash shows which, before texts are compared.
         undone = undone.filter(pl.col("key_hash").hash().is_duplicated())
         first = pl.col("seq") == pl.col("seq").min().over("key_hash")
         together = pl.col("undoes").eq(pl.col("undoes").first().over("key_hash")).fill_null(value=False)

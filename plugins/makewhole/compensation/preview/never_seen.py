@@ -1,4 +1,4 @@
-"""Say what people should know before keys are written that no certified window saw where they are missing."""
+"""Report what people should know before keys are written that no certified window saw where they are missing."""
 
 from collections.abc import Mapping
 
@@ -9,8 +9,8 @@ from makewhole.sql import PgConnection
 
 
 def never_seen(journal: PgConnection, plan_id: str, points: Mapping[str, Point]) -> tuple[str, ...]:
-    """Return a sentence for each store to which a plan would bring such keys and that does not tell which keys were
-    erased. `points`: those that are known by now."""
+    """Return a sentence for each store to which a plan would bring such keys and that does not name erased keys.
+    `points`: those that are known by now."""
     sentences = []
     for store, keys in sorted(plan_progress.missing_keys_by_store(journal, plan_id).items()):
         point = points.get(store)

@@ -1,4 +1,4 @@
-"""Say for how long other writers of a table wait, where only a lock of the table keeps a key free."""
+"""Report for how long other writers of a table wait, where only a lock of the table keeps a key free."""
 
 from makewhole.model.text import counted
 

@@ -91,9 +91,9 @@ class _TableReader:
 
     def forecast(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
         items = chunk_items(chunk, self._point.key)
-        told = self._look_again.erased_by_tombstones(self._point, keys_brought_back(items))
+        by_tombstones = self._look_again.erased_by_tombstones(self._point, keys_brought_back(items))
         with self._session:
-            erased = refuse_erased(self._point, self._session, items, told)
+            erased = refuse_erased(self._point, self._session, items, by_tombstones)
         kept_out = {**erased, **self._look_again.arrived(chunk.rows)}
         left = [item for item in items if item.seq not in kept_out]
         judged = forecast_chunk(self._session, self._point, self._id(chunk.number), left, choose)

@@ -109,7 +109,7 @@ def _end_runners(attempt: Attempt, targets: Mapping[str, Target]) -> None:
     try:
         recover_receipts(attempt, targets)
     except PermanentError as error:
-        logger.warning("what plan %s wrote cannot be told any more: %s", attempt.plan_id, error)
+        logger.warning("what plan %s wrote cannot be determined any more: %s", attempt.plan_id, error)
 
 
 def _freeze(journal: PgConnection, attempt: Attempt, request: UndoRequest, sources: FreezeSources) -> Undo:
@@ -150,7 +150,7 @@ def require_undoable(stored: StoredPlan, pipeline: Pipeline) -> None:
     if plan.pipeline != pipeline.name:
         raise RefusedError(f"plan {plan.id} is one of {plan.pipeline}, not of {pipeline.name}")
     if plan.undoes is not None:
-        raise RefusedError(f"plan {plan.id} undoes plan {plan.undoes}; run the window again to repair it anew")
+        raise RefusedError(f"plan {plan.id} undoes plan {plan.undoes}; run the window again to repair it once more")
     if plan.state is PlanState.RUNNING:
         raise RefusedError(f"plan {plan.id} is at work; stop it first, then undo what it did")
     if stored.began_at is None:
@@ -242,8 +242,8 @@ def _actions_of(planned: pa.Table, some: Sequence[Effect]) -> dict[int, Action]:
     numbers = planned.column("seq").to_numpy()
     first, last = np.searchsorted(numbers, [min(seqs), max(seqs)])
     near = planned.slice(first, last - first + 1)
-    is_meant: Any = pc.is_in(near.column("seq"), value_set=pa.array(sorted(seqs), pa.int32()))
-    return {action.seq: action for action in actions_in(near.filter(is_meant))}
+    is_wanted: Any = pc.is_in(near.column("seq"), value_set=pa.array(sorted(seqs), pa.int32()))
+    return {action.seq: action for action in actions_in(near.filter(is_wanted))}
 
 
 def _restore_item(action: Action, effect: Effect, target: Target) -> PlannedPayload:

@@ -1,4 +1,4 @@
-"""Judge the window of an undone plan anew, and open it where it is not whole any more.
+"""Judge the window of an undone plan again, and open it where it is not whole any more.
 
 The undo itself is run as any plan is, by `execution.run_plan`.
 """
@@ -30,7 +30,7 @@ class ReopenedWindow:
 def reopen_window(
     context: WindowContext, undone: str, progress: Callable[[int, int], None], key: SigningKey
 ) -> ReopenedWindow:
-    """Judge the window of an undone plan anew, and open it where it is not whole any more.
+    """Judge the window of an undone plan again, and open it where it is not whole any more.
 
     The stores decide what is open, not the undo. A later revision that was certified had found the repaired rows
     whole: it is opened as well. The certificates of the window stay in their chain, as what was true when they were

@@ -1,1 +1,1 @@
-"""Verify a window: read the touched keys again from the real systems and judge them anew."""
+"""Verify a window: read the touched keys again from the real systems and judge them again."""

@@ -33,8 +33,8 @@ class _NotKnownError(Exception):
 def broken_verdict(
     semantics: Semantics, source: Sequence[EndCopy], target: Sequence[EndCopy], *, is_source_changed: bool
 ) -> Verdict | None:
-    """Return what is to be said of a key now that a repair changed its rows at one end of a hop; None: that end agrees
-    with the other, or the other has nothing of the key, or nothing that is known.
+    """Return the verdict on a key now that a repair changed its rows at one end of a hop; None: that end agrees with
+    the other, or the other has nothing of the key, or nothing that is known.
 
     `is_source_changed`: the rows are those of the hop's source, and otherwise of its target.
     """

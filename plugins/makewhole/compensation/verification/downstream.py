@@ -26,7 +26,7 @@ def stores_behind(pipeline: Pipeline, point: str) -> dict[str, list[Sequence[Hop
 
 
 def expected_at_stores(pipeline: Pipeline, point: str, passes: Callable[[Hop], bool | None]) -> Expected:
-    """Tell for each store behind a topic whether it must hold a key. `passes` answers for hops that have a filter.
+    """Return for each store behind a topic whether it must hold a key. `passes` answers for hops that have a filter.
 
     The filter of a hop further down sees other records, so that nothing is known of it.
     """

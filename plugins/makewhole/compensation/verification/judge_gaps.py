@@ -1,4 +1,4 @@
-"""Judge the gaps of a window anew by reading their keys again from the real systems.
+"""Judge the gaps of a window again by reading their keys again from the real systems.
 
 A finding is *repaired* when every store downstream holds its key once, with the source's value, and the topic holds a
 committed copy. A duplicate in a topic cannot be taken out of a log: it is *contained* when every store downstream that
@@ -60,7 +60,7 @@ JudgedBatches = Iterable[Sequence[JudgedFinding]]
 class GapContext:
     """How gaps are judged, and what the journal knows: the reversals that plans wrote of some keys (by their hashes),
     and the newest judged windows, newest first. `open_judge` is given the sources, and what was written to topics since
-    compensation began. `is_awaited` tells whether other readers may still load what was sent."""
+    compensation began. `is_awaited` returns whether other readers may still load what was sent."""
 
     open_judge: Callable[[Sources, Mapping[str, CopiesByKey]], GapJudge]
     past: Callable[[set[str]], PastReversals] = lambda _: NOTHING_REVERSED
@@ -76,7 +76,7 @@ def judge_gaps_again(
     progress: Callable[[int, int], None] | None,
     known: GapContext,
 ) -> BatchFile[JudgedFinding]:
-    """Judge every gap anew, batch by batch; other findings are returned as they are. Close what is returned.
+    """Judge every gap again, batch by batch; other findings are returned as they are. Close what is returned.
 
     `progress` is called with (settled, all) after each read. Raises TransientError when a system does not answer.
     """

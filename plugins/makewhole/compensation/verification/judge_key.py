@@ -1,4 +1,4 @@
-"""Judge one finding anew from the rows and records of its key as they are now. Values are compared always."""
+"""Judge one finding again from the rows and records of its key as they are now. Values are compared always."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -33,7 +33,7 @@ class MatchedBefore:
         return {key_hash for key_hash, verdict in found.items() if verdict is Verdict.MATCHED}
 
     def verdicts(self, hop: Hop, result: HopResult | None, key_hashes: Collection[str]) -> dict[str, Verdict]:
-        """Return what was said of some keys on a hop; of those that are none of its window, nothing."""
+        """Return the verdicts on some keys on a hop; of those that are none of its window, nothing."""
         if result is None:
             return {}
         verdicts: dict[str, Verdict] = {}

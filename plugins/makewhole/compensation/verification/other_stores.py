@@ -1,4 +1,4 @@
-"""Look at the stores that a redelivery reached beside the one that it was meant for: none may hold a key twice.
+"""Look at the stores that a redelivery reached beside the intended one: none may hold a key twice.
 
 What is found is a finding of its own on the hop into that store. Reconcile cannot see it: it judged the window before
 anything was sent.
@@ -75,7 +75,7 @@ class SentKey:
 
 
 class OtherStores(ClosingContext):
-    """The stores that a window's redeliveries reached beside those that they were meant for. Close it after use."""
+    """The stores that a window's redeliveries reached beside the intended ones. Close it after use."""
 
     def __init__(
         self,

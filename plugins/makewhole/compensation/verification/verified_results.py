@@ -1,4 +1,4 @@
-"""Compute the results of a window after its gaps were judged anew: what is whole now counts as matched."""
+"""Compute the results of a window after its gaps were judged again: what is whole now counts as matched."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Verify a window: judge its gaps anew, ask the gate about the result, and commit both."""
+"""Verify a window: judge its gaps again, ask the gate about the result, and commit both."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -59,7 +59,7 @@ def verify_window(
     patience_seconds: float | None = None,
     stays_seconds: float = math.inf,
 ) -> VerifiedWindow:
-    """Judge the gaps of a window anew, and commit their outcomes and the gate's report.
+    """Judge the gaps of a window again, and commit their outcomes and the gate's report.
 
     `patience_seconds`: the time that consumers get to load what was replayed; None: the settle time since the last
     chunk, if a plan ran. `stays_seconds`: how much of that is waited for here at a time.

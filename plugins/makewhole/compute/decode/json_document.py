@@ -40,7 +40,7 @@ def parse_document(value: bytes | None) -> Any:
 
 
 def _is_too_deep(text: str) -> bool:
-    """Tell by counting brackets: Python's recursion limit would depend on the depth of the caller."""
+    """Decide by counting brackets: Python's recursion limit would depend on the depth of the caller."""
     if text.count("{") + text.count("[") <= DEEPEST:
         return False
     depth = 0

@@ -1,8 +1,8 @@
 """Set keys aside that lie before the baseline: from when on both ends of a hop reach back.
 
 What only one end has from before that moment is neither missing nor unexpected: the other end does not reach so far.
-Where a log begins at offset 0, and nobody said from when on to judge, older keys are undecidable: they may have been
-lost, or the topic may be younger than they are.
+Where a log begins at offset 0, and it is not declared from when on to judge, older keys are undecidable: they may have
+been lost, or the topic may be younger than they are.
 
 A row without a time that was there when its table was first read may be as old as any: it counts as from before the
 baseline, wherever a hop has one.

@@ -20,7 +20,7 @@ _PAIR = 2
 
 
 class _Original(NamedTuple):
-    """Tells a record from another one with the same key: of a key with a million of them, all are held."""
+    """Distinguish a record from another one with the same key: of a key with a million of them, all are held."""
 
     place: str
     producer_id: int | None
@@ -145,8 +145,8 @@ def _cause_of_repeated_records(in_slice: Iterable[Mapping[str, Any]], elsewhere:
 
     One that compensation produced and one that it did not: the original came late.
 
-    A producer without an id repeats unseen: where two copies have none, a retry cannot be told from anything else. A
-    copy that is only known by its place is evidence against no other.
+    A producer without an id repeats unseen: where two copies have none, a retry cannot be distinguished from anything
+    else. A copy that is only known by its place is evidence against no other.
     """
     here = (copy for copy in in_slice if not copy["is_aborted"] and not copy.get("is_replay"))
     beyond = (_with_partition(copy) for copy in elsewhere if not copy["is_replay"])

@@ -86,8 +86,8 @@ def find_halves(keys: pl.DataFrame, ascending: UInt64s) -> tuple[IntPs, Bools]:
 
 
 def may_be_clean(copies: pl.DataFrame, hop: str | None) -> Bools:
-    """Tell of which copies the key may be clean, each by itself. `hop`: whose filter they must pass; None: they need
-    not."""
+    """Return of which copies the key may be clean, each by itself. `hop`: whose filter they must pass; None: they
+    need not."""
     allowed = pl.col("row_hash").is_not_null()
     if "is_aborted" in copies.columns:
         allowed = allowed & ~pl.col("is_aborted") & pl.col("replay_plan").is_null()

@@ -51,7 +51,7 @@ class _LatestVersions:
         return halves, latest, read_only(low), read_only(values), read_only(may_be_paired)
 
     def exceptions(self, clean: IntPs) -> Bools:
-        """Tell by row what is left when the halves at these places are taken out."""
+        """Return by row what is left when the halves at these places are taken out."""
         is_clean = np.zeros(len(self.halves), dtype=np.bool_)
         is_clean[clean] = True
         left = np.ones(len(self.copies), dtype=np.bool_)
@@ -61,7 +61,7 @@ class _LatestVersions:
 
 def columns_of_versions(*, is_topic: bool, is_target: bool) -> list[str]:
     """Return the columns to read of the slice of a point: of a table that is the source its times, which order its
-    rows, of one that is the target their places, which tell them apart."""
+    rows, of one that is the target their places, which distinguish them."""
     without = ("time", "place") if is_topic else ("time",) if is_target else ("place",)
     schema = TOPIC_KEYS if is_topic else KEYS
     return [name for name in VERSION_COLUMNS if name in schema and name not in without]
@@ -114,7 +114,7 @@ def find_clean_versions(
 
 
 def _is_older(of_source: pl.Series, of_target: pl.Series, unit: Decimal) -> Bools:
-    """Tell of pairs of versions whether the target's number is below the source's, where both have one."""
+    """Return for pairs of versions whether the target's number is below the source's, where both have one."""
     is_below = (of_target < of_source).fill_null(False)
     if unit and is_below.any():
         pairs = pl.DataFrame([of_source.alias("source"), of_target.alias("target")])
@@ -194,7 +194,7 @@ def _leave_out_overtaken(side: _LatestVersions, before: pl.DataFrame) -> None:
 
 
 def _is_repeated(copies: pl.DataFrame, rows: IntPs, is_first: Bools) -> Bools:
-    """Tell which rows of a store, in this order, are the row before once more: it was read by its time and by its
+    """Return which rows of a store, in this order, are the row before once more: it was read by its time and by its
     key."""
     at = np.flatnonzero(~is_first)
     found = np.zeros(len(rows), dtype=np.bool_)

@@ -59,7 +59,7 @@ class HopContext:
     is called); `unconsumed`: keys with a record that it has not reached.
     `waiting`: since when keys wait; those that are not in it wait since the window was `opened_at`.
     `truncated`: keys that earlier windows saw in the target and that a truncation took from it. `open_copies`: copies
-    in the target that nobody can read as committed yet. `not_lost` returns by key hash what shows that a key which the
+    in the target that cannot be read as committed yet. `not_lost` returns by key hash what shows that a key which the
     store lacks is not lost. `source_elsewhere`: the source's copies
     outside the slice, the oldest first. The sequences are those of the topics at the two ends.
     The copies of a topic say `is_replay` and `is_produced`.
@@ -205,7 +205,7 @@ def _outside_copy(copy: CopyFields) -> CopyFields:
 
 
 def _open_evidence(open_copies: Sequence[CopyFields], transactions: Sequence[Incident]) -> dict[str, Any]:
-    """Return the places that nobody can read as committed yet, and the transactions that they wait for."""
+    """Return the places that cannot be read as committed yet, and the transactions that they wait for."""
     places = sorted({copy["place"] for copy in open_copies})
     blocking = [one for one in transactions if any(_is_held_by(place, one) for place in places)]
     evidence: dict[str, Any] = {"open": places} if places else {}

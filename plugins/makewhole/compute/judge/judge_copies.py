@@ -32,7 +32,7 @@ class BucketInput:
     `target_elsewhere`: copies outside it. `handed_over`: keys that an earlier window left to this one. `unsettled`:
     keys whose absence does not count yet. `overdue`: keys that have waited for longer than they may: their absence
     counts all the same. `replays`: records that compensation wrote, by the journal. `has_gone`: offsets of the target
-    were gone before anybody read them, in this window or another. `has_cut`: part of the source's log was cut off.
+    were gone before they were read, in this window or another. `has_cut`: part of the source's log was cut off.
     `kept_out`: keys of versions of which a ledger has rows of other windows now, and none that passes the hop's filter.
     `version_unit`: two versions that differ by less may be one, as a column of the source or of the target holds it.
     """
@@ -205,7 +205,7 @@ def _is_judged_here(*, has_gone: bool, is_store: bool) -> pl.Expr:
     """Select the keys of this window's source, and those of the target that the source lacks or that repeat.
 
     Where offsets are gone (`has_gone`), also those that agree with nothing of the source: its own window may have seen
-    another copy, which nobody can read any more. In a table (`is_store`) such rows are wrong, as far as all values of
+    another copy, which cannot be read any more. In a table (`is_store`) such rows are wrong, as far as all values of
     the source are known.
     """
     is_met = pl.col("target_originals") > 0
@@ -236,8 +236,8 @@ def _values_known() -> list[pl.Expr]:
 
 def _verdict(*, is_table: bool, has_gone: bool) -> pl.Expr:
     """Return the verdict. What a log says first of an event counts where it is repeated; rows of a table (`is_table`)
-    have no order that says which of them is right. They are told in the window that they lie in: to another one a
-    repeat is a duplicate."""
+    have no order that says which of them is right. They are reported in the window that they lie in: to another one
+    a repeat is a duplicate."""
     known = pl.col("in_source") | (pl.col("source_elsewhere_copies") > 0)
     source, target = pl.col("source_values"), pl.col("target_values")
     contradicts = source.list.len() > 1

@@ -312,8 +312,8 @@ def _is_older(side: str) -> pl.Expr:
 
 
 def _surely_differs() -> pl.Expr:
-    """Tell of a key that the source has in other windows alone whether the target holds another version than the latest
-    of them, nor a later one: of both sides it is certain which values these are."""
+    """Return for a key that the source has in other windows alone whether the target holds another version than the
+    latest of them, nor a later one: of both sides it is certain which values these are."""
     is_single = (pl.col("source_states").list.len() == 1) & (pl.col("target_states").list.len() == 1)
     is_certain = is_single & ~_has_unknown("source") & ~_has_unknown("target")
     return is_certain & ~pl.any_horizontal(_holds("soon")[1], _holds("target")[1])

@@ -56,9 +56,9 @@ class LogHistory:
     """The history of one topic's log up to a window.
 
     `truncations`: every truncation that any window noticed; `truncated`: the incidents of those that this window
-    noticed. `expired`: the time spans of earlier windows with offsets that nobody could read; `dropped`: those of what
+    noticed. `expired`: the time spans of earlier windows with offsets that could not be read; `dropped`: those of what
     the key index has dropped, with the time by which rows may be late; `is_partial`: this window, or one after it that
-    was judged before, has offsets that nobody could read. `begins_at`: from when on it has records, where older ones
+    was judged before, has offsets that could not be read. `begins_at`: from when on it has records, where older ones
     were deleted before the first window could read them; not known with `odd_stamps` (milliseconds by partition), those
     of its first records that cannot be. The others are this window's incidents of their kind.
     """
@@ -76,7 +76,7 @@ class LogHistory:
 
     @property
     def has_unread(self) -> bool:
-        """Return whether offsets of any window were gone before anybody read them."""
+        """Return whether offsets of any window were gone before they were read."""
         return self.is_partial or bool(self.expired)
 
     def truncated_from(self, parts: Iterable[PartitionRange]) -> dict[int, int]:
@@ -144,7 +144,7 @@ def remaining_copies(copies: pl.DataFrame, limits: Mapping[int, int]) -> pl.Data
 
 
 def is_truncated(limits: Mapping[int, int]) -> pl.Expr:
-    """Tell of a copy (with `partition`, `offset`) whether a truncation took it."""
+    """Return for a copy (with `partition`, `offset`) whether a truncation took it."""
     is_gone = pl.lit(False)
     for partition, limit in sorted(limits.items()):
         is_gone = is_gone | ((pl.col("partition") == partition) & (pl.col("offset") >= limit))

@@ -1,6 +1,6 @@
 """Find the tombstones that stand: those that no record with a value of their key follows.
 
-Of one partition the offsets say which record came first, of a topic that was made anew the newer log. Partitions and
+Of one partition the offsets say which record came first, of a topic that was made again the newer log. Partitions and
 topics have no order among themselves: there the times of the records count, and a tombstone that is not later by its
 time deletes nothing.
 """

@@ -51,8 +51,8 @@ class UnreadRecords:
 
 @dataclass(frozen=True, kw_only=True)
 class Lags:
-    """How much later than its record a row may come. `settle`: what is usual. `longest`: after that a key is told as
-    late or as missing."""
+    """How much later than its record a row may come. `settle`: what is usual. `longest`: after that a key is reported
+    as late or as missing."""
 
     settle: timedelta
     longest: timedelta
@@ -61,10 +61,10 @@ class Lags:
 def undecidable_spans(source: LogHistory, target: LogHistory, lags: Lags) -> UndecidableSpans:
     """Return the spans that the histories of both ends leave open.
 
-    A key that the target lacks may have been in offsets that nobody could read: of this window, or of an earlier one
+    A key that the target lacks may have been in offsets that could not be read: of this window, or of an earlier one
     when its record is as old as that. So may the record of a row that the source does not have, however long its loader
-    took; and the record of an event that a row has its value from, which differs from the record that is left: nobody
-    may write over that row. A topic that differs from its source may have had the right record, too, and it was
+    took; and the record of an event that a row has its value from, which differs from the record that is left: that row
+    must not be written over. A topic that differs from its source may have had the right record, too, and it was
     consumed before it was gone. Under upsert the same holds for the latest version, at both ends. A log that was
     truncated or recreated may have held any record behind the last window's end.
     """

@@ -1,4 +1,4 @@
-"""Tell which keys a run of the key index may know, from some 26 bits per key that stand beside the run.
+"""Find which keys a run of the key index may know, from some 26 bits per key that stand beside the run.
 
 The keys are in groups by the high half of their hash, about four to a group; of each key the low 24 bits of the other
 half are kept, in two columns of 16 and of 8 bits. So a filter never misses a key of its run, and holds about one other
@@ -38,8 +38,8 @@ def build_filter(key_hi: UInt64s, key_lo: UInt64s) -> bytes:
 
 
 def maybe_in(content: bytes | memoryview, key_hi: UInt64s, key_lo: UInt64s) -> Bools:
-    """Tell for each key, by its hash, whether the run of a filter may know it. False is certain. Keys in the order of
-    their hashes are asked for sooner: the filter is read from its begin to its end.
+    """Return for each key, by its hash, whether the run of a filter may know it. False is certain. Keys in the order
+    of their hashes are asked for sooner: the filter is read from its begin to its end.
 
     Raises:
         CorruptionError: the filter is not as it was built.

@@ -1,4 +1,4 @@
-"""Know what a run of the key index says when the pipeline's file reads its point otherwise than the window of it did.
+"""Find what a run of the key index says when the pipeline's file reads its point otherwise than the window of it did.
 
 A run notes which columns its row hashes are of, and from which field its versions are. Values of other columns are not
 known. Versions of another field are in no order with those of now, and older: what is numbered by the field of now came

@@ -1,4 +1,4 @@
-"""Know which filters (`where`) a copy in the key index passes: by the filter itself, not by the hop that has it.
+"""Find which filters (`where`) a copy in the key index passes: by the filter itself, not by the hop that has it.
 
 What passes a filter is a property of a record and a filter. A run notes the filters that its window knew, by their
 digests, and each row those of them that exclude it; of any other filter it says nothing.

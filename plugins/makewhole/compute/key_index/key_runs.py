@@ -133,5 +133,5 @@ def _as_elsewhere(run: pl.DataFrame, is_later: bool) -> pl.DataFrame:
 
 
 def _with_missing_columns(frame: pl.DataFrame) -> pl.DataFrame:
-    lacking = {name: kind for name, kind in ELSEWHERE.items() if name not in frame.columns}
-    return frame.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in lacking.items())
+    missing = {name: kind for name, kind in ELSEWHERE.items() if name not in frame.columns}
+    return frame.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in missing.items())

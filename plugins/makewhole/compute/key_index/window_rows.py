@@ -49,7 +49,7 @@ def window_rows(copies: pl.DataFrame, replays: pl.DataFrame, *, has_versions: bo
 
 
 def _occur_once(ascending: UInt64s) -> Bools:
-    """Tell which of sorted numbers occur once."""
+    """Return which of sorted numbers occur once."""
     differs = np.ones(len(ascending) + 1, dtype=np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=differs[1:-1])
     found: Bools = differs[1:] & differs[:-1]

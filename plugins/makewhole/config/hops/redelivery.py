@@ -125,7 +125,7 @@ def _check_key(place: YamlPlace, name: str, hop: Hop, drafts: Drafts) -> None:
 
 
 def note_shared(hops: Sequence[tuple[YamlPlace, Hop]], drafts: Drafts, said: Collection[str]) -> None:
-    """Note a hop whose redelivered records reach other readers of its topic unsaid; `said`: hops that say where."""
+    """Note a hop whose redelivered records implicitly reach other readers of its topic; `said`: hops that say where."""
     for place, hop in hops:
         answered = _answered(hop)
         beside = [other for _, other in hops if other is not hop and _is_one_place(drafts, other.source, hop.source)]

@@ -68,7 +68,7 @@ def _in_a_store(hop: Hop, verdict: str) -> tuple[Remedy | None, str]:
             return Remedy.QUARANTINE, does
         case "vanished":
             return None, (
-                "nobody brings back unasked what somebody deleted; where it was deleted by mistake, `vanished: upsert` "
+                "what was deleted is not brought back unasked; where it was deleted by mistake, `vanished: upsert` "
                 f"writes their rows into {hop.target} again"
             )
         case _:
@@ -94,7 +94,7 @@ def _why_it_stays(kinds: HopKinds, verdict: str) -> str:
 
 
 def _into_a_topic(pipeline: Pipeline, hop: Hop, kinds: HopKinds) -> tuple[Remedy | None, str]:
-    """Suggest to send a record again only where it reaches nobody else: into the topic that lacks it, or to the one
+    """Suggest to send a record again only where it reaches no other reader: into the topic that lacks it, or to the one
     hop that reads the source."""
     remedy = Remedy.PRODUCE if kinds.source is PointKind.LEDGER else Remedy.REDELIVER
     if remedy not in kinds.possible("missing"):

@@ -27,7 +27,7 @@ SCOPE: Mapping[str, tuple[str, ...] | None] = {
     "window": ("end", "number", "revision", "start"),
     "plan": ("pipeline", "revision", "window"),
 }
-"""The names that exist, with their fields; None: those of the data, which nobody knows before."""
+"""The names that exist, with their fields; None: those of the data, which are not known before."""
 
 Scope = Mapping[str, Any]
 """A value for each name."""

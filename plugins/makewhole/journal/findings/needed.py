@@ -1,4 +1,4 @@
-"""Tell which findings the journal must have before a plan is made: it is of all of them or of nothing."""
+"""Decide which findings the journal must have before a plan is made: it is of all of them or of nothing."""
 
 from itertools import product
 
@@ -7,7 +7,7 @@ from makewhole.model.points import TopicPoint
 from makewhole.model.verdict import DISPUTING, REPAIRABLE, Verdict
 
 _CARRYING = FOR_ROWS | {Remedy.REDELIVER}
-_TOLD_OF_READERS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.CONFLICT)
+_VERDICTS_OF_READERS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.CONFLICT)
 
 
 def kinds_needed(pipeline: Pipeline) -> frozenset[tuple[str, Verdict]]:
@@ -19,7 +19,7 @@ def kinds_needed(pipeline: Pipeline) -> frozenset[tuple[str, Verdict]]:
     answers = {(hop.name, one): hop.remedies.answer_to(one) for hop in pipeline.hops for one in REPAIRABLE}
     needed = {kind for kind, remedy in answers.items() if remedy is not Remedy.REPORT}
     if not {Remedy.PRODUCE, Remedy.REDELIVER}.isdisjoint(answers.values()):
-        needed |= {(hop.name, verdict) for hop in pipeline.hops for verdict in _TOLD_OF_READERS}
+        needed |= {(hop.name, verdict) for hop in pipeline.hops for verdict in _VERDICTS_OF_READERS}
         needed |= {(name, Verdict.UNEXPECTED) for name in _between_topics(pipeline)}
     if any(verdict is Verdict.UNEXPECTED for _, verdict in needed):
         needed |= {(hop.name, Verdict.MISSING) for hop in pipeline.hops}

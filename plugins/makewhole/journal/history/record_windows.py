@@ -1,4 +1,4 @@
-"""Find the windows before one in which records lie, when somebody asks for them."""
+"""Find the windows before one in which records lie, when they are asked for."""
 
 from collections.abc import Callable, Collection, Sequence
 
@@ -7,7 +7,7 @@ from makewhole.journal.history.judged import JudgedWindows
 from makewhole.model.window import Window
 
 KNOWN_BY = 5
-"""The number of newest windows whose archives tell how the producers of a topic spread keys."""
+"""The number of newest windows whose archives show how the producers of a topic spread keys."""
 
 
 def find_windows_before(window: Window) -> Callable[[str, Collection[tuple[int, int]]], Sequence[Window]]:

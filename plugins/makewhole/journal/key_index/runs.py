@@ -59,10 +59,10 @@ def standing_runs(journal: PgConnection, topic: IndexedTopic, besides: int | Non
     Raises:
         CorruptionError: the run of a window was retired, and no merged run has the window.
     """
-    found, lacking = _standing(journal, topic)
-    if lacking := [number for number in lacking if number != besides]:
+    found, missing = _standing(journal, topic)
+    if missing := [number for number in missing if number != besides]:
         raise CorruptionError(
-            f"{topic.pipeline}: no run of the key index has the keys of window {lacking[0]} of {topic.point}; write "
+            f"{topic.pipeline}: no run of the key index has the keys of window {missing[0]} of {topic.point}; write "
             f"the index again: makewhole index rebuild {topic.pipeline}"
         )
     return found
@@ -126,8 +126,8 @@ def begin_merge(journal: PgConnection, topic: IndexedTopic) -> str:
 def commit_merge(
     journal: PgConnection, topic: IndexedTopic, attempt: str, merged: IndexedRun, inputs: Sequence[IndexedRun]
 ) -> bool:
-    """Let a merged run stand for its inputs, in one transaction, which this ends. Tells whether it does: where another
-    merge was faster with any of them, nothing is changed."""
+    """Make a merged run stand for its inputs, in one transaction, which this ends. Returns whether it does: where
+    another merge was faster with any of them, nothing is changed."""
     merges = [run.merge for run in inputs if run.merge is not None]
     single = [item for run in inputs if run.merge is None for item in run.revisions.items()]
     retired = topic.run(journal, "retire_merges", ids=merges)
@@ -147,7 +147,7 @@ def commit_merge(
 def commit_rebuilt(
     journal: PgConnection, topic: IndexedTopic, runs: Sequence[IndexedRun], before: Sequence[IndexedRun]
 ) -> None:
-    """Let runs of single windows stand in the place of those that these windows were in `before`, in one transaction,
+    """Put runs of single windows in the place of those that these windows were in `before`, in one transaction,
     which this ends."""
     topic.run(journal, "retire_merges", ids=[run.merge for run in before if run.merge is not None])
     for run in runs:
@@ -185,8 +185,8 @@ def retired_attempts(journal: PgConnection, topic: IndexedTopic, grace: timedelt
 
 
 def forget_attempt(journal: PgConnection, topic: IndexedTopic, attempt: str) -> bool:
-    """Forget the attempt at a merged run: from now on to the end of the transaction it cannot stand. Tells whether it
-    does not stand."""
+    """Forget the attempt at a merged run: from now on to the end of the transaction it cannot stand. Returns whether
+    it does not stand."""
     return bool(topic.run(journal, "forget_merge", attempt=attempt))
 
 
@@ -197,5 +197,5 @@ def retired_runs(journal: PgConnection, topic: IndexedTopic, grace: timedelta) -
 
 
 def forget_files(journal: PgConnection, topic: IndexedTopic, number: int, revision: int) -> bool:
-    """Forget the files of a window's run. Tells whether it is still retired."""
+    """Forget the files of a window's run. Returns whether it is still retired."""
     return bool(topic.run(journal, "forget_files_of_run", number=number, revision=revision))

@@ -21,7 +21,7 @@ VALUES_OF = "values_sha256"
 
 
 def commit_snapshot(journal: PgConnection, window: Window, point: str, manifest: Mapping[str, Any]) -> bool:
-    """Write the manifest with which a snapshot exists; the first one stays. Tells whether it was this one."""
+    """Write the manifest with which a snapshot exists; the first one stays. Returns whether it was this one."""
     return bool(_run(journal, "insert_snapshot", **scope(window), point=point, manifest=Json(manifest)))
 
 

@@ -43,7 +43,7 @@ _CLEANUP_POLICY = "cleanup.policy"
 
 
 class _FetchedPartition(NamedTuple):
-    """One partition of a fetch answer. Offsets are -1 where the broker does not tell."""
+    """One partition of a fetch answer. Offsets are -1 where the broker does not report them."""
 
     error_code: int
     high_watermark: int

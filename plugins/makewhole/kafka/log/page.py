@@ -53,7 +53,7 @@ class LogSource(Protocol):
         `likely` is the end that the damaged one claims, which may be true.
 
         Raises:
-            TransientError: the source cannot tell now.
+            TransientError: the source cannot answer now.
         """
 
     def intact_end(self, wanted: PartitionRange) -> int:
@@ -62,7 +62,7 @@ class LogSource(Protocol):
         Records from there on are others: the log was truncated, and its offsets were used again.
 
         Raises:
-            TransientError: the source cannot tell now.
+            TransientError: the source cannot answer now.
         """
 
     def hole_reason(self, wanted: PartitionRange, start: int, end: int) -> str | None:

@@ -6,7 +6,7 @@ compacted, expired or undecodable. It ends with the whole range or with an error
 Holes. A batch with fewer records than offsets was compacted: a broker takes none such from a producer. Offsets that no
 batch holds are `compacted` where the topic is compacted. Where it is not, nothing in Kafka leaves them behind (a lost
 or removed segment does): they count as `undecodable` and are placed, with the present policy as the reason. If the
-policy was changed since, a person can tell; the log cannot.
+policy was changed since, a person may know it; the log does not show it.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

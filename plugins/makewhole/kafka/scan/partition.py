@@ -106,7 +106,7 @@ class PartitionScan:
         return self.range, self.position, _COMMITTED
 
     def open_rest(self) -> None:
-        """Open the batches of which the range has a part only and whose headers do not tell how many records it holds.
+        """Open the batches of which the range has a part only and whose headers do not show how many records it holds.
 
         Raises:
             TransientError: they cannot be read now.

@@ -123,7 +123,7 @@ class EpochRun:
         self.counts.missing_heads = 1
 
     def extend_unbroken(self, sequence: int, length: int, unseen: int) -> bool:
-        """Add the next sequences if they follow unbroken, as almost every batch does; tell whether they did."""
+        """Add the next sequences if they follow unbroken, as almost every batch does; return whether they did."""
         current = self.current
         is_next = sequence == self.next_sequence == current.sequence + current.length
         if not is_next or sequence == 0 or sequence + length >= SEQUENCES:

@@ -1,7 +1,7 @@
 """Define the request for a partition's start, end or stable offset with the leader epoch of the broker that answers.
 
-aiokafka's ListOffsets stops at version 3, which does not tell the epoch. Field order and types are those of Kafka's own
-message definition (ListOffsets v4, KIP-320).
+aiokafka's ListOffsets stops at version 3, which does not report the epoch. Field order and types are those of Kafka's
+own message definition (ListOffsets v4, KIP-320).
 """
 
 # mypy: disable-error-code="misc"

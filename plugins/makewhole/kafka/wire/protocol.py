@@ -202,7 +202,7 @@ class PartitionFetchRequest(Request[FetchRequestV13]):
     """Fetch of one partition of one topic incarnation, from `offset` on. `isolation` 0 = uncommitted, 1 = committed.
 
     A broker that leads under another epoch than `leader_epoch` refuses; by `last_epoch`, that of the record before
-    `offset`, it tells that the log was truncated behind it (KIP-320); -1 asks for neither.
+    `offset`, it reports that the log was truncated behind it (KIP-320); -1 asks for neither.
     """
 
     API_KEY = 1

@@ -1,4 +1,4 @@
-"""Certify the window of a run, and tell the pipeline's asset of it."""
+"""Certify the window of a run, and report it to the pipeline's asset."""
 
 import logging
 from collections.abc import Mapping

@@ -34,7 +34,7 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
 
     context = get_current_context()
     pipeline = load_pipeline(pipeline_name or context["params"]["pipeline"])
-    signing_key()  # a window that nobody could certify is not begun
+    signing_key()  # a window that could not be certified is not begun
     request = _window_request(context)
     finish_older_windows(context, pipeline, request)
     with connect() as journal:

@@ -1,4 +1,4 @@
-"""Plan the repair of the window of a run, carry it out, and judge what it touched anew."""
+"""Plan the repair of the window of a run, carry it out, and judge what it touched again."""
 
 import logging
 from typing import TYPE_CHECKING, Any
@@ -83,7 +83,7 @@ def compensate() -> int:
 
 @step
 def verify() -> dict[str, Any]:
-    """Read the touched keys again and judge them anew."""
+    """Read the touched keys again and judge them again."""
     from makewhole.compensation.verification.verify_window import verify_window
 
     def log_progress(done: int, total: int) -> None:

@@ -86,7 +86,7 @@ def restore() -> int:
 
 @step
 def reopen() -> dict[str, Any]:
-    """Judge the window anew and set its state; fail the task when a row could not be put back.
+    """Judge the window again and set its state; fail the task when a row could not be put back.
 
     Raises:
         AirflowFailException: rows were left as they are.

@@ -1,4 +1,4 @@
-"""Load the window of a run, and tell what its Spark steps have committed."""
+"""Load the window of a run, and return what its Spark steps have committed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class _WindowOfRun:
 
 
 def committed_step(task_id: str, context: Mapping[str, Any]) -> str | None:
-    """Tell what a Spark step of this run has committed; None when it has to be run.
+    """Return what a Spark step of this run has committed; None when it has to be run.
 
     The gate's answer counts for the first try of its task alone: a person who clears the task wants it asked again.
     """

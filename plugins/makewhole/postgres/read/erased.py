@@ -43,8 +43,8 @@ def erased_everywhere(stores: Sequence[TablePoint], ask: AskErased, keys: Iterab
         return {}
     said: dict[str, list[str]] = {key: [] for key in keys}
     for store in stores:
-        told = ask(store, said)
-        said = {key: [*before, f"{store.name}: {told[key]}"] for key, before in said.items() if key in told}
+        reasons = ask(store, said)
+        said = {key: [*before, f"{store.name}: {reasons[key]}"] for key, before in said.items() if key in reasons}
     return {key: "; ".join(parts) for key, parts in said.items()}
 
 
@@ -52,16 +52,16 @@ def erased_in(session: PgConnection, point: TablePoint, keys: Sequence[str]) -> 
     """Return what `erased_keys` does, in the caller's transaction."""
     if point.erased is None or point.erased.topics or not keys:
         return set()
-    shape = TableShape(point=_told_in(point), compare={}, filters={})
+    shape = TableShape(point=_table_of_erased(point), compare={}, filters={})
     types = column_types(session, shape)
-    told = sql.SQL("true") if point.erased.column is None else _has_value(point.erased.column)
+    names_key = sql.SQL("true") if point.erased.column is None else _has_value(point.erased.column)
     found: set[str] = set()
     for condition in key_conditions(shape, types, keys):
         statement = sql.SQL("select distinct {} from {} t where {} and {}").format(
             key_expression(shape.point, types),
             table_identifier(shape.point),
             condition,
-            told,
+            names_key,
         )
         with session.cursor() as cursor:
             cursor.execute(statement)
@@ -69,7 +69,7 @@ def erased_in(session: PgConnection, point: TablePoint, keys: Sequence[str]) -> 
     return found.intersection(keys)
 
 
-def _told_in(point: TablePoint) -> TablePoint:
+def _table_of_erased(point: TablePoint) -> TablePoint:
     """Return the table that names erased keys, as a point: another one, or the store itself."""
     assert point.erased is not None
     if point.erased.table is None:

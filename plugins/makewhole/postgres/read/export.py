@@ -36,7 +36,7 @@ _FEW_KEYS = 20_000
 class ExportPlan:
     """A consistent view for all readers and the parts to read.
 
-    `snapshot` is for PostgreSQL's SET TRANSACTION SNAPSHOT; `pg_snapshot` tells later which rows it saw.
+    `snapshot` is for PostgreSQL's SET TRANSACTION SNAPSHOT; `pg_snapshot` shows later which rows it saw.
     """
 
     snapshot: str

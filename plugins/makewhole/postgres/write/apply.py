@@ -48,7 +48,7 @@ def apply_chunk(
     while True:
         try:
             return _try_chunk(session, point, chunk, items, guard)
-        except _NOT_FREE:  # everything was taken back, so others go on; the receipt tells whether it happened
+        except _NOT_FREE:  # everything was taken back, so others go on; the receipt shows whether it happened
             if session.closed or time.monotonic() + _PAUSE_SECONDS > gives_up_at:
                 raise
         time.sleep(_PAUSE_SECONDS)

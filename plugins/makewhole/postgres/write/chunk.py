@@ -30,8 +30,9 @@ FoundRows = list[tuple[Any, ...]]
 class TableChunk:
     """A chunk in its transaction, with the table as the catalogue has it.
 
-    `holds_rows` is false in a dry run: rows are read without locks, others may write. `is_table_locked`: nobody else
-    writes the table; otherwise rows are locked before they are judged, and a unique index refuses second rows of a key.
+    `holds_rows` is false in a dry run: rows are read without locks, others may write. `is_table_locked`: no other
+    session writes the table; otherwise rows are locked before they are judged, and a unique index refuses second rows
+    of a key.
     """
 
     session: PgConnection

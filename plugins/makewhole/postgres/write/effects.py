@@ -58,8 +58,8 @@ def effects(session: PgConnection, plan: str, target: str) -> Iterator[list[Effe
         if missing:
             raise RefusedError(
                 f"chunk {missing[0][0]} of plan {plan} at {target} has a receipt for {missing[0][1]} actions and the "
-                f"effects of {missing[0][2]}: it was done by a version that kept none, or somebody changed "
-                "makewhole.effect there. It cannot be undone by a plan; restore it by hand"
+                f"effects of {missing[0][2]}: it was done by a version that kept none, or makewhole.effect "
+                "was changed there. It cannot be undone by a plan; restore it by hand"
             )
     for rows in rows_in_pieces(session, "target", "effects_of_plan", parameters):
         yield [

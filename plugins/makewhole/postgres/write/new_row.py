@@ -1,4 +1,4 @@
-"""Account for every column of a row that `upsert` writes: nothing in it is filled, or left empty, by silence."""
+"""Account for every column of a row that `upsert` writes: nothing in it is filled, or left empty, implicitly."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -51,8 +51,8 @@ def receipts(session: PgConnection, plan: str, target: str, plan_sha256: str) ->
         found = cursor.fetchall()
     if [row[0] for row in found] != list(range(len(found))) or any(row[2] != plan_sha256 for row in found):
         raise CorruptionError(
-            f"the receipts of plan {plan} at {target} do not fit the plan (a hole, or another content); somebody "
-            "changed makewhole.receipt in the target database: stop, and compare it with `makewhole plan show`"
+            f"the receipts of plan {plan} at {target} do not fit the plan (a hole, or another content); "
+            "makewhole.receipt was changed in the target database: stop, and compare it with `makewhole plan show`"
         )
     return [
         ReceiptRow(
@@ -91,7 +91,7 @@ def begin_chunk(session: PgConnection, chunk: ChunkId) -> ReceiptRow | None:
     if chunk.chunk > len(found):
         raise CorruptionError(
             f"plan {chunk.plan}: {chunk.target} has {len(found)} receipts where {chunk.chunk} chunks should be done; "
-            "somebody removed rows of makewhole.receipt there"
+            "rows of makewhole.receipt were removed there"
         )
     return None
 

@@ -17,7 +17,9 @@ from makewhole.postgres.write.write_row import RowWrite, write_row
 CHANGED = "stale: the row was changed after the plan wrote it"
 GONE = "erased: the row that the plan wrote is gone"
 KEPT = "stale: the table did not let the row go (a trigger or a policy kept it)"
-SURVIVOR_GONE = "erased: the row of this key that stayed is gone; whoever removed it may have meant this one too"
+SURVIVOR_GONE = (
+    "erased: the row of this key that stayed is gone; whoever removed it may have intended to remove this one too"
+)
 OTHERS_CHANGED = "stale: the rows of this key changed after the plan moved this one aside"
 BACK_ALREADY = "stale: the row was put back already"
 NOT_KEPT = "erased: the row is no longer in makewhole.quarantine"

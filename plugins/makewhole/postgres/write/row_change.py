@@ -12,7 +12,7 @@ from makewhole.postgres.write.upsert_row import UpsertRow
 
 
 class HowFilled(StrEnum):
-    """What becomes of a column of a row that is written."""
+    """The way in which a column of a row that is written is filled."""
 
     WRITTEN = "written"
     MOMENT = "the moment of the write"

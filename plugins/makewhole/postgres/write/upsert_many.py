@@ -39,7 +39,7 @@ class _KeyState:
 def upsert_many(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
     """Insert or replace many keys, with the table opened by `apply`. Returns the refusals by action number.
 
-    A key that somebody else inserts meanwhile is an error of the unique index, where no lock keeps them out.
+    A key that another session inserts meanwhile is an error of the unique index, where no lock keeps them out.
 
     Raises:
         CannotRunTogether: the items have to be done one by one; the caller takes back what was written.

@@ -1,1 +1,1 @@
-"""Say how far the proof of a window reaches, and what it cannot exclude."""
+"""Report how far the proof of a window reaches, and what it cannot exclude."""

@@ -1,4 +1,4 @@
-"""Follow the hops of a pipeline from where events are first known to where they end, and say where each chain begins.
+"""Follow the hops of a pipeline from where events are first known to where they end, and find where each chain begins.
 
 A chain that begins at a ledger is proven against what the producer says it sent; one that begins at a topic only from
 what is in the log.

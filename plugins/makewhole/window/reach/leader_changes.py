@@ -1,4 +1,4 @@
-"""Say why a change of leader may have taken acknowledged records along: for topics that nothing upstream vouches for.
+"""Find why a change of leader may have taken acknowledged records along: for topics that nothing upstream vouches for.
 
 A clean election keeps what all replicas in sync have. It loses nothing that was acknowledged where a record is
 acknowledged only once two replicas have it (`acks=all`, `min.insync.replicas` of 2 or more) and no replica that lags

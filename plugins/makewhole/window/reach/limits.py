@@ -23,7 +23,7 @@ class LimitKind(StrEnum):
     NOT_IN_LEDGER = "not_in_ledger"
     NOT_IN_LOG = "not_in_log"  # never sent, or acknowledged and lost before it was read
     LEADER_CHANGED = "leader_changed"  # it may have taken acknowledged records along; accepted by `reach: log`
-    ABORTED = "aborted"  # a transaction that was ended wrongly looks like one that was meant to abort
+    ABORTED = "aborted"  # a transaction that was ended wrongly looks like one that was intended to abort
     COMPACTED = "compacted"
     BEFORE_BASELINE = "before_baseline"
     OLDER_DUPLICATES = "older_duplicates"  # the key index knows no older keys: `history`
@@ -45,12 +45,12 @@ class ProofLimit:
 
     @property
     def sentence(self) -> str:
-        """Say it as people say it, without a full stop."""
+        """Return it as a sentence for people, without a full stop."""
         return _SENTENCES[self.kind](self)
 
 
 def older_duplicates(since: datetime) -> str:
-    """Say that the key index begins with a moment."""
+    """Return the sentence that the key index begins with a moment."""
     return f"a duplicate of a record from before {since.astimezone(UTC):%Y-%m-%d %H:%M} UTC would not be found"
 
 
@@ -64,8 +64,8 @@ _SENTENCES: Mapping[LimitKind, Callable[[ProofLimit], str]] = {
         f"{counted(one.count or 0, 'change')} of leader in {one.at} that may have taken acknowledged records along"
     ),
     LimitKind.ABORTED: lambda one: (
-        f"{counted(one.count or 0, 'record')} of aborted transactions in {one.at}: an abort that nobody wanted looks "
-        "like one that somebody did"
+        f"{counted(one.count or 0, 'record')} of aborted transactions in {one.at}: an abort that was not intended "
+        "looks like one that was"
     ),
     LimitKind.COMPACTED: lambda one: (
         f"{counted(one.count or 0, 'offset')} of {one.at} that were compacted before they were read"

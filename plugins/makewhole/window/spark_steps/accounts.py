@@ -1,4 +1,4 @@
-"""Tell in a sentence, with a line for each incident or failure, what a Spark step of a window has found."""
+"""Report in a sentence, with a line for each incident or failure, what a Spark step of a window has found."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,7 +12,7 @@ from makewhole.window.consumer_groups import OF_READERS
 
 
 def snapshots_taken(journal: PgConnection, window: Window, points: Iterable[str]) -> str:
-    """Tell which snapshots were taken, and what happened to the logs that they were taken of."""
+    """Report which snapshots were taken, and what happened to the logs that they were taken of."""
     happened = [incident_sentence(one) for one in incidents.of(journal, window)]
     return _lines(f"snapshots taken: {', '.join(points) or 'none, they were there'}", happened)
 
@@ -28,7 +28,7 @@ def hops_judged(journal: PgConnection, window: Window, results: Mapping[str, Hop
 
 
 def gate_answered(report: GateReport) -> str:
-    """Tell the gate's answer and its failures."""
+    """Report the gate's answer and its failures."""
     return _lines(f"the gate says {report.answer.value}", report.failures)
 
 

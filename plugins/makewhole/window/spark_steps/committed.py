@@ -1,4 +1,4 @@
-"""Find out from the journal whether a Spark step of a window revision has committed, and tell what it found."""
+"""Find in the journal whether a Spark step of a window revision has committed, and report what it found."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -26,7 +26,7 @@ class JudgedWindow(Protocol):
 
 
 def committed_snapshots(journal: PgConnection, context: JudgedWindow) -> str | None:
-    """Tell which snapshots there are, in the order of the points; None when one is missing."""
+    """Report which snapshots there are, in the order of the points; None when one is missing."""
     manifests = snapshot_manifests.snapshots(journal, context.window)
     points = [point.name for point in context.pipeline.ordered_points()]
     if not set(points) <= set(manifests):
@@ -35,7 +35,7 @@ def committed_snapshots(journal: PgConnection, context: JudgedWindow) -> str | N
 
 
 def committed_results(journal: PgConnection, context: JudgedWindow) -> str | None:
-    """Tell the counts of each hop, in the order of the file; None when the hops of the file have no results."""
+    """Report the counts of each hop, in the order of the file; None when the hops of the file have no results."""
     results = hop_results.results(journal, context.window)
     hops = [hop.name for hop in context.pipeline.hops]
     if set(results) != set(hops):
@@ -44,7 +44,7 @@ def committed_results(journal: PgConnection, context: JudgedWindow) -> str | Non
 
 
 def committed_answer(journal: PgConnection, context: JudgedWindow, asked_by: str) -> str | None:
-    """Tell what the gate answered the application of this run; None when it has to be asked.
+    """Report what the gate answered the application of this run; None when it has to be asked.
 
     An answer counts when the gate could give one, and was asked for this run by the file as it is now: the limits of a
     file that was changed since may be others.

@@ -84,13 +84,13 @@ def test_a_group_that_is_gone_gives_nobody_a_right(world: PlanWorld) -> None:
     plan = redelivery(world, above_actions=0)
 
     assert refusal(lambda: record_answer(world.journal, plan.id, answer(plan), Approval(by=("group:gone",)))) == (
-        "compensation.approval.by names group gone, and the file of MAKEWHOLE_GROUPS has nobody in it; nobody can "
-        "answer. Write the group there, or name people in the pipeline file"
+        "compensation.approval.by names group gone, and the file of MAKEWHOLE_GROUPS has no person in it; no answer "
+        "is possible. Write the group there, or name people in the pipeline file"
     )
     assert world.journal_sql("select state from makewhole.plan") == [("awaiting_approval",)]
     timed_out = replace(answer(plan), decision=Decision.TIMED_OUT, by=None)
     told = record_answer(world.journal, plan.id, timed_out, Approval(by=("group:gone",)))
-    assert told.reason == "nobody answered in time"
+    assert told.reason == "no answer came in time"
 
 
 def test_an_answer_is_used_up_and_a_second_one_is_refused(world: PlanWorld) -> None:

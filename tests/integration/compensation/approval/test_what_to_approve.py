@@ -87,9 +87,9 @@ def test_a_table_that_is_gone_does_not_keep_the_question_from_being_asked(world:
 def test_a_plan_that_nobody_could_answer_is_not_asked_about(world: PlanWorld) -> None:
     plan = waiting(world)
     world.pipeline = replace(world.pipeline, approval=Approval(above_actions=0, by=("group:gone",)))
-    with pytest.raises(RefusedError, match="names group gone, and the file of MAKEWHOLE_GROUPS has nobody in it"):
+    with pytest.raises(RefusedError, match="names group gone, and the file of MAKEWHOLE_GROUPS has no person in it"):
         ask.approval_request(world.context, plan)
-    assert "nobody is asked" in ask.approval_request(world.context, replace(plan, state=PlanState.FROZEN))["body"]
+    assert "no person is asked" in ask.approval_request(world.context, replace(plan, state=PlanState.FROZEN))["body"]
 
 
 def waiting(world: PlanWorld, *more: Finding) -> Plan:

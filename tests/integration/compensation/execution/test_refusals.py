@@ -39,7 +39,7 @@ def test_a_plan_above_the_limit_waits_for_its_approval(world: PlanWorld) -> None
 
 @pytest.mark.parametrize(
     ("decision", "reason"),
-    [(Decision.REJECTED, "rejected by oncall"), (Decision.TIMED_OUT, "nobody answered in time")],
+    [(Decision.REJECTED, "rejected by oncall"), (Decision.TIMED_OUT, "no answer came in time")],
 )
 def test_a_plan_that_was_not_approved_never_runs(world: PlanWorld, decision: Decision, reason: str) -> None:
     plan = _plan(world, above_actions=2)

@@ -165,7 +165,7 @@ def test_rows_that_changed_after_a_reversal_are_known_again_or_left_to_a_person(
     assert again.plan is None
     refusal = (
         f"not known: plan {first.plan.id} took back a row of this key, and its rows changed since. Whether an extra "
-        "row is that one, what its reversal wrote, or one more repetition cannot be told; reverse by hand"
+        "row is that one, what its reversal wrote, or one more repetition cannot be determined; reverse by hand"
     )
     assert [found.reason for found in again.refusals] == ([] if is_known else [refusal])
     assert len(world.records(topic)) == 1

@@ -29,6 +29,6 @@ def test_a_group_without_people_is_refused_and_no_right_for_anybody(name: str) -
     with pytest.raises(RefusedError) as caught:
         rights_of(Approval(by=("oncall", f"group:{name}")), GROUPS)
     assert str(caught.value) == (
-        f"compensation.approval.by names group {name}, and the file of MAKEWHOLE_GROUPS has nobody in it; nobody can "
-        "answer. Write the group there, or name people in the pipeline file"
+        f"compensation.approval.by names group {name}, and the file of MAKEWHOLE_GROUPS has no person in it; no answer "
+        "is possible. Write the group there, or name people in the pipeline file"
     )

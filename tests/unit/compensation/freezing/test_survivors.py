@@ -114,11 +114,11 @@ def test_under_upsert_the_latest_record_counts_and_a_tombstone_is_a_deletion() -
         ),
         (
             {"source_elsewhere": [outside(1, row_hash="1"), outside(2, partition=1, row_hash="2")]},
-            "not known: nothing tells which version of this key is the source's latest; repair it by hand",
+            "not known: nothing shows which version of this key is the source's latest; repair it by hand",
         ),
         (
             {"order_unknown": True, "values": {"amount": "1"}},
-            "not known: nothing tells which version of this key is the source's latest; repair it by hand",
+            "not known: nothing shows which version of this key is the source's latest; repair it by hand",
         ),
     ],
 )

@@ -75,7 +75,7 @@ def test_records_that_the_evidence_does_not_tell_apart_are_left_to_a_person(evid
         extra_records(finding(3, **evidence), TABLE, NOTHING_REVERSED)
 
     assert str(caught.value) == (
-        f"not known: {named} of the key's 3 records could be told apart. The others name a plan that did not write "
+        f"not known: {named} of the key's 3 records could be distinguished. The others name a plan that did not write "
         "them, or are too many; reverse by hand"
     )
 
@@ -131,7 +131,7 @@ def test_a_row_that_was_marked_since_is_known_by_its_time() -> None:
 
 CHANGED = (
     "not known: plan p-1-x took back a row of this key, and its rows changed since. Whether an extra row is that one, "
-    "what its reversal wrote, or one more repetition cannot be told; reverse by hand"
+    "what its reversal wrote, or one more repetition cannot be determined; reverse by hand"
 )
 
 
@@ -170,7 +170,7 @@ def test_what_was_taken_back_in_a_place_that_is_no_point_any_more_may_be_the_sam
 
     assert str(caught.value) == (
         "not known: plan p-1-x took back a copy of this key in db:grants, which is no point of the pipeline any more; "
-        "whether it is this one under another name cannot be told. Reverse by hand"
+        "whether it is this one under another name cannot be determined. Reverse by hand"
     )
     renamed = replace(TABLE, name="ledger")
     assert left_to_reverse(rows, finding(2), renamed, past(row_copy(rows[1], rows, TABLE))) == []

@@ -98,7 +98,7 @@ def test_every_point_that_would_get_a_second_copy_is_asked(
         (
             (WAREHOUSE,),
             Readers(silent={"orders": "refused"}),
-            "not known: the groups that read orders cannot be told: refused; use upsert or a replay topic",
+            "not known: the groups that read orders cannot be listed: refused; use upsert or a replay topic",
         ),
     ],
 )

@@ -69,7 +69,7 @@ def test_the_lines_to_write_tell_the_rows_of_sinks_apart() -> None:
     found = of_progress(incident(IncidentKind.GROUP_UNKNOWN), hop(BARE), {1: several})
     assert settled_by(found) == (
         "write `topic: COLUMN` with the column of the topic's name or `where: \"COLUMN = 'VALUE'\"` with the column "
-        "that tells sinks apart under `progress` of hop orders→store; of a table that keeps former offsets, name a "
+        "that distinguishes sinks under `progress` of hop orders→store; of a table that keeps former offsets, name a "
         "view with the newest row of each partition; then run this window again"
     )
 

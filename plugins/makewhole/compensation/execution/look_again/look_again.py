@@ -76,15 +76,15 @@ class LookAgain(ClosingContext):
         """Return the reasons not to do these actions (rows of a chunk), by action number."""
         found = disputed_since(self._plan, rows)
         asked = _asked(rows).group_by(*_ASKED, maintain_order=True)
-        for (remedy, lacking, once, groups, repeats, erasable, unknown_to), actions in asked:
+        for (remedy, untraced, once, groups, repeats, erasable, unknown_to), actions in asked:
             is_produced = remedy == Remedy.PRODUCE.value
-            points = _names(lacking) if lacking is not None else [self._plan.target] if is_produced else []
+            points = _names(untraced) if untraced is not None else [self._plan.target] if is_produced else []
             keys = actions["key"].to_list()
-            telling = {*_names(erasable), *(name for name in points if self._has_erasures(name))}
+            stores = {*_names(erasable), *(name for name in points if self._has_erasures(name))}
             answers = {name: self._at(name, keys) for name in dict.fromkeys([*points, *_names(once)])}
             arrived = _in_all([answers[name] for name in points], keys)
             doubled = _in_any({name: answers[name] for name in _names(once)}, is_produced=is_produced)
-            erased = [self._erased_at(store, keys) for store in sorted(telling)]
+            erased = [self._erased_at(store, keys) for store in sorted(stores)]
             reasons = [*erased, self._unknown_readers(groups, keys), arrived, doubled]
             reasons += [self._at(name, keys) for name in _names(unknown_to)]
             if repeats is not None:
@@ -146,7 +146,7 @@ class LookAgain(ClosingContext):
 
     def erased_by_tombstones(self, store: TablePoint, keys: Sequence[str]) -> ReasonsByKey:
         """Return the keys that came to be erased from a store by tombstones, or of which that cannot be known; none of
-        a store that something else tells."""
+        a store whose erased keys are known from something else."""
         found: dict[str, str] = {}
         if store.erased is None or not keys:
             return found

@@ -1,4 +1,4 @@
-"""Follow the end of a topic for some keys: each record is read once, however often somebody asks."""
+"""Follow the end of a topic for some keys: each record is read once, however often it is asked for."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -79,8 +79,8 @@ class TopicTail(ClosingContext):
         own: OwnRecords | None = None,
         renew: Callable[[], None] = lambda: None,
     ) -> None:
-        """`seen` None: nobody looked at it before, so that only what comes from now on is read. Records of `own` do not
-        count. `renew` is called from time to time while it reads."""
+        """`seen` None: it was not looked at before, so that only what comes from now on is read. Records of `own` do
+        not count. `renew` is called from time to time while it reads."""
         self._connection, self._point, self._seen, self._own = topic.connection, topic.point, seen, own
         self._shape = ValueShape(
             key=topic.point.key,
@@ -126,7 +126,7 @@ class TopicTail(ClosingContext):
     def _stable_ends(self) -> dict[int, int]:
         """Return the stable end of each partition, once it is behind the plan's own records.
 
-        A transaction ends at its partitions some moments after its producer was told that it is committed. What others
+        A transaction ends at its partitions some moments after its commit was acknowledged to its producer. What others
         wrote there meanwhile stands before no stable end, and has come all the same.
         """
         deadline = time.monotonic() + _OWN_END_SECONDS
@@ -178,7 +178,7 @@ class TopicTail(ClosingContext):
         topic_id = self._log.describe().topic_id
         if self._seen is None:
             self._read_until = dict(ends)
-        elif self._seen.topic_id in (None, topic_id):  # of a topic that was made anew nothing was seen
+        elif self._seen.topic_id in (None, topic_id):  # of a topic that was made again nothing was seen
             self._read_until = dict(self._seen.offsets)
             for partition, begin in self._read_until.items():
                 if ends.get(partition, 0) < begin:
@@ -248,7 +248,7 @@ class TombstonesSince:
     seen: Callable[[str], SeenLog]
 
     def erased(self, store: TablePoint, keys: Iterable[str]) -> ErasedSince:
-        """Return which of the keys were erased from a store that tombstones tell."""
+        """Return which of the keys were erased from a store whose erased keys are known from tombstones."""
         assert store.erased is not None
         wanted, erased_at = pl.Series("key", sorted(set(keys)), dtype=pl.String), dict[str, str]()
         for name in store.erased.topics if len(wanted) else ():

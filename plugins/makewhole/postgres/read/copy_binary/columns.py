@@ -33,7 +33,7 @@ _NUMBER = Rule(render.NUMBER)
 
 
 class FieldUse(StrEnum):
-    """What is made of the fields of a column."""
+    """The use of the fields of a column."""
 
     TEXT = "the text that was sent"
     RENDERED = "the text of a value"

@@ -12,11 +12,11 @@ from makewhole.native.arrays import Bools, Int32s, Int64s, UInt8s
 from makewhole.native.compiled import compiled, inlined
 
 INTEGER, NUMERIC, ROUNDED, TRIMMED, FINITE, UUID, BOOLEAN, MOMENT, PLACE = range(9)
-"""What a field is rendered from: an integer, with so many zeros as fraction; a numeric as it is, rounded to so many
+"""The source of a rendered field: an integer, with so many zeros as fraction; a numeric as it is, rounded to so many
 digits, without zeros at its end, and the same but null where it is no number; a UUID; a boolean; a moment as
 microseconds since 1970; a ctid."""
 NUMBER, TIME = range(2)
-"""What a field is read as: an integer, or a moment in microseconds since 1970 (null where it has no end)."""
+"""The reading of a field: an integer, or a moment in microseconds since 1970 (null where it has no end)."""
 
 _NUMERIC_HEADER, _POSITIVE, _NEGATIVE, _NAN, _INFINITE, _MINUS_INFINITE = 8, 0, 0x4000, 0xC000, 0xD000, 0xF000
 _UNIX_SECONDS, _MICROSECONDS = 946_684_800, 1_000_000  # PostgreSQL counts from 2000
@@ -36,7 +36,7 @@ _NOT_A_NUMBER = (78, 97, 78)
 
 
 class Rule(NamedTuple):
-    """What is made of a column: `kind` is from INTEGER on; `scale`, a number of digits, is for INTEGER and ROUNDED."""
+    """The reading of a column: `kind` is from INTEGER on; `scale`, a number of digits, is for INTEGER and ROUNDED."""
 
     kind: int
     scale: int = 0
@@ -125,7 +125,7 @@ def _room_of(rule: Rule, field: _Field) -> int:
 
 @compiled
 def _render(of_rule: tuple[int, int], of_fields: tuple[Any, ...], text: UInt8s, begins: Int32s, sizes: Int32s) -> bool:
-    """Fill in the texts; tell whether every field is a value of its type."""
+    """Fill in the texts; return whether every field is a value of its type."""
     rule, fields = Rule(*of_rule), Fields(*of_fields)
     at = 0
     for row in range(len(fields.starts)):
@@ -382,7 +382,7 @@ def _signed16(number: int) -> int:
 
 @compiled
 def _read(kind: int, of_fields: tuple[Any, ...], numbers: Int64s, is_valid: Bools) -> bool:
-    """Fill in the numbers; tell whether every field is a value of its type."""
+    """Fill in the numbers; return whether every field is a value of its type."""
     fields = Fields(*of_fields)
     for row in range(len(fields.starts)):
         field = _field(fields, row)

@@ -59,7 +59,7 @@ class _Chunks(io.RawIOBase):
 
     def write(self, chunk: Any) -> int:
         if self._is_refused:
-            raise OSError("nobody reads any more")
+            raise OSError("the stream is not read any more")
         self._queue.put(bytes(chunk))
         return len(chunk)
 
@@ -69,12 +69,12 @@ class _Chunks(io.RawIOBase):
             yield chunk
 
     def end(self) -> None:
-        """Say that no more is written."""
+        """Report to the reader that no more is written."""
         if not self._is_refused:
             self._queue.put(None)
 
     def refuse(self) -> None:
-        """Let the writer fail instead of waiting."""
+        """Make the writer fail instead of waiting."""
         self._is_refused = True
         while not self._queue.empty():
             self._queue.get_nowait()

@@ -1,0 +1,181 @@
+"""Make the bucket tasks of a hop, from what the driver asks the journal and Kafka once for all of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from makewhole.compute.buckets import files_of_bucket
+from makewhole.journal import observations
+from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.points import TopicPoint
+from makewhole.model.window import Window
+from makewhole_spark.reconcile.bucket.other_windows import HandedOverFiles, LogOfErasures, OtherConfiguration
+from makewhole_spark.reconcile.bucket.task import AbsenceLimits, BucketTask, KnownElsewhere, OtherSource
+from makewhole_spark.reconcile.gather.baseline import hop_baseline
+from makewhole_spark.reconcile.gather.certified_windows import ResultsByBucket, certified_results
+from makewhole_spark.reconcile.gather.changed_file import ChangesOfHop
+from makewhole_spark.reconcile.gather.erasures import logs_of_erasures
+from makewhole_spark.reconcile.gather.journal_keys import handing_windows, hop_keys
+from makewhole_spark.reconcile.gather.ledger_files import windows_before
+from makewhole_spark.reconcile.gather.met_alone import MetBefore, met_alone
+from makewhole_spark.reconcile.gather.neighbouring_windows import (
+    NeighbouringWindows,
+    TruncatedWindow,
+    truncated_windows,
+)
+from makewhole_spark.reconcile.gather.point_facts import PointFacts
+
+
+def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
+    """Return one task per bucket that has any key on either side."""
+    truncated = truncated_windows(neighbours, hop.target)
+    reached = frozenset(one.window.number for one in truncated)
+    source = PointFacts.of_source(neighbours, hop)
+    target = PointFacts.of_target(neighbours, hop, [one.window for one in truncated])
+    keys = hop_keys(neighbours, hop)
+    handing = handing_windows(neighbours, hop, keys.handed_over)
+    limits = _limits(neighbours, hop, handing)
+    elsewhere = _Elsewhere.of(neighbours, hop, handing, truncated)
+    changes = ChangesOfHop.of(neighbours, hop)
+    return [
+        BucketTask(
+            context=neighbours.context,
+            hop=hop,
+            bucket=bucket,
+            source=source.in_bucket(bucket),
+            target=target.in_bucket(bucket, without=reached),
+            keys=keys.in_bucket(bucket),
+            limits=limits,
+            elsewhere=elsewhere.in_bucket(bucket),
+            changes=changes.in_bucket(bucket),
+        )
+        for bucket in _buckets(neighbours, hop, truncated, keys.judged_in)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Elsewhere:
+    """Hold what other windows and other hops know of the keys of a hop; see `KnownElsewhere`."""
+
+    neighbours: NeighbouringWindows
+    hop: Hop
+    handed_over: Mapping[str, Sequence[HandedOverFiles]]
+    truncated: Sequence[TruncatedWindow]
+    otherwise: tuple[OtherConfiguration, ...]
+    siblings: Sequence[tuple[Hop, PointFacts]]
+    certified: ResultsByBucket
+    met: MetBefore | None
+    erasures: Mapping[str, LogOfErasures]
+
+    @classmethod
+    def of(
+        cls, neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window], truncated: Sequence[TruncatedWindow]
+    ) -> "_Elsewhere":
+        siblings = [one for one in neighbours.context.pipeline.hops_into(hop.target) if one.name != hop.name]
+        return cls(
+            neighbours=neighbours,
+            hop=hop,
+            handed_over=_handed_over_files(neighbours, hop, handing),
+            truncated=truncated,
+            otherwise=_target_with_other_configuration(neighbours, hop),
+            siblings=[(one, PointFacts.of_sibling(neighbours, hop, one)) for one in siblings],
+            certified=certified_results(neighbours, hop, {neighbours.context.window.number}),
+            met=met_alone(neighbours, hop),
+            erasures=logs_of_erasures(neighbours, hop, handing),
+        )
+
+    def in_bucket(self, bucket: str) -> KnownElsewhere:
+        """Return what is known of the keys of a bucket."""
+        source, neighbours = self.hop.source, self.neighbours
+        return KnownElsewhere(
+            handed_over=tuple(self.handed_over.get(bucket, ())),
+            truncated=tuple(one.files_of(bucket, source=source, neighbours=neighbours) for one in self.truncated),
+            target_with_other_configuration=self.otherwise,
+            other_sources=tuple(OtherSource(hop=hop, end=facts.in_bucket(bucket)) for hop, facts in self.siblings),
+            certified=tuple(self.certified.get(bucket, ())),
+            met_alone=None if self.met is None else self.met.in_bucket(bucket),
+            erasures=self.erasures.get(bucket, LogOfErasures()),
+        )
+
+
+def _limits(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]) -> AbsenceLimits:
+    """Return up to where, and since when, an absence at an end of a hop says something."""
+    settled, committed = _settled(neighbours, hop), neighbours.group_committed(hop)
+    return AbsenceLimits(
+        settled_offsets=settled["offsets"],
+        settled_snapshot=settled["snapshot"],
+        group_committed=None
+        if committed is None
+        else {at: offset for at, offset in committed.items() if offset is not None},
+        seen_ranges=_seen_ranges(neighbours, hop, handing),
+        baseline=hop_baseline(neighbours, hop),
+    )
+
+
+def _buckets(
+    neighbours: NeighbouringWindows, hop: Hop, truncated: Sequence[TruncatedWindow], more: set[str]
+) -> list[str]:
+    """Return the buckets with a key on either side, in `more` (handed over, or followed), or judged anew because a
+    truncation took it."""
+    found = {*neighbours.manifests[hop.source]["files"], *neighbours.manifests[hop.target]["files"], *more}
+    for one in truncated:
+        if one.limits_now:
+            found.update(one.files_by_bucket(neighbours))
+    return neighbours.own_buckets(found)
+
+
+def _handed_over_files(
+    neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]
+) -> dict[str, list[HandedOverFiles]]:
+    """Return the source's files, by bucket, of the windows that handed keys over."""
+    files: dict[str, list[HandedOverFiles]] = {}
+    now = {part.topic_id for part in neighbours.context.window.ranges.get(hop.source, ())}
+    for earlier in handing:
+        parts = earlier.ranges.get(hop.source, ())
+        is_gone = bool(parts) and not now & {part.topic_id for part in parts}
+        gone_from = neighbours.log(hop.source).truncated_from(parts)
+        read_with_other_configuration = neighbours.read_with_other_configuration(earlier, hop.source)
+        by_bucket = neighbours.manifests_of(earlier).get(hop.source, {"files": {}})["files"]
+        for bucket in neighbours.own_buckets(by_bucket):
+            of_window = HandedOverFiles(
+                files=files_of_bucket(by_bucket, bucket),
+                read_with_other_configuration=read_with_other_configuration,
+                is_gone=is_gone,
+                gone_from=gone_from,
+            )
+            files.setdefault(bucket, []).append(of_window)
+    return files
+
+
+def _target_with_other_configuration(neighbours: NeighbouringWindows, hop: Hop) -> tuple[OtherConfiguration, ...]:
+    """Return the windows right before this one that read the topic at a hop's end with another configuration, and in
+    which records of this window's keys may lie."""
+    if not isinstance(neighbours.context.pipeline.points[hop.target], TopicPoint):
+        return ()
+    topic_ids = {part.topic_id for part in neighbours.context.window.ranges.get(hop.target, ())}
+    found = (neighbours.read_with_other_configuration(window, hop.target) for window in windows_before(neighbours))
+    return tuple(one for one in found if one is not None and topic_ids & {part.topic_id for part in one.ranges})
+
+
+def _seen_ranges(
+    neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]
+) -> tuple[tuple[int, int, int, datetime], ...]:
+    """Return the source's ranges of this window and of those that handed keys over, with the S1 of each. Only versions
+    are followed one by one."""
+    if hop.semantics is not Semantics.UPSERT or neighbours.group_committed(hop) is None:
+        return ()
+    return tuple(
+        (part.partition, part.lo, part.hi, neighbours.first_opened_at(window))
+        for window in (neighbours.context.window, *handing)
+        for part in window.ranges.get(hop.source, ())
+    )
+
+
+def _settled(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, Any]:
+    """Return the stable offsets and the transaction snapshot that were observed at the source a settle time ago."""
+    latest = datetime.now(UTC) - neighbours.context.pipeline.settle
+    seen = observations.last(neighbours.journal, neighbours.context.pipeline.name, hop.source, latest)
+    if seen is None:
+        return {"offsets": {}, "snapshot": "1:1:"}
+    return {"offsets": dict(seen.stable_offsets or {}), "snapshot": seen.pg_snapshot}

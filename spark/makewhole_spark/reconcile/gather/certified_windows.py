@@ -1,0 +1,98 @@
+"""Gather what certified windows found of keys that a store lacks now: their records and rows lie in few windows, which
+are asked.
+
+A bucket is judged first without them, and says in which windows its missing keys have records, by the key index. Their
+rows may have been met without the record by windows before. Where any of these is certified, the bucket is judged again
+with what that one found.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from makewhole.compute.buckets import files_of_bucket
+from makewhole.journal.history import older_results
+from makewhole.journal.history.older_results import MET_FAR_AHEAD
+from makewhole.key_index.files import IndexFile, maybe_known
+from makewhole.lake.stored_verdicts import VerdictFiles
+from makewhole.model.pipeline import Hop
+from makewhole_spark.carrier import Carrier
+from makewhole_spark.reconcile.bucket.answer import BucketAnswer
+from makewhole_spark.reconcile.bucket.other_windows import CertifiedResult, met_by
+from makewhole_spark.reconcile.bucket.task import BucketTask
+from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
+
+ResultsByBucket = Mapping[str, Sequence[CertifiedResult]]
+
+
+def certified_results(neighbours: NeighbouringWindows, hop: Hop, numbers: Collection[int]) -> ResultsByBucket:
+    """Return the newest certified result of windows on a hop, by bucket; this revision has none."""
+    if not numbers:
+        return {}
+    ours = neighbours.context.window
+    results = older_results.certified_files(neighbours.journal, ours, hop, numbers)
+    others = {one.number for one in results} - {ours.number}
+    windows = {window.number: window for window in [*neighbours.windows.of_numbers(others), ours]}
+    found: dict[str, list[CertifiedResult]] = {}
+    for one in results:
+        ranges = windows[one.number].ranges.get(hop.source, ()) if one.number in windows else ()
+        for bucket in neighbours.own_buckets(one.files["verdicts_by_bucket"]):
+            found.setdefault(bucket, []).append(
+                CertifiedResult(
+                    number=one.number,
+                    revision=one.revision,
+                    end=one.end,
+                    files=VerdictFiles.of(hop.name, one.files, (one.source, one.target), bucket),
+                    repaired=one.repaired,
+                    ranges=tuple((part.partition, part.lo, part.hi) for part in ranges),
+                    has_far_ahead=one.files.get(MET_FAR_AHEAD, 0) > 0,
+                    met_alone=_files_of(one.files.get("met_alone") or {}, bucket),
+                )
+            )
+    return found
+
+
+def to_judge_again(
+    _: Carrier, neighbours: NeighbouringWindows, tasks: Iterable[BucketTask], answers: Iterable[BucketAnswer]
+) -> list[BucketTask]:
+    """Return the tasks of buckets of which certified windows know missing keys, with what these found."""
+    judged = list(zip(tasks, answers, strict=True))
+    found = {
+        hop.name: certified_results(neighbours, hop, _numbers(neighbours, hop, answers))
+        for hop in neighbours.context.pipeline.hops
+    }
+    return [
+        replace(
+            task,
+            second=replace(
+                task.known_since,
+                certified=tuple(found[task.hop.name][task.bucket]),
+                knows_certified=True,
+                looked_up=task.known_since.looked_up or answer.looked_up,
+                kept=task.known_since.kept or answer.kept,
+            ),
+        )
+        for task, answer in judged
+        if (answer.recorded_in or answer.lacking) and found[task.hop.name].get(task.bucket)
+    ]
+
+
+def _numbers(neighbours: NeighbouringWindows, hop: Hop, answers: Iterable[BucketAnswer]) -> set[int]:
+    """Return the numbers of the windows in which keys have records that the hop's store lacks, and of the certified
+    ones that may have met their rows without the record: by the filters beside their files."""
+    of_hop = [answer for answer in answers if answer.hop == hop.name]
+    numbers = {number for one in of_hop for number in one.recorded_in}
+    moments = [one.untraced_since for one in of_hop if one.untraced_since is not None]
+    if not moments:
+        return numbers
+    storage, ours = neighbours.context.storage, neighbours.context.window
+    keys = {one.bucket: storage.read_parquet([one.lacking]) for one in of_hop if one.lacking}
+    for window in older_results.certified_met_alone(neighbours.journal, ours, hop.name, min(moments)):
+        for bucket, of_bucket in keys.items():
+            files = [IndexFile(path=path, windows=()) for path in _files_of(window.files, bucket)]
+            if of_bucket is not None and maybe_known(storage, files, met_by(of_bucket, window)).any():
+                numbers.add(window.number)
+    return numbers
+
+
+def _files_of(met_alone: Mapping[str, str], bucket: str) -> tuple[str, ...]:
+    return files_of_bucket({name: (path,) for name, path in met_alone.items()}, bucket)

@@ -1,0 +1,108 @@
+"""Gather what other windows knew by another pipeline file: other filters, other columns to compare, other hops."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from makewhole.compute.buckets import shares_keys
+from makewhole.compute.key_index.hop_filters import changed_filters
+from makewhole.journal import windows
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
+from makewhole.journal.results.hop_results import first_of_hop, hops_before
+from makewhole.key_index.files import IndexFile
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import TablePoint
+from makewhole_spark.reconcile.bucket.task import FileChanges, FormerCompare, HopSince
+from makewhole_spark.reconcile.bucket.window_files import FilesOfWindows
+from makewhole_spark.reconcile.gather.ledger_files import reached_windows
+from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangesOfHop:
+    """Hold what other windows knew of a hop by another pipeline file; see `FileChanges`."""
+
+    number: int
+    compare: FormerCompare | None
+    since: HopSince | None
+    removed: Sequence[IndexedRun]
+    under_other_filters: FilesOfWindows
+    without_hop: FilesOfWindows
+
+    @classmethod
+    def of(cls, neighbours: NeighbouringWindows, hop: Hop) -> "ChangesOfHop":
+        others, without = _with_another_file(neighbours, hop)
+        return cls(
+            number=neighbours.context.window.number,
+            compare=_former_compare(neighbours, hop),
+            since=_hop_since(neighbours, hop),
+            removed=_runs_of_former_sources(neighbours, hop),
+            under_other_filters=others,
+            without_hop=without,
+        )
+
+    def in_bucket(self, bucket: str) -> FileChanges:
+        """Return what is known of a bucket."""
+        return FileChanges(
+            former_compare=self.compare,
+            former_sources=_files_of_former_sources(self.removed, bucket, self.number),
+            hop_since=self.since,
+            under_other_filters=self.under_other_filters.in_bucket(bucket),
+            without_hop=self.without_hop.in_bucket(bucket),
+        )
+
+
+def _former_compare(neighbours: NeighbouringWindows, hop: Hop) -> FormerCompare | None:
+    """Return what windows before compared, where it is other than now and a ledger is at the hop's source: of what
+    other windows read of a topic no value is known then."""
+    context = neighbours.context
+    if not isinstance(context.pipeline.points[hop.source], TablePoint):
+        return None
+    file = context.pipeline.as_written or context.pipeline
+    found = windows.compared_otherwise(neighbours.journal, context.window, file.compare)
+    return None if found is None else FormerCompare(until=found[0], columns=tuple(sorted(found[1])))
+
+
+def _runs_of_former_sources(neighbours: NeighbouringWindows, hop: Hop) -> list[IndexedRun]:
+    """Return the runs of the key index for the sources that led to a hop's target in the windows before, and do not
+    now."""
+    context = neighbours.context
+    pipeline, window = context.pipeline, context.window
+    place = pipeline.place_of(hop.target)
+    known = hops_before(neighbours.journal, window)
+    led = {source for source, target in known if target in pipeline.points and pipeline.place_of(target) == place}
+    former = sorted(led - {one.source for one in pipeline.hops_into(hop.target)})
+    topics = (IndexedTopic(pipeline=pipeline.name, point=point) for point in former)
+    return [run for topic in topics for run in standing_runs(neighbours.journal, topic, besides=window.number)]
+
+
+def _files_of_former_sources(runs: Sequence[IndexedRun], bucket: str, number: int) -> tuple[IndexFile, ...]:
+    """Return the files of a bucket in these runs, with the windows before the one of this number."""
+    held = (
+        IndexFile(path=path, windows=tuple(at for at in run.windows if at < number))
+        for run in runs
+        for name, path in run.files.items()
+        if shares_keys(name, bucket)
+    )
+    return tuple(file for file in held if file.windows)
+
+
+def _hop_since(neighbours: NeighbouringWindows, hop: Hop) -> HopSince | None:
+    """Return since when windows have a hop; None where the first one had it."""
+    window = neighbours.context.window
+    first = first_of_hop(neighbours.journal, window.pipeline, hop.name)
+    number = window.number if first is None else min(first, window.number)
+    start = window.start if number == window.number else neighbours.windows.start_of(number)
+    return None if number == 1 or start is None else HopSince(number=number, start=start)
+
+
+def _with_another_file(neighbours: NeighbouringWindows, hop: Hop) -> tuple[FilesOfWindows, FilesOfWindows]:
+    """Return the files of a ledger at a hop's source in the windows whose rows it was read for again: of those that
+    knew another filter of the hop, and of those that did not have the hop."""
+    context, journal = neighbours.context, neighbours.journal
+    if not isinstance(context.pipeline.points[hop.source], TablePoint):
+        return FilesOfWindows(), FilesOfWindows()
+    reached = reached_windows(neighbours, hop.source)
+    before = [(one, windows.configuration(journal, one).get("filters", {})) for one in reached]
+    others = [one for one, filters in before if hop.name in changed_filters(context.pipeline, filters)]
+    without = [one for one, filters in before if hop.name not in filters]
+    return neighbours.files_by_bucket(hop.source, others), neighbours.files_by_bucket(hop.source, without)

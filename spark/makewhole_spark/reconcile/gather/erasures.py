@@ -1,0 +1,94 @@
+"""Gather the files of the windows by which tombstones are put in order with the records of their keys."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from makewhole.compute.buckets import bucket_name, files_of_bucket
+from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.window import Window
+from makewhole_spark.reconcile.bucket.other_windows import LogFiles, LogOfErasures
+from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
+
+
+def erasing_topics(pipeline: Pipeline, hop: Hop) -> tuple[str, ...]:
+    """Return the topic points whose tombstones say which keys the stores that a hop leads to need not have."""
+    by_store = (store.erased.topics for store in pipeline.stores_at(hop.target) if store.erased is not None)
+    return tuple(sorted({topic for topics in by_store for topic in topics}))
+
+
+def logs_of_erasures(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]) -> dict[str, LogOfErasures]:
+    """Return what a hop's buckets know of tombstones, by bucket; none where they erase from no store. `handing`: the
+    windows that handed keys over on the hop."""
+    pipeline = neighbours.context.pipeline
+    erasing = erasing_topics(pipeline, hop)
+    if not erasing:
+        return {}
+    source = (hop.source,) if isinstance(pipeline.points[hop.source], TopicPoint) else ()
+    topics = sorted({*erasing, *source})
+    windows = _windows(neighbours, hop, handing)
+    manifests = {window.number: neighbours.manifests_of(window) for window in windows}
+    manifests[neighbours.context.window.number] = neighbours.manifests
+    incarnations = _incarnations(neighbours, topics)
+    unread = frozenset(_unread_around(neighbours, erasing, windows))
+    found: dict[str, LogOfErasures] = {}
+    for number in range(neighbours.buckets):
+        bucket = bucket_name(number, neighbours.buckets)
+        files = (
+            _files(topic, window, manifests[window.number].get(topic, {}), bucket)
+            for topic in topics
+            for window in windows
+        )
+        found[bucket] = LogOfErasures(
+            erasing=erasing,
+            files=tuple(one for one in files if one.tombstones or one.copies),
+            incarnations=incarnations,
+            unread=unread,
+        )
+    return found
+
+
+def _files(topic: str, window: Window, manifest: Mapping[str, Any], bucket: str) -> LogFiles:
+    ranges = window.ranges.get(topic, ())
+    return LogFiles(
+        topic=topic,
+        topic_id=ranges[0].topic_id if ranges else "",
+        tombstones=files_of_bucket(manifest.get("tombstones", {}), bucket),
+        copies=files_of_bucket(manifest.get("files", {}), bucket),
+    )
+
+
+def _windows(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]) -> list[Window]:
+    """Return this window, the later ones, and of the earlier ones those that may have a tombstone behind the record or
+    the row of a key that is judged now."""
+    context = neighbours.context
+    ours, first = context.window, min((window.number for window in handing), default=context.window.number)
+    is_table = isinstance(context.pipeline.points[hop.source], TablePoint)
+    reached = neighbours.recent if is_table else ()
+    earlier = {one.number: one for one in (*neighbours.windows.since(first, before=ours.number), *reached)}
+    found = [*(window for _, window in sorted(earlier.items())), *neighbours.later]
+    neighbours.read_manifests(found)
+    return sorted([*found, ours], key=lambda window: window.number)
+
+
+def _incarnations(neighbours: NeighbouringWindows, topics: Sequence[str]) -> dict[str, int]:
+    """Number the ids that the topics had in the windows, by their age."""
+    ids = dict.fromkeys(topic_id for _, topic_id, _ in neighbours.windows.topic_ids(topics))
+    return {topic_id: number for number, topic_id in enumerate(ids)}
+
+
+def _unread_around(
+    neighbours: NeighbouringWindows, topics: Sequence[str], windows: Sequence[Window]
+) -> set[tuple[str, int]]:
+    """Return the partitions (with their topic) of which another window may have missed a tombstone: a later one could
+    not read some offsets; or it was read before the file said that tombstones erase, with undecodable records."""
+    ours, found = neighbours.context.window.number, set()
+    for window in windows:
+        manifests = {} if window.number == ours else neighbours.manifests_of(window)
+        for topic in topics:
+            manifest = manifests.get(topic, {})
+            for number, account in manifest.get("accounting_by_partition", {}).items():
+                is_gone = window.number > ours and account["expired"]
+                if is_gone or ("tombstones" not in manifest and account["undecodable"]):
+                    found.add((topic, int(number)))
+    return found

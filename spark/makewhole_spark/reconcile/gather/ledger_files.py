@@ -1,0 +1,80 @@
+"""Gather what earlier windows know of the rows of a table that came late, or were changed since."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from itertools import chain
+from typing import Any
+
+from makewhole.compute.frames import HASH, HASHES
+from makewhole.compute.keys import hash_hex
+from makewhole.journal.key_history import reported_keys, reported_of_keys
+from makewhole.journal.results import snapshot_manifests
+from makewhole.journal.results.snapshot_manifests import LOOKED_AT, read_with
+from makewhole.lake.rows_by_bucket import RowsByBucket
+from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.points import TablePoint
+from makewhole.model.window import Window
+from makewhole_spark.reconcile.bucket.window_files import FilesOfWindows
+from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows, hashes
+from makewhole_spark.snapshot.census import reaches_from
+
+
+def already_reported(neighbours: NeighbouringWindows, hop: Hop) -> RowsByBucket:
+    """Return the keys (`HASHES`) of rows that came late to a hop's target, or were changed since, and that an earlier
+    window found wrong."""
+    reached = reached_windows(neighbours, hop.target)
+    reported = (
+        reported_keys(neighbours.journal, neighbours.context.window, hop.name, reached[0].number) if reached else ()
+    )
+    both = chain(reported, _known_from_looks(neighbours, hop))
+    return neighbours.by_bucket(f"{hop.slug}/already_reported", map(hashes, both), HASHES)
+
+
+def _known_from_looks(neighbours: NeighbouringWindows, hop: Hop) -> Iterator[list[tuple[str]]]:
+    """Yield the keys of the rows that differ from what earlier windows read, as far as any of these reported them."""
+    looked = neighbours.manifests[hop.target].get(LOOKED_AT, {}).get(hop.name, {})
+    storage, window = neighbours.context.storage, neighbours.context.window
+    for frame in storage.parquet_batches(looked.get("files", ()), list(HASH)):
+        found = frame.unique().select(hash_hex().alias("key_hash"))["key_hash"].to_list()
+        yield reported_of_keys(neighbours.journal, window, hop.name, found)
+
+
+def ledger_files(neighbours: NeighbouringWindows, hop: Hop) -> FilesOfWindows:
+    """Return the files of a ledger at a hop's source, by bucket: of the windows whose rows the target was read for
+    again; of an event also of those that `late` reaches, of the one before, whose last records may lie behind its end,
+    and of earlier revisions. Of versions the row that is gone was deleted."""
+    if not isinstance(neighbours.context.pipeline.points[hop.source], TablePoint):
+        return FilesOfWindows()
+    meant, manifests = reached_windows(neighbours, hop.target), list[Mapping[str, Any]]()
+    if hop.semantics is Semantics.EVENT:
+        meant += windows_before(neighbours)
+        manifests += snapshot_manifests.snapshots_before(neighbours.journal, neighbours.context.window, hop.source)
+    each = {one.number: one for one in meant}.values()
+    manifests += [neighbours.manifests_of(one).get(hop.source, {"files": {}}) for one in each]
+    known = (one for one in manifests if _is_filtered_alike(neighbours, hop, one))
+    return FilesOfWindows.of(known, neighbours.manifests[hop.source])
+
+
+def _is_filtered_alike(neighbours: NeighbouringWindows, hop: Hop, manifest: Mapping[str, Any]) -> bool:
+    """Return whether the files of a ledger say which rows pass the filter of a hop. Where they do not, the key index
+    says what is known."""
+    if hop.where is None or hop.semantics is Semantics.UPSERT:
+        return True
+    return read_with(manifest) == read_with(neighbours.manifests[hop.source])
+
+
+def windows_before(neighbours: NeighbouringWindows) -> list[Window]:
+    """Return the windows before this one that `late` reaches, and the one right before it."""
+    from_when = reaches_from(neighbours.context.window, neighbours.context.pipeline.late)
+    recent = neighbours.recent
+    reached = [window for window in recent[:-1] if window.end > from_when]
+    return [*reached, *recent[-1:]]
+
+
+def reached_windows(neighbours: NeighbouringWindows, point: str) -> list[Window]:
+    """Return the windows before this one of whose times rows were read with it."""
+    spans = [
+        (None if span["start"] is None else datetime.fromisoformat(span["start"]), datetime.fromisoformat(span["end"]))
+        for span in neighbours.manifests[point].get("earlier", ())
+    ]
+    return neighbours.windows.in_spans(spans, neighbours.context.window.number)

@@ -1,0 +1,123 @@
+"""Find the keys of which the windows before met rows in a table without a record: a later window has the record, and
+sees only the rows of its own times.
+
+A row comes before its record by no more than `late` and the time that a key may wait: the windows of that time are
+asked, whose rows must all be known. Of older rows without a record some are remembered for ever: those from before the
+baseline, whose records are gone, and those that were reported as unexpected. A record of any of them may be sent again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from makewhole.compute.buckets import bucket_name, files_of_bucket
+from makewhole.compute.keys import split_hex
+from makewhole.journal.history import older_results
+from makewhole.journal.history.older_results import UnmatchedRows
+from makewhole.journal.key_history import unexpected_keys
+from makewhole.journal.results import hop_results, slice_counts
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import TablePoint
+from makewhole.model.window import Window
+from makewhole_spark.reconcile.bucket.other_windows import MetAlone
+from makewhole_spark.reconcile.bucket.task import has_slices
+from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
+
+_Files = Mapping[str, str]
+_NAMED_MOST = 100  # keys of a window: of more, its files are asked
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetBefore:
+    """Holds what the windows before met without a record, by bucket: files of keys, and the keys that were reported.
+    Rows of records with a time before `since` may have been met by older windows (None: there are none)."""
+
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    already_reported: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    since: datetime | None = None
+
+    def in_bucket(self, bucket: str) -> MetAlone:
+        """Return what is known of a bucket."""
+        return MetAlone(
+            files=files_of_bucket(self.files, bucket),
+            already_reported=tuple(self.already_reported.get(bucket, ())),
+            since=self.since,
+        )
+
+
+def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
+    """Return the keys that the windows before met without a record; None where nobody knows all of them: then a slice
+    does not tell whether a key has other rows."""
+    pipeline, window = neighbours.context.pipeline, neighbours.context.window
+    if not has_slices(pipeline, hop):
+        return None
+    if window.start is None:
+        return MetBefore()  # the window has the rows of all times
+    meant = lookback_windows(neighbours.recent, window, pipeline.late + pipeline.pending_max_age)
+    if not meant or _has_table_as_source(neighbours, hop):
+        return None
+    older = older_results.unmatched_rows(neighbours.journal, meant[0], hop.name)
+    asked = [window for window in older if not window.unnamed and window.named <= _NAMED_MOST]
+    already_reported = _reported_by(neighbours, hop, asked)
+    found = [one.files for one in older if one.number not in already_reported]
+    found += [_of_window(neighbours, hop, one) for one in meant]
+    if None in found:
+        return None
+    files: dict[str, list[str]] = {}
+    for of_window in found:
+        for bucket, path in (of_window or {}).items():
+            files.setdefault(bucket, []).append(path)
+    return MetBefore(
+        files=files,
+        already_reported=_by_bucket(neighbours, [key for keys in already_reported.values() for key in keys]),
+        since=None if meant[0].start is None else meant[0].start + pipeline.late,
+    )
+
+
+def _has_table_as_source(neighbours: NeighbouringWindows, hop: Hop) -> bool:
+    """Return whether a table brings keys to the place of the hop's target: no index says which of them it had
+    before."""
+    pipeline = neighbours.context.pipeline
+    return any(isinstance(pipeline.points[one.source], TablePoint) for one in pipeline.hops_into(hop.target))
+
+
+def lookback_windows(earlier: Sequence[Window], window: Window, before: timedelta) -> list[Window]:
+    """Return the windows whose rows a record of a window with a start may belong to, oldest first: rows come `before`
+    their record by no more than that. None where the windows do not reach back so far, or one of them is lacking.
+
+    `earlier`: the judged windows before it, oldest first.
+    """
+    assert window.start is not None
+    from_when = window.start - before
+    meant = [*(one for one in earlier[:-1] if one.end > from_when), *earlier[-1:]]
+    is_whole = [one.number for one in meant] == list(range(window.number - len(meant), window.number))
+    reaches_back = bool(meant) and (meant[0].start is None or meant[0].start <= from_when)
+    return meant if is_whole and reaches_back else []
+
+
+def _of_window(neighbours: NeighbouringWindows, hop: Hop, window: Window) -> _Files | None:
+    """Return the files of the keys that a window met without a record, by bucket; None where it does not say it, or
+    read another table, or by another time."""
+    result = hop_results.results(neighbours.journal, window).get(hop.name)
+    point = neighbours.context.pipeline.points[hop.target]
+    assert isinstance(point, TablePoint)
+    if result is None or not slice_counts.has_counted(neighbours.journal, window, point):
+        return None
+    files: Any = result.files.get("met_alone")
+    return None if files is None else dict(files)
+
+
+def _reported_by(neighbours: NeighbouringWindows, hop: Hop, windows: Sequence[UnmatchedRows]) -> dict[int, list[str]]:
+    """Return the keys that each of these windows reported as unexpected or undecidable; without the windows of which
+    the journal has only a part of these findings."""
+    revisions, name = {one.number: one.revision for one in windows}, neighbours.context.pipeline.name
+    found = unexpected_keys(neighbours.journal, name, hop.name, revisions)
+    return {one.number: found[one.number] for one in windows if len(found[one.number]) >= one.finding_count}
+
+
+def _by_bucket(neighbours: NeighbouringWindows, key_hashes: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+    found: dict[str, list[tuple[int, int]]] = {}
+    for high, low in map(split_hex, sorted({*key_hashes})):
+        found.setdefault(bucket_name(high, neighbours.buckets), []).append((high, low))
+    return found

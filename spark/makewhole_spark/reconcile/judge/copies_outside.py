@@ -1,0 +1,249 @@
+"""Collect the copies outside a window's own slice: from the key index, the log's tail, truncated windows, and windows
+that handed keys over.
+
+Hashes of values are of the columns that were compared when they were read. Where the pipeline's file says others since,
+the copies that are compared with this window's are read again: those of handed-over keys, and of keys whose record lies
+in the window before their row.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+import polars as pl
+
+from makewhole.compute.buckets import is_in_bucket
+from makewhole.compute.frames import ELSEWHERE, HASH, IS_GONE, TAIL, TOPIC_KEYS, empty
+from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
+from makewhole.compute.judge.log_history import is_truncated, remaining_copies, truncated_copies
+from makewhole.compute.key_index.key_runs import (
+    build_key_run,
+    first_and_latest_copies,
+    first_copies,
+    passing_rows,
+)
+from makewhole.compute.normalise import log_columns, topic_frame
+from makewhole.kafka.log.archive import ArchiveLog
+from makewhole.kafka.log.reader import read_range
+from makewhole.key_index.files import IndexFile
+from makewhole.model.points import TablePoint, TopicPoint
+from makewhole_spark.reconcile.bucket.other_windows import OtherConfiguration, TruncatedFiles
+from makewhole_spark.reconcile.bucket.task import BucketTask
+from makewhole_spark.reconcile.judge.index import rows_of
+from makewhole_spark.reconcile.judge.look_ups import look_up, rows_of_windows, slice_frame
+
+_GAP_MOST = 10_000  # offsets; positions closer than this are read together
+_POSITION = ("partition", "offset")
+
+
+def keys_of_bucket(task: BucketTask, *known: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys (`HASHES`) that a bucket's verdicts can be about: those that are known (copies of both slices,
+    handed-over keys), those whose rows are followed, and those that truncations took which this window noticed."""
+    frames = (*known, task.followed, newly_truncated_keys(task))
+    return pl.concat(frame.select(HASH) for frame in frames).unique(maintain_order=True)
+
+
+def source_copies_outside(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return every copy of some keys that the source has or had (`ELSEWHERE`), truncated ones included.
+
+    They are in the order in which their values count: of an event the first record of the topic as it is, under upsert
+    the last one. Those of an event that do not pass the hop's filter are no copies of it; a version that does not pass
+    takes its key out of the hop (`makewhole.compute.judge.judge_versions`).
+    """
+    index = task.source.index.copies
+    hop = None if task.hop.where is None or task.is_upsert else task.hop.name
+    former = _from_runs(task, keys, index.former, is_later=False, hop=hop).with_columns(is_former=pl.lit(True))
+    earlier = _from_runs(task, keys, index.earlier, is_later=False, hop=hop)
+    found = pl.concat(
+        [
+            _head(task, task.hop.source),
+            *((former, earlier) if task.is_upsert else (earlier, former)),
+            _later(task, task.hop.source, index.later, keys, hop=hop),
+        ]
+    )
+    return found if hop is None else passing_rows(found, hop).select(*ELSEWHERE)
+
+
+def target_copies_outside(task: BucketTask, target: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the copies of some keys that count at the target (`ELSEWHERE`).
+
+    For events, a later copy counts only where there is none before it (a repeat is judged in the window that it falls
+    into), and one of a former incarnation only where there is no other: it is not in the topic any more.
+    """
+    index = task.target.index.copies
+    earlier = pl.concat(
+        [_from_runs(task, keys, index.earlier, is_later=False), _head(task, task.hop.target), *_remaining(task)]
+    )
+    later = _later(task, task.hop.target, index.later, keys)
+    if task.is_upsert:
+        return pl.concat([earlier, later])
+    found = pl.concat([earlier, _first_of_absent(later, committed_copies(target), earlier)])
+    former = _from_runs(task, keys, index.former, is_later=False)
+    return pl.concat([found, _first_of_absent(former, committed_copies(target), found)])
+
+
+def handed_over_copies(task: BucketTask, keys: pl.DataFrame) -> Iterable[pl.DataFrame]:
+    """Yield the source's copies of handed-over keys in the windows before; `is_gone`: the topic has it no more."""
+    for one in task.elsewhere.handed_over:
+        copies = slice_frame(task, task.hop.source, one.files).join(keys, on=HASH, how="semi")
+        if one.read_with_other_configuration is not None:
+            copies = _read_again(task, copies, one.read_with_other_configuration)
+        is_gone = pl.lit(one.is_gone) | is_truncated(one.gone_from) if one.gone_from else pl.lit(one.is_gone)
+        yield copies.with_columns(is_gone.alias(IS_GONE))
+
+
+def open_copies(task: BucketTask, point: str) -> pl.DataFrame:
+    """Return the copies behind the stable offset (`TAIL`), which nobody can read as committed yet."""
+    return _tail(task, point).filter("is_open")
+
+
+def source_tail(task: BucketTask) -> pl.DataFrame:
+    """Return the copies of the source (`TAIL`) that were found in its log around the windows."""
+    return _tail(task, task.hop.source)
+
+
+def newly_truncated_keys(task: BucketTask) -> pl.DataFrame:
+    """Return the keys (`key` and hashes) whose copies the truncations took that this window noticed."""
+    names = [empty({"key": pl.String, **{name: ELSEWHERE[name] for name in HASH}})]
+    for truncated in task.elsewhere.truncated:
+        if truncated.limits_now:
+            names.append(
+                truncated_copies(committed_copies(_copies(task, truncated)), truncated.limits_now).select("key", *HASH)
+            )
+    return pl.concat(names).unique(maintain_order=True)
+
+
+def _from_runs(
+    task: BucketTask, keys: pl.DataFrame, *files: Sequence[IndexFile], is_later: bool, hop: str | None = None
+) -> pl.DataFrame:
+    """Return the copies that runs have of some keys; `hop`: only those that pass its filter."""
+    if not any(files):
+        return empty(ELSEWHERE)
+    runs = pl.concat(rows_of(task, of_kind, keys) for of_kind in files)
+    runs = runs if hop is None else passing_rows(runs, hop)
+    return first_and_latest_copies(runs, is_later=is_later) if task.is_upsert else first_copies(runs, is_later=is_later)
+
+
+def _later(
+    task: BucketTask, point: str, files: Sequence[IndexFile], keys: pl.DataFrame, *, hop: str | None = None
+) -> pl.DataFrame:
+    tail = _tail(task, point).filter(~pl.col("is_open") & pl.col("is_later")).select(*ELSEWHERE)
+    found = pl.concat([_from_runs(task, keys, files, is_later=True, hop=hop), tail])
+    return found.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
+
+
+def _head(task: BucketTask, point: str) -> pl.DataFrame:
+    """Return the copies in the log before the first window."""
+    return _tail(task, point).filter(~pl.col("is_later")).select(*ELSEWHERE)
+
+
+def _remaining(task: BucketTask) -> Iterable[pl.DataFrame]:
+    """Return the copies that truncations left of earlier windows: those windows' runs would count what is gone."""
+    for truncated in task.elsewhere.truncated:
+        remaining = mark_replays(
+            remaining_copies(committed_copies(_copies(task, truncated)), truncated.limits), task.replays
+        )
+        run = build_key_run(remaining, has_versions=task.is_upsert)
+        yield first_and_latest_copies(run, is_later=False) if task.is_upsert else first_copies(run, is_later=False)
+
+
+def _copies(task: BucketTask, truncated: TruncatedFiles) -> pl.DataFrame:
+    """Return what the target had in an earlier window, of this bucket alone."""
+    return rows_of_windows(task, task.hop.target, truncated.files).filter(is_in_bucket(task.bucket))
+
+
+def _first_of_absent(others: pl.DataFrame, target: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    """Return the first of the others for each key that has no copy in the target's slice or among those found."""
+    present = pl.concat([target.select(HASH), found.select(HASH)]).unique()
+    absent = others.join(present, on=HASH, how="anti")
+    first_places = absent.sort(*HASH, "is_replay", *_position(), maintain_order=True)
+    return first_places.unique(subset=HASH, keep="first", maintain_order=True)
+
+
+def _position() -> Iterable[pl.Expr]:
+    """Yield partition and offset of a place, `partition:offset`, as numbers: as texts, 10 comes before 9."""
+    parts = pl.col("place").str.split_exact(":", 1)
+    return (parts.struct[at].cast(pl.Int64, strict=False).alias(name) for at, name in enumerate(("_part", "_at")))
+
+
+def _tail(task: BucketTask, point: str) -> pl.DataFrame:
+    """Return the copies of this bucket that were found in the log around the windows."""
+    paths = task.known_since.tails.get(point)
+    tail = task.context.storage.read_parquet(paths) if paths else None
+    if tail is None:
+        return empty(TAIL)
+    return tail.filter(is_in_bucket(task.bucket))
+
+
+# What was read with another configuration
+
+
+def _read_again(task: BucketTask, copies: pl.DataFrame, of: OtherConfiguration) -> pl.DataFrame:
+    """Return the source's copies in another window as they are compared now: records from its archive, rows as the
+    table has them. What is not there any more has no known values.
+
+    Raises:
+        CorruptionError: the archive is not whole.
+    """
+    point = task.context.pipeline.points[task.hop.source]
+    if copies.is_empty():
+        return copies
+    if isinstance(point, TablePoint):
+        again = look_up(task, point, copies.select("key", *HASH).unique())
+        lost = copies.join(again, on=HASH, how="anti")
+        unknown = lost.with_columns(pl.lit(None, dtype=pl.UInt64).alias("row_hash"))
+        return pl.concat([again, unknown], how="diagonal_relaxed")
+    again = _records(task, point, copies.select(*_POSITION).unique(), of)
+    return again.join(copies, on=[*HASH, "place"], how="semi")
+
+
+def with_values_of_now(task: BucketTask, elsewhere: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the target's copies outside the slice (`ELSEWHERE`) with the values that are compared now, where a window
+    right before read them with another configuration. `keys`: those whose values count."""
+    point = task.context.pipeline.points[task.hop.target]
+    if not task.elsewhere.target_with_other_configuration or not isinstance(point, TopicPoint):
+        return elsewhere
+    parts = pl.col("place").str.split_exact(":", 1)
+    wanted = elsewhere.join(keys, on=HASH, how="semi").select(
+        parts.struct[0].cast(pl.Int32).alias("partition"), parts.struct[1].cast(pl.Int64).alias("offset")
+    )
+    frames = [_records(task, point, wanted.unique(), of) for of in task.elsewhere.target_with_other_configuration]
+    now = pl.concat([_no_records(), *(frame.select(*HASH, "place", "row_hash") for frame in frames)])
+    return elsewhere.join(now, on=[*HASH, "place"], how="left", suffix="_now", maintain_order="left").select(
+        pl.coalesce("row_hash_now", "row_hash").alias("row_hash") if name == "row_hash" else pl.col(name)
+        for name in elsewhere.columns
+    )
+
+
+def _no_records() -> pl.DataFrame:
+    """Return no records, with the columns that say their values."""
+    return pl.DataFrame(schema={name: TOPIC_KEYS[name] for name in (*HASH, "place", "row_hash")})
+
+
+def _records(task: BucketTask, point: TopicPoint, positions: pl.DataFrame, of: OtherConfiguration) -> pl.DataFrame:
+    """Return the records at positions (`partition`, `offset`) of an archive, decoded as the file says now."""
+    shape = task.context.value_shape(point)
+    frames = []
+    with closing(ArchiveLog(task.context.storage.uri(of.archive))) as archive:
+        for part in of.ranges:
+            of_part = positions.filter(
+                (pl.col("partition") == part.partition) & pl.col("offset").is_between(part.lo, part.hi, closed="left")
+            )
+            for lo, hi in _runs(sorted(of_part["offset"].to_list())):
+                wanted = replace(part, lo=lo, hi=hi, leader_epochs=())
+                reader = read_range(archive, wanted, include_aborted=True, columns=log_columns(shape))
+                found = (topic_frame(batch, shape)[0] for batch in reader.batches())
+                frames += [frame.join(of_part, on=_POSITION, how="semi") for frame in found]
+    return pl.concat([slice_frame(task, point.name, ()), *frames], how="diagonal_relaxed")
+
+
+def _runs(offsets: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield ranges `[lo, hi)` that hold these sorted offsets, near ones together."""
+    first, last = None, None
+    for offset in offsets:
+        if first is not None and last is not None and offset - last > _GAP_MOST:
+            yield first, last + 1
+            first = None
+        first, last = (offset if first is None else first), offset
+    if first is not None and last is not None:
+        yield first, last + 1

@@ -1,0 +1,76 @@
+"""Ask the key index for keys of a bucket: which of them it may know, and what it knows of them."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from makewhole.compute.frames import HASH, NUMBERS, empty
+from makewhole.compute.key_index.former_readings import as_read_now
+from makewhole.compute.key_index.hop_filters import with_filter_of
+from makewhole.compute.versions import is_moment, version_in_order
+from makewhole.key_index.files import IndexFile, highest_versions, maybe_known, rows_of_keys
+from makewhole_spark.reconcile.bucket.other_windows import IndexFiles
+from makewhole_spark.reconcile.bucket.task import BucketTask
+
+
+def known_elsewhere(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return those of some keys (`HASHES`) that a run of another window may know, of the topics that the bucket's hop
+    joins and of the other sources of its target. By the filters alone: of the keys that no run knows, one of thousands
+    is among them."""
+    indexes = (
+        task.source.index.copies,
+        task.target.index.copies,
+        *(one.end.index.copies for one in task.elsewhere.other_sources),
+        *(one.end.index.rows for one in task.elsewhere.other_sources),
+    )
+    files = {file for index in indexes for file in (*index.earlier, *index.later, *index.former)}
+    by_path = sorted(files, key=lambda file: file.path)
+    return keys.filter(pl.Series(maybe_known(task.context.storage, by_path, keys), dtype=pl.Boolean))
+
+
+def known_later(task: BucketTask, keys: pl.DataFrame) -> pl.Series:
+    """Tell for each key (`HASHES`) whether a run of a later window of the source may know it, by the filters alone."""
+    return pl.Series(maybe_known(task.context.storage, task.source.index.copies.later, keys), dtype=pl.Boolean)
+
+
+def met_before(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return those of some keys (`HASHES`) of which a window before may have met rows without a record, by the filters
+    beside its files alone."""
+    paths = () if task.elsewhere.met_alone is None else task.elsewhere.met_alone.files
+    files = [IndexFile(path=path, windows=()) for path in paths]
+    return keys.filter(pl.Series(maybe_known(task.context.storage, files, keys), dtype=pl.Boolean))
+
+
+def versions_before(task: BucketTask, point: str, index: IndexFiles, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the highest version (`NUMBERS`) that an end of the hop has of some keys (`HASHES`) from the windows
+    before. Of a table none is known, and a topic without versions is not asked."""
+    if task.context.pipeline.points[point].version is None:
+        return empty(NUMBERS)
+    return highest_versions(task.context.storage, (*index.former, *index.earlier), keys)
+
+
+def overtaken_keys(task: BucketTask, ledger: str, versions: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys (`HASHES`) of which a ledger had a higher version in the windows before, or one that is not
+    ordered with it, than the highest of `versions` (hashes, `version`). Only the ledger knows whether it stands."""
+    index = task.versions_of(ledger)
+    highest = versions.group_by(HASH).agg(version_in_order().max())
+    before = highest_versions(task.context.storage, (*index.former, *index.earlier), highest.select(HASH))
+    both = before.rename({"version": "before"}).join(highest, on=HASH, how="inner")
+    is_above = (pl.col("before") > pl.col("version")) | (is_moment("before") != is_moment())
+    return both.filter(is_above.fill_null(True)).select(HASH)
+
+
+def keys_with_other_values(task: BucketTask, index: IndexFiles, events: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys (`HASHES`) of which a ledger of events had another value in another window than `events` (hashes,
+    `row_hash`) have; `index`: of the ledger. Only the ledger knows whether it stands."""
+    known = rows_of(task, index.every, events.select(HASH)).select(*HASH, "row_hash")
+    both = known.join(events.select(*HASH, pl.col("row_hash").alias("here")), on=HASH, how="inner")
+    return both.filter(pl.col("row_hash") != pl.col("here")).select(HASH).unique()
+
+
+def rows_of(task: BucketTask, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
+    """Return what runs know of some keys (`HASHES`), window by window: of their values and versions what the file of
+    now can compare, and whether the filter of the task's hop excludes them."""
+    rows = rows_of_keys(task.context.storage, files, keys)
+    rows = as_read_now(rows, task.context.pipeline.compare, is_upsert=task.is_upsert)
+    return with_filter_of(rows, task.hop)
