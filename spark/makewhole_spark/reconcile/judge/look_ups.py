@@ -14,7 +14,6 @@ from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.visibility import keys_not_visible
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.bucket.window_files import WindowFiles
-from makewhole_spark.reconcile.judge.followed_rows import keys_to_follow, only_repeated
 from makewhole_spark.reconcile.judge.index import overtaken_keys, rows_of
 
 
@@ -80,14 +79,14 @@ def _with_target_rows(
     """
     not_in_source = known.target.join(judged.filter("in_source"), on=HASH, how="anti").select("key", *HASH).unique()
     asked = pl.concat([wanted, not_in_source]).unique(subset=HASH)
-    followed = keys_to_follow(task, judged).join(asked, on=HASH, how="anti").unique(subset=HASH)
+    followed = _keys_to_follow(task, judged).join(asked, on=HASH, how="anti").unique(subset=HASH)
     asked = pl.concat([asked, followed]).sort(HASH)
     if task.known_since.looked_up is None:
         rows = look_up(task, target, asked)
     else:
         # Under upsert: the log was read after these rows, and rows of now may have versions behind its end.
         rows = slice_frame(task, target.name, (task.known_since.looked_up,)).join(asked, on=HASH, how="semi")
-    rows = only_repeated(rows, judged, not_in_source)
+    rows = _only_repeated(rows, judged, not_in_source)
     # These rows replace the known ones: an updated row has another place and is still one row.
     others = known.target.join(asked, on=HASH, how="anti")
     return replace(known, target=pl.concat([others, rows], how="diagonal_relaxed")), rows
@@ -248,3 +247,19 @@ def _unsettled(task: BucketTask, point: TablePoint, to_confirm: pl.DataFrame) ->
     keys = to_confirm["key"].to_list()
     unsettled = keys_not_visible(connection, shape, keys, task.limits.settled_snapshot, every_before)
     return to_confirm.filter(pl.col("key").is_in(unsettled)).select(HASH)
+
+
+def _keys_to_follow(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys whose rows are looked up whatever the slices hold: followed ones, and those judged here of which
+    a record was sent again to the source."""
+    if task.is_upsert:
+        return pl.DataFrame(schema=NAMED_KEYS)
+    sent = pl.concat([task.source_replays.select(HASH), task.written.select(HASH)]).unique()
+    return pl.concat([task.followed.select(*NAMED_KEYS), judged.join(sent, on=HASH, how="semi").select(*NAMED_KEYS)])
+
+
+def _only_repeated(rows: pl.DataFrame, judged: pl.DataFrame, asked_anyway: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the rows of keys that have nothing to do with this window, unless a key has several."""
+    here = pl.concat([judged.select(HASH), asked_anyway.select(HASH)]).unique()
+    repeated = rows.group_by(HASH).len().filter(pl.col("len") > 1).select(HASH)
+    return rows.join(pl.concat([here, repeated]).unique(), on=HASH, how="semi", maintain_order="left")
