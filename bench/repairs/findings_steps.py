@@ -20,7 +20,7 @@ from makewhole.journal import plans, windows
 from makewhole.journal.database import connect, journal_dsn
 from makewhole.model.plan import Plan
 from makewhole.signing.keys import SigningKey
-from makewhole.window.certify import certify_window
+from makewhole.window.certifying.certify import certify_window
 from makewhole.window.context import WindowContext, find_pipeline, window_context
 
 

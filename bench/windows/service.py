@@ -20,7 +20,7 @@ from makewhole.model.connection import Connection, KafkaConnection, PostgresConn
 from makewhole.model.window import Window
 from makewhole.stack.environment import connection_kafka, connection_postgres
 from makewhole.stack.postgres_server import PostgresServer, create_database
-from makewhole.window.open import Request, open_interval
+from makewhole.window.opening.open import Request, open_interval
 
 PIPELINE = "bench"
 """The name of the one pipeline of a service."""

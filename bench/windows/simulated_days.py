@@ -11,7 +11,7 @@ import polars as pl
 
 from bench.windows.service import PIPELINE, Service
 from makewhole.compute.frames import HASH
-from makewhole.compute.key_index.stored_runs import STORED
+from makewhole.compute.indexed_keys.stored_runs import STORED
 from makewhole.journal.database import connect
 from makewhole.journal.key_index import runs
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs

@@ -18,7 +18,7 @@ _MODULES = (
     "pyarrow.fs",
     "pyarrow.json",
     "pyarrow.parquet",
-    "makewhole.compute.key_index.filters",
+    "makewhole.compute.indexed_keys.filters",
     "makewhole.config.pipeline_file",
     "makewhole.journal.results.handover_keys",
     "makewhole.journal.results.hop_results",

@@ -11,7 +11,7 @@ from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
 from makewhole.journal.results import hop_results, snapshot_manifests
 from makewhole.model.incident import Incident
-from makewhole.window.certify import ClosedWindow
+from makewhole.window.certifying.certify import ClosedWindow
 from makewhole.window.context import WindowContext
 from tests.world.windows import Found
 

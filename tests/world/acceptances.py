@@ -19,7 +19,7 @@ from makewhole.model.acceptance import Acceptance, Selection
 from makewhole.model.verdict import Cause
 from makewhole.model.window import Window
 from makewhole.signing.key_files import signing_key_from_environment
-from makewhole.window.certify import ClosedWindow
+from makewhole.window.certifying.certify import ClosedWindow
 from makewhole.window.context import WindowContext, window_context
 from tests.world.shop import Shop
 

@@ -11,8 +11,8 @@ from makewhole.journal.database import connect
 from makewhole.model.gate import GateAnswer
 from makewhole.model.window import Window
 from makewhole.signing.key_files import believed_keys
-from makewhole.window.certificate_check import CheckedChain, check_chain
-from makewhole.window.chain_evidence import read_evidence
+from makewhole.window.certifying.certificate_check import CheckedChain, check_chain
+from makewhole.window.certifying.chain_evidence import read_evidence
 from makewhole.window.context import WindowContext
 from tests.world.acceptances import opened_again
 from tests.world.orders import Order, orders

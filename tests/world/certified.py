@@ -23,7 +23,7 @@ from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window
 from makewhole.signing.keys import SigningKey, sha256_of
-from makewhole.window.certify import ClosedWindow, certify_window
+from makewhole.window.certifying.certify import ClosedWindow, certify_window
 from makewhole.window.configuration import judging_sha256
 from tests.world.sql import run_sql
 

@@ -7,7 +7,7 @@ from makewhole.compute.frames import VERDICTS
 from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
 from makewhole.journal.results import gate_answers, hop_results
-from makewhole.window.certificate_content import certified_content
+from makewhole.window.certifying.certificate_content import certified_content
 from makewhole.window.context import WindowContext
 
 Report = Mapping[str, str]

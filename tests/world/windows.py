@@ -14,9 +14,9 @@ from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateReport
 from makewhole.model.verdict import HopCounts
 from makewhole.signing.key_files import signing_key_from_environment
-from makewhole.window.certify import ClosedWindow, certify_window
+from makewhole.window.certifying.certify import ClosedWindow, certify_window
 from makewhole.window.context import WindowContext, connections_of, window_context
-from makewhole.window.open import OpenedWindow, Request, open_interval
+from makewhole.window.opening.open import OpenedWindow, Request, open_interval
 from makewhole_spark.carrier import Carrier
 from makewhole_spark.reconcile.judge_window import reconcile
 from makewhole_spark.snapshot.take import take_snapshots

@@ -15,8 +15,8 @@ from makewhole.lake.storage import Storage
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.text import counted
 from makewhole.signing.key_files import PRIVATE_FILE, PUBLIC_FILE, believed_keys, make_key_files
-from makewhole.window.certificate_check import ChainEvidence, CheckedChain, HandedOver, Head, check_chain
-from makewhole.window.chain_evidence import file_problems, read_evidence
+from makewhole.window.certifying.certificate_check import ChainEvidence, CheckedChain, HandedOver, Head, check_chain
+from makewhole.window.certifying.chain_evidence import file_problems, read_evidence
 from makewhole.window.context import find_pipeline
 
 certificate_app = typer.Typer(no_args_is_help=True, help="The proofs that windows are closed.")

@@ -46,7 +46,7 @@ def _with_tables(read: Sequence[PipelineFile]) -> tuple[PipelineFile, ...]:
     """Add what opening a window would refuse of the tables of each file."""
     from makewhole.cli.environment import service_environment
     from makewhole.window.context import connections_of
-    from makewhole.window.readable import problems_of_tables
+    from makewhole.window.opening.readable import problems_of_tables
 
     def of(file: PipelineFile) -> PipelineFile:
         if file.pipeline is None:

@@ -8,8 +8,8 @@ from makewhole.compensation.execution.supersede import end_earlier_plans
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.freezing.batches.action_file import SHOWN
 from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeResult, FreezeSources, freeze_findings
-from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.planning.deadlines import DeadlineCounts, read_deadlines
+from makewhole.compensation.sources.original_records import WindowRecords
 from makewhole.journal import plan_progress, plans
 from makewhole.journal.database import connect, journal_dsn, transaction
 from makewhole.journal.findings import window_findings
@@ -21,7 +21,7 @@ from makewhole.journal.replayed_positions import seen_when_opened
 from makewhole.journal.results import hop_results
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
-from makewhole.window.observe import observe, read_topic_state, topic_logs
+from makewhole.window.opening.observe import observe, read_topic_state, topic_logs
 
 logger = logging.getLogger(__name__)
 _FETCH_SECONDS_MOST = 900.0

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, NUMBERS, empty
-from makewhole.compute.key_index.filters import build_filter, maybe_in
-from makewhole.compute.key_index.former_readings import IS_RENUMBERED
-from makewhole.compute.key_index.stored_runs import (
+from makewhole.compute.indexed_keys.filters import build_filter, maybe_in
+from makewhole.compute.indexed_keys.former_readings import IS_RENUMBERED
+from makewhole.compute.indexed_keys.stored_runs import (
     STORED,
     in_order_of_windows,
     run_of,
@@ -75,7 +75,7 @@ def filter_path(path: str) -> str:
 
 
 def rows_of_keys(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
-    """Return what the files know of some keys (`HASHES`), as a run (see `makewhole.compute.key_index.key_runs`),
+    """Return what the files know of some keys (`HASHES`), as a run (see `makewhole.compute.indexed_keys.key_runs`),
     window by window.
 
     Raises:

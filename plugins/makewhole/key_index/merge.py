@@ -20,7 +20,7 @@ from makewhole.compute.buckets import (
     shares_keys,
 )
 from makewhole.compute.frames import HASH
-from makewhole.compute.key_index.levels import runs_to_merge
+from makewhole.compute.indexed_keys.levels import runs_to_merge
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, begin_merge, commit_merge, standing_runs
 from makewhole.key_index.files import IndexFile, IndexFileWriter, rows_of_file
 from makewhole.lake.sorted_parquet import SortedRows

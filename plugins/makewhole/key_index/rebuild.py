@@ -13,9 +13,9 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.frames import REPLAYS, empty
-from makewhole.compute.key_index.former_readings import NOT_KNOWN, NUMBERED
-from makewhole.compute.key_index.hop_filters import with_noted_filters
-from makewhole.compute.key_index.stored_runs import run_of
+from makewhole.compute.indexed_keys.former_readings import NOT_KNOWN, NUMBERED
+from makewhole.compute.indexed_keys.hop_filters import with_noted_filters
+from makewhole.compute.indexed_keys.stored_runs import run_of
 from makewhole.journal import windows
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, commit_rebuilt, first_indexed, readable_runs

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from makewhole.compute.frames import REPLAYS, TOPIC_KEYS, Schema
+from makewhole.compute.indexed_keys.former_readings import with_reading
+from makewhole.compute.indexed_keys.hop_filters import filter_digest, with_noted_filters
+from makewhole.compute.indexed_keys.key_runs import count_keys
+from makewhole.compute.indexed_keys.stored_runs import stored_run
+from makewhole.compute.indexed_keys.window_rows import COPIES, window_rows
 from makewhole.compute.judge.judge_copies import committed_copies
-from makewhole.compute.key_index.former_readings import with_reading
-from makewhole.compute.key_index.hop_filters import filter_digest, with_noted_filters
-from makewhole.compute.key_index.key_runs import count_keys
-from makewhole.compute.key_index.stored_runs import stored_run
-from makewhole.compute.key_index.window_rows import COPIES, window_rows
 from makewhole.compute.keys import hashes_of_hex
 from makewhole.journal import replayed_positions
 from makewhole.key_index.files import write_index_file

@@ -12,8 +12,8 @@ from makewhole.orchestration.reschedule import rescheduled
 from makewhole.orchestration.task_ids import CONTINUE_DAG, ONCALL_DAG, reconcile_dag_id
 
 if TYPE_CHECKING:
-    from makewhole.window.interval import Request
-    from makewhole.window.unfinished import OlderWindow
+    from makewhole.window.opening.interval import Request
+    from makewhole.window.opening.unfinished import OlderWindow
 
 logger = logging.getLogger(__name__)
 _ACTIVE = ["queued", "running"]
@@ -28,7 +28,7 @@ def finish_older_windows(context: Mapping[str, Any], pipeline: Pipeline, request
     """
     from makewhole.journal import continuations, windows
     from makewhole.journal.database import connect
-    from makewhole.window.unfinished import find_older
+    from makewhole.window.opening.unfinished import find_older
 
     ti = context["ti"]
     # A task that is cleared asks once more; one that is rescheduled does not.

@@ -5,9 +5,9 @@ import pyarrow as pa
 
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.frames import KEYS, empty
+from makewhole.compute.indexed_keys.filters import build_filter, maybe_in
 from makewhole.compute.judge.clean_keys import find_clean_keys
 from makewhole.compute.judge.clean_versions import NOTHING_BEFORE, find_clean_versions
-from makewhole.compute.key_index.filters import build_filter, maybe_in
 from makewhole.kafka.log.batches import Batch
 from makewhole.kafka.log.records import BatchToDecode, decode
 from makewhole.native.byte_strings import Blobs, Content

@@ -10,7 +10,7 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
-from makewhole.window.observe import ObservedTopic
+from makewhole.window.opening.observe import ObservedTopic
 
 
 def truncated(point: TopicPoint, last: PartitionRange, seen: Epochs, kept: int, end: int) -> Incident:

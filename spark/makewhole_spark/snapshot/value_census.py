@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from makewhole.compute.buckets import FINEST, bucket_name, files_of_bucket
-from makewhole.compute.key_index.former_readings import compared_number
+from makewhole.compute.indexed_keys.former_readings import compared_number
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.key_index.runs import IndexedTopic, first_indexed
 from makewhole.journal.results import snapshot_manifests

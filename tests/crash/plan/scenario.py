@@ -18,8 +18,8 @@ from makewhole.compensation.execution.attempt import Attempt
 from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeSources
-from makewhole.compensation.freezing.sources import SourceRecord
 from makewhole.compensation.plan_window import freeze_plan
+from makewhole.compensation.sources.sources import SourceRecord
 from makewhole.compensation.undo.plan_undo import UndoRequest, freeze_undo
 from makewhole.kafka import replay
 from makewhole.kafka.partitioner import KnownKeys

@@ -14,7 +14,7 @@ from bench.cluster.spark_cluster import SparkCluster
 from makewhole.journal.database import connect
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.window.context import WindowContext, connections_of, window_context
-from makewhole.window.open import Request, open_interval
+from makewhole.window.opening.open import Request, open_interval
 from tests.integration.cluster.application import Submitter
 from tests.world.environment import enter, service_environment
 from tests.world.orders import BORN, DAY, orders

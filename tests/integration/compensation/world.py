@@ -16,8 +16,8 @@ from confluent_kafka import KafkaError, Message
 from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.compensation.execution.targets import Target, targets_of
 from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeResult, FreezeSources
-from makewhole.compensation.freezing.sources import SourceRecord
 from makewhole.compensation.plan_window import freeze_plan
+from makewhole.compensation.sources.sources import SourceRecord
 from makewhole.kafka.partitioner import KnownKeys
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection

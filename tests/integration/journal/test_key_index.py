@@ -16,10 +16,10 @@ import pytest
 
 from makewhole.compute.buckets import bucket_name
 from makewhole.compute.frames import HASH, TOPIC_KEYS
-from makewhole.compute.key_index.former_readings import with_reading
-from makewhole.compute.key_index.key_runs import build_key_run, first_and_latest_copies, first_copies
-from makewhole.compute.key_index.levels import runs_to_merge
-from makewhole.compute.key_index.stored_runs import stored_run
+from makewhole.compute.indexed_keys.former_readings import with_reading
+from makewhole.compute.indexed_keys.key_runs import build_key_run, first_and_latest_copies, first_copies
+from makewhole.compute.indexed_keys.levels import runs_to_merge
+from makewhole.compute.indexed_keys.stored_runs import stored_run
 from makewhole.compute.keys import with_hash
 from makewhole.journal import windows
 from makewhole.journal.database import connect

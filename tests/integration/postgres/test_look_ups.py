@@ -9,8 +9,8 @@ import pytest
 
 from makewhole.compute.buckets import bucket_name
 from makewhole.compute.frames import TOPIC_KEYS
-from makewhole.compute.key_index.key_runs import build_key_run
-from makewhole.compute.key_index.stored_runs import stored_run
+from makewhole.compute.indexed_keys.key_runs import build_key_run
+from makewhole.compute.indexed_keys.stored_runs import stored_run
 from makewhole.compute.keys import with_hash
 from makewhole.compute.normalise import table_frame
 from makewhole.compute.row_filter import typed_term

@@ -16,7 +16,7 @@ from makewhole.model.incident import IncidentKind
 from makewhole.model.pipeline import Remedy
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext, connections_of
-from makewhole.window.open import Request, open_interval
+from makewhole.window.opening.open import Request, open_interval
 from tests.world.combinations import with_every_change
 from tests.world.orders import BORN, DAY, Order, orders
 from tests.world.pipeline_file import store

@@ -12,9 +12,9 @@ import pytest
 from makewhole.compute import rollup
 from makewhole.compute.buckets import bucket_name, is_in_bucket
 from makewhole.compute.frames import TAIL, TOPIC_KEYS
+from makewhole.compute.indexed_keys.key_runs import build_key_run
+from makewhole.compute.indexed_keys.stored_runs import stored_run
 from makewhole.compute.judge.log_history import LogHistory
-from makewhole.compute.key_index.key_runs import build_key_run
-from makewhole.compute.key_index.stored_runs import stored_run
 from makewhole.compute.keys import with_hash
 from makewhole.compute.versions import VERSION
 from makewhole.key_index.files import IndexFile, write_index_file

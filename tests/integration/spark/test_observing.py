@@ -13,7 +13,7 @@ from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.journal.database import connect
 from makewhole.model.window import WindowState
-from makewhole.window.certify import ClosedWindow
+from makewhole.window.certifying.certify import ClosedWindow
 from makewhole.window.context import WindowContext
 from tests.world.orders import Order, milliseconds, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP

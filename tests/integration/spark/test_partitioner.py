@@ -8,8 +8,8 @@ import pytest
 
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.freezing.freeze import FreezeResult
-from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.sources.original_records import WindowRecords
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.kafka.partitioner import partition_of

@@ -3,9 +3,9 @@
 import pytest
 
 from makewhole.compensation.execution.run_plan import compensate_window
-from makewhole.compensation.freezing.original_records import WindowRecords
-from makewhole.compensation.freezing.sources import PayloadFrom
 from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.sources.original_records import WindowRecords
+from makewhole.compensation.sources.sources import PayloadFrom
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.window import WindowState
 from tests.world.orders import orders

@@ -15,8 +15,8 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import WindowState
 from makewhole.signing.key_files import signing_key_from_environment
 from makewhole.signing.keys import sha256_of
-from makewhole.window.certificate_chain import anchor_path
-from makewhole.window.certify import ClosedWindow
+from makewhole.window.certifying.certificate_chain import anchor_path
+from makewhole.window.certifying.certify import ClosedWindow
 from makewhole.window.context import WindowContext
 from tests.world.orders import orders
 from tests.world.windows import ReconciledShop

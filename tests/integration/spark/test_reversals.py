@@ -6,7 +6,7 @@ from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.window import WindowState
-from makewhole.window.certify import ClosedWindow
+from makewhole.window.certifying.certify import ClosedWindow
 from makewhole.window.context import WindowContext
 from tests.world.orders import orders
 from tests.world.pipeline_file import Settings

@@ -9,10 +9,10 @@ from makewhole.compensation.approval.answer import Answer, Decision, record_answ
 from makewhole.compensation.execution.run_plan import compensate_window, run_plan
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.freezing.freeze import FreezeResult, FreezeSources
-from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.preview.dry_report import Forecast
 from makewhole.compensation.preview.dry_run import dry_run
+from makewhole.compensation.sources.original_records import WindowRecords
 from makewhole.compensation.undo.plan_undo import UndoRequest, freeze_undo
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal.database import connect
@@ -20,7 +20,7 @@ from makewhole.journal.findings import window_findings
 from makewhole.model.acceptance import finding_id
 from makewhole.model.pipeline import Approval, Remedy
 from makewhole.model.window import WindowState
-from makewhole.window.certify import ClosedWindow
+from makewhole.window.certifying.certify import ClosedWindow
 from makewhole.window.context import WindowContext
 from tests.world.acceptances import accepted
 from tests.world.orders import Order, orders

@@ -13,7 +13,7 @@ from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
 from makewhole.model.plan import PlanState
 from makewhole.model.window import WindowState
-from makewhole.window.certify import ClosedWindow
+from makewhole.window.certifying.certify import ClosedWindow
 from makewhole.window.context import WindowContext
 from tests.world.orders import BORN, DAY, Order, milliseconds, orders
 from tests.world.pipeline_file import Settings, store, topic

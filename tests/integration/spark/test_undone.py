@@ -21,9 +21,9 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.plan import Plan
 from makewhole.model.window import WindowState
 from makewhole.signing.key_files import believed_keys, signing_key_from_environment
-from makewhole.window.certificate_check import check_chain
-from makewhole.window.certify import ClosedWindow
-from makewhole.window.chain_evidence import read_evidence
+from makewhole.window.certifying.certificate_check import check_chain
+from makewhole.window.certifying.certify import ClosedWindow
+from makewhole.window.certifying.chain_evidence import read_evidence
 from makewhole.window.context import WindowContext
 from tests.integration.spark.test_reversals import REVERSE, sent
 from tests.world.orders import orders

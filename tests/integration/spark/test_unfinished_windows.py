@@ -11,8 +11,8 @@ from makewhole.journal.results import gate_answers, hop_results
 from makewhole.model.errors import NotYetError, RefusedError
 from makewhole.model.window import Window, WindowState
 from makewhole.window.context import WindowContext, window_context
-from makewhole.window.interval import Request
-from makewhole.window.unfinished import OlderWindow, continue_window, find_older
+from makewhole.window.opening.interval import Request
+from makewhole.window.opening.unfinished import OlderWindow, continue_window, find_older
 from tests.world.orders import BORN, DAY, orders
 from tests.world.windows import ReconciledShop
 

@@ -17,7 +17,7 @@ from makewhole.model.gate import GateAnswer
 from makewhole.model.plan import PlanState, count_remedies
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
-from makewhole.window.certificate_content import certificate_body, certified_content
+from makewhole.window.certifying.certificate_content import certificate_body, certified_content
 from makewhole_spark.reconcile import judge_window
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from makewhole.model.window import WindowState
-from makewhole.window.certify import ClosedWindow
+from makewhole.window.certifying.certify import ClosedWindow
 from makewhole.window.context import WindowContext
 from tests.lab import naive
 from tests.lab.judged import Judged, judged, outcomes

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 PACKAGES = ("plugins/makewhole", "spark/makewhole_spark")
 PLANTED = (
     ("makewhole.model.plan", "makewhole.journal"),  # from the bottom up
-    ("makewhole.window.observe", "makewhole.compensation.planning"),  # from one layer into the next above
+    ("makewhole.window.opening.observe", "makewhole.compensation.planning"),  # from one layer into the next above
     ("makewhole.journey.trace", "makewhole.audit.build"),  # from a room into the one beside it
     ("makewhole.compensation.planning.draft", "makewhole.compensation.execution.run_plan"),
     ("makewhole.postgres.read.export", "makewhole.postgres.write.receipts"),

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import HASH
-from makewhole.compute.key_index.stored_runs import STORED
+from makewhole.compute.indexed_keys.stored_runs import STORED
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic
 from makewhole.key_index.files import filter_path, write_index_file
 from makewhole.key_index.merge import write_merged

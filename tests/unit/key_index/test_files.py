@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import HASH, TOPIC_KEYS
-from makewhole.compute.key_index.filters import build_filter
-from makewhole.compute.key_index.former_readings import with_reading
-from makewhole.compute.key_index.key_runs import build_key_run, first_and_latest_copies, first_copies
-from makewhole.compute.key_index.stored_runs import STORED, stored_run
+from makewhole.compute.indexed_keys.filters import build_filter
+from makewhole.compute.indexed_keys.former_readings import with_reading
+from makewhole.compute.indexed_keys.key_runs import build_key_run, first_and_latest_copies, first_copies
+from makewhole.compute.indexed_keys.stored_runs import STORED, stored_run
 from makewhole.compute.keys import with_hash
 from makewhole.key_index.files import IndexFile, filter_path, maybe_known, rows_of_keys, write_index_file
 from makewhole.lake.sorted_parquet import ROWS_OF_A_GROUP

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from makewhole.compute.buckets import bucket_name, is_in_bucket, named_bucket, number_of_buckets
 from makewhole.compute.frames import HASH
-from makewhole.compute.key_index.stored_runs import STORED, stored_run
+from makewhole.compute.indexed_keys.stored_runs import STORED, stored_run
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic
 from makewhole.key_index import merge
 from makewhole.key_index.files import IndexFile, rows_of_keys, write_index_file

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import HASHES
-from makewhole.compute.key_index.filters import build_filter
+from makewhole.compute.indexed_keys.filters import build_filter
 from makewhole.kafka.offsets import EpochEnd, TopicLog
 from makewhole.lake.storage import Storage
 from makewhole.model.points import TopicPoint

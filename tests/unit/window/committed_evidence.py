@@ -17,7 +17,7 @@ from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection
-from makewhole.window.certify import decide
+from makewhole.window.certifying.certify import decide
 from makewhole.window.configuration import judging_sha256
 
 REMEDIES = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)

@@ -9,8 +9,8 @@ import pytest
 from makewhole.journal.certificates import ChainEntry, EntryKind, RevisionEnd
 from makewhole.model.window import WindowState
 from makewhole.signing.keys import KeyRing, SigningKey, sha256_of
-from makewhole.window.certificate_chain import anchor_bytes
-from makewhole.window.certificate_check import ChainEvidence, check_chain, order_problems, read_anchor
+from makewhole.window.certifying.certificate_chain import anchor_bytes
+from makewhole.window.certifying.certificate_check import ChainEvidence, check_chain, order_problems, read_anchor
 
 pytestmark = pytest.mark.unit
 

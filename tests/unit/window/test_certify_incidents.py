@@ -12,7 +12,7 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Reach
 from makewhole.model.window import WindowState
 from makewhole.sql import PgConnection
-from makewhole.window.certify import decide
+from makewhole.window.certifying.certify import decide
 from makewhole.window.configuration import judging_sha256
 from tests.unit.window.committed_evidence import GAPPY, PIPELINE, WINDOW, CommittedEvidence, decided, gate
 

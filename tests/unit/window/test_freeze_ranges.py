@@ -13,11 +13,11 @@ from makewhole.model.errors import TransientError
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
-from makewhole.window import freeze_ranges as ranges_module
 from makewhole.window import incidents
-from makewhole.window.freeze_ranges import CoveredRanges, Interval, freeze_ranges
 from makewhole.window.incidents import transactions_at_window_end
-from makewhole.window.observe import ObservedTopic, require_same_leaders
+from makewhole.window.opening import freeze_ranges as ranges_module
+from makewhole.window.opening.freeze_ranges import CoveredRanges, Interval, freeze_ranges
+from makewhole.window.opening.observe import ObservedTopic, require_same_leaders
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from makewhole.journal.windows import WindowBounds
 from makewhole.model.errors import RefusedError
-from makewhole.window.interval import Request, find_covering_window
+from makewhole.window.opening.interval import Request, find_covering_window
 from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit

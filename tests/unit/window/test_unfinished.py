@@ -12,8 +12,8 @@ from makewhole.journal.continuations import UnfinishedWindow
 from makewhole.journal.windows import WindowBounds
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline
-from makewhole.window.interval import Request
-from makewhole.window.unfinished import ATTEMPTS_MOST, find_older
+from makewhole.window.opening.interval import Request
+from makewhole.window.opening.unfinished import ATTEMPTS_MOST, find_older
 
 pytestmark = pytest.mark.unit
 

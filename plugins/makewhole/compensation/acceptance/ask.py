@@ -25,7 +25,7 @@ from makewhole.model.pipeline import Limits, Pipeline
 from makewhole.model.text import counted
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
-from makewhole.window.certificate_content import judged_with
+from makewhole.window.certifying.certificate_content import judged_with
 from makewhole.window.configuration import judging_sha256
 from makewhole.window.context import window_context
 

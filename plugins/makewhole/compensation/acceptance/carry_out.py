@@ -14,7 +14,7 @@ from makewhole.model.errors import PermanentError, RefusedError, TransientError
 from makewhole.model.text import counted
 from makewhole.model.window import Window, WindowState
 from makewhole.signing.keys import SigningKey
-from makewhole.window.certify import ClosedWindow, certify_again
+from makewhole.window.certifying.certify import ClosedWindow, certify_again
 from makewhole.window.context import WindowContext
 
 logger = logging.getLogger(__name__)

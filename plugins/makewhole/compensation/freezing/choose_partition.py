@@ -6,7 +6,7 @@ partitioner says.
 
 from dataclasses import replace
 
-from makewhole.compensation.freezing.sources import Sources
+from makewhole.compensation.sources.sources import Sources
 from makewhole.kafka.partitioner import KnownKeys, partition_of
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.payload import PARTITION_COUNT, Payload

@@ -10,10 +10,10 @@ from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.fetch_upserts import UpsertFetcher, row_images
 from makewhole.compensation.freezing.own_record import require_own_key, require_own_values
 from makewhole.compensation.freezing.record_forms import RecordForms
-from makewhole.compensation.freezing.source_values import SourceValues
-from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord, Sources
 from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
+from makewhole.compensation.sources.source_values import SourceValues
+from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord, Sources
 from makewhole.lake.record_file import WantedPositions
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload

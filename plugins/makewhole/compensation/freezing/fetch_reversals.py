@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord, Sources, business_key
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.planning.extra_copies import left_to_reverse, row_copy
+from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord, Sources, business_key
 from makewhole.compute.keys import key_hash
 from makewhole.config.template import exact_json
 from makewhole.config.template.reversal import Rendered, Template, names_of, scope_of

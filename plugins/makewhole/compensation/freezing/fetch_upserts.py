@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any, NamedTuple, Protocol
 
 from makewhole.compensation.freezing.row_to_write import RowToWrite, VersionToWrite, differing_row, missing_row
-from makewhole.compensation.freezing.sources import SourceRecord, Sources
 from makewhole.compensation.planning.action_draft import ActionDraft
+from makewhole.compensation.sources.sources import SourceRecord, Sources
 from makewhole.compute.column_values import ColumnValue, as_object, parse_fields
 from makewhole.compute.decode.record_values import record_part, version_of
 from makewhole.compute.versions import UNREADABLE

@@ -14,13 +14,13 @@ from makewhole.compensation.freezing.batches.draft_file import DraftFile
 from makewhole.compensation.freezing.batches.ordered_items import ItemsInOrder
 from makewhole.compensation.freezing.chunks import PlannedPayload
 from makewhole.compensation.freezing.fetch import Fetcher, add_originals
-from makewhole.compensation.freezing.sources import PayloadSource, Sources, TombstoneSource
 from makewhole.compensation.freezing.write_plan import PlanFiles, PlanFrame, put_files, put_refused
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
 from makewhole.compensation.planning.disputed import OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch, over_limits
 from makewhole.compensation.planning.redelivery import Readers, read_readers
 from makewhole.compensation.planning.to_repair import is_reversed, keys_to_reverse
+from makewhole.compensation.sources.sources import PayloadSource, Sources, TombstoneSource
 from makewhole.journal import acceptances, plan_progress, written_keys
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import StoredFindings

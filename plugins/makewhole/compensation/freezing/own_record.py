@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from makewhole.compensation.freezing.sources import SourceRecord, business_key, decoded
+from makewhole.compensation.sources.sources import SourceRecord, business_key, decoded
 from makewhole.compute.versions import version_of_canonical
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload

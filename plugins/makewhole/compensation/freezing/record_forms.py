@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from makewhole.compensation.freezing.record_fields import FieldsOfPair, field_objection
-from makewhole.compensation.freezing.sources import Sources
+from makewhole.compensation.sources.sources import Sources
 from makewhole.compute.column_values import parse_fields
 from makewhole.compute.json_fields import json_fields
 from makewhole.kafka.partitioner import KnownRecord

@@ -22,7 +22,7 @@ from makewhole.model.text import counted
 from makewhole.model.verdict import Finding
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
-from makewhole.window.new_rows import unaccounted_if_written
+from makewhole.window.opening.new_rows import unaccounted_if_written
 
 logger = logging.getLogger(__name__)
 

@@ -23,10 +23,10 @@ from makewhole.compensation.execution.supersede import recover_receipts
 from makewhole.compensation.execution.targets import Target, require_same_places, targets_of
 from makewhole.compensation.freezing.chunks import PlannedPayload
 from makewhole.compensation.freezing.freeze import FreezeSources
-from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.freezing.plan_hash import unchanged_actions
-from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.freezing.write_plan import PlanFiles, PlanFrame, put_files
+from makewhole.compensation.sources.original_records import WindowRecords
+from makewhole.compensation.sources.sources import Sources
 from makewhole.compensation.undo.reversals import reverse_records, reversing_hops
 from makewhole.journal import plan_progress, plans, windows
 from makewhole.journal.actions import actions_in

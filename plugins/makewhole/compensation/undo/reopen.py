@@ -14,7 +14,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState
 from makewhole.model.window import WindowState
 from makewhole.signing.keys import SigningKey
-from makewhole.window.certify import certify_again
+from makewhole.window.certifying.certify import certify_again
 from makewhole.window.context import WindowContext
 
 

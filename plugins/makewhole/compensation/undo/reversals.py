@@ -13,8 +13,8 @@ import numpy as np
 
 from makewhole.compensation.freezing.chunks import PlannedPayload
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
-from makewhole.compensation.freezing.sources import Position, Sources
 from makewhole.compensation.planning.action_draft import ActionDraft
+from makewhole.compensation.sources.sources import Position, Sources
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from makewhole.compensation.freezing.sources import Position, Sources, decoded
+from makewhole.compensation.sources.sources import Position, Sources, decoded
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
 from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.verdict import Finding

@@ -10,9 +10,9 @@ from makewhole.compensation.verification.agreement import EndCopy
 from makewhole.compensation.verification.committed_since import CopiesByKey, StartOffsets, copies_since
 from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.compute.frames import HASHES
-from makewhole.compute.key_index.former_readings import as_read_now, numbered_number
-from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER, with_filter_of
-from makewhole.compute.key_index.key_runs import first_and_latest_copies, first_copies, passing_rows
+from makewhole.compute.indexed_keys.former_readings import as_read_now, numbered_number
+from makewhole.compute.indexed_keys.hop_filters import UNKNOWN_FILTER, with_filter_of
+from makewhole.compute.indexed_keys.key_runs import first_and_latest_copies, first_copies, passing_rows
 from makewhole.compute.keys import hash_hex, split_hex
 from makewhole.journal.database import connect
 from makewhole.journal.key_index.runs import IndexedTopic, readable_runs

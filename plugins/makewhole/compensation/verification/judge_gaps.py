@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from makewhole.compensation.count_log import CountLog
-from makewhole.compensation.freezing.original_records import WindowRecords
-from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.planning.to_repair import is_reversed, is_to_repair
+from makewhole.compensation.sources.original_records import WindowRecords
+from makewhole.compensation.sources.sources import Sources
 from makewhole.compensation.verification.committed_since import CopiesByKey, StartOffsets, copies_since
 from makewhole.compensation.verification.downstream import stores_behind
 from makewhole.compensation.verification.judge_erased import ErasedJudge

@@ -5,8 +5,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from makewhole.compensation.freezing.source_values import SourceValues
-from makewhole.compensation.freezing.sources import Sources
+from makewhole.compensation.sources.source_values import SourceValues
+from makewhole.compensation.sources.sources import Sources
 from makewhole.compensation.verification.committed_since import CopiesByKey
 from makewhole.compensation.verification.downstream import (
     TopicRecords,

@@ -17,6 +17,8 @@ from typing import NamedTuple
 import polars as pl
 
 from makewhole.compute.frames import HASH, IS_GONE
+from makewhole.compute.indexed_keys.hop_filters import UNKNOWN_FILTER
+from makewhole.compute.indexed_keys.key_runs import passing_rows
 from makewhole.compute.judge.judge_copies import (
     BucketInput,
     committed_copies,
@@ -35,8 +37,6 @@ from makewhole.compute.judge.latest_state import (
     latest_states,
     with_lives,
 )
-from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
-from makewhole.compute.key_index.key_runs import passing_rows
 from makewhole.compute.versions import VERSION, ends_versions_in, is_moment, is_surely_below, is_unreadable
 from makewhole.model.verdict import Cause, Verdict
 

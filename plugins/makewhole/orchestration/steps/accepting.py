@@ -21,7 +21,7 @@ from makewhole.orchestration.steps.window_of_run import load_pipeline
 from makewhole.orchestration.task_ids import ACCEPT, APPROVE
 
 if TYPE_CHECKING:
-    from makewhole.window.certify import ClosedWindow
+    from makewhole.window.certifying.certify import ClosedWindow
     from makewhole.window.context import WindowContext
 
 logger = logging.getLogger(__name__)

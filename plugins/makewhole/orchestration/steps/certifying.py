@@ -16,7 +16,7 @@ from makewhole.orchestration.task_ids import CERTIFIED_ALIAS, certified_asset
 if TYPE_CHECKING:
     from makewhole.journal.certificates import ChainEntry
     from makewhole.signing.keys import SigningKey
-    from makewhole.window.certify import ClosedWindow
+    from makewhole.window.certifying.certify import ClosedWindow
     from makewhole.window.context import WindowContext
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ def certify() -> dict[str, Any]:
     """
     from makewhole.journal.database import connect
     from makewhole.orchestration.connections import signing_key
-    from makewhole.window.certify import certify_window
+    from makewhole.window.certifying.certify import certify_window
 
     context, key = load_context(), signing_key()
     _open_again(context, key)

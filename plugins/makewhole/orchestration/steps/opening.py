@@ -14,8 +14,8 @@ from makewhole.orchestration.steps.window_of_run import load_pipeline, opened_wi
 from makewhole.orchestration.task_ids import POLL_SECONDS
 
 if TYPE_CHECKING:
-    from makewhole.window.interval import Request
-    from makewhole.window.open import OpenedWindow
+    from makewhole.window.opening.interval import Request
+    from makewhole.window.opening.open import OpenedWindow
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
     from makewhole.orchestration.connections import signing_key
     from makewhole.orchestration.older_windows import finish_older_windows
     from makewhole.window.context import connections_of
-    from makewhole.window.open import open_interval
+    from makewhole.window.opening.open import open_interval
 
     context = get_current_context()
     pipeline = load_pipeline(pipeline_name or context["params"]["pipeline"])
@@ -46,7 +46,7 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
 def continue_window() -> dict[str, Any]:
     """Take up the unfinished window that the form names."""
     from makewhole.journal.database import connect
-    from makewhole.window.unfinished import continue_window
+    from makewhole.window.opening.unfinished import continue_window
 
     form = get_current_context()["params"]
     pipeline = load_pipeline(form["pipeline"])
@@ -82,7 +82,7 @@ def log_opened(opened: "OpenedWindow", remark: str) -> dict[str, Any]:
 
 def _window_request(context: Mapping[str, Any]) -> "Request":
     """Return the interval of a scheduled run, or the one in the form."""
-    from makewhole.window.interval import Request
+    from makewhole.window.opening.interval import Request
 
     run, form = context["dag_run"], context["params"]
     if run.run_type in ("scheduled", "backfill"):

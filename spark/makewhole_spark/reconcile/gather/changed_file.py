@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from makewhole.compute.buckets import shares_keys
-from makewhole.compute.key_index.hop_filters import changed_filters
+from makewhole.compute.indexed_keys.hop_filters import changed_filters
 from makewhole.journal import windows
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
 from makewhole.journal.results.hop_results import first_of_hop, hops_before

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from makewhole.compute.buckets import files_of_bucket, shares_keys
 from makewhole.compute.frames import REPLAYS
+from makewhole.compute.indexed_keys.former_readings import numbered_number
 from makewhole.compute.judge.log_history import LogHistory
-from makewhole.compute.key_index.former_readings import numbered_number
 from makewhole.journal.key_index.runs import IndexedRun
 from makewhole.key_index.files import IndexFile
 from makewhole.lake.rows_by_bucket import RowsByBucket

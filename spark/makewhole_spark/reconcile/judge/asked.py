@@ -15,7 +15,7 @@ from makewhole_spark.reconcile.judge.first_pass import FirstPass, keep_exception
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class AskedOfTails:
     """What the first round asks of a second: files of hashes to look for in topics' tails, by point, and the target's
     rows that were looked up for it."""
 
@@ -25,7 +25,7 @@ class Asked:
     rows: pl.DataFrame | None = None
 
     @classmethod
-    def of(cls, task: BucketTask, judged: pl.DataFrame, rows: pl.DataFrame | None) -> "Asked":
+    def of(cls, task: BucketTask, judged: pl.DataFrame, rows: pl.DataFrame | None) -> "AskedOfTails":
         """Write what must be looked for of `judged` (`JUDGED`); a second round asks nothing."""
         if task.second is not None:
             return cls()

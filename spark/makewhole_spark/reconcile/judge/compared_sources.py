@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.frames import HASH, empty
+from makewhole.compute.indexed_keys.hop_filters import UNKNOWN_FILTER
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.compute.judge.sources_together import (
     COPIES,
@@ -15,7 +16,6 @@ from makewhole.compute.judge.sources_together import (
     later_versions,
     without_left,
 )
-from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
 from makewhole.compute.versions import shown_version
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import TablePoint

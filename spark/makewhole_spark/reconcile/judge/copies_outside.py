@@ -14,14 +14,14 @@ import polars as pl
 
 from makewhole.compute.buckets import is_in_bucket
 from makewhole.compute.frames import ELSEWHERE, HASH, IS_GONE, TAIL, TOPIC_KEYS, empty
-from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
-from makewhole.compute.judge.log_history import is_truncated, remaining_copies, truncated_copies
-from makewhole.compute.key_index.key_runs import (
+from makewhole.compute.indexed_keys.key_runs import (
     build_key_run,
     first_and_latest_copies,
     first_copies,
     passing_rows,
 )
+from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
+from makewhole.compute.judge.log_history import is_truncated, remaining_copies, truncated_copies
 from makewhole.compute.normalise import log_columns, topic_frame
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.reader import read_range

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, empty
+from makewhole.compute.indexed_keys.hop_filters import of_unknown_filter
 from makewhole.compute.judge.judge_copies import BucketInput
 from makewhole.compute.judge.older_copies import older_copies
-from makewhole.compute.key_index.hop_filters import of_unknown_filter
 from makewhole.key_index.files import IndexFile
 from makewhole.lake.stored_verdicts import stored_verdicts
 from makewhole.model.verdict import Cause, Verdict

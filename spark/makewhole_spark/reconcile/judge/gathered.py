@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from makewhole.compute.frames import HASH, NAMED_KEYS
+from makewhole.compute.indexed_keys.key_runs import passing_rows
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.compute.judge.log_history import LogHistory
-from makewhole.compute.key_index.key_runs import passing_rows
 from makewhole.model.points import TablePoint
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.bucket.window_files import WindowFiles

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from makewhole.compute.frames import HASH, NUMBERS, empty
-from makewhole.compute.key_index.former_readings import as_read_now
-from makewhole.compute.key_index.hop_filters import with_filter_of
+from makewhole.compute.indexed_keys.former_readings import as_read_now
+from makewhole.compute.indexed_keys.hop_filters import with_filter_of
 from makewhole.compute.versions import is_moment, version_in_order
 from makewhole.key_index.files import IndexFile, highest_versions, maybe_known, rows_of_keys
 from makewhole_spark.reconcile.bucket.other_windows import IndexFiles

@@ -2,7 +2,7 @@
 
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer
 from makewhole_spark.reconcile.bucket.task import BucketTask
-from makewhole_spark.reconcile.judge.asked import Asked
+from makewhole_spark.reconcile.judge.asked import AskedOfTails
 from makewhole_spark.reconcile.judge.confirmed import confirm_verdicts
 from makewhole_spark.reconcile.judge.first_pass import first_pass
 from makewhole_spark.reconcile.judge.gathered import gather_copies
@@ -16,6 +16,6 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     first = first_pass(task)
     gathered = gather_copies(task, first)
     confirmed = confirm_verdicts(task, first, gathered.known)
-    asked = Asked.of(task, confirmed.judged, confirmed.rows)
+    asked = AskedOfTails.of(task, confirmed.judged, confirmed.rows)
     marked = mark_exceptions(task, confirmed.judged, confirmed.known)
     return write_answer(task, first, gathered, confirmed, marked, asked)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, NAMED_KEYS, TOPIC_KEYS, Schema, empty
+from makewhole.compute.indexed_keys.key_runs import first_copies, passing_rows
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
-from makewhole.compute.key_index.key_runs import first_copies, passing_rows
 from makewhole.compute.normalise import table_frame
 from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Cause, Verdict

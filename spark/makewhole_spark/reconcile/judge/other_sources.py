@@ -6,6 +6,7 @@ from dataclasses import replace
 import polars as pl
 
 from makewhole.compute.frames import HASH, NUMBERS, empty
+from makewhole.compute.indexed_keys.key_runs import passing_rows
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.compute.judge.sources_together import without_left
@@ -16,7 +17,6 @@ from makewhole.compute.judge.undecidable import (
     mark_unreadable,
     undecidable_spans,
 )
-from makewhole.compute.key_index.key_runs import passing_rows
 from makewhole.model.points import TablePoint
 from makewhole.model.verdict import DIFFERING, Cause, Verdict
 from makewhole_spark.reconcile.bucket.task import BucketTask, OtherSource

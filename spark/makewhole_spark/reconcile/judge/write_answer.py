@@ -13,7 +13,7 @@ from makewhole.compute.judge.judge_copies import BucketInput, committed_copies, 
 from makewhole.model.verdict import DIFFERING, GAPS, Cause, HopCounts, Verdict
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer
 from makewhole_spark.reconcile.bucket.task import BucketTask
-from makewhole_spark.reconcile.judge.asked import Asked
+from makewhole_spark.reconcile.judge.asked import AskedOfTails
 from makewhole_spark.reconcile.judge.certified import recorded_in
 from makewhole_spark.reconcile.judge.confirmed import Confirmed
 from makewhole_spark.reconcile.judge.copies_outside import newly_truncated_keys, open_copies
@@ -25,7 +25,7 @@ from makewhole_spark.reconcile.judge.waiting import unconsumed_copies, unreached
 
 
 def write_answer(
-    task: BucketTask, first: FirstPass, gathered: Gathered, confirmed: Confirmed, marked: Marked, asked: Asked
+    task: BucketTask, first: FirstPass, gathered: Gathered, confirmed: Confirmed, marked: Marked, asked: AskedOfTails
 ) -> BucketAnswer:
     """Explain the findings, and write everything. `gathered`: what was known before the look-ups."""
     known, judged = confirmed.known, marked.lost.judged

@@ -1,9 +1,9 @@
 """Remember the keys of whole pieces of a topic's tail: a window after this one that asks for others need not read them.
 
 A backfill judges window after window, and each looks for its keys in the rest of the log, which is nearly the same for
-all of them. A filter (`makewhole.compute.key_index.filters`) of all keys in a piece takes some 26 bits a key. Its file
-is named by the topic's id, by how keys are read, by the offsets and by the leader epoch of the last of them, so that it
-tells nothing of a log that was made anew or written over.
+all of them. A filter (`makewhole.compute.indexed_keys.filters`) of all keys in a piece takes some 26 bits a key. Its
+file is named by the topic's id, by how keys are read, by the offsets and by the leader epoch of the last of them, so
+that it is not asked about a log that was made again or written over.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from makewhole.compute.frames import HASH
-from makewhole.compute.key_index.filters import build_filter, maybe_in
+from makewhole.compute.indexed_keys.filters import build_filter, maybe_in
 from makewhole.kafka.log.reader import RangeReader
 from makewhole.kafka.offsets import TopicLog
 from makewhole.lake.storage import Storage

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.compensation.freezing.sources import SourceRecord
+from makewhole.compensation.sources.sources import SourceRecord
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.verdict import Cause, Finding, Verdict

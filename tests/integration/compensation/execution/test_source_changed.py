@@ -9,7 +9,7 @@ import pytest
 from makewhole.journal.database import connect
 from makewhole.model.pipeline import Remedy, Semantics
 from makewhole.model.verdict import Finding, Verdict
-from makewhole.window.observe import observe, read_topic_state, topic_logs
+from makewhole.window.opening.observe import observe, read_topic_state, topic_logs
 from tests.integration.compensation.preview.dry_runs import looked
 from tests.integration.compensation.world import PARTITIONS, PlanWorld
 from tests.world.topics import producer

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.compensation.freezing.sources import SourceRecord
 from makewhole.compensation.preview.dry_report import Forecast
+from makewhole.compensation.sources.sources import SourceRecord
 from makewhole.model.pipeline import Remedy
 from makewhole.model.verdict import Verdict
 from makewhole.postgres.write.row_change import ColumnChange, HowFilled, RowChange

@@ -2,7 +2,7 @@
 
 import pytest
 
-from makewhole.compensation.freezing.sources import SourceRecord, business_key
+from makewhole.compensation.sources.sources import SourceRecord, business_key
 from makewhole.model.points import TopicPoint
 
 pytestmark = pytest.mark.unit

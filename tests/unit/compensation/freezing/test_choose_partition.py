@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from makewhole.compensation.freezing.choose_partition import PartitionChooser
-from makewhole.compensation.freezing.sources import SourceRecord, Sources
+from makewhole.compensation.sources.sources import SourceRecord, Sources
 from makewhole.kafka.partitioner import KnownKeys, partition_of
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.payload import Payload

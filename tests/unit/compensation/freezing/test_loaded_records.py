@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.freezing import sources as module
-from makewhole.compensation.freezing.sources import SourceRecord, Sources
+from makewhole.compensation.sources import sources as module
+from makewhole.compensation.sources.sources import SourceRecord, Sources
 from makewhole.model.errors import CorruptionError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TopicPoint

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.freezing.source_values import SourceValues
-from makewhole.compensation.freezing.sources import SourceRecord, Sources
 from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
+from makewhole.compensation.sources.source_values import SourceValues
+from makewhole.compensation.sources.sources import SourceRecord, Sources
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from makewhole.compute.indexed_keys.hop_filters import UNKNOWN_FILTER
 from makewhole.compute.judge.judge_copies import BucketInput
 from makewhole.compute.judge.judge_versions import judge_versions
-from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
 from makewhole.compute.versions import MOMENTS, UNREADABLE
 from tests.unit.compute.judge.bucket_input import HOP, NEW, NEWER, OLD, bucket, one, verdict_by_key
 

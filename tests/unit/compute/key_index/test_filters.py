@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.compute.key_index.filters import build_filter, maybe_in
+from makewhole.compute.indexed_keys.filters import build_filter, maybe_in
 from makewhole.model.errors import CorruptionError
 from makewhole.native.arrays import UInt64s
 

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import HASH, TOPIC_KEYS
-from makewhole.compute.key_index.former_readings import as_read_now, numbered_number, with_reading
-from makewhole.compute.key_index.key_runs import build_key_run
-from makewhole.compute.key_index.stored_runs import stored_run
+from makewhole.compute.indexed_keys.former_readings import as_read_now, numbered_number, with_reading
+from makewhole.compute.indexed_keys.key_runs import build_key_run
+from makewhole.compute.indexed_keys.stored_runs import stored_run
 from makewhole.compute.keys import with_hash
 from makewhole.key_index.files import IndexFile, highest_versions, rows_of_keys, write_index_file
 from makewhole.lake.storage import Storage

@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from makewhole.compute.key_index.hop_filters import (
+from makewhole.compute.indexed_keys.hop_filters import (
     UNKNOWN_FILTER,
     changed_filters,
     filter_digest,
@@ -13,7 +13,7 @@ from makewhole.compute.key_index.hop_filters import (
     with_filter_of,
     with_noted_filters,
 )
-from makewhole.compute.key_index.key_runs import passing_rows
+from makewhole.compute.indexed_keys.key_runs import passing_rows
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
 
 pytestmark = pytest.mark.unit

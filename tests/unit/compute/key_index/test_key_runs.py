@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import ELSEWHERE, HASH, TOPIC_KEYS
-from makewhole.compute.key_index.key_runs import (
+from makewhole.compute.indexed_keys.key_runs import (
     build_key_run,
     count_keys,
     first_and_latest_copies,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.compute.key_index.levels import FANOUT, level_of, runs_to_merge
+from makewhole.compute.indexed_keys.levels import FANOUT, level_of, runs_to_merge
 
 pytestmark = pytest.mark.unit
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makewhole.compute.frames import HASH, REPLAYS, TOPIC_KEYS, with_place
+from makewhole.compute.indexed_keys.former_readings import with_reading
+from makewhole.compute.indexed_keys.key_runs import build_key_run, first_and_latest_copies
+from makewhole.compute.indexed_keys.stored_runs import run_of, stored_run
+from makewhole.compute.indexed_keys.window_rows import COPIES, window_rows
 from makewhole.compute.judge.judge_copies import mark_replays
-from makewhole.compute.key_index.former_readings import with_reading
-from makewhole.compute.key_index.key_runs import build_key_run, first_and_latest_copies
-from makewhole.compute.key_index.stored_runs import run_of, stored_run
-from makewhole.compute.key_index.window_rows import COPIES, window_rows
 from makewhole.compute.versions import MOMENTS
 from tests.world.examples import examples
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.planning.action_draft import ActionDraft
+from makewhole.compensation.sources.sources import Sources
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Remedy
 from makewhole.model.points import TablePoint

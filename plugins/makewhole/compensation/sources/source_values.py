@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compensation.freezing.sources import Position, Sources, decoded
+from makewhole.compensation.sources.sources import Position, Sources, decoded
 from makewhole.compute.frames import KEYS, empty
 from makewhole.compute.normalise import table_frame
 from makewhole.compute.versions import version_in_order

@@ -12,11 +12,11 @@ from makewhole.model.pipeline import Pipeline
 from makewhole.model.value_types import ValueTypes
 from makewhole.postgres.read.key_columns import ColumnsRead, read_columns
 from makewhole.window.context import table_shape
-from makewhole.window.new_rows import unaccounted_columns
+from makewhole.window.opening.new_rows import unaccounted_columns
+from makewhole.window.opening.shared_rows import shared_rows
+from makewhole.window.opening.version_columns import unfit_versions
+from makewhole.window.opening.views import unfit_remedies
 from makewhole.window.readers.unfit_progress import unfit_progress
-from makewhole.window.shared_rows import shared_rows
-from makewhole.window.version_columns import unfit_versions
-from makewhole.window.views import unfit_remedies
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from makewhole.model.window import Window, WindowState
 from makewhole.signing.key_files import believed_keys
 from makewhole.signing.keys import KeyRing, SigningKey, sha256_of
 from makewhole.sql import PgConnection
-from makewhole.window.certificate_content import FORMAT, certificate_body
+from makewhole.window.certifying.certificate_content import FORMAT, certificate_body
 
 
 @dataclass(frozen=True, kw_only=True)

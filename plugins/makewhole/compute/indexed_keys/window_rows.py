@@ -1,6 +1,6 @@
 """Build a window's rows of the key index from its copies: keys with one copy, which are nearly all, in one pass.
 
-The careful way (`makewhole.compute.key_index.key_runs`) is left with keys of several copies, and with what
+The careful way (`makewhole.compute.indexed_keys.key_runs`) is left with keys of several copies, and with what
 compensation may have written. The rows are the same.
 """
 
@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from makewhole.compute.frames import Schema, are_empty_lists, with_place
+from makewhole.compute.indexed_keys.key_runs import build_key_run
+from makewhole.compute.indexed_keys.stored_runs import STORED, stored_run, with_split_versions
 from makewhole.compute.judge.judge_copies import mark_replays
-from makewhole.compute.key_index.key_runs import build_key_run
-from makewhole.compute.key_index.stored_runs import STORED, stored_run, with_split_versions
 from makewhole.native.arrays import Bools, UInt64s
 from makewhole.native.sort_hashes import sort_hashes
 

@@ -7,7 +7,7 @@ is null is not known.
 import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, Schema
-from makewhole.compute.key_index.hop_filters import UNKNOWN_FILTER
+from makewhole.compute.indexed_keys.hop_filters import UNKNOWN_FILTER
 from makewhole.compute.unnumbered import may_follow_versions
 from makewhole.compute.versions import UNREADABLE, VERSION, ends_versions, version_in_order
 

@@ -13,9 +13,9 @@ from makewhole.journal.continuations import UnfinishedWindow
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.sql import PgConnection
-from makewhole.window.interval import Request, interval_text
-from makewhole.window.observe import settled_at
-from makewhole.window.open import OpenedWindow, require_offsets
+from makewhole.window.opening.interval import Request, interval_text
+from makewhole.window.opening.observe import settled_at
+from makewhole.window.opening.open import OpenedWindow, require_offsets
 
 ATTEMPTS_MOST = 5
 """So often a compared window is gone on with unasked; one that later windows wait for is gone on with by every run."""

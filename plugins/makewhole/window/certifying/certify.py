@@ -24,8 +24,13 @@ from makewhole.model.verdict import GAPS, Verdict
 from makewhole.model.window import Window, WindowState
 from makewhole.signing.keys import SigningKey, sha256_of
 from makewhole.sql import PgConnection
-from makewhole.window.certificate_chain import ChainWriter
-from makewhole.window.certificate_content import accepted_document, certified_content, final_results, judged_with
+from makewhole.window.certifying.certificate_chain import ChainWriter
+from makewhole.window.certifying.certificate_content import (
+    accepted_document,
+    certified_content,
+    final_results,
+    judged_with,
+)
 from makewhole.window.configuration import judging_sha256
 
 _INCIDENTS_LISTED_MOST = 5

@@ -8,7 +8,7 @@ from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TablePoint
 from makewhole.model.value_types import ValueTypes
-from makewhole.window.readable import readable_tables
+from makewhole.window.opening.readable import readable_tables
 
 
 def readable_filters(

@@ -41,8 +41,8 @@ STORED: Schema = {
 """Columns of a file of the key index, whose rows are in the order of `key_hi`, `key_lo`, `window`.
 
 `filters`: those that its window knew, by which `excluded_by` names them (see
-`makewhole.compute.key_index.hop_filters`). `is_latest`: the first copy is the latest version too, so that `last_…` are
-null; null where no versions were asked for. A version is in two columns (`makewhole.compute.versions.split_versions`),
+`makewhole.compute.indexed_keys.hop_filters`). `is_latest`: the first copy is the latest version too, so that `last_…`
+are null; null where no versions were asked for. A version is in two columns (`makewhole.compute.versions.split_versions`),
 and what is a number in `last_…` is the difference from the first copy's, which is small."""
 
 _POSITIONS = {"place": ("partition", "offset"), "last_place": ("last_partition", "last_offset")}
@@ -74,7 +74,7 @@ def stored_run(run: pl.DataFrame, window: int) -> pl.DataFrame:
 
 
 def run_of(stored: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of a file (`STORED`) as `makewhole.compute.key_index.key_runs` reads them, with `window`."""
+    """Return rows of a file (`STORED`) as `makewhole.compute.indexed_keys.key_runs` reads them, with `window`."""
     run = (
         with_whole_numbers(stored)
         .with_columns(

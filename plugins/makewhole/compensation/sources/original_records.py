@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from makewhole.compensation.freezing.known_keys import read_known_keys
-from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord
+from makewhole.compensation.sources.known_keys import read_known_keys
+from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.page import LogSource

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
-from makewhole.compute.key_index.hop_filters import changed_filters
+from makewhole.compute.indexed_keys.hop_filters import changed_filters
 from makewhole.compute.key_layout import KeyLayout, require_same_keys, require_same_spelling
 from makewhole.compute.same_key import KeyFields, as_document, from_document, key_fields, require_same_key
 from makewhole.compute.same_place import (
@@ -33,11 +33,11 @@ from makewhole.postgres.read.key_columns import ColumnsRead
 from makewhole.signing.keys import sha256_of
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import configuration_document, judging_sha256
-from makewhole.window.former_filters import readable_filters
-from makewhole.window.freeze_ranges import CoveredRanges, Interval, Ranges, freeze_ranges
 from makewhole.window.incidents import filter_incidents, transactions_at_window_end
-from makewhole.window.interval import Request, find_covering_window, interval_text, moment_text, require_past
-from makewhole.window.observe import (
+from makewhole.window.opening.former_filters import readable_filters
+from makewhole.window.opening.freeze_ranges import CoveredRanges, Interval, Ranges, freeze_ranges
+from makewhole.window.opening.interval import Request, find_covering_window, interval_text, moment_text, require_past
+from makewhole.window.opening.observe import (
     ObservedTopic,
     observe,
     read_topic_state,
@@ -45,7 +45,7 @@ from makewhole.window.observe import (
     settled_at,
     topic_logs,
 )
-from makewhole.window.readable import readable_tables
+from makewhole.window.opening.readable import readable_tables
 
 __all__ = ["OpenedWindow", "Request", "open_interval"]
 

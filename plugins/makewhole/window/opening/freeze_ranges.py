@@ -16,7 +16,7 @@ from makewhole.model.incident import Incident
 from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.incidents import beginning_gone, partition_added, topic_recreated, truncated
-from makewhole.window.observe import ObservedTopic
+from makewhole.window.opening.observe import ObservedTopic
 
 Ranges = tuple[PartitionRange, ...]
 

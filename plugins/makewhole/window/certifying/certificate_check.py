@@ -13,7 +13,7 @@ from typing import Any
 from makewhole.journal.certificates import ChainEntry, EntryKind, RevisionEnd
 from makewhole.model.window import WindowState
 from makewhole.signing.keys import KeyRing, sha256_of
-from makewhole.window.certificate_chain import is_signed
+from makewhole.window.certifying.certificate_chain import is_signed
 
 _NOT_IN_THE_BODY = ("sha256", "signature")
 

@@ -10,7 +10,7 @@ from makewhole.journal.results import snapshot_manifests
 from makewhole.lake.storage import Storage
 from makewhole.signing.keys import KeyRing, sha256_of
 from makewhole.sql import PgConnection
-from makewhole.window.certificate_check import Anchor, ChainEvidence, Head, read_anchor
+from makewhole.window.certifying.certificate_check import Anchor, ChainEvidence, Head, read_anchor
 
 _NAME = re.compile(r"([0-9]{6,})(-.*)?\.json")
 

@@ -1,0 +1,1 @@
+"""Certify a window, chain its certificate to those before it, and check a chain."""
