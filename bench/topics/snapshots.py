@@ -16,7 +16,6 @@ from makewhole.config.pipeline_file import read_pipelines
 from makewhole.kafka.offsets import describe_topic, log_starts, stable_offsets
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import KafkaConnection
-from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.read_piece import TopicPiece, read_piece
@@ -111,8 +110,7 @@ def ranges(connection: KafkaConnection, topic: str) -> tuple[PartitionRange, ...
 
 
 def _pieces(context: WindowContext) -> Iterator[TopicPiece]:
-    point = context.pipeline.points["flights"]
-    assert isinstance(point, TopicPoint)
+    point = context.pipeline.topic("flights")
     for whole in context.window.ranges[point.name]:
         for part in split_range(whole, _RECORDS_PER_TASK):
             yield TopicPiece(context=context, point=point, bucket_count=_BUCKETS, range=part, window_lo=whole.lo)

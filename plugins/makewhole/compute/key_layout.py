@@ -17,7 +17,7 @@ from makewhole.config.key_layout import KeyLayout as KeyLayout
 from makewhole.config.key_layout import with_layout as with_layout
 from makewhole.model.errors import ConfigurationError, Problem, RefusedError
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.points import KeyType, Point, TablePoint
+from makewhole.model.points import KeyType, Point, can_look_up
 
 KeyColumns = Mapping[str, tuple[str, ...]]
 """Table point → the types of its key columns, as the catalogue writes them, with their modifiers; no domains."""
@@ -183,7 +183,7 @@ def require_same_spelling(pipeline: Pipeline, columns: KeyColumns, before: KeyLa
             kind = _kind_in(now, names, part.number)
             if was is kind or _is_encoded_alike(part, was, kind):
                 continue
-            first = next((name for name in names if isinstance(pipeline.points[name], TablePoint)), names[0])
+            first = next((name for name in names if can_look_up(pipeline.points[name])), names[0])
             point = pipeline.points[first]
             types = ", ".join(f"{part.named(name)} is {column}" for name, column in part.columns.items())
             raise RefusedError(

@@ -15,7 +15,7 @@ from makewhole.compute.versions import version_unit
 from makewhole.config.hops.where import WhereTerm, parse_where
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline
-from makewhole.model.points import TablePoint
+from makewhole.model.points import TablePoint, can_look_up
 from makewhole.model.value_types import ValueTypes
 
 _TEXT, _OWN = "string", "own"
@@ -134,7 +134,7 @@ class _TypedColumns:
             self.named[name] = [
                 (table, self.kinds[table.name][name])
                 for table in tables
-                if isinstance(table, TablePoint) and name in self.kinds[table.name]
+                if can_look_up(table) and name in self.kinds[table.name]
             ]
         return self.named[name]
 
@@ -198,8 +198,7 @@ class _TypedColumns:
     def unfit_roles(self) -> Iterator[Problem]:
         """Yield the columns that cannot be the key or the time of their point."""
         for name, kinds in self.kinds.items():
-            table = self.pipeline.points[name]
-            assert isinstance(table, TablePoint)
+            table = self.pipeline.table(name)
             for column in () if table.key_types else table.key:
                 kind = kinds[column]
                 if kind.nature in (None, "json") or str(kind.nature).endswith(ARRAY):

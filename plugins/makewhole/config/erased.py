@@ -8,7 +8,7 @@ from yaml import ScalarNode
 from makewhole.config import values
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Hop, Semantics
-from makewhole.model.points import Erased, Point, TablePoint, TopicPoint
+from makewhole.model.points import Erased, Point, TopicPoint, can_look_up, has_log
 
 _EXAMPLE = "Write 'erased: {table: privacy.erasures, key: flight_id}' or 'erased: {column: deleted_at}'"
 
@@ -49,10 +49,10 @@ def with_tombstone_topics(points: Mapping[str, Point], hops: Sequence[Hop], top:
     leads into it. What is wrong is noted."""
     found = dict(points)
     for name, point in points.items():
-        if isinstance(point, TablePoint) and point.erased == Erased():
+        if can_look_up(point) and point.erased == Erased():
             place = _place_of(top, name)
             into = [hop for hop in hops if hop.target == name]
-            topics = [source for hop in into if isinstance(source := points.get(hop.source), TopicPoint)]
+            topics = [source for hop in into if has_log(source := points.get(hop.source))]
             _check_topics(place, into, topics)
             found[name] = replace(point, erased=Erased(topics=tuple(topic.name for topic in topics)))
     return found

@@ -5,7 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.points import KeyType, Point, TopicPoint
+from makewhole.model.points import KeyType, Point, has_log
 from makewhole.model.value_types import DECLARED, ValueTypes
 
 KeyLayout = Mapping[str, tuple[KeyType, ...]]
@@ -27,6 +27,6 @@ def with_layout(pipeline: Pipeline, layout: KeyLayout, types: ValueTypes = DECLA
 
 def _read_by(point: Point, layout: KeyLayout, types: ValueTypes) -> Point:
     kinds = tuple(layout.get(point.name, ()))
-    if isinstance(point, TopicPoint):
+    if has_log(point):
         return replace(point, key_layout=kinds)
     return replace(point, key_layout=kinds, version_unit=Decimal(types.version_units.get(point.name, 0)))

@@ -24,7 +24,7 @@ from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_v
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
 from makewhole.model.pipeline import Hop, Pipeline
-from makewhole.model.points import KeyType, Point, PointKind, TablePoint
+from makewhole.model.points import KeyType, Point, PointKind, TablePoint, can_look_up
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -178,7 +178,7 @@ def _seen(
 
 
 def _stop(pipeline: Pipeline, point: Point, seen: list[_WindowCopies], connection_of: ConnectionOf, key: str) -> Stop:
-    if isinstance(point, TablePoint):
+    if can_look_up(point):
         return _table_stop(pipeline, point, connection_of, key)
     searched = tuple(f"the snapshot of window {one.window.number}" for one in seen if point.name in one.copies)
     return Stop(

@@ -16,7 +16,7 @@ from makewhole.journal import replayed_positions
 from makewhole.key_index.files import write_index_file
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Pipeline, Semantics
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.model.positions import PositionSpan
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -37,7 +37,7 @@ def run_of_bucket(
     Raises:
         CorruptionError: a file of the snapshot does not exist.
     """
-    is_table = isinstance(pipeline.points[point], TablePoint)
+    is_table = can_look_up(pipeline.points[point])
     frame = storage.read_parquet(files, _OF_ROWS if is_table else COPIES)
     assert frame is not None
     frame = _as_copies(frame) if is_table else frame

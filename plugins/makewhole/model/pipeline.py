@@ -15,7 +15,9 @@ from makewhole.model.points import (
     SinkProgress,
     TablePoint,
     TopicPoint,
+    can_look_up,
     has_erasures,
+    has_log,
 )
 from makewhole.model.time_limits import DEFAULT_LIMITS, TimeLimits
 from makewhole.model.verdict import Verdict
@@ -238,6 +240,18 @@ class Pipeline:
         point = self.points.get(name)
         return name if point is None else point.identity or point.place
 
+    def topic(self, name: str) -> TopicPoint:
+        """Return a point that has a log."""
+        point = self.points[name]
+        assert has_log(point), name
+        return point
+
+    def table(self, name: str) -> TablePoint:
+        """Return a point whose rows are looked up."""
+        point = self.points[name]
+        assert can_look_up(point), name
+        return point
+
     def hops_into(self, name: str) -> tuple[Hop, ...]:
         """Return the hops that lead to the place of a point, whatever it is called at their ends, in file order."""
         place = self.place_of(name)
@@ -246,13 +260,13 @@ class Pipeline:
     def version_unit(self, hop: Hop) -> Decimal:
         """Return how far apart two versions are at least that the ends of a hop distinguish."""
         ends = (self.points[hop.source], self.points[hop.target])
-        return max((point.version_unit for point in ends if isinstance(point, TablePoint)), default=Decimal(0))
+        return max((point.version_unit for point in ends if can_look_up(point)), default=Decimal(0))
 
     def forgets_records_of(self, target: str) -> bool:
         """Return whether rows of a point may belong to records of topics that the key index knows no more
         (`history`)."""
         feeding = (self.points.get(hop.source) for hop in self.hops_into(target))
-        return self.history is not None and any(isinstance(point, TopicPoint) for point in feeding)
+        return self.history is not None and any(has_log(point) for point in feeding)
 
     def indexed_points(self) -> tuple[str, ...]:
         """Return the points whose keys the key index has: topics, and ledgers that feed a table, or a place beside
@@ -260,8 +274,8 @@ class Pipeline:
         may come later; and a file may name a source no more, whose rows stay."""
         found: dict[str, None] = {}
         for hop in self.hops:
-            names = [name for name in (hop.source, hop.target) if isinstance(self.points.get(name), TopicPoint)]
-            is_asked = isinstance(self.points.get(hop.target), TablePoint) or len(self.hops_into(hop.target)) > 1
+            names = [name for name in (hop.source, hop.target) if has_log(self.points.get(name))]
+            is_asked = can_look_up(self.points.get(hop.target)) or len(self.hops_into(hop.target)) > 1
             found |= dict.fromkeys([*names, *([hop.source] if is_asked else [])])
         return tuple(found)
 
@@ -283,7 +297,7 @@ class Pipeline:
             near = [hop for hop in self.readers_of(left.pop(0)) if hop.name not in found]
             near = near if follows is None else list(filter(follows, near))
             found |= {hop.name: hop for hop in near}
-            left += [hop.target for hop in near if isinstance(self.points[hop.target], TopicPoint)]
+            left += [hop.target for hop in near if has_log(self.points[hop.target])]
         return tuple(found.values())
 
     def from_here_on(self, point: str) -> frozenset[str]:
@@ -309,10 +323,10 @@ class Pipeline:
     def stores_at(self, point: str) -> tuple[TablePoint, ...]:
         """Return the store that a point is, or all stores that are fed from it, directly or over further points."""
         here = self.points[point]
-        if isinstance(here, TablePoint):
+        if can_look_up(here):
             return (here,)
         ends = dict.fromkeys(hop.target for hop in self.hops_behind(point))
-        return tuple(store for store in map(self.points.__getitem__, ends) if isinstance(store, TablePoint))
+        return tuple(store for store in map(self.points.__getitem__, ends) if can_look_up(store))
 
     def has_erasures(self, topic: str) -> bool:
         """Return whether the tombstones of a topic point say of a store behind it which keys were deleted on
@@ -322,19 +336,19 @@ class Pipeline:
     def overwrites(self, hop: Hop) -> bool:
         """Return whether what reads a hop is known to overwrite the row of a key instead of adding one."""
         target = self.points[hop.target]
-        return hop.semantics is Semantics.UPSERT or (isinstance(target, TablePoint) and target.version is not None)
+        return hop.semantics is Semantics.UPSERT or (can_look_up(target) and target.version is not None)
 
     def tables_that_add(self, topic: str) -> frozenset[str]:
         """Return the tables behind a topic, at any distance, whose loaders are not known to overwrite: a record that
         comes a second time adds a row there."""
         ends = {hop.target for hop in self.hops_behind(topic, follows=lambda hop: not self.overwrites(hop))}
-        return frozenset(name for name in ends if isinstance(self.points[name], TablePoint))
+        return frozenset(name for name in ends if can_look_up(self.points[name]))
 
     def redelivery_readers(self, hop: Hop) -> tuple[Hop, ...]:
         """Return the hops whose loaders read what a hop redelivers, itself among them, in file order: those from the
         topic that it goes to, and those that have it as their replay topic."""
         place = self.place_of(hop.redeliver_to or hop.source)
-        readers = (one for one in self.hops if isinstance(self.points[one.source], TopicPoint))
+        readers = (one for one in self.hops if has_log(self.points[one.source]))
         return tuple(
             one
             for one in readers

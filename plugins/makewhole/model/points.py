@@ -4,6 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 IN_DOCUMENT = "in_document"
 WRITTEN_IF_ANY: Mapping[str, str] = {IN_DOCUMENT: "if any"}
@@ -185,7 +189,17 @@ class TopicPoint:
 Point = TablePoint | TopicPoint
 
 
+def has_log(point: Point | None) -> "TypeIs[TopicPoint]":
+    """Return whether what a point holds lies at positions, is never changed, and goes on behind a window."""
+    return isinstance(point, TopicPoint)
+
+
+def can_look_up(point: Point | None) -> "TypeIs[TablePoint]":
+    """Return whether the rows that a point holds now are found by key."""
+    return isinstance(point, TablePoint)
+
+
 def has_erasures(points: Iterable[Point], topic: str) -> bool:
     """Return whether the tombstones of a topic point say of one of these points which keys were deleted on purpose."""
-    stores = (point for point in points if isinstance(point, TablePoint))
+    stores = (point for point in points if can_look_up(point))
     return any(store.erased is not None and topic in store.erased.topics for store in stores)

@@ -27,7 +27,7 @@ from makewhole.journal.results.hop_results import HopResult
 from makewhole.lake.stored_verdicts import SEMANTICS, VERSION_UNIT
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, Semantics
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import TopicPoint, has_log
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting
 from makewhole.sql import PgConnection
@@ -190,7 +190,7 @@ def _tasks_with_tails(
     pieces = [
         piece
         for point in (neighbours.context.pipeline.points[name] for name in keys)
-        if isinstance(point, TopicPoint)
+        if has_log(point)
         for piece in _tasks_outside(neighbours, point, keys[point.name])
     ]
     reads = carry_released(carrier, neighbours.journal, pieces, read_tail)

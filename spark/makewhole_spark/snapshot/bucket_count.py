@@ -8,7 +8,7 @@ from makewhole.compute.buckets import number_of_buckets
 from makewhole.journal.results import snapshot_manifests
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Semantics
-from makewhole.model.points import PointKind, TablePoint
+from makewhole.model.points import PointKind, TablePoint, can_look_up
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.estimates import estimate_rows
 from makewhole.postgres.read.expressions import TimeBounds
@@ -32,7 +32,7 @@ def _rows_by_point(context: WindowContext) -> Iterator[int]:
     """Yield about how many rows the points have in the window; nothing of tables that are read by keys."""
     yield from (sum(part.span for part in parts) for parts in context.window.ranges.values())
     for point in context.pipeline.ordered_points():
-        if isinstance(point, TablePoint) and _is_read_by_times(context, point):
+        if can_look_up(point) and _is_read_by_times(context, point):
             yield _rows_of_table(context, point)
 
 

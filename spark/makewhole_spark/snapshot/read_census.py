@@ -13,7 +13,7 @@ from makewhole.compute.judge.rewritten_rows import OF_WINDOW, rewritten_rows
 from makewhole.compute.normalise import table_frame
 from makewhole.model.errors import CorruptionError
 from makewhole.model.pipeline import Hop, Semantics
-from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.points import TablePoint, has_log
 from makewhole.postgres.read.export import ExportReader
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.read_piece import BucketWriter, PieceRead, TablePiece, point_folder, read_table_piece
@@ -84,5 +84,5 @@ def _copies(piece: CensusPiece, gone: list[int]) -> Iterator[pl.DataFrame]:
 
 
 def _columns(piece: CensusPiece) -> list[str]:
-    is_topic = isinstance(piece.context.pipeline.points[piece.hop.source], TopicPoint)
+    is_topic = has_log(piece.context.pipeline.points[piece.hop.source])
     return _OF_TOPIC if is_topic else _OF_TABLE

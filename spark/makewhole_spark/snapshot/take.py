@@ -20,7 +20,7 @@ from makewhole.kafka.offsets import describe_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, Semantics
-from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
+from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint, can_look_up, has_log
 from makewhole.model.window import CountedSlice, PartitionRange
 from makewhole.postgres.read.export import ExportPlan, HeldView, hold_view
 from makewhole.postgres.read.export_parts import ExportPart
@@ -67,8 +67,8 @@ def take_snapshots(
     buckets = buckets or bucket_count(journal, context, manifests)
     reading = _Reading(carrier=carrier, journal=journal, context=context, parallelism=parallelism, buckets=buckets)
     # Topics by themselves: while their log is read, no view of a table is held open, which would keep vacuum from it.
-    topics = [point for point in wanted if isinstance(point, TopicPoint)]
-    tables = [point for point in wanted if isinstance(point, TablePoint)]
+    topics = [point for point in wanted if has_log(point)]
+    tables = [point for point in wanted if can_look_up(point)]
     by_keys = [point for point in tables if _hops_read_by_keys(context, point)]
     # A row is in its ledger before it is in a store: the view of the ledger is the older one.
     by_times = sorted((one for one in tables if one not in by_keys), key=lambda one: one.kind is PointKind.STORE)
@@ -84,8 +84,7 @@ def _commit(reading: "_Reading", taken: Mapping[str, "TakenSnapshot"], manifests
         if snapshot_manifests.commit_snapshot(reading.journal, reading.context.window, name, snapshot.manifest):
             incidents.put(reading.journal, reading.context.window, snapshot.incidents)
             if snapshot.counted:
-                point = reading.context.pipeline.points[name]
-                assert isinstance(point, TablePoint)
+                point = reading.context.pipeline.table(name)
                 slice_counts.put(reading.journal, reading.context.window, point, snapshot.counted)
         reading.journal.commit()
         manifests[name] = snapshot.manifest

@@ -10,7 +10,7 @@ from makewhole.compensation.verification.committed_since import CopiesByKey
 from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.model.acceptance import AcceptedFinding, digest_of
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.window.context import WindowContext
 
@@ -90,7 +90,7 @@ def tables_joined_to(pipeline: Pipeline, hop: str) -> list[str]:
         joined |= {
             end for one in pipeline.hops for end in (one.source, one.target) if {one.source, one.target} & joined
         }
-    return sorted(name for name in joined if isinstance(pipeline.points.get(name), TablePoint))
+    return sorted(name for name in joined if can_look_up(pipeline.points.get(name)))
 
 
 def _in_parts(keys: Iterable[str]) -> Iterator[list[str]]:

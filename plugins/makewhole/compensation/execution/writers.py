@@ -14,7 +14,7 @@ from makewhole.kafka.offsets import stable_offsets
 from makewhole.kafka.replay import ReplayWriter
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.errors import RefusedError
-from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.points import can_look_up, has_log
 from makewhole.postgres.connect import connect
 from makewhole.postgres.write.receipts import ensure_schema
 
@@ -24,12 +24,12 @@ def open_writer(stack: ExitStack, targets: Mapping[str, Target], plan: PlanAtTar
     target = targets[plan.target]
     point, connection = target.point, target.connection
     look_again = stack.enter_context(LookAgain(targets, plan.in_journal, plan.keys))
-    if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
+    if has_log(point) and isinstance(connection, KafkaConnection):
         identity = replay_identity(plan.plan.id, plan.target)
         writer = ReplayWriter(connection, point.topic, identity, point.partitioner)
         stack.callback(writer.close)
         return KafkaTarget(writer, plan, partial(chunks_in_topic, connection, point.topic, plan), look_again)
-    if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
+    if can_look_up(point) and isinstance(connection, PostgresConnection):
         session = stack.enter_context(connect(connection, f"writing {point.table}"))
         ensure_schema(session)
         return PostgresTarget(plan.plan, point, session, plan.lease_epoch, look_again)
@@ -41,5 +41,5 @@ def log_ends(targets: Mapping[str, Target]) -> LogEnds:
     return {
         name: stable_offsets(target.connection, target.point.topic)
         for name, target in targets.items()
-        if isinstance(target.point, TopicPoint) and isinstance(target.connection, KafkaConnection)
+        if has_log(target.point) and isinstance(target.connection, KafkaConnection)
     }

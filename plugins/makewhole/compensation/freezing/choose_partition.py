@@ -26,8 +26,7 @@ class PartitionChooser:
         Raises:
             RefusedError: known keys do not stand where the point's partitioner puts them, or cannot be read.
         """
-        point = self._sources.pipeline.points[name]
-        assert isinstance(point, TopicPoint)
+        point = self._sources.pipeline.topic(name)
         if point.partitioner is Partitioner.RANDOM:
             return payload
         if name not in self._objections:

@@ -19,7 +19,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
 from makewhole.model.plan import ERASABLE, LINEAGE_PREFIX
-from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.points import TablePoint, can_look_up
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
@@ -178,7 +178,7 @@ class Fetcher:
             RefusedError: one has it.
         """
         for other in self._pipeline.hops_into(hop.target):
-            is_table = isinstance(self._pipeline.points[other.source], TablePoint)
+            is_table = can_look_up(self._pipeline.points[other.source])
             if is_table and self._values.has_row(other, key):
                 raise RefusedError(f"stale: {other.source} has this key; its row in {hop.target} stays")
 
@@ -186,8 +186,8 @@ class Fetcher:
         return self._sources.record(self._hops[draft.action.hop].source, draft.origin, draft.action.key)
 
     def _origin(self, draft: ActionDraft) -> str:
-        point = self._pipeline.points[self._hops[draft.action.hop].source]
-        assert isinstance(point, TopicPoint) and draft.origin is not None
+        point = self._pipeline.topic(self._hops[draft.action.hop].source)
+        assert draft.origin is not None
         return f"{point.topic}/{draft.origin[0]}/{draft.origin[1]}"
 
 
@@ -206,7 +206,7 @@ def _erasable_at(pipeline: Pipeline, draft: ActionDraft) -> Sequence[TablePoint]
     """Return the stores to which a draft brings its key and that name erased keys."""
     names = (draft.action.target,) if draft.action.remedy is Remedy.UPSERT else draft.action.before.get(ERASABLE, ())
     points = (pipeline.points[name] for name in names)
-    return [point for point in points if isinstance(point, TablePoint) and point.erased is not None]
+    return [point for point in points if can_look_up(point) and point.erased is not None]
 
 
 def _with_before(draft: ActionDraft, payload: Payload, before: Mapping[str, Any]) -> tuple[ActionDraft, Payload]:

@@ -16,7 +16,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Pipeline, Reverse
 from makewhole.model.plan import REVERSES_HEADER
-from makewhole.model.points import Point, TopicPoint
+from makewhole.model.points import Point, has_log
 from makewhole.model.reversal import PastReversals, Repetition
 from makewhole.model.window import Window
 from makewhole.postgres.read.ledger import ledger_record
@@ -103,8 +103,7 @@ class ReversalFetcher:
         return left[draft.extra] if draft.extra < len(left) else None
 
     def _record(self, draft: ActionDraft, hop: Hop, copy: Repetition) -> _ExtraCopy:
-        point = self._pipeline.points[hop.target]
-        assert isinstance(point, TopicPoint)
+        point = self._pipeline.topic(hop.target)
         record = self._sources.record(hop.target, (copy.partition, copy.offset), draft.action.key)
         return _ExtraCopy(
             number=copy.number,
@@ -152,7 +151,7 @@ class ReversalFetcher:
 
     def _source(self, draft: ActionDraft, hop: Hop) -> dict[str, Any]:
         """Return the fields of the key's record or row upstream."""
-        if isinstance(self._pipeline.points[hop.source], TopicPoint):
+        if has_log(self._pipeline.points[hop.source]):
             return _record_fields(self._sources.record(hop.source, draft.origin, draft.action.key))
         point, session, table = self._sources.table(hop.source)
         found = ledger_record(session, table, point, draft.action.key, hop, {}, self._pipeline.filter_types)
@@ -171,7 +170,7 @@ class ReversalFetcher:
             RefusedError: the reversal would be one more copy of the key that it takes back.
         """
         point = self._pipeline.points[reverse.to]
-        if point not in self._pipeline.ordered_points() or not isinstance(point, TopicPoint):
+        if point not in self._pipeline.ordered_points() or not has_log(point):
             return {}
         record = SourceRecord(
             partition=0, offset=0, key=rendered.key, value=rendered.value, headers=rendered.headers, timestamp_ms=None

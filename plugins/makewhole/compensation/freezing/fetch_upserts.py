@@ -13,7 +13,7 @@ from makewhole.compute.versions import UNREADABLE
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop
-from makewhole.model.points import KeyType, Point, TablePoint, TopicPoint
+from makewhole.model.points import KeyType, Point, TablePoint, TopicPoint, has_log
 from makewhole.model.verdict import Verdict
 from makewhole.postgres.read.ledger import LedgerRecord
 from makewhole.postgres.read.valued_rows import ValuedRow
@@ -108,7 +108,7 @@ class UpsertFetcher:
         declared = self._new_row(hop).declared
         guard = self._guard(hop)
         places = self._key_places(hop, source)
-        if isinstance(source, TopicPoint):
+        if has_log(source):
             record = self._sources.record(hop.source, draft.origin, draft.action.key)
             values, keys = _of_record(record, source, declared, guard, places)
             return values, keys, f"{source.topic}/{record.partition}/{record.offset}"

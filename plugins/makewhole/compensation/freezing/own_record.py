@@ -7,7 +7,6 @@ from makewhole.compute.versions import version_of_canonical
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
-from makewhole.model.points import TopicPoint
 from makewhole.postgres.read.ledger import LedgerRecord
 from makewhole.postgres.read.valued_rows import differing_columns
 from makewhole.window.context import value_shape
@@ -19,8 +18,7 @@ def require_own_key(pipeline: Pipeline, hop: Hop, payload: Payload, key: str) ->
     Raises:
         RefusedError: it has another key, or none.
     """
-    point = pipeline.points[hop.target]
-    assert isinstance(point, TopicPoint)
+    point = pipeline.topic(hop.target)
     if business_key(point, _as_record(payload)) != key:
         raise RefusedError(
             f"unfit: as the record that {hop.source} gives it would not have this key in {point.name}, which reads it "
@@ -35,8 +33,7 @@ def require_own_values(pipeline: Pipeline, hop: Hop, payload: Payload, row: Ledg
     Raises:
         RefusedError: it would differ, in these columns.
     """
-    point = pipeline.points[hop.target]
-    assert isinstance(point, TopicPoint)
+    point = pipeline.topic(hop.target)
     fields = decoded(_as_record(payload), value_shape(pipeline, point))
     of_row = {name: text for name, _, text in row.compared if name in pipeline.compare}
     sent = {name: fields[f"c:{name}"] for name in pipeline.compare}

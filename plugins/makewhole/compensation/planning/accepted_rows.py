@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from makewhole.model.dispute import accepted_reason
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.plan import Action
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 
 _TOUCHING = (Remedy.QUARANTINE, Remedy.UPSERT)
 _SENDING = (Remedy.PRODUCE, Remedy.REDELIVER)
@@ -40,7 +40,7 @@ def _hops_changed(pipeline: Pipeline, hop: Hop, action: Action) -> tuple[str, ..
         ends = [one.target for one in _loaded(pipeline, hop, action) if pipeline.overwrites(one)]
     else:
         return ()
-    places = {pipeline.place_of(name) for name in ends if isinstance(pipeline.points[name], TablePoint)}
+    places = {pipeline.place_of(name) for name in ends if can_look_up(pipeline.points[name])}
     return tuple(one.name for one in pipeline.hops if pipeline.place_of(one.target) in places)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.model.verdict import Finding, Verdict
 
 _ONCE_AT_A_PLACE = (Remedy.QUARANTINE, Remedy.UPSERT, Remedy.PRODUCE, Remedy.REDELIVER)
@@ -71,7 +71,7 @@ def _why_it_stays(pipeline: Pipeline, hop: Hop, missing: Hop) -> str:
     """Return why an unexpected row at the end of a hop stays whose key another hop misses, and the line to write."""
     kept = f"kept: {missing.source} has this key, which {missing.target} lacks: its row in {hop.target} is not extra"
     if missing.remedies.missing is Remedy.REPORT:
-        is_ledger = isinstance(pipeline.points[missing.source], TablePoint)
+        is_ledger = can_look_up(pipeline.points[missing.source])
         remedy = (Remedy.PRODUCE if is_ledger else Remedy.REDELIVER).value
         return (
             f"{kept}; write `missing: {remedy}` on hop {missing.name}: the row is put aside then, and its record sent"

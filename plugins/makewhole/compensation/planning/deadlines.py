@@ -9,7 +9,7 @@ from makewhole.kafka.retention import Deadline, RecordRetention, Retention, read
 from makewhole.model.connection import Connection, KafkaConnection
 from makewhole.model.errors import MakewholeError
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import has_log
 from makewhole.model.verdict import Finding
 
 _PATIENCE_SECONDS = 5.0
@@ -60,7 +60,7 @@ def read_deadlines(pipeline: Pipeline, connections: Mapping[str, Connection]) ->
     retention, silent = {}, {}
     for point in pipeline.points.values():
         connection = connections.get(point.connection)
-        if not isinstance(point, TopicPoint) or not isinstance(connection, KafkaConnection):
+        if not has_log(point) or not isinstance(connection, KafkaConnection):
             continue
         try:
             retention[point.name] = read_retention(connection, point.topic, patience_seconds=_PATIENCE_SECONDS)

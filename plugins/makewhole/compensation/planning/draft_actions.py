@@ -26,7 +26,7 @@ from makewhole.model.plan import (
     UNTRACED,
     Action,
 )
-from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
+from makewhole.model.points import Point, PointKind, can_look_up, has_log
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.window.readers.hop_offsets import still_to_come
@@ -87,7 +87,7 @@ def draft_actions(
 
 def _after_rows_aside(pipeline: Pipeline, hop: Hop, draft: ActionDraft, known: Known) -> ActionDraft | str:
     """Name in the draft of a record that is sent the rows that are put aside before; or return why one cannot be."""
-    if not isinstance(pipeline.points[hop.target], TopicPoint):
+    if not has_log(pipeline.points[hop.target]):
         return draft
     rows = known.in_the_way.of(hop.target, draft.finding)
     if isinstance(rows, str):
@@ -114,7 +114,7 @@ def _drafted(
     later = finding.evidence.get("later_sources", ())
     if later and remedy in _SENDING:
         return f"stale: {later[0]['source']} has a later version of this key; run the window that holds that one again"
-    if isinstance(source, TopicPoint) and finding.evidence.get("has_later"):
+    if has_log(source) and finding.evidence.get("has_later"):
         return "stale: the log has a later version of this key; the window that holds it judges that one"
     if finding.verdict in _ABSENT and finding.evidence.get("source_contradicts"):
         return (
@@ -171,7 +171,7 @@ def _produce(
 ) -> ActionDraft | str:
     if source.kind is not PointKind.LEDGER:
         return f"produce needs a ledger to take the record from; {source.name} is a {source.kind.value}"
-    if not isinstance(target, TopicPoint):
+    if not has_log(target):
         return f"produce writes to a topic; {target.name} is a {target.kind.value}"
     if finding.verdict is not Verdict.MISSING:
         return f"produce answers a missing key; this one is {finding.verdict.value}"
@@ -186,7 +186,7 @@ def _produce(
 
 def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding, redelivery: Redelivery) -> ActionDraft | str:
     source = pipeline.points[hop.source]
-    if not isinstance(source, TopicPoint):
+    if not has_log(source):
         return f"redeliver repeats a record of a topic; {source.name} is a {source.kind.value}"
     if finding.verdict not in _UPSERTABLE:
         return f"redeliver answers a missing or mismatched key; this one is {finding.verdict.value}"
@@ -216,11 +216,11 @@ def _may_add_a_row(pipeline: Pipeline, hop: Hop, finding: Finding) -> bool:
 
 
 def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> ActionDraft | str:
-    if not isinstance(target, TablePoint):
+    if not can_look_up(target):
         return f"upsert writes to a table; {target.name} is a topic"
     if finding.verdict not in _UPSERTABLE:
         return f"upsert answers a missing or mismatched key; this one is {finding.verdict.value}"
-    if isinstance(source, TablePoint):
+    if can_look_up(source):
         return _draft_action(Remedy.UPSERT, target, finding)
     origin = source_position(finding, hop.semantics)
     if origin is None:
@@ -231,7 +231,7 @@ def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> ActionD
 def _quarantine(pipeline: Pipeline, hop: Hop, finding: Finding, *, sent_by: Hop | None = None) -> ActionDraft | str:
     """Draft to move rows aside. `sent_by`: the hop that sends the record of their key afterwards."""
     target = pipeline.points[hop.target]
-    if not isinstance(target, TablePoint):
+    if not can_look_up(target):
         return f"records cannot be taken out of topic {target.name}; its duplicates are contained at the stores"
     if finding.verdict not in (Verdict.DUPLICATE, Verdict.UNEXPECTED):
         return f"quarantine answers a duplicate or unexpected key; this one is {finding.verdict.value}"
@@ -245,7 +245,7 @@ def _as_unmatched(pipeline: Pipeline, hop: Hop, draft: ActionDraft, sent_by: Hop
         return draft
     asked: set[str] = set()
     for other in pipeline.hops_into(hop.target):
-        is_topic = isinstance(pipeline.points[other.source], TopicPoint)
+        is_topic = has_log(pipeline.points[other.source])
         if is_topic or other.where is None:
             asked.add(other.source)
         if is_topic and other.where is None:
@@ -261,7 +261,7 @@ def _tables_before(pipeline: Pipeline, topic: str) -> set[str]:
     found: set[str] = set()
     for hop in pipeline.hops_into(topic):
         if hop.where is None:
-            is_table = isinstance(pipeline.points[hop.source], TablePoint)
+            is_table = can_look_up(pipeline.points[hop.source])
             found |= {hop.source} if is_table else _tables_before(pipeline, hop.source)
     return found
 
@@ -271,13 +271,13 @@ def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
     if hop.reverse is None:
         return f"{hop.name} has no template to reverse with any more"
-    is_topic = isinstance(target, TopicPoint)
+    is_topic = has_log(target)
     if finding.verdict is not Verdict.DUPLICATE and (is_topic or finding.verdict is not Verdict.UNEXPECTED):
         answered = "a duplicate key in a topic" if is_topic else "a duplicate or unexpected key"
         return f"reverse answers {answered}; this one is {finding.verdict.value}"
     try:
         origin = source_position(finding) if "source" in names_of(hop.reverse) else None
-        if origin is None and isinstance(source, TopicPoint) and "source" in names_of(hop.reverse):
+        if origin is None and has_log(source) and "source" in names_of(hop.reverse):
             return "the evidence names no committed record for the template's 'source'"
         draft = _draft_action(Remedy.REVERSE, pipeline.points[hop.reverse.to], finding, origin)
         draft = _as_unmatched(pipeline, hop, draft)

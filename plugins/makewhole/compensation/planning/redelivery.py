@@ -14,7 +14,7 @@ from makewhole.model.connection import Connection, KafkaConnection
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.plan import GROUPS, ONCE
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import has_log
 from makewhole.model.verdict import GAPS, Finding, Verdict
 
 
@@ -43,7 +43,7 @@ def read_readers(
     for name in sorted(_sources_written_again(pipeline, kinds)):
         point = pipeline.points[name]
         connection = connections.get(point.connection)
-        if not isinstance(point, TopicPoint) or not isinstance(connection, KafkaConnection):
+        if not has_log(point) or not isinstance(connection, KafkaConnection):
             silent[name] = f"there is no connection {point.connection}"
             continue
         try:
@@ -113,7 +113,7 @@ class Redelivery:
 
     def _may_have(self, other: Hop, finding: Finding) -> bool:
         """Return whether another reader is a topic that may have the record: a log cannot be asked for a key."""
-        is_topic = isinstance(self._pipeline.points[other.target], TopicPoint)
+        is_topic = has_log(self._pipeline.points[other.target])
         return is_topic and (other.name, finding.key_hash) not in self._missing
 
 

@@ -7,7 +7,7 @@ both remedies are on, it is put aside first, and then the record is sent.
 from collections.abc import Iterable
 
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import has_log
 from makewhole.model.verdict import Cause, Finding, Verdict
 
 _NEVER_COMMITTED = (Cause.NEVER_PRODUCED, Cause.ABORTED)
@@ -31,7 +31,7 @@ def already_in_table(point: str, *, is_produced: bool, hop: str | None = None) -
 def topics_behind(pipeline: Pipeline, topic: str) -> tuple[str, ...]:
     """Return the topics that are filled from a topic, directly or over further ones, the near ones first."""
     ends = dict.fromkeys(hop.target for hop in pipeline.hops_behind(topic))
-    return tuple(name for name in ends if isinstance(pipeline.points[name], TopicPoint))
+    return tuple(name for name in ends if has_log(pipeline.points[name]))
 
 
 class SecondCopies:

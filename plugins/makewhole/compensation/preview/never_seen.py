@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from makewhole.journal import plan_progress
-from makewhole.model.points import Point, TablePoint
+from makewhole.model.points import Point, can_look_up
 from makewhole.model.text import counted
 from makewhole.sql import PgConnection
 
@@ -14,7 +14,7 @@ def never_seen(journal: PgConnection, plan_id: str, points: Mapping[str, Point])
     sentences = []
     for store, keys in sorted(plan_progress.missing_keys_by_store(journal, plan_id).items()):
         point = points.get(store)
-        if not (isinstance(point, TablePoint) and point.erased is not None):
+        if not (can_look_up(point) and point.erased is not None):
             were = "was" if keys == 1 else "were"
             sentences.append(
                 f"{counted(keys, 'key')} {were} never seen in {store} by a certified window; if erased on purpose, "

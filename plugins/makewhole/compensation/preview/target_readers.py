@@ -19,7 +19,7 @@ from makewhole.kafka.replay_records import Header
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, RefusedError
 from makewhole.model.plan import Plan, PlanState
-from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.points import TablePoint, TopicPoint, can_look_up, has_log
 from makewhole.postgres.write.dry_run import forecast_chunk, read_only_session, read_receipts
 from makewhole.postgres.write.receipts import ChunkId
 from makewhole.postgres.write.row_change import RowChange
@@ -71,9 +71,9 @@ def open_target_reader(
 ) -> TargetReader:
     """Open the reader of a target, closed with the stack. `chunks_in_journal`: number of chunks with receipts there."""
     point, connection = target.point, target.connection
-    if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
+    if has_log(point) and isinstance(connection, KafkaConnection):
         return _TopicReader(stored, target, chunks_in_journal, look_again)
-    if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
+    if can_look_up(point) and isinstance(connection, PostgresConnection):
         return _TableReader(stored.plan, point, stack.enter_context(read_only_session(connection)), look_again)
     raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
 

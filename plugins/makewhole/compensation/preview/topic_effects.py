@@ -9,7 +9,7 @@ from makewhole.kafka.topic_readers import reading_group, topic_readers, with_rec
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import MakewholeError
 from makewhole.model.pipeline import Hop
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import TopicPoint, has_log
 from makewhole.window.readers.hop_offsets import read_hop_offsets
 from makewhole.window.readers.standing_text import unknown_standing
 
@@ -18,7 +18,7 @@ _PATIENCE_SECONDS = 10.0
 
 def is_topic(target: Target) -> bool:
     """Return whether records are sent to a target."""
-    return isinstance(target.point, TopicPoint)
+    return has_log(target.point)
 
 
 def read_topic_effects(target: Target, targets: Mapping[str, Target]) -> TopicEffects:

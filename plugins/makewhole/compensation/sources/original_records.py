@@ -18,7 +18,6 @@ from makewhole.kafka.log.page import LogSource
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.partitioner import KnownKeys
 from makewhole.model.errors import CorruptionError
-from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
 
@@ -60,7 +59,7 @@ class WindowRecords:
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterator[SourceRecord]:
         """Yield the records at these (partition, offset) as they are read; those that are nowhere any more are left
         out."""
-        topic = self._topic(point)
+        topic = self._context.pipeline.topic(point)
         with closing(BrokerLog(self._context.kafka(topic))) as broker:
             logs = _Logs(broker, self._archives)
             windows = (self._context.window, *self._find(point, self._outside(point, positions)))
@@ -82,12 +81,7 @@ class WindowRecords:
 
     def known_keys(self, point: str) -> KnownKeys | None:
         """Return what `read_known_keys` finds."""
-        return read_known_keys(self._context, self._judged, self._topic(point))
-
-    def _topic(self, point: str) -> TopicPoint:
-        topic = self._context.pipeline.points[point]
-        assert isinstance(topic, TopicPoint)
-        return topic
+        return read_known_keys(self._context, self._judged, self._context.pipeline.topic(point))
 
     def _outside(self, point: str, positions: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
         """Return the positions that lie outside of the window."""

@@ -16,7 +16,7 @@ from makewhole.compute.normalise import table_frame
 from makewhole.compute.versions import version_in_order
 from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.pipeline import Hop, Semantics
-from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.points import TablePoint, TopicPoint, has_log
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.valued_rows import Values
@@ -41,7 +41,7 @@ class SourceValues:
         keys: dict[str, set[str]] = {}
         for finding in findings:
             hop = self._hops[finding.hop]
-            if isinstance(self._pipeline.points[hop.source], TopicPoint):
+            if has_log(self._pipeline.points[hop.source]):
                 wanted = [] if _is_decided(finding, hop) else _copies_outside(finding)
                 positions.setdefault(hop.source, []).extend(_position(copy) for copy in wanted)
             elif not _is_decided(finding, hop):
@@ -63,7 +63,7 @@ class SourceValues:
             deleted = evidence.get("latest", {}).get("tombstone")
             return None if deleted else {name: evidence["values"].get(name) for name in self._pipeline.compare}
         source = self._pipeline.points[hop.source]
-        if isinstance(source, TopicPoint):
+        if has_log(source):
             return self._of_record(source, hop, finding)
         return self._of_row(source, hop, finding)
 
@@ -115,8 +115,7 @@ class SourceValues:
     # Rows
 
     def _load_rows(self, hop: Hop, keys: Sequence[str]) -> None:
-        point = self._pipeline.points[hop.source]
-        assert isinstance(point, TablePoint)
+        point = self._pipeline.table(hop.source)
         shape = table_shape(self._pipeline, point)
         frames = [
             table_frame(frame, dict(self._pipeline.compare))[0]

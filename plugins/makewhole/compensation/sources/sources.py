@@ -17,7 +17,7 @@ from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import ErasedSince
-from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.points import TablePoint, TopicPoint, can_look_up
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.erased import erased_in
 from makewhole.postgres.tables import Table, describe_table
@@ -120,8 +120,7 @@ class Sources:
                         self._loaded.add(name, record.partition, record.offset, (record, key))
 
     def _keys_of(self, name: str, records: Sequence[SourceRecord]) -> list[str | None]:
-        point = self.pipeline.points[name]
-        assert isinstance(point, TopicPoint)
+        point = self.pipeline.topic(name)
         return business_keys(point, records)
 
     def record(self, name: str, position: Position | None, key: str) -> SourceRecord:
@@ -162,8 +161,7 @@ class Sources:
         Raises:
             RefusedError: the table is not there, or lacks a column.
         """
-        point = self.pipeline.points[name]
-        assert isinstance(point, TablePoint)
+        point = self.pipeline.table(name)
         if point.connection not in self._sessions:
             self._sessions[point.connection] = self._stack.enter_context(
                 connect(self.postgres(point), f"reading rows of {point.table}, and of others, for a plan")
@@ -177,7 +175,7 @@ class Sources:
         """Return those of the keys that a store names as erased on purpose, or of which that cannot be known; each with
         the reason not to write it."""
         point, wanted = self.pipeline.points[name], sorted(set(keys))
-        if not isinstance(point, TablePoint) or point.erased is None:
+        if not can_look_up(point) or point.erased is None:
             return {}
         if point.erased.topics:
             not_asked = ErasedSince(not_known=f"no source was given to ask for the tombstones of {name}")

@@ -42,7 +42,7 @@ from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Pipeline, Remedy
 from makewhole.model.plan import Action, Plan, PlanState
-from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.points import can_look_up, has_log
 from makewhole.model.window import Window
 from makewhole.postgres.connect import connect
 from makewhole.postgres.write.effects import Effect, effects
@@ -161,7 +161,7 @@ def describe_remaining_records(request: UndoRequest, actions_by_target: Mapping[
     """Describe the records that stay in topics, topic by topic, and how their effects could be taken back."""
     sentences = []
     for name, count in sorted(actions_by_target.items()):
-        if not isinstance(request.pipeline.points[name], TopicPoint):
+        if not has_log(request.pipeline.points[name]):
             continue
         remedy = ""
         if not request.reverses:
@@ -219,7 +219,7 @@ def _restore_items(attempt: Attempt, planned: pa.Table, targets: Mapping[str, Ta
     with ExitStack() as stack:
         for name in _count_by_target(planned):
             target = targets[name]
-            if not isinstance(target.point, TablePoint) or not isinstance(target.connection, PostgresConnection):
+            if not can_look_up(target.point) or not isinstance(target.connection, PostgresConnection):
                 continue
             session = stack.enter_context(
                 connect(target.connection, f"reading what was written to {target.point.table}")

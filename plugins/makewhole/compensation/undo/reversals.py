@@ -19,7 +19,7 @@ from makewhole.lake.local_files import BatchFile
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.plan import Action
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.model.reversal import PastReversals
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
@@ -35,7 +35,7 @@ def reversing_hops(pipeline: Pipeline, topic: str) -> list[Hop]:
         for hop in pipeline.hops
         if topic in (hop.source, hop.redeliver_to)
         and hop.reverse is not None
-        and isinstance(pipeline.points[hop.target], TablePoint)
+        and can_look_up(pipeline.points[hop.target])
     ]
 
 

@@ -73,7 +73,7 @@ def copies_since(context: WindowContext, name: str, keys: set[str], since: Start
     """Read the committed copies of these keys. Close what is returned."""
     if not keys:
         return CopiesFile()
-    point = _topic(context, name)
+    point = context.pipeline.topic(name)
     shape = context.value_shape(point)
     wanted = pl.DataFrame({"key": sorted(keys)}, schema={"key": pl.String})
     with ExitStack() as stack:
@@ -91,7 +91,7 @@ def written_actions_since(context: WindowContext, name: str, since: StartOffsets
     """Read which actions wrote a record. A header alone proves nothing: the journal must know the action, too."""
     found: set[tuple[str, int]] = set()
     gone = 0
-    with _readers(context, _topic(context, name), since, columns=("headers", "is_replayed")) as readers:
+    with _readers(context, context.pipeline.topic(name), since, columns=("headers", "is_replayed")) as readers:
         for reader in readers:
             for batch in reader.batches():
                 found.update(_action_ids(batch))
@@ -113,12 +113,6 @@ def _action_ids(batch: Any) -> Iterator[tuple[str, int]]:
         plan, seq = lineage.get(PLAN_HEADER, b""), lineage.get(SEQ_HEADER, b"")
         if plan.isascii() and seq.isdigit():
             yield plan.decode(), int(seq)
-
-
-def _topic(context: WindowContext, name: str) -> TopicPoint:
-    point = context.pipeline.points[name]
-    assert isinstance(point, TopicPoint)
-    return point
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Any
 
 from makewhole.compensation.sources.sources import Position, Sources, decoded
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
-from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.points import can_look_up
 from makewhole.model.verdict import Finding
 from makewhole.window.context import value_shape
 
@@ -17,7 +17,7 @@ def stores_behind(pipeline: Pipeline, point: str) -> dict[str, list[Sequence[Hop
     """Return the tables that are fed from a topic, directly or over further topics, with every way to each."""
     found: dict[str, list[Sequence[Hop]]] = {}
     for hop in pipeline.readers_of(point):
-        if isinstance(pipeline.points[hop.target], TablePoint):
+        if can_look_up(pipeline.points[hop.target]):
             found.setdefault(hop.target, []).append((hop,))
             continue
         for store, ways in stores_behind(pipeline, hop.target).items():
@@ -60,8 +60,7 @@ class TopicRecords:
 
     def passes(self, finding: Finding, hop: Hop) -> bool | None:
         """Return whether a record of the key passes the filter of a hop from its topic; None: not known."""
-        point = self._pipeline.points[hop.source]
-        assert isinstance(point, TopicPoint)
+        point = self._pipeline.topic(hop.source)
         positions = _positions(finding)
         records = [self._sources.find(point.name, position, finding.key) for position in positions]
         shape = value_shape(self._pipeline, point)

@@ -18,7 +18,7 @@ from makewhole.journal.database import connect
 from makewhole.journal.key_index.runs import IndexedTopic, readable_runs
 from makewhole.key_index.files import IndexFile, rows_of_keys
 from makewhole.model.pipeline import Hop, Semantics
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.window.context import WindowContext
 
 CopiesAtEnd = Mapping[str, Sequence[EndCopy]]
@@ -39,7 +39,7 @@ class EndsNow:
     def copies(self, hop: Hop, point: str, keys: Mapping[str, str]) -> CopiesAtEnd:
         """Return what one end of a hop (`point`) has of keys (by their hashes), as far as the hop brings it, or keeps
         it out."""
-        if isinstance(self.context.pipeline.points[point], TablePoint):
+        if can_look_up(self.context.pipeline.points[point]):
             return _of_rows(hop, keys, read_rows(self.context, point, sorted(keys.values())))
         known = self._of_index(hop, point, keys)
         if point == hop.target:

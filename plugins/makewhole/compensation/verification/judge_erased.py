@@ -8,7 +8,7 @@ from makewhole.compensation.planning.to_repair import is_to_repair
 from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.verified_results import ERASED, WHOLE
 from makewhole.journal.findings.window_findings import JudgedFinding
-from makewhole.model.points import TablePoint
+from makewhole.model.points import TablePoint, can_look_up
 from makewhole.model.positions import SeenLog
 from makewhole.model.verdict import Verdict
 from makewhole.postgres.read.erased import erased_everywhere, erased_in_table
@@ -27,7 +27,7 @@ class ErasedJudge:
         self._by_tombstones = {
             store.name: tombstones.erased(store, self._keys_of(store, findings)).erased_at
             for store in context.pipeline.points.values()
-            if isinstance(store, TablePoint) and store.erased is not None and store.erased.topics
+            if can_look_up(store) and store.erased is not None and store.erased.topics
         }
 
     def _keys_of(self, store: TablePoint, findings: Iterable[Sequence[JudgedFinding]]) -> Iterator[str]:

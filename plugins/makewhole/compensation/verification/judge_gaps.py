@@ -29,7 +29,7 @@ from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.history.record_windows import find_windows_before
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.pipeline import Remedy
-from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.points import can_look_up, has_log
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import Window
@@ -188,7 +188,7 @@ def _read_stores(context: WindowContext, gaps: Iterable[JudgedFinding]) -> dict[
     for item in gaps:
         hop = context.pipeline.hop(item.finding.hop)
         target = context.pipeline.points[hop.target]
-        tables = [target.name] if isinstance(target, TablePoint) else stores_behind(context.pipeline, target.name)
+        tables = [target.name] if can_look_up(target) else stores_behind(context.pipeline, target.name)
         for name in tables:
             wanted.setdefault(name, set()).add(item.finding.key)
     return {name: read_rows(context, name, sorted(keys)) for name, keys in wanted.items()}
@@ -212,9 +212,9 @@ def _add_wanted(context: WindowContext, finding: Finding, wanted: dict[str, set[
     """Add the key to those of the topic whose new records are asked for: of a missing key the topic that lacked it, of
     an unexpected one the topic that its hop starts from."""
     hop = context.pipeline.hop(finding.hop)
-    if isinstance(context.pipeline.points[hop.target], TopicPoint):
+    if has_log(context.pipeline.points[hop.target]):
         keys = wanted.setdefault(hop.target, set())
         if finding.verdict is Verdict.MISSING:
             keys.add(finding.key)
-    elif finding.verdict is Verdict.UNEXPECTED and isinstance(context.pipeline.points[hop.source], TopicPoint):
+    elif finding.verdict is Verdict.UNEXPECTED and has_log(context.pipeline.points[hop.source]):
         wanted.setdefault(hop.source, set()).add(finding.key)

@@ -18,7 +18,7 @@ from makewhole.compute.versions import is_later_version, version_number
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop
-from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.points import can_look_up, has_log
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.read.valued_rows import Values, differing_columns
 
@@ -80,7 +80,7 @@ class KeyJudge:
     def _store_of(self, finding: Finding) -> str | None:
         """Return the table that the finding's hop ends in; None: it is a topic."""
         target = self._pipeline.points[self._hops[finding.hop].target]
-        return target.name if isinstance(target, TablePoint) else None
+        return target.name if can_look_up(target) else None
 
     def _is_repeated_in_topic(self, finding: Finding) -> bool:
         return finding.verdict is Verdict.DUPLICATE and self._store_of(finding) is None
@@ -92,7 +92,7 @@ class KeyJudge:
             return "one side has it with different values; say which is right, then run the window again"
         if finding.verdict is Verdict.UNEXPECTED:
             return self._unexpected_problem(hop, finding, stores)
-        if isinstance(self._pipeline.points[hop.target], TablePoint):
+        if can_look_up(self._pipeline.points[hop.target]):
             copies = stores[hop.target].get(finding.key, [])
             later = finding.evidence.get("later_sources")
             if later:
@@ -107,7 +107,7 @@ class KeyJudge:
         return self._downstream_problem(hop, finding, stores)
 
     def _unexpected_problem(self, hop: Hop, finding: Finding, stores: Stores) -> str | None:
-        if isinstance(self._pipeline.points[hop.target], TopicPoint):
+        if has_log(self._pipeline.points[hop.target]):
             return f"{hop.target} still holds it"
         copies = stores[hop.target].get(finding.key, [])
         if not copies:
@@ -117,7 +117,7 @@ class KeyJudge:
 
     def _values_by_now(self, hop: Hop, finding: Finding) -> Values | None:
         """Return the values of an unexpected key that its source has by now; None: it does not have it."""
-        if isinstance(self._pipeline.points[hop.source], TablePoint):
+        if can_look_up(self._pipeline.points[hop.source]):
             return self._values.row_values(hop, finding.key) if self._values.has_row(hop, finding.key) else None
         copies = self._written[hop.source].get(finding.key, [])
         copy = copy_that_counts(copies, hop)

@@ -6,7 +6,7 @@ from makewhole.compensation.planning.extra_copies import extra_records, extra_ro
 from makewhole.compensation.verification.committed_since import StartOffsets, WrittenActions, written_actions_since
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.errors import RefusedError
-from makewhole.model.points import Point, TopicPoint
+from makewhole.model.points import Point, has_log
 from makewhole.model.reversal import PastReversals, ReversedCopy
 from makewhole.window.context import WindowContext
 
@@ -35,7 +35,7 @@ class ReversalJudge:
         """Return the reason when an extra copy has no reversal."""
         finding, copies = item.finding, past.of(point.places, item.finding.key_hash)
         try:
-            if isinstance(point, TopicPoint):
+            if has_log(point):
                 left = len(extra_records(finding, point, past))
             else:
                 left = extra_rows(finding) - sum(copy.is_done for copy in copies)

@@ -20,7 +20,7 @@ from makewhole.journal.written_keys import TouchedKey, touched_ends, touched_key
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.closing import ClosingContext
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import has_log
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
@@ -158,7 +158,7 @@ def _that_agreed(
 
 
 def _may_forward(pipeline: Pipeline, at: TouchedHop) -> bool:
-    is_topic = isinstance(pipeline.points[at.hop.target], TopicPoint)
+    is_topic = has_log(pipeline.points[at.hop.target])
     return at.is_source_changed and is_topic and at.hop.semantics is Semantics.UPSERT
 
 
@@ -198,7 +198,7 @@ def _reason(pipeline: Pipeline, one: KeyAtHop, verdict: Verdict) -> str:
 
 
 def _way_out(pipeline: Pipeline, at: TouchedHop, plan: str) -> str:
-    if at.is_source_changed and isinstance(pipeline.points[at.hop.target], TopicPoint):
+    if at.is_source_changed and has_log(pipeline.points[at.hop.target]):
         return (
             f"have the key sent to {at.hop.target} as {at.hop.source} has it now and run this window again, or accept "
             f"the finding; `makewhole plan undo {plan}` takes the repair back"

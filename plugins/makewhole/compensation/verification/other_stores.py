@@ -23,7 +23,7 @@ from makewhole.kafka.offsets import TopicLog
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.closing import ClosingContext
 from makewhole.model.pipeline import Hop, Pipeline
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import has_log
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
@@ -55,7 +55,7 @@ def _hops_reached(pipeline: Pipeline, own: Hop) -> set[str]:
     while left:
         hop = left.pop()
         target = pipeline.points[hop.target]
-        if isinstance(target, TopicPoint):
+        if has_log(target):
             left += pipeline.readers_of(hop.target)
         elif pipeline.place_of(hop.target) != place:
             found.add(hop.name)
@@ -134,7 +134,7 @@ class OtherStores(ClosingContext):
     def _has_passed(self, hop: Hop) -> bool:
         point = self._context.pipeline.points[hop.source]
         ends = self._ends.get(hop.source)
-        if hop.reader is None or not ends or not isinstance(point, TopicPoint):
+        if hop.reader is None or not ends or not has_log(point):
             return False
         target = self._context.pipeline.points[hop.target]
         with TopicLog(self._context.kafka(point), point.topic) as log:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 
 TouchedEnd = tuple[str, Remedy, str]
 """The hop that was repaired, the remedy, and the point that it wrote to."""
@@ -60,4 +60,4 @@ def _tables(pipeline: Pipeline, own: Hop, remedy: Remedy, target: str) -> Iterat
 
 
 def _is_table(pipeline: Pipeline, name: str) -> bool:
-    return isinstance(pipeline.points[name], TablePoint)
+    return can_look_up(pipeline.points[name])

@@ -32,7 +32,7 @@ from makewhole.lake.local_files import BatchFile
 from makewhole.model.errors import NotYetError
 from makewhole.model.gate import GateReport
 from makewhole.model.plan import PlanState
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import has_log
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -183,7 +183,7 @@ def _start_offsets(journal: PgConnection, context: WindowContext) -> StartOffset
     first = min([*moments, context.window.opened_at])
     offsets = {}
     for point in context.pipeline.points.values():
-        if isinstance(point, TopicPoint):
+        if has_log(point):
             before = observations.last(journal, context.pipeline.name, point.name, first)
             offsets[point.name] = {} if before is None else dict(before.stable_offsets or {})
     return StartOffsets(offsets=offsets)

@@ -42,8 +42,9 @@ STORED: Schema = {
 
 `filters`: those that its window knew, by which `excluded_by` names them (see
 `makewhole.compute.indexed_keys.hop_filters`). `is_latest`: the first copy is the latest version too, so that `last_…`
-are null; null where no versions were asked for. A version is in two columns (`makewhole.compute.versions.split_versions`),
-and what is a number in `last_…` is the difference from the first copy's, which is small."""
+are null; null where no versions were asked for. A version is in two columns
+(`makewhole.compute.versions.split_versions`), and what is a number in `last_…` is the difference from the first copy's,
+which is small."""
 
 _POSITIONS = {"place": ("partition", "offset"), "last_place": ("last_partition", "last_offset")}
 _FIRST = ("place", "row_hash", "version", "is_tombstone")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from makewhole.config.hops.remedies import HopKinds
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
-from makewhole.model.points import PointKind, TopicPoint
+from makewhole.model.points import PointKind, has_log
 
 _CONTAINED = "a record cannot be taken out of a topic, and its copies are contained at the stores"
 
@@ -35,7 +35,7 @@ def kinds_of(pipeline: Pipeline, hop: Hop) -> HopKinds:
         source=source.kind,
         target=target.kind,
         semantics=hop.semantics,
-        has_version=(source if isinstance(source, TopicPoint) else target).version is not None,
+        has_version=(source if has_log(source) else target).version is not None,
         is_versioned=target.version is not None,
         has_template=hop.reverse is not None,
     )

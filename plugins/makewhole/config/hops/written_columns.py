@@ -9,7 +9,7 @@ from yaml.nodes import MappingNode
 from makewhole.config import values
 from makewhole.config.points import PointDraft
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.points import PointKind, TablePoint
+from makewhole.model.points import PointKind, can_look_up
 
 _LEAVE = "Name columns, for example 'leave: [remark]'"
 
@@ -70,7 +70,7 @@ def _note_decided(
         place.complain(f"{column!r} is compared, and so written", "Take it out here")
     elif column in compared and declared != compared[column]:
         place.complain(f"{column!r} is compared as {compared[column]}, and so written", "Take it out here")
-    elif isinstance(point, TablePoint) and column in point.key and declared is None:
+    elif can_look_up(point) and column in point.key and declared is None:
         place.complain(f"{column!r} is part of the key, and so written", "Take it out here")
 
 

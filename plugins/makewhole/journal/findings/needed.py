@@ -3,7 +3,7 @@
 from itertools import product
 
 from makewhole.model.pipeline import FOR_ROWS, Pipeline, Remedy
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import has_log
 from makewhole.model.verdict import DISPUTING, REPAIRABLE, Verdict
 
 _CARRYING = FOR_ROWS | {Remedy.REDELIVER}
@@ -27,15 +27,11 @@ def kinds_needed(pipeline: Pipeline) -> frozenset[tuple[str, Verdict]]:
         needed |= {
             (hop.name, verdict)
             for hop, verdict in product(pipeline.hops, DISPUTING)
-            if isinstance(pipeline.points[hop.target], TopicPoint)
+            if has_log(pipeline.points[hop.target])
         }
     return frozenset(needed)
 
 
 def _between_topics(pipeline: Pipeline) -> list[str]:
     points = pipeline.points
-    return [
-        hop.name
-        for hop in pipeline.hops
-        if isinstance(points[hop.source], TopicPoint) and isinstance(points[hop.target], TopicPoint)
-    ]
+    return [hop.name for hop in pipeline.hops if has_log(points[hop.source]) and has_log(points[hop.target])]

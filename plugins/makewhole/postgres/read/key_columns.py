@@ -9,7 +9,7 @@ from makewhole.compute.value_types import ColumnKind, Kinds
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.points import TablePoint
+from makewhole.model.points import TablePoint, can_look_up
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import TableShape, column_types, regclass_text
 from makewhole.postgres.read.identities import (
@@ -53,7 +53,7 @@ def read_columns(pipeline: Pipeline, connections: Mapping[str, Connection], shap
     """
     tables: dict[str, list[TablePoint]] = {}
     for point in pipeline.ordered_points():
-        if isinstance(point, TablePoint):
+        if can_look_up(point):
             tables.setdefault(point.connection, []).append(point)
     types: dict[str, tuple[str, ...]] = {}
     ids: dict[str, Mapping[str, str]] = {}

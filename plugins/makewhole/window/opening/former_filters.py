@@ -6,7 +6,7 @@ from dataclasses import replace
 from makewhole.model.connection import Connection
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.model.value_types import ValueTypes
 from makewhole.window.opening.readable import readable_tables
 
@@ -22,7 +22,7 @@ def readable_filters(
     """
     found = dict[str, str]()
     for name, where in former.items():
-        if where and isinstance(pipeline.points[pipeline.hop(name).source], TablePoint):
+        if where and can_look_up(pipeline.points[pipeline.hop(name).source]):
             hops = tuple(replace(hop, where=where) if hop.name == name else hop for hop in pipeline.hops)
             try:
                 read = readable_tables(replace(pipeline, hops=hops), connections)

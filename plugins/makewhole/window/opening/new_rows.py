@@ -7,7 +7,7 @@ from makewhole.compute.value_types import ColumnKind, declaration, quoted_type
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
-from makewhole.model.points import TablePoint
+from makewhole.model.points import TablePoint, can_look_up
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.key_columns import column_kinds
 from makewhole.postgres.tables import Table, describe_table
@@ -38,7 +38,7 @@ def _unaccounted(pipeline: Pipeline, hops: Iterable[Hop], connections: Mapping[s
         tables = _Tables(stack, connections)
         for hop in hops:
             target = pipeline.points[hop.target]
-            if isinstance(target, TablePoint):
+            if can_look_up(target):
                 problems += _problems(pipeline, hop, target, tables)
     return problems
 
@@ -84,7 +84,7 @@ def _problems(pipeline: Pipeline, hop: Hop, target: TablePoint, tables: _Tables)
     for name in hop.write:
         if name in table.columns and table.columns[name].is_generated:
             yield _problem(hop, "write", f"{target.table} computes {name} itself", f"Take {name} out of `write`")
-        if isinstance(source, TablePoint) and name not in tables.of(source).columns:
+        if can_look_up(source) and name not in tables.of(source).columns:
             yield _problem(hop, "write", f"{source.table} has no column {name} to take it from", "Correct its name")
     for name in hop.leave:
         column = table.columns.get(name)

@@ -11,7 +11,7 @@ from makewhole.kafka.offsets import LogEnd, TopicLog, TopicState
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.errors import TransientError
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
+from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint, can_look_up, has_log
 from makewhole.model.window import Window
 from makewhole.postgres.read.visibility import current_snapshot
 from makewhole.sql import PgConnection
@@ -31,7 +31,7 @@ def topic_logs(points: Iterable[Point], connections: Mapping[str, Connection]) -
     with ExitStack() as stack:
         logs = {}
         for point in points:
-            if isinstance(point, TopicPoint):
+            if has_log(point):
                 connection = connections[point.connection]
                 assert isinstance(connection, KafkaConnection)
                 logs[point.name] = stack.enter_context(TopicLog(connection, point.topic))
@@ -104,7 +104,7 @@ def settled_at(journal: PgConnection, pipeline: Pipeline, window: Window) -> dat
 
 def _covers(entry: Observation, window: Window, point: TablePoint | TopicPoint) -> bool:
     """Return whether everything of the window existed at this observation."""
-    if isinstance(point, TablePoint):
+    if can_look_up(point):
         return entry.observed_at >= window.end
     stable = entry.stable_offsets or {}
     return all(

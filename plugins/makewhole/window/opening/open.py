@@ -27,7 +27,7 @@ from makewhole.model.connection import Connection
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import TopicPoint, has_log
 from makewhole.model.window import Window, WindowState
 from makewhole.postgres.read.key_columns import ColumnsRead
 from makewhole.signing.keys import sha256_of
@@ -154,11 +154,7 @@ def require_offsets(pipeline: Pipeline, window: Window) -> None:
     Raises:
         RefusedError: it cannot be judged with that topic.
     """
-    unknown = [
-        point.name
-        for point in pipeline.ordered_points()
-        if isinstance(point, TopicPoint) and point.name not in window.ranges
-    ]
+    unknown = [point.name for point in pipeline.ordered_points() if has_log(point) and point.name not in window.ranges]
     if unknown:
         bounds = WindowBounds(number=window.number, revision=window.revision, start=window.start, end=window.end)
         raise RefusedError(
@@ -257,7 +253,7 @@ def _draft_window(
     ranges: dict[str, Ranges] = {}
     changes: list[Incident] = []
     for point in pipeline.ordered_points():
-        if isinstance(point, TopicPoint):
+        if has_log(point):
             covered = _covered_ranges(journal, pipeline, point, existing)
             frozen, incidents_of_topic = freeze_ranges(
                 point, topics.logs[point.name], topics.states[point.name], covered, interval
@@ -334,7 +330,7 @@ def _transaction_incidents(pipeline: Pipeline, window: Window, topics: _Observed
     return [
         incident
         for name, parts in window.ranges.items()
-        if isinstance(point := pipeline.points.get(name), TopicPoint)
+        if has_log(point := pipeline.points.get(name))
         for incident in transactions_at_window_end(point, topics.logs[name], topics.states[name], parts)
     ]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.postgres.read.identities import PointPair
 
 
@@ -38,7 +38,7 @@ def _sources(pipeline: Pipeline, target: str) -> set[str]:
 
 
 def _problem(pipeline: Pipeline, pair: PointPair, why: str, remedy: str) -> Problem:
-    points = [point for point in map(pipeline.points.__getitem__, pair) if isinstance(point, TablePoint)]
+    points = [point for point in map(pipeline.points.__getitem__, pair) if can_look_up(point)]
     named = " and ".join(f"{point.table} (point {point.name})" for point in points)
     return Problem(
         file="pipeline file",

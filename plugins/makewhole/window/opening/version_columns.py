@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 from makewhole.compute.value_types import Kinds
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.points import TablePoint
+from makewhole.model.points import TablePoint, can_look_up
 from makewhole.postgres.version_columns import is_moment_type, is_version_type
 
 
 def unfit_versions(pipeline: Pipeline, kinds: Kinds) -> list[Problem]:
     """Return what is wrong with the columns that tables name as their version: those of another type, and all that hops
     join although one side counts and the other has moments. `kinds`: the columns of the tables."""
-    versioned = [one for one in pipeline.ordered_points() if isinstance(one, TablePoint) and one.version is not None]
+    versioned = [one for one in pipeline.ordered_points() if can_look_up(one) and one.version is not None]
     found = {one.name: kinds[one.name][one.version or ""].type for one in versioned}
     return [*_of_other_types(versioned, found), *_not_ordered(pipeline, found)]
 

@@ -5,7 +5,6 @@ from dataclasses import fields
 
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import FOR_ROWS, Hop, Pipeline, Remedies, Remedy
-from makewhole.model.points import TablePoint
 
 _KINDS = {"v": "a view", "f": "a foreign table", "m": "a materialized view"}
 
@@ -23,8 +22,7 @@ def unfit_remedies(pipeline: Pipeline, relations: Mapping[str, str]) -> Iterator
 
 
 def _problem(pipeline: Pipeline, hop: Hop, verdict: str, name: str, relations: Mapping[str, str], act: str) -> Problem:
-    point = pipeline.points[name]
-    assert isinstance(point, TablePoint)
+    point = pipeline.table(name)
     return Problem(
         file="pipeline file",
         path=f"hops {hop.name}.compensation.{verdict}",

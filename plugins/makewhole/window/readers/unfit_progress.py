@@ -7,7 +7,7 @@ from makewhole.config.hops.where import WhereTerm, parse_where
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline
-from makewhole.model.points import SinkProgress, TablePoint
+from makewhole.model.points import SinkProgress, TablePoint, can_look_up
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import table_columns
 from makewhole.postgres.read.progress import may_read, progress_table
@@ -28,7 +28,7 @@ def unfit_progress(pipeline: Pipeline, connections: Mapping[str, Connection]) ->
     problems: list[Problem] = []
     for hop in pipeline.hops:
         store = pipeline.points[hop.target]
-        if hop.progress is not None and isinstance(store, TablePoint):
+        if hop.progress is not None and can_look_up(store):
             connection = connections[store.connection]
             assert isinstance(connection, PostgresConnection)
             problems += _problems(hop, hop.progress, store, connection)

@@ -15,7 +15,7 @@ from makewhole.key_index.files import IndexFile
 from makewhole.lake.rows_by_bucket import BucketRows
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
-from makewhole.model.points import PointKind, TablePoint
+from makewhole.model.points import PointKind, can_look_up
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.bucket.answer import KeptExceptions
 from makewhole_spark.reconcile.bucket.other_windows import (
@@ -37,7 +37,7 @@ def has_slices(pipeline: Pipeline, hop: Hop) -> bool:
     """Return whether a hop ends in a table of events that is read by its times, so that a key's rows may lie in the
     slices of several windows."""
     point = pipeline.points[hop.target]
-    return isinstance(point, TablePoint) and point.time is not None and hop.semantics is not Semantics.UPSERT
+    return can_look_up(point) and point.time is not None and hop.semantics is not Semantics.UPSERT
 
 
 @dataclass(frozen=True, kw_only=True)

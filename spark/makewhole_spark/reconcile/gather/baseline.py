@@ -7,7 +7,7 @@ from makewhole.compute.judge.baseline import Baseline, latest_of
 from makewhole.kafka.offsets_by_time import plausible_time
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import has_log
 from makewhole.window.incidents import baseline_unknown
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
 from makewhole_spark.snapshot.table_bounds import ALL_UNDATED
@@ -134,7 +134,7 @@ def baseline_incidents(neighbours: NeighbouringWindows, older: Mapping[str, int]
         ]
         moments = [log_beginning(neighbours, name, of=hop.target if hop.source == name else hop.source) for hop in hops]
         begins_at = next((moment for moment in moments if moment is not None), None)
-        if begins_at is not None and isinstance(point, TopicPoint):
+        if begins_at is not None and has_log(point):
             topic_id = neighbours.context.window.ranges[name][0].topic_id
             keys = sum(older[hop.name] for hop in hops)
             names, stamps = ", ".join(hop.name for hop in hops), _odd_stamps(neighbours, name)
@@ -143,4 +143,4 @@ def baseline_incidents(neighbours: NeighbouringWindows, older: Mapping[str, int]
 
 
 def _is_topic(neighbours: NeighbouringWindows, point: str) -> bool:
-    return isinstance(neighbours.context.pipeline.points[point], TopicPoint)
+    return has_log(neighbours.context.pipeline.points[point])

@@ -8,7 +8,7 @@ from typing import Any
 from makewhole.compute.buckets import files_of_bucket
 from makewhole.journal import observations
 from makewhole.model.pipeline import Hop, Semantics
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import has_log
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.other_windows import HandedOverFiles, LogOfErasures, OtherConfiguration
 from makewhole_spark.reconcile.bucket.task import AbsenceLimits, BucketTask, KnownElsewhere, OtherSource
@@ -151,7 +151,7 @@ def _handed_over_files(
 def _target_with_other_configuration(neighbours: NeighbouringWindows, hop: Hop) -> tuple[OtherConfiguration, ...]:
     """Return the windows right before this one that read the topic at a hop's end with another configuration, and in
     which records of this window's keys may lie."""
-    if not isinstance(neighbours.context.pipeline.points[hop.target], TopicPoint):
+    if not has_log(neighbours.context.pipeline.points[hop.target]):
         return ()
     topic_ids = {part.topic_id for part in neighbours.context.window.ranges.get(hop.target, ())}
     found = (neighbours.read_with_other_configuration(window, hop.target) for window in windows_before(neighbours))

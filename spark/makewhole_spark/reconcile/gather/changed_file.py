@@ -10,7 +10,7 @@ from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_
 from makewhole.journal.results.hop_results import first_of_hop, hops_before
 from makewhole.key_index.files import IndexFile
 from makewhole.model.pipeline import Hop
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole_spark.reconcile.bucket.task import FileChanges, FormerCompare, HopSince
 from makewhole_spark.reconcile.bucket.window_files import FilesOfWindows
 from makewhole_spark.reconcile.gather.ledger_files import reached_windows
@@ -55,7 +55,7 @@ def _former_compare(neighbours: NeighbouringWindows, hop: Hop) -> FormerCompare 
     """Return what windows before compared, where it is other than now and a ledger is at the hop's source: of what
     other windows read of a topic no value is known then."""
     context = neighbours.context
-    if not isinstance(context.pipeline.points[hop.source], TablePoint):
+    if not can_look_up(context.pipeline.points[hop.source]):
         return None
     file = context.pipeline.as_written or context.pipeline
     found = windows.compared_otherwise(neighbours.journal, context.window, file.compare)
@@ -99,7 +99,7 @@ def _with_another_file(neighbours: NeighbouringWindows, hop: Hop) -> tuple[Files
     """Return the files of a ledger at a hop's source in the windows whose rows it was read for again: of those that
     knew another filter of the hop, and of those that did not have the hop."""
     context, journal = neighbours.context, neighbours.journal
-    if not isinstance(context.pipeline.points[hop.source], TablePoint):
+    if not can_look_up(context.pipeline.points[hop.source]):
         return FilesOfWindows(), FilesOfWindows()
     reached = reached_windows(neighbours, hop.source)
     before = [(one, windows.configuration(journal, one).get("filters", {})) for one in reached]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from makewhole.kafka.offsets import log_starts
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop
-from makewhole.model.points import TopicPoint
 from makewhole.window.consumer_groups import GroupStanding, Unreached, group_incidents, standing_of
 from makewhole.window.readers.hop_offsets import standing_name
 from makewhole.window.readers.progress_incidents import of_progress
@@ -37,8 +36,8 @@ def hop_groups(neighbours: NeighbouringWindows, answers: Sequence[BucketAnswer])
 def _group(
     neighbours: NeighbouringWindows, hop: Hop, before: GroupStanding | None, answers: Sequence[BucketAnswer]
 ) -> HopGroup:
-    point, offsets = neighbours.context.pipeline.points[hop.source], neighbours.reader_offsets(hop)
-    assert isinstance(point, TopicPoint) and offsets is not None
+    point, offsets = neighbours.context.pipeline.topic(hop.source), neighbours.reader_offsets(hop)
+    assert offsets is not None
     ranges = neighbours.context.window.ranges.get(hop.source, ())
     unreached: dict[int, Unreached] = {}
     for answer in answers:

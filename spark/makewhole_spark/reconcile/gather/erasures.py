@@ -5,7 +5,7 @@ from typing import Any
 
 from makewhole.compute.buckets import bucket_name, files_of_bucket
 from makewhole.model.pipeline import Hop, Pipeline
-from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.points import can_look_up, has_log
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.other_windows import LogFiles, LogOfErasures
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
@@ -24,7 +24,7 @@ def logs_of_erasures(neighbours: NeighbouringWindows, hop: Hop, handing: Sequenc
     erasing = erasing_topics(pipeline, hop)
     if not erasing:
         return {}
-    source = (hop.source,) if isinstance(pipeline.points[hop.source], TopicPoint) else ()
+    source = (hop.source,) if has_log(pipeline.points[hop.source]) else ()
     topics = sorted({*erasing, *source})
     windows = _windows(neighbours, hop, handing)
     manifests = {window.number: neighbours.manifests_of(window) for window in windows}
@@ -63,7 +63,7 @@ def _windows(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window
     the row of a key that is judged now."""
     context = neighbours.context
     ours, first = context.window, min((window.number for window in handing), default=context.window.number)
-    is_table = isinstance(context.pipeline.points[hop.source], TablePoint)
+    is_table = can_look_up(context.pipeline.points[hop.source])
     reached = neighbours.recent if is_table else ()
     earlier = {one.number: one for one in (*neighbours.windows.since(first, before=ours.number), *reached)}
     found = [*(window for _, window in sorted(earlier.items())), *neighbours.later]

@@ -13,7 +13,7 @@ from makewhole.compute.keys import hashes_of_hex
 from makewhole.journal.written_keys import rows_written
 from makewhole.lake.rows_by_bucket import RowsByBucket
 from makewhole.model.pipeline import Hop, Semantics
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
 
 
@@ -24,7 +24,7 @@ def followed_rows(neighbours: NeighbouringWindows, hop: Hop) -> RowsByBucket:
     A loader that overwrites has one row whatever comes.
     """
     context = neighbours.context
-    if hop.semantics is Semantics.UPSERT or not isinstance(context.pipeline.points[hop.target], TablePoint):
+    if hop.semantics is Semantics.UPSERT or not can_look_up(context.pipeline.points[hop.target]):
         return neighbours.by_bucket(hop.slug, (), NAMED_KEYS)
     window = context.window
     since = window.opened_at - context.pipeline.pending_max_age

@@ -12,7 +12,7 @@ from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.snapshot_manifests import LOOKED_AT, read_with
 from makewhole.lake.rows_by_bucket import RowsByBucket
 from makewhole.model.pipeline import Hop, Semantics
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.window_files import FilesOfWindows
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows, hashes
@@ -43,7 +43,7 @@ def ledger_files(neighbours: NeighbouringWindows, hop: Hop) -> FilesOfWindows:
     """Return the files of a ledger at a hop's source, by bucket: of the windows whose rows the target was read for
     again; of an event also of those that `late` reaches, of the one before, whose last records may lie behind its end,
     and of earlier revisions. Of versions the row that is gone was deleted."""
-    if not isinstance(neighbours.context.pipeline.points[hop.source], TablePoint):
+    if not can_look_up(neighbours.context.pipeline.points[hop.source]):
         return FilesOfWindows()
     meant, manifests = reached_windows(neighbours, hop.target), list[Mapping[str, Any]]()
     if hop.semantics is Semantics.EVENT:

@@ -18,7 +18,7 @@ from makewhole.journal.history.older_results import UnmatchedRows
 from makewhole.journal.key_history import unexpected_keys
 from makewhole.journal.results import hop_results, slice_counts
 from makewhole.model.pipeline import Hop
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.other_windows import MetAlone
 from makewhole_spark.reconcile.bucket.task import has_slices
@@ -79,7 +79,7 @@ def _has_table_as_source(neighbours: NeighbouringWindows, hop: Hop) -> bool:
     """Return whether a table brings keys to the place of the hop's target: no index says which of them it had
     before."""
     pipeline = neighbours.context.pipeline
-    return any(isinstance(pipeline.points[one.source], TablePoint) for one in pipeline.hops_into(hop.target))
+    return any(can_look_up(pipeline.points[one.source]) for one in pipeline.hops_into(hop.target))
 
 
 def lookback_windows(earlier: Sequence[Window], window: Window, before: timedelta) -> list[Window]:
@@ -100,8 +100,7 @@ def _of_window(neighbours: NeighbouringWindows, hop: Hop, window: Window) -> _Fi
     """Return the files of the keys that a window met without a record, by bucket; None where it does not say it, or
     read another table, or by another time."""
     result = hop_results.results(neighbours.journal, window).get(hop.name)
-    point = neighbours.context.pipeline.points[hop.target]
-    assert isinstance(point, TablePoint)
+    point = neighbours.context.pipeline.table(hop.target)
     if result is None or not slice_counts.has_counted(neighbours.journal, window, point):
         return None
     files: Any = result.files.get("met_alone")

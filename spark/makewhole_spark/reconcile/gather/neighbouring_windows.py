@@ -22,7 +22,7 @@ from makewhole.key_index.window_run import replays_in, spans_of
 from makewhole.lake.rows_by_bucket import RowsByBucket, spread_rows
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import has_log
 from makewhole.model.positions import PositionSpan
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
@@ -157,7 +157,7 @@ class NeighbouringWindows:
         context, history = self.context, self.context.pipeline.history
         topic = IndexedTopic(pipeline=context.pipeline.name, point=point)
         first = first_indexed(self.journal, topic)
-        is_topic = isinstance(context.pipeline.points[point], TopicPoint)
+        is_topic = has_log(context.pipeline.points[point])
         if history is None or context.window.start is None or not is_topic:
             return first
         return max(first, self.windows.number_ending_after(context.window.start - history) or context.window.number)
@@ -165,7 +165,7 @@ class NeighbouringWindows:
     def history_begins(self, point: str) -> datetime | None:
         """Return the moment from which on the keys of a topic are known; None: since its first window. It may lie
         behind a window that is judged again."""
-        if not isinstance(self.context.pipeline.points[point], TopicPoint):
+        if not has_log(self.context.pipeline.points[point]):
             return None
         number = self.indexed_from(point)
         return None if number <= self.first_reading(point).number else self.windows.start_of(number)
@@ -224,7 +224,7 @@ class NeighbouringWindows:
         It is asked before the buckets are judged: rows that were written up to there are found when a key is looked up.
         """
         point = self.context.pipeline.points[hop.source]
-        if hop.reader is None or not isinstance(point, TopicPoint):
+        if hop.reader is None or not has_log(point):
             return None
         if hop.name not in self._committed:
             target = self.context.pipeline.points[hop.target]
@@ -265,7 +265,7 @@ class NeighbouringWindows:
         return self._replays[asked]
 
     def _find_replays(self, point: str, more: Sequence[Window]) -> RowsByBucket:
-        if not isinstance(self.context.pipeline.points[point], TopicPoint):
+        if not has_log(self.context.pipeline.points[point]):
             return self.by_bucket(point, (), REPLAYS)
         spans = [span for window in (self.context.window, *more) for span in spans_of(window, point)]
         return self._replays_in(point, spans)

@@ -12,7 +12,7 @@ from makewhole.journal.key_index.runs import IndexedRun
 from makewhole.key_index.files import IndexFile
 from makewhole.lake.rows_by_bucket import RowsByBucket
 from makewhole.model.pipeline import Hop, Semantics
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import has_log
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.other_windows import IndexFiles
 from makewhole_spark.reconcile.bucket.task import BucketEnd, PointIndex
@@ -58,7 +58,7 @@ class PointFacts:
 
     @classmethod
     def _of(cls, neighbours: NeighbouringWindows, hop: Hop, point: str, replays: RowsByBucket) -> "PointFacts":
-        is_topic = isinstance(neighbours.context.pipeline.points[point], TopicPoint)
+        is_topic = has_log(neighbours.context.pipeline.points[point])
         return cls(
             files=neighbours.manifests[point]["files"],
             runs=_PointRuns.of(neighbours, point),

@@ -10,7 +10,7 @@ from makewhole.compute.frames import HASH, HASHES, UNDECODABLE, empty
 from makewhole.compute.judge.log_history import TimeSpan
 from makewhole.compute.keys import with_hash
 from makewhole.lake.rows_by_bucket import RowsByBucket
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import has_log
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.task import UnreadOfBucket
 from makewhole_spark.reconcile.gather.ledger_files import reached_windows
@@ -38,7 +38,7 @@ def unread_records(neighbours: NeighbouringWindows, point: str, *, other: str) -
     Those of the window; of the windows before it in which keys of the `other` end may have their records (late ones,
     and such as lag), and of those after it that were judged.
     """
-    if not isinstance(neighbours.context.pipeline.points[point], TopicPoint):
+    if not has_log(neighbours.context.pipeline.points[point]):
         return UnreadOfPoint(keys=neighbours.by_bucket(f"{point}/unread", (), HASHES), is_any=False)
     own = _business_keys(neighbours, neighbours.manifests, point)
     before = _business_keys_of(neighbours, _windows_before(neighbours, other), point)

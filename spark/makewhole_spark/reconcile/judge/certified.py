@@ -5,7 +5,7 @@ import polars as pl
 from makewhole.compute.frames import HASH, empty
 from makewhole.compute.keys import hash_hex
 from makewhole.key_index.files import IndexFile, known_keys, rows_of_keys
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.model.verdict import Verdict
 from makewhole_spark.reconcile.bucket.answer import UNTRACED
 from makewhole_spark.reconcile.bucket.other_windows import CertifiedResult, met_by
@@ -44,7 +44,7 @@ def recorded_in(task: BucketTask, asked: pl.DataFrame) -> frozenset[int]:
     All such keys are asked for, also those of which this window's own revision or a gap in a log says something: what
     is said of a key must not depend on whether another one has its bucket judged again.
     """
-    is_store = isinstance(task.context.pipeline.points[task.hop.target], TablePoint)
+    is_store = can_look_up(task.context.pipeline.points[task.hop.target])
     if not is_store or task.is_upsert or task.known_since.knows_certified:
         return frozenset()
     index = task.source.index.copies

@@ -8,7 +8,7 @@ from makewhole.compute.frames import HASH, HASHES, empty
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.compute.versions import version_in_order
 from makewhole.key_index.files import known_keys
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.model.verdict import DIFFERING, Cause, Verdict
 from makewhole_spark.reconcile.bucket.task import BucketTask, FormerCompare
 from makewhole_spark.reconcile.judge.filter_changes import mark_explained, rows_of_late_keys
@@ -46,7 +46,7 @@ def _before_the_hop(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     since, point = task.changes.hop_since, task.context.pipeline.points[task.hop.source]
     if since is None or keys.is_empty():
         return empty(HASHES)
-    if isinstance(point, TablePoint):
+    if can_look_up(point):
         copies = look_up(task, point, keys.sort(HASH)).select(*HASH, is_since=pl.col("time") >= since.start)
     else:
         copies = rows_of(task, task.source.index.copies.every, keys).select(
@@ -77,8 +77,7 @@ def mark_compare_changed(task: BucketTask, judged: pl.DataFrame, target: pl.Data
 
 
 def _explained(task: BucketTask, former: FormerCompare, asked: pl.DataFrame, target: pl.DataFrame) -> pl.DataFrame:
-    point = task.context.pipeline.points[task.hop.source]
-    assert isinstance(point, TablePoint)  # no other source has a former `compare`
+    point = task.context.pipeline.table(task.hop.source)
     rows = look_up(task, point, asked.sort(HASH))
     rows = rows.filter(~pl.col("excluded_by").list.contains(task.hop.name))
     is_since = (pl.col("time") >= former.until).fill_null(True).any().over(HASH)

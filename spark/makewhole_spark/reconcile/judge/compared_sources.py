@@ -18,7 +18,7 @@ from makewhole.compute.judge.sources_together import (
 )
 from makewhole.compute.versions import shown_version
 from makewhole.model.pipeline import Hop
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.model.verdict import DIFFERING, Verdict
 from makewhole_spark.reconcile.bucket.task import BucketTask, OtherSource
 from makewhole_spark.reconcile.judge.copies_outside import source_copies_outside
@@ -103,7 +103,7 @@ def copies_of(task: BucketTask, one: OtherSource, keys: pl.DataFrame, copies: pl
     point, name = task.context.pipeline.points[one.hop.source], one.hop.source
     in_slice = committed_copies(slice_frame(task, name, one.end.files)).join(keys, on=HASH, how="semi")
     yield _copies(in_slice, one.hop, pl.lit(False))
-    if isinstance(point, TablePoint):
+    if can_look_up(point):
         rows = look_up(task, point, _to_ask_for(task, one, keys, copies))
         window = task.context.window
         is_later = (pl.col("time") >= window.end).fill_null(True)

@@ -11,7 +11,7 @@ from makewhole.compute.frames import HASH
 from makewhole.compute.judge.judge_copies import BucketInput, judge
 from makewhole.compute.judge.judge_versions import judge_versions
 from makewhole.key_index.files import rows_of_keys
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.model.verdict import Verdict
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.judge.compared_sources import SourcesTogether
@@ -62,7 +62,7 @@ def _keys_met_before(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
     source, target = (task.context.pipeline.points[name] for name in (task.hop.source, task.hop.target))
     is_repeated = (pl.col("verdict") == Verdict.UNEXPECTED.value) & (pl.col("target_copies") > 1)
     unmatched = judged.filter(is_repeated)
-    if task.is_upsert or not isinstance(source, TablePoint) or isinstance(target, TablePoint):
+    if task.is_upsert or not can_look_up(source) or can_look_up(target):
         unmatched = unmatched.clear()
     met = rows_of_keys(task.context.storage, task.target.index.copies.earlier, unmatched).select(*HASH, "window")
     return unmatched.select(*HASH, "key_hash").join(met, on=HASH, how="inner").unique(maintain_order=True)

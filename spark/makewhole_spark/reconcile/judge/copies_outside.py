@@ -26,7 +26,7 @@ from makewhole.compute.normalise import log_columns, topic_frame
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.key_index.files import IndexFile
-from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.points import TopicPoint, can_look_up, has_log
 from makewhole_spark.reconcile.bucket.other_windows import OtherConfiguration, TruncatedFiles
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.judge.index import rows_of
@@ -188,7 +188,7 @@ def _read_again(task: BucketTask, copies: pl.DataFrame, of: OtherConfiguration) 
     point = task.context.pipeline.points[task.hop.source]
     if copies.is_empty():
         return copies
-    if isinstance(point, TablePoint):
+    if can_look_up(point):
         again = look_up(task, point, copies.select("key", *HASH).unique())
         lost = copies.join(again, on=HASH, how="anti")
         unknown = lost.with_columns(pl.lit(None, dtype=pl.UInt64).alias("row_hash"))
@@ -201,7 +201,7 @@ def with_values_of_now(task: BucketTask, elsewhere: pl.DataFrame, keys: pl.DataF
     """Return the target's copies outside the slice (`ELSEWHERE`) with the values that are compared now, where a window
     right before read them with another configuration. `keys`: those whose values count."""
     point = task.context.pipeline.points[task.hop.target]
-    if not task.elsewhere.target_with_other_configuration or not isinstance(point, TopicPoint):
+    if not task.elsewhere.target_with_other_configuration or not has_log(point):
         return elsewhere
     parts = pl.col("place").str.split_exact(":", 1)
     wanted = elsewhere.join(keys, on=HASH, how="semi").select(

@@ -9,7 +9,7 @@ import polars as pl
 from makewhole.compute.frames import HASH, LOG_ORDER, empty
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.judge.tombstones import followed_after, log_order, standing_tombstones
-from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Verdict
 from makewhole.postgres.read.erased import erased_everywhere, erased_in_table
 from makewhole_spark.reconcile.bucket.other_windows import LogFiles
@@ -70,8 +70,7 @@ def _place(place: Mapping[str, Any]) -> str:
 def _standing(task: BucketTask, records: pl.DataFrame, topic: str, asked: pl.DataFrame) -> dict[str, dict[str, Any]]:
     """Return the place of the tombstone that stands in a topic, by key. Of a key without any record, the time of its
     row counts."""
-    point, log = task.context.pipeline.points[topic], task.elsewhere.erasures
-    assert isinstance(point, TopicPoint)
+    point, log = task.context.pipeline.topic(topic), task.elsewhere.erasures
     tombstones, values = records.filter(pl.col("is_tombstone") & (pl.col("topic") == topic)), _values(records)
     unsent = followed_after(tombstones.join(values, on=HASH, how="anti"), asked)
     sent = tombstones.join(values, on=HASH, how="semi")

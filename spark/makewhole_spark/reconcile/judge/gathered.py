@@ -8,7 +8,7 @@ from makewhole.compute.frames import HASH, NAMED_KEYS
 from makewhole.compute.indexed_keys.key_runs import passing_rows
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.compute.judge.log_history import LogHistory
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.bucket.window_files import WindowFiles
 from makewhole_spark.reconcile.judge.copies_outside import (
@@ -77,7 +77,7 @@ def _judged_again(task: BucketTask, elsewhere: pl.DataFrame) -> tuple[pl.DataFra
     rows = rows.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
     others = names.join(rows, on=HASH, how="anti")
     point = task.context.pipeline.points[task.hop.source]
-    if isinstance(point, TablePoint) and len(others):
+    if can_look_up(point) and len(others):
         rows = pl.concat([rows, look_up(task, point, others.sort(HASH))], how="diagonal_relaxed")
     passing = committed_copies(rows.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
     by_name = others.join(passing_rows(elsewhere, task.hop.name), on=HASH, how="semi")

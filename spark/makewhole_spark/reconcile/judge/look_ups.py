@@ -8,7 +8,7 @@ from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, NAMED_KEYS, 
 from makewhole.compute.indexed_keys.key_runs import first_copies, passing_rows
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.compute.normalise import table_frame
-from makewhole.model.points import TablePoint
+from makewhole.model.points import TablePoint, can_look_up
 from makewhole.model.verdict import Cause, Verdict
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.visibility import keys_not_visible
@@ -28,11 +28,11 @@ def confirm(
     source, target = (task.context.pipeline.points[name] for name in (task.hop.source, task.hop.target))
     to_confirm = judged.filter(_is_to_confirm(task))
     rows = None
-    if isinstance(target, TablePoint):
+    if can_look_up(target):
         of_target = pl.concat([to_confirm, _not_in_slice(task, judged), _left_to_this_window(task, known, judged)])
         asked = pl.concat([of_target.select(*NAMED_KEYS), _in_other_slices(task, judged, known_besides)])
         known, rows = _with_target_rows(task, target, known, judged, asked)
-    if isinstance(source, TablePoint):
+    if can_look_up(source):
         known = _with_source_rows(task, source, known, _with_followed(task, known, judged), to_confirm)
     elif task.is_upsert and task.source.after:
         later = rows_of_windows(task, source.name, task.source.after).join(to_confirm, on=HASH, how="semi")

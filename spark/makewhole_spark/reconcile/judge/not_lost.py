@@ -13,7 +13,7 @@ import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, empty
 from makewhole.lake.stored_verdicts import stored_verdicts
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.model.verdict import Cause, Verdict
 from makewhole_spark.reconcile.bucket.other_windows import CertifiedResult
 from makewhole_spark.reconcile.bucket.task import BucketTask
@@ -77,7 +77,7 @@ def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFram
     Under upsert only this window's own revisions judged the version that is missing now: an older one that was seen and
     purged proves nothing of it.
     """
-    if missing.is_empty() or not isinstance(task.context.pipeline.points[task.hop.target], TablePoint):
+    if missing.is_empty() or not can_look_up(task.context.pipeline.points[task.hop.target]):
         return {}
     by_hash = {(high, low): text for high, low, text in missing.select(*HASH, "key_hash").rows()}
     places = source_elsewhere.join(missing.select(HASH), on=HASH, how="semi").select(*HASH, "place").rows()

@@ -17,7 +17,7 @@ from makewhole.compute.judge.undecidable import (
     mark_unreadable,
     undecidable_spans,
 )
-from makewhole.model.points import TablePoint
+from makewhole.model.points import can_look_up
 from makewhole.model.verdict import DIFFERING, Cause, Verdict
 from makewhole_spark.reconcile.bucket.task import BucketTask, OtherSource
 from makewhole_spark.reconcile.judge.compared_sources import copies_of
@@ -63,7 +63,7 @@ def _judged_by(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.Dat
     rows, any version that it had since the end of the window.
     """
     copies, point = [_passing(one, _slice(task, one))], task.context.pipeline.points[one.hop.source]
-    if task.is_upsert and isinstance(point, TablePoint):
+    if task.is_upsert and can_look_up(point):
         rows = look_up(task, point, keys.sort(HASH))
         is_later = (pl.col("time") >= task.context.window.end).fill_null(True)
         purged = rows_of_windows(task, point.name, one.end.before).join(rows, on=HASH, how="anti")
@@ -109,7 +109,7 @@ def _copies(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> Iterable[
     """Yield the copies that another source has or had; of a table those of some keys."""
     point = task.context.pipeline.points[one.hop.source]
     yield _passing(one, _slice(task, one))
-    if isinstance(point, TablePoint):
+    if can_look_up(point):
         yield _passing(one, look_up(task, point, keys.sort(HASH)))
         yield _passing(one, rows_of_windows(task, point.name, one.end.before))
         yield in_ledger_before(task.of(one), keys)

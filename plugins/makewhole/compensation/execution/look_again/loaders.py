@@ -9,7 +9,7 @@ from makewhole.kafka.offsets import TopicLog
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import Connection, KafkaConnection
 from makewhole.model.pipeline import Hop
-from makewhole.model.points import Point, TopicPoint
+from makewhole.model.points import Point, has_log
 from makewhole.window.readers.hop_offsets import ReaderOffsets, read_hop_offsets, still_to_come
 from makewhole.window.readers.standing_text import unknown_standing
 
@@ -51,7 +51,7 @@ class Loaders(ClosingContext):
 
     def _log(self, name: str) -> TopicLog | None:
         point, connection = self._places.get(name, (None, None))
-        if not isinstance(point, TopicPoint) or not isinstance(connection, KafkaConnection):
+        if not has_log(point) or not isinstance(connection, KafkaConnection):
             return None
         if name not in self._logs:
             self._logs[name] = self._stack.enter_context(TopicLog(connection, point.topic))

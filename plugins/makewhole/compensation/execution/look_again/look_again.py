@@ -36,7 +36,7 @@ from makewhole.model.plan import (
     UNTRACED,
     ErasedSince,
 )
-from makewhole.model.points import TablePoint, TopicPoint, has_erasures
+from makewhole.model.points import TablePoint, can_look_up, has_erasures, has_log
 from makewhole.model.positions import RecordPositions
 from makewhole.postgres.read.erased import erased_keys
 from makewhole.postgres.read.export import read_keys
@@ -112,7 +112,7 @@ class LookAgain(ClosingContext):
     def _unknown_readers(self, groups: object, keys: Sequence[str]) -> ReasonsByKey:
         """Return all keys if a group reads the target that was not known when the plan was made."""
         target = self._targets.get(self._plan.target)
-        if groups is None or target is None or not isinstance(target.point, TopicPoint):
+        if groups is None or target is None or not has_log(target.point):
             return {}
         assert isinstance(target.connection, KafkaConnection)
         if self._readers is None:
@@ -129,13 +129,13 @@ class LookAgain(ClosingContext):
     def _has_erasures(self, name: str) -> bool:
         """Return whether a point names erased keys by now: the file may say so since the plan was frozen."""
         point = self._targets[name].point if name in self._targets else None
-        return isinstance(point, TablePoint) and point.erased is not None
+        return can_look_up(point) and point.erased is not None
 
     def _erased_at(self, name: str, keys: Sequence[str]) -> ReasonsByKey:
         """Return the keys that a store names as erased by now."""
         target = self._targets.get(name)
         point, connection = (None, None) if target is None else (target.point, target.connection)
-        if not isinstance(point, TablePoint) or not isinstance(connection, PostgresConnection) or point.erased is None:
+        if not can_look_up(point) or not isinstance(connection, PostgresConnection) or point.erased is None:
             return _all_refused(
                 keys, f"not known: {name} cannot be asked any more which keys were erased; run the window again"
             )
@@ -163,7 +163,7 @@ class LookAgain(ClosingContext):
             return _in_topic(name, tail, keys)
         target = self._targets.get(name)
         point, connection = (None, None) if target is None else (target.point, target.connection)
-        if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
+        if can_look_up(point) and isinstance(connection, PostgresConnection):
             return _in_table(point, connection, keys)
         return _all_refused(
             keys, f"not known: {name} cannot be asked any more whether it has the key; run the window again"
@@ -172,7 +172,7 @@ class LookAgain(ClosingContext):
     def _tail(self, name: str) -> TopicTail | None:
         """Return what came to a topic since it was looked at; None: it is none, or cannot be asked."""
         target = self._targets.get(name)
-        if target is None or not isinstance(target.point, TopicPoint):
+        if target is None or not has_log(target.point):
             return None
         assert isinstance(target.connection, KafkaConnection)
         if name not in self._tails:

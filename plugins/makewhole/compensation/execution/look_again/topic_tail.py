@@ -252,8 +252,7 @@ class TombstonesSince:
         assert store.erased is not None
         wanted, erased_at = pl.Series("key", sorted(set(keys)), dtype=pl.String), dict[str, str]()
         for name in store.erased.topics if len(wanted) else ():
-            point = self.context.pipeline.points[name]
-            assert isinstance(point, TopicPoint)
+            point = self.context.pipeline.topic(name)
             topic = FollowedTopic(connection=self.context.kafka(point), point=point, tombstones_erase=True)
             with TopicTail(topic, self.seen(name), wanted) as tail:
                 found = tail.erased_since(store.erased)
