@@ -88,11 +88,11 @@ def _log_step(carrier: Carrier, context: WindowContext, step: str, asked_by: str
     what it found."""
     limit = getattr(context.pipeline.time_limits, step)
     late = f"it took longer than {limit}, its time limit in the pipeline file (`time_limits`)"
-    told, code = (
+    message, code = (
         (f"{context.window.label}: {step}: {late}", EXIT_PERMANENT)
         if is_own
         else (_left_to_its_task(context, step, late), 0)
     )
-    with ending_process_after(limit, told, code), connect() as journal:
+    with ending_process_after(limit, message, code), connect() as journal:
         found = run_step(step, Job(carrier=carrier, journal=journal, context=context, asked_by=asked_by, is_own=is_own))
     logger.info("%s: %s", context.window.label, found)

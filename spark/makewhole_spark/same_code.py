@@ -14,8 +14,8 @@ import makewhole_spark
 from makewhole.model.errors import PermanentError
 
 REMEDY = (
-    "Make the archive of the workers' environment anew from what the driver runs (docs/cluster.md), and start the task "
-    "again"
+    "Make the archive of the workers' environment again from what the driver runs (docs/cluster.md), and start the "
+    "task again"
 )
 
 

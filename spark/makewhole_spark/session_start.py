@@ -13,7 +13,7 @@ from makewhole_spark.spark_carrier import session
 def session_in_thread(name: str) -> "Future[SparkSession]":
     """Begin to start a session. Java does nearly all of it, and waits otherwise while Python imports.
 
-    Nobody waits for the thread when the job fails before: on a cluster a session can take minutes to start.
+    The thread is not waited for when the job fails before: on a cluster a session can take minutes to start.
     """
     started: Future[SparkSession] = Future()
     threading.Thread(target=_start, args=(name, started), name="start session", daemon=True).start()

@@ -34,7 +34,7 @@ def frame_or_names(session: SparkSession, uris: Sequence[str], schema: Schema) -
 
 def stored_frame(session: SparkSession, uris: Sequence[str], schema: Schema) -> DataFrame:
     """Return a frame of the rows of these files, with the columns of a schema of texts, booleans and integers. Each
-    action reads the files anew.
+    action reads the files again.
 
     As with Spark's own reader the frame has the columns that the first file has; those that another file lacks are
     null in its rows.

@@ -11,13 +11,13 @@ logger = logging.getLogger("makewhole")
 
 
 @contextmanager
-def ending_process_after(limit: timedelta, told: str, code: int) -> Iterator[None]:
+def ending_process_after(limit: timedelta, message: str, code: int) -> Iterator[None]:
     """End this process with an exit code, and Spark's with it, when the block takes longer than the limit.
 
-    `told` is logged before: as an error, or as a warning where the exit code is 0. A step that hangs waits in a
+    `message` is logged before: as an error, or as a warning where the exit code is 0. A step that hangs waits in a
     library, where no exception reaches it; what it had not committed, PostgreSQL rolls back.
     """
-    timer = threading.Timer(limit.total_seconds(), _end, (told, code))
+    timer = threading.Timer(limit.total_seconds(), _end, (message, code))
     timer.daemon = True
     timer.start()
     try:
@@ -26,7 +26,7 @@ def ending_process_after(limit: timedelta, told: str, code: int) -> Iterator[Non
         timer.cancel()
 
 
-def _end(told: str, code: int) -> None:
-    logger.log(logging.ERROR if code else logging.WARNING, "%s", told)
+def _end(message: str, code: int) -> None:
+    logger.log(logging.ERROR if code else logging.WARNING, "%s", message)
     logging.shutdown()
     os._exit(code)

@@ -1,4 +1,4 @@
-"""Import pyspark from where it is installed, and not from its zip file, whose modules each process compiles anew."""
+"""Import pyspark from where it is installed, and not from its zip file, whose modules each process compiles again."""
 
 import sys
 from pathlib import Path

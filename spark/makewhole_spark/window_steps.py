@@ -44,11 +44,11 @@ def _reconcile(job: Job) -> str:
 def _validate(job: Job) -> str:
     """Ask the gate. An ERROR that another step's application meets is not kept: the task `validate` asks again."""
     report = ask_gate(job.carrier, job.journal, job.context)
-    told = accounts.gate_answered(report)
+    answer = accounts.gate_answered(report)
     if report.answer is GateAnswer.ERROR and not job.is_own:
-        raise TransientError(told)
+        raise TransientError(answer)
     keep_answer(job.journal, job.context, report, job.asked_by)
-    return told
+    return answer
 
 
 _RUNS: Mapping[str, Callable[[Job], str]] = {SNAPSHOT: _snapshot, RECONCILE: _reconcile, VALIDATE: _validate}

@@ -32,7 +32,7 @@ _MODULES = (
 def load() -> None:
     """Load libraries, makewhole's modules without polars, and numba's machine code.
 
-    What fails here is met again by the first task that needs it, whose error is told.
+    What fails here is met again by the first task that needs it, which reports the error.
     """
     gc.disable()
     with redirect_stdout(sys.stderr), suppress(Exception):  # Spark reads the daemon's standard output

@@ -141,7 +141,7 @@ def _index_or_judge(task: IndexTask | BucketTask) -> WrittenRun | BucketAnswer:
 
 
 def _older_than_log(answers: Sequence[BucketAnswer]) -> dict[str, int]:
-    """Return the number of keys by hop that are undecidable because nobody said from when on to judge."""
+    """Return the number of keys by hop that are undecidable because the file does not say from when on to judge."""
     found: dict[str, int] = {}
     for answer in answers:
         found[answer.hop] = found.get(answer.hop, 0) + answer.older_than_log
@@ -149,10 +149,10 @@ def _older_than_log(answers: Sequence[BucketAnswer]) -> dict[str, int]:
 
 
 def _require_snapshots(context: WindowContext, manifests: Mapping[str, Any]) -> None:
-    lacking = sorted({point.name for point in context.pipeline.ordered_points()} - set(manifests))
-    if lacking:
+    missing = sorted({point.name for point in context.pipeline.ordered_points()} - set(manifests))
+    if missing:
         raise PermanentError(
-            f"{context.window.label}: no snapshot of {', '.join(lacking)}; without it nothing can be judged. "
+            f"{context.window.label}: no snapshot of {', '.join(missing)}; without it nothing can be judged. "
             "Clear the task `snapshot` of this run, or run the window again"
         )
 

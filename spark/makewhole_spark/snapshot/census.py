@@ -30,7 +30,7 @@ _RECENT_SLICES = 7
 _ROTATED_SLICES = 16
 _ROWS_LEAST = 1_000_000
 _SLICES_LISTED_MOST = 20
-_PAGES_WITHOUT_INDEX = 4_096  # 32 MiB: below that nobody has to be told
+_PAGES_WITHOUT_INDEX = 4_096  # 32 MiB: below that no incident is needed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ class TableCensus:
         )
 
     def _change(self, known: KnownSlice, rows: int) -> _Change:
-        """Return what changed. Only where the number did, or nobody counted before, it is asked which rows are new."""
+        """Return what changed. Only where the number did, or was never counted, it is asked which rows are new."""
         has_changed = rows != known.rows
         new = count_new_rows(self.session, self.point, known.slice, known.pg_snapshot) if has_changed else 0
         return _Change(known=known, rows=rows, new_rows=new)
@@ -115,7 +115,7 @@ class TableCensus:
             )
 
     def _times_ahead(self, ahead: RowsAhead) -> Iterable[Incident]:
-        """Yield an incident where rows have times that no window reaches: nobody would ever count them."""
+        """Yield an incident where rows have times that no window reaches: they would never be counted."""
         if ahead.rows or ahead.infinite:
             yield Incident(
                 kind=IncidentKind.TIMES_AHEAD,

@@ -69,7 +69,7 @@ class PieceRead:
     `sha256` is (path, digest in hex) of every file that the task wrote, taken while it wrote them.
 
     `undecodable_because` is (reason, number) of the most frequent reasons.
-    `rows_in_slice`: of a table's rows, those of the window's own time slice; None where they were not told apart.
+    `rows_in_slice`: of a table's rows, those of the window's own time slice; None where they were not kept apart.
     `looked_at`: the number of keys of earlier windows whose rows were looked at; `gone`: the windows whose files are.
 
     For a topic: `first_record_ms` is the timestamp of its first data record, aborted or not; `expired` are all spans
@@ -127,7 +127,7 @@ class BucketWriter:
             self.flush()
 
     def add_tombstones(self, frame: pl.DataFrame) -> None:
-        """Add tombstones (`TOMBSTONES`), which have files of their own: nobody takes them for copies of their keys."""
+        """Add tombstones (`TOMBSTONES`), which have files of their own: they are not taken for copies of their keys."""
         if len(frame):
             self.tombstones.append(frame)
 

@@ -104,7 +104,7 @@ class TakenSnapshot:
 class _Reading:
     """The reading of points by Spark, in at most so many pieces a table, into so many buckets.
 
-    Before Spark works the transaction at the journal is ended: nobody holds one open for as long as that takes.
+    Before Spark works the transaction at the journal is ended: none is held open for as long as that takes.
     """
 
     carrier: Carrier

@@ -34,13 +34,13 @@ class BucketAnswer:
     files of hashes of which the tail must tell records and tombstones, by point.
 
     `expected`: the number of verdicts that there must be, counted from the snapshot's rows, not from the verdicts.
-    `older_than_log`: the number of keys that are undecidable because nobody said from when on to judge.
+    `older_than_log`: the number of keys that are undecidable because the file does not say from when on to judge.
     `judged_again`: the number of keys that are judged because a truncation took their copies. `unreached`: the source's
     records that the consumer group has not reached, by partition. `clean`: the number of keys that the first pass took
     out; the file of verdicts has none of them. `kept`: the others, of a bucket to be judged again. `met_alone`: the
     file of keys whose rows had no record in the window, and `met_far_ahead` the number of those whose record is so far
     ahead that no later window would ask this one for them. `recorded_in`: the other windows in which keys have records
-    that the store lacks now. `lacking`: the file of the keys (`UNTRACED`) that the store lacks, of whose rows windows
+    that the store lacks now. `untraced`: the file of the keys (`UNTRACED`) that the store lacks, of whose rows windows
     before may have met some, and `untraced_since` the first of its moments.
     """
 
@@ -69,5 +69,5 @@ class BucketAnswer:
     met_alone: str | None = None
     met_far_ahead: int = 0
     recorded_in: frozenset[int] = frozenset()
-    lacking: str | None = None
+    untraced: str | None = None
     untraced_since: datetime | None = None

@@ -116,7 +116,7 @@ def _limits(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]
 def _buckets(
     neighbours: NeighbouringWindows, hop: Hop, truncated: Sequence[TruncatedWindow], more: set[str]
 ) -> list[str]:
-    """Return the buckets with a key on either side, in `more` (handed over, or followed), or judged anew because a
+    """Return the buckets with a key on either side, in `more` (handed over, or followed), or judged again because a
     truncation took it."""
     found = {*neighbours.manifests[hop.source]["files"], *neighbours.manifests[hop.target]["files"], *more}
     for one in truncated:

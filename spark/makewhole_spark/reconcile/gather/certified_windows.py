@@ -72,7 +72,7 @@ def to_judge_again(
             ),
         )
         for task, answer in judged
-        if (answer.recorded_in or answer.lacking) and found[task.hop.name].get(task.bucket)
+        if (answer.recorded_in or answer.untraced) and found[task.hop.name].get(task.bucket)
     ]
 
 
@@ -85,7 +85,7 @@ def _numbers(neighbours: NeighbouringWindows, hop: Hop, answers: Iterable[Bucket
     if not moments:
         return numbers
     storage, ours = neighbours.context.storage, neighbours.context.window
-    keys = {one.bucket: storage.read_parquet([one.lacking]) for one in of_hop if one.lacking}
+    keys = {one.bucket: storage.read_parquet([one.untraced]) for one in of_hop if one.untraced}
     for window in older_results.certified_met_alone(neighbours.journal, ours, hop.name, min(moments)):
         for bucket, of_bucket in keys.items():
             files = [IndexFile(path=path, windows=()) for path in _files_of(window.files, bucket)]

@@ -1,5 +1,5 @@
 """Gather what the journal knows of the keys of a hop besides its slices: what was handed over to this window, what
-waits, what compensation wrote, and what earlier windows told.
+waits, what compensation wrote, and what earlier windows reported.
 
 There may be as many of these keys as of findings. The driver reads them so many at a time, and many of them reach the
 tasks in files of their buckets.

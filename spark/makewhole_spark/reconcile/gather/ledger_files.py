@@ -45,11 +45,11 @@ def ledger_files(neighbours: NeighbouringWindows, hop: Hop) -> FilesOfWindows:
     and of earlier revisions. Of versions the row that is gone was deleted."""
     if not can_look_up(neighbours.context.pipeline.points[hop.source]):
         return FilesOfWindows()
-    meant, manifests = reached_windows(neighbours, hop.target), list[Mapping[str, Any]]()
+    reached, manifests = reached_windows(neighbours, hop.target), list[Mapping[str, Any]]()
     if hop.semantics is Semantics.EVENT:
-        meant += windows_before(neighbours)
+        reached += windows_before(neighbours)
         manifests += snapshot_manifests.snapshots_before(neighbours.journal, neighbours.context.window, hop.source)
-    each = {one.number: one for one in meant}.values()
+    each = {one.number: one for one in reached}.values()
     manifests += [neighbours.manifests_of(one).get(hop.source, {"files": {}}) for one in each]
     known = (one for one in manifests if _is_filtered_alike(neighbours, hop, one))
     return FilesOfWindows.of(known, neighbours.manifests[hop.source])

@@ -47,21 +47,21 @@ class MetBefore:
 
 
 def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
-    """Return the keys that the windows before met without a record; None where nobody knows all of them: then a slice
+    """Return the keys that the windows before met without a record; None where not all of them are known: then a slice
     does not tell whether a key has other rows."""
     pipeline, window = neighbours.context.pipeline, neighbours.context.window
     if not has_slices(pipeline, hop):
         return None
     if window.start is None:
         return MetBefore()  # the window has the rows of all times
-    meant = lookback_windows(neighbours.recent, window, pipeline.late + pipeline.pending_max_age)
-    if not meant or _has_table_as_source(neighbours, hop):
+    windows = lookback_windows(neighbours.recent, window, pipeline.late + pipeline.pending_max_age)
+    if not windows or _has_table_as_source(neighbours, hop):
         return None
-    older = older_results.unmatched_rows(neighbours.journal, meant[0], hop.name)
+    older = older_results.unmatched_rows(neighbours.journal, windows[0], hop.name)
     asked = [window for window in older if not window.unnamed and window.named <= _NAMED_MOST]
     already_reported = _reported_by(neighbours, hop, asked)
     found = [one.files for one in older if one.number not in already_reported]
-    found += [_of_window(neighbours, hop, one) for one in meant]
+    found += [_of_window(neighbours, hop, one) for one in windows]
     if None in found:
         return None
     files: dict[str, list[str]] = {}
@@ -71,7 +71,7 @@ def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
     return MetBefore(
         files=files,
         already_reported=_by_bucket(neighbours, [key for keys in already_reported.values() for key in keys]),
-        since=None if meant[0].start is None else meant[0].start + pipeline.late,
+        since=None if windows[0].start is None else windows[0].start + pipeline.late,
     )
 
 
@@ -84,16 +84,16 @@ def _has_table_as_source(neighbours: NeighbouringWindows, hop: Hop) -> bool:
 
 def lookback_windows(earlier: Sequence[Window], window: Window, before: timedelta) -> list[Window]:
     """Return the windows whose rows a record of a window with a start may belong to, oldest first: rows come `before`
-    their record by no more than that. None where the windows do not reach back so far, or one of them is lacking.
+    their record by no more than that. None where the windows do not reach back so far, or one of them is missing.
 
     `earlier`: the judged windows before it, oldest first.
     """
     assert window.start is not None
     from_when = window.start - before
-    meant = [*(one for one in earlier[:-1] if one.end > from_when), *earlier[-1:]]
-    is_whole = [one.number for one in meant] == list(range(window.number - len(meant), window.number))
-    reaches_back = bool(meant) and (meant[0].start is None or meant[0].start <= from_when)
-    return meant if is_whole and reaches_back else []
+    windows = [*(one for one in earlier[:-1] if one.end > from_when), *earlier[-1:]]
+    is_whole = [one.number for one in windows] == list(range(window.number - len(windows), window.number))
+    reaches_back = bool(windows) and (windows[0].start is None or windows[0].start <= from_when)
+    return windows if is_whole and reaches_back else []
 
 
 def _of_window(neighbours: NeighbouringWindows, hop: Hop, window: Window) -> _Files | None:

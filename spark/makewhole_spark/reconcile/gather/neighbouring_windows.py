@@ -128,7 +128,7 @@ class NeighbouringWindows:
         return self._read[window.number]
 
     def read_manifests(self, of: Iterable[Window]) -> None:
-        """Read the snapshots of windows with one question, as far as nobody has asked for them."""
+        """Read the snapshots of windows with one question, as far as they were not asked for yet."""
         self._read.update(self.windows.fullest_manifests({window.number for window in of} - set(self._read)))
 
     def standing_runs(self, point: str) -> Sequence[IndexedRun]:

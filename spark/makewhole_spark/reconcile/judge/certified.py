@@ -28,12 +28,12 @@ def untraced_keys(task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame) 
     return missing.join(times, on=HASH, how="left").select(*HASH, met_from.cast(UNTRACED["met_from"]).alias("met_from"))
 
 
-def met_by_window(task: BucketTask, result: CertifiedResult, lacking: pl.DataFrame) -> set[str]:
+def met_by_window(task: BucketTask, result: CertifiedResult, untraced: pl.DataFrame) -> set[str]:
     """Return the hashes, in hex, of the keys (`UNTRACED`) whose rows a certified window before met without a record."""
     if result.number >= task.context.window.number:
         return set()
     files = [IndexFile(path=path, windows=()) for path in result.met_alone]
-    found = known_keys(task.context.storage, files, met_by(lacking, result))
+    found = known_keys(task.context.storage, files, met_by(untraced, result))
     return set(found.select(hash_hex()).to_series())
 
 

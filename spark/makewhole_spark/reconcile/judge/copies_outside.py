@@ -93,7 +93,7 @@ def handed_over_copies(task: BucketTask, keys: pl.DataFrame) -> Iterable[pl.Data
 
 
 def open_copies(task: BucketTask, point: str) -> pl.DataFrame:
-    """Return the copies behind the stable offset (`TAIL`), which nobody can read as committed yet."""
+    """Return the copies behind the stable offset (`TAIL`), which cannot be read as committed yet."""
     return _tail(task, point).filter("is_open")
 
 

@@ -120,7 +120,7 @@ def _unread(task: BucketTask) -> frozenset[tuple[str, int]]:
 
 
 def _not_known(task: BucketTask, records: pl.DataFrame, asked: pl.DataFrame) -> frozenset[str]:
-    """Return the keys of which a tombstone may have been in offsets that nobody could read: in the partition of their
+    """Return the keys of which a tombstone may have been in offsets that could not be read: in the partition of their
     record, or in any one of a topic that has none."""
     unread = sorted(_unread(task))
     if not unread:

@@ -127,8 +127,8 @@ def _find_clean(task: BucketTask, source: pl.DataFrame, target: pl.DataFrame, kn
 
 def _known_besides(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     """Return hashes of keys of which more is known than the two slices say, as far as the slices have them (`keys`):
-    copies elsewhere, what waits (whatever was handed over does), what compensation wrote, what earlier windows told or
-    met without its record, or windows before these may have met. Versions that other windows have are left out: keys
+    copies elsewhere, what waits (whatever was handed over does), what compensation wrote, what earlier windows reported
+    or met without its record, or windows before these may have met. Versions that other windows have are left out: keys
     have them day after day."""
     frames = [_in_tails(task), met_before(task, keys), _out_of_time(task)]
     frames += [] if task.is_upsert else [known_elsewhere(task, keys)]

@@ -202,8 +202,8 @@ def _as_elsewhere(rows: pl.DataFrame, *, is_later: bool) -> pl.DataFrame:
     copies = rows.with_columns(
         *(pl.lit(False).alias(name) for name in ("is_replay", "is_produced")), pl.lit(is_later).alias("is_later")
     )
-    lacking = {name: kind for name, kind in ELSEWHERE.items() if name not in copies.columns}
-    filled = copies.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in lacking.items())
+    absent = {name: kind for name, kind in ELSEWHERE.items() if name not in copies.columns}
+    filled = copies.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in absent.items())
     return filled.select(*(pl.col(name).cast(kind) for name, kind in ELSEWHERE.items()))
 
 

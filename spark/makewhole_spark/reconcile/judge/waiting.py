@@ -20,7 +20,7 @@ _SEEN: Schema = {"partition": pl.Int32, "lo": pl.Int64, "hi": pl.Int64, "since":
 
 def behind_limits(source: pl.DataFrame, limits: Mapping[int, int]) -> pl.DataFrame:
     """Return the committed copies of a topic at or behind the limit of their partition; without a limit, all of it.
-    A copy that is gone is behind none: its offset is of another log, and nobody will come to it."""
+    A copy that is gone is behind none: its offset is of another log, and will never be reached."""
     bounds = pl.DataFrame(list(limits.items()), schema={"partition": pl.Int32, "limit": pl.Int64}, orient="row")
     there = source.filter(~pl.col(IS_GONE).fill_null(False)) if IS_GONE in source.columns else source
     joined = committed_copies(there).join(bounds, on="partition", how="left", maintain_order="left")

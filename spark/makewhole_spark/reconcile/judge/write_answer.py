@@ -146,12 +146,12 @@ def _met_in(task: BucketTask, met: pl.DataFrame) -> frozenset[int]:
     return frozenset() if task.known_since.knows_certified else frozenset(met["window"].to_list())
 
 
-def _write_untraced(task: BucketTask, lacking: pl.DataFrame) -> dict[str, Any]:
+def _write_untraced(task: BucketTask, untraced: pl.DataFrame) -> dict[str, Any]:
     """Write the keys (`UNTRACED`) that other windows may be asked for; return how the answer names them."""
-    if lacking.is_empty() or task.known_since.knows_certified:
+    if untraced.is_empty() or task.known_since.knows_certified:
         return {}
-    folder = f"{task.context.window.prefix}/{task.hop.slug}/lacking"
+    folder = f"{task.context.window.prefix}/{task.hop.slug}/untraced"
     return {
-        "lacking": task.context.storage.write_parquet(folder, lacking),
-        "untraced_since": lacking["met_from"].min(),
+        "untraced": task.context.storage.write_parquet(folder, untraced),
+        "untraced_since": untraced["met_from"].min(),
     }
