@@ -27,12 +27,12 @@ def enumeration(request: pytest.FixtureRequest, server_folder: Path) -> Iterator
     config = request.config
     capture = config.pluginmanager.getplugin("capturemanager")
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         with capture.global_and_fixture_disabled():
             print(f"  {line}", flush=True)
 
     with Servers(server_folder / "crash") as servers:
-        pool = WorkerPool([servers.world() for _ in range(config.getoption("crash_workers"))], tell)
+        pool = WorkerPool([servers.world() for _ in range(config.getoption("crash_workers"))], report)
         made = Enumeration(
             servers=servers,
             pool=pool,

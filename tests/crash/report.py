@@ -1,6 +1,6 @@
 """Write the results of the enumeration into docs/crashes.json, and make the page docs/crashes.md of them.
 
-python -m tests.crash.report        writes the page anew from the results that are there
+python -m tests.crash.report        writes the page again from the results that are there
 """
 
 import json

@@ -91,7 +91,7 @@ def test_a_zombie_that_wakes_afterwards_adds_nothing(enumeration: Enumeration, p
 
 def test_a_zombie_whose_lease_expired_adds_nothing(enumeration: Enumeration) -> None:
     """The second runner has another name. At the points around each change: what a lease has to do with the others is
-    told by the runs under the same name."""
+    shown by the runs under the same name."""
     if enumeration.is_short:
         pytest.skip("leases that expire are waited for by `make crashes`")
     graph = enumeration.graph("compensate")
@@ -110,7 +110,7 @@ def test_a_zombie_whose_plan_was_ended_adds_nothing(enumeration: Enumeration) ->
 
 
 def test_a_zombie_whose_plan_was_undone_adds_nothing(enumeration: Enumeration) -> None:
-    """What is undone is all that there is to undo."""
+    """Check that what is undone is all that there is to undo."""
     if enumeration.is_short:
         pytest.skip("of plans that are no longer to be done, those that were ended are enough for every change")
     cases = _alive(enumeration, "compensate")

@@ -10,13 +10,13 @@ from typing import Any, Generic, TypeVar
 from tests.crash.servers.world import CrashWorld
 
 _T = TypeVar("_T")
-_TELL_SECONDS = 20.0
+_REPORT_SECONDS = 20.0
 _ENOUGH_FAILURES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job(Generic[_T]):
-    """Work to be done in any world. `name` is what a person is told of it."""
+    """Work to be done in any world. `name` is what it is called in reports."""
 
     name: str
     work: Callable[[CrashWorld], _T]
@@ -43,18 +43,18 @@ class Done:
 
 
 class WorkerPool:
-    """A worker for each world. `tell` is given a line now and then."""
+    """A worker for each world. `report` is given a line now and then."""
 
-    def __init__(self, worlds: Sequence[CrashWorld], tell: Callable[[str], None]) -> None:
+    def __init__(self, worlds: Sequence[CrashWorld], report: Callable[[str], None]) -> None:
         self._worlds: queue.Queue[CrashWorld] = queue.Queue()
         for world in worlds:
             self._worlds.put(world)
         self._size = len(worlds)
-        self._tell = tell
+        self._report = report
 
     def do(self, what: str, jobs: Sequence[Job[Any]]) -> Done:
         """Do all jobs; after many failures the rest is left."""
-        began = told = time.monotonic()
+        began = reported_at = time.monotonic()
         results: list[Any] = []
         failures: list[Failure] = []
         with ThreadPoolExecutor(self._size) as workers:
@@ -64,14 +64,14 @@ class WorkerPool:
                     error = future.exception()
                     if error is not None:
                         failures.append(Failure(name=names[future], error=error))
-                        self._tell(f"{what}: {failures[-1]}")
+                        self._report(f"{what}: {failures[-1]}")
                     else:
                         results.append(future.result())
                     if len(failures) >= _ENOUGH_FAILURES:
                         break
-                    if time.monotonic() - told > _TELL_SECONDS:
-                        told = time.monotonic()
-                        self._tell(_progress(what, number, len(jobs), told - began, len(failures)))
+                    if time.monotonic() - reported_at > _REPORT_SECONDS:
+                        reported_at = time.monotonic()
+                        self._report(_progress(what, number, len(jobs), reported_at - began, len(failures)))
             finally:
                 workers.shutdown(cancel_futures=True)
         return Done(results=results, failures=failures, seconds=time.monotonic() - began)

@@ -31,7 +31,7 @@ class Cable(TcpProxy):
         self._run(self.listen())
 
     def fall_silent(self, at: bytes) -> None:
-        """Pass nothing on from a request that says this, on its connection, and tell nobody: it stays open."""
+        """Pass nothing on from a request that says this, on its connection, and report nothing: it stays open."""
         self._silent_at = at
 
     async def carry(self, client: Stream, server: Stream) -> None:
@@ -58,7 +58,7 @@ def far_database(shop: str) -> str:
 
 
 def lay_cable(stage: Stage, shop: str) -> Cable:
-    """Lay a cable to the database of a shop, and tell Airflow of it."""
+    """Lay a cable to the database of a shop, and add it to Airflow's connections."""
     target = parse_dsn(stage.status["postgres"]["dsn"])
     cable = Cable(int(target["port"]))
     cable.start()

@@ -91,7 +91,7 @@ class Stage:
         self.variables |= {"MAKEWHOLE_HOME": str(home), "MAKEWHOLE_PIPELINES": str(pipelines)} | _SMALL
 
     def command(self, *arguments: str, user: str | None = None) -> subprocess.CompletedProcess[str]:
-        """`makewhole …`; `user` is who Airflow is told it is."""
+        """`makewhole …`; `user` is the name that Airflow is given."""
         variables = dict(self.variables)
         if user is not None:
             variables |= {
@@ -176,7 +176,7 @@ class Stage:
         return Run(dag=ONCALL, id=answer.json()["dag_run_id"])
 
     def unpause(self, dag: str) -> None:
-        """Let its runs begin."""
+        """Allow its runs to begin."""
         self.client().patch(f"/dags/{dag}", json={"is_paused": False}).raise_for_status()
 
     def state(self, run: Run) -> str:
@@ -184,7 +184,7 @@ class Stage:
         return str(self.get(run.path)["state"])
 
     def ended(self, run: Run, expected: str) -> dict[str, str]:
-        """Wait for the end, which is as expected, or tell the logs; the states of its tasks."""
+        """Wait for the end, which is as expected, or report the logs; the states of its tasks."""
         until(partial(self._has_ended, run), RUN_SECONDS, lambda: self.story(run), every=_RARELY_SECONDS)
         assert self.state(run) == expected, self.story(run)
         return self.tasks(run)
@@ -235,7 +235,7 @@ class Stage:
         return "\n".join(_line(entry) for entry in content if _line(entry))
 
     def story(self, run: Run) -> str:
-        """What became of a run, with the ends of the logs of what failed, waits, or was tried again."""
+        """Return what became of a run, with the ends of the logs of what failed, waits, or was tried again."""
         found = self._instances(run)
         states = {task["task_id"]: task["state"] for task in found}
         tries = {task["task_id"]: task["try_number"] for task in found}

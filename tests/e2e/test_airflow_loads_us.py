@@ -23,7 +23,7 @@ HEAVY = ("pyspark", "great_expectations")
 
 
 def in_a_process_of_its_own(program: str, *arguments: str, **variables: str) -> Any:
-    """What the program prints as its last line, as JSON. The variables are all that it has."""
+    """Return what the program prints as its last line, as JSON. The variables are all that it has."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program), *arguments], capture_output=True, text=True, env=variables
     )

@@ -50,7 +50,7 @@ def test_who_may_not_answer_is_refused_and_the_plan_goes_on_waiting(answered: An
     plan = answered.approved.window["plan"]["id"]
     assert (
         f"admin may not answer for plan {plan}; oncall may. Airflow answered 403"
-        in (answered.approved.answers["admin is told"])
+        in (answered.approved.answers["admin's message"])
     )
 
 
@@ -72,7 +72,7 @@ def test_an_approved_plan_is_done_and_the_journal_says_who_approved_it(answered:
     approved = answered.approved
     plan = approved.window["plan"]
     assert approved.answers["oncall"] == 0
-    assert approved.answers["oncall is told"].endswith(f"approved: plan {plan['id']}\n")
+    assert approved.answers["oncall's message"].endswith(f"approved: plan {plan['id']}\n")
     assert approved.approval == ("approved", "oncall", plan["sha256"])
     assert (approved.window["revision"], approved.window["state"]) == (2, "certified")
     assert (plan["actions"], plan["state"]) == (ACTIONS, "done")
@@ -117,16 +117,16 @@ def test_the_journal_says_what_was_seen_and_page_and_command_line_show_the_same(
     assert seen["page_sha256"] == hashlib.sha256(f"{page['subject']}\n{page['body']}".encode()).hexdigest()
     assert f"SHA-256 `{plan['sha256']}`" in page["body"]
     assert "Who may answer: group:watch (oncall)." in page["body"]
-    told = approved.answers["oncall is told"].splitlines()[:-1]
-    assert _characters("\n".join(told)) == _characters(f"{page['subject']}\n{page['body']}")
+    lines = approved.answers["oncall's message"].splitlines()[:-1]
+    assert _characters("\n".join(lines)) == _characters(f"{page['subject']}\n{page['body']}")
 
 
 def _characters(text: str) -> Counter[str]:
-    """What a text in Markdown shows, or one that it was drawn as: cells of tables may go on in the next line."""
+    """Count what a text in Markdown shows, or one that it was drawn as: cells of tables may go on in the next line."""
     return Counter(one for one in html.unescape(text) if not one.isspace() and one not in "\\-─•*`|")
 
 
-def test_the_page_foretells_what_was_done_and_shows_no_key(answered: Answered) -> None:
+def test_the_page_forecasts_what_was_done_and_shows_no_key(answered: Answered) -> None:
     page, looked = answered.approved.answers["page"]["body"], answered.approved.answers["dry run"]
     assert looked["actions"] == {"would": sum(ACTIONS.values()), "refused": 0, "waits": 0, "done": 0}
     for part in looked["parts"]:
@@ -145,7 +145,7 @@ def test_after_the_approval_plain_clients_find_every_order_everywhere(
     assert shop.lineage() == {answered.approved.window["plan"]["id"]: replayed}
 
 
-def test_a_plan_that_nobody_answers_expires_and_nothing_is_done(ignored: Asked) -> None:
+def test_a_plan_that_is_not_answered_expires_and_nothing_is_done(ignored: Asked) -> None:
     assert ignored.window["plan"]["actions"] == {"redeliver": 1}
     assert (ignored.window["plan"]["state"], ignored.window["plan"]["reason"]) == (
         "rejected",

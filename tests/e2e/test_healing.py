@@ -33,10 +33,10 @@ def test_a_step_that_hangs_is_ended_at_its_time_limit_and_not_tried_again(healed
     assert healed.hung["certify"] == "failed"
 
 
-def test_a_window_that_fails_again_is_told_plainly_and_no_later_window_is_opened(healed: Healed) -> None:
-    assert "was left unfinished and is gone on with by run continue__healed__1.1__1" in healed.told
-    assert "was gone on with by run continue__healed__1.1__1 and was left again" in healed.told
-    assert "No later window is compared before it" in healed.told
+def test_a_window_that_fails_again_is_reported_plainly_and_no_later_window_is_opened(healed: Healed) -> None:
+    assert "was left unfinished and is gone on with by run continue__healed__1.1__1" in healed.refusal
+    assert "was gone on with by run continue__healed__1.1__1 and was left again" in healed.refusal
+    assert "No later window is compared before it" in healed.refusal
     assert healed.held == 1
 
 

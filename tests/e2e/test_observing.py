@@ -35,10 +35,10 @@ def test_a_run_of_a_pipeline_that_observes_writes_nothing_and_exits_1(observed: 
     )
 
 
-def test_people_programs_and_the_logs_of_the_run_are_told_what_would_be_done(observed: Observed) -> None:
-    told = " ".join(observed.told.split())
+def test_what_would_be_done_is_reported_to_people_and_programs_and_in_the_logs_of_the_run(observed: Observed) -> None:
+    output = " ".join(observed.output.split())
     for sentence in SENTENCES:
-        assert sentence in told
+        assert sentence in output
         assert sentence in observed.plan_log
         assert sentence in observed.certify_log
     unanswered = observed.document["unanswered"]

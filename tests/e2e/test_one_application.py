@@ -20,7 +20,7 @@ def test_one_application_takes_a_window_to_the_gates_answer(joined: Joined) -> N
     whole = joined.whole
     assert whole.states == dict.fromkeys(SPARK_STEPS, "success")
     assert [SUBMITTED in whole.logs[step] for step in SPARK_STEPS] == [True, False, False]
-    told = whole.logs["snapshot"]
+    log_text = whole.logs["snapshot"]
     label = "joined window 1 (revision 1)"
     for line in (
         f"{label}: snapshots taken: outbox, orders, warehouse",
@@ -29,7 +29,7 @@ def test_one_application_takes_a_window_to_the_gates_answer(joined: Joined) -> N
         f"{label}: reconcile is committed; this application goes on with validate",
         f"{label}: the gate says PASS",
     ):
-        assert line in told, told
+        assert line in log_text, log_text
 
 
 def test_a_task_whose_step_is_committed_says_what_it_found_and_submits_nothing(joined: Joined) -> None:

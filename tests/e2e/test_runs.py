@@ -144,19 +144,19 @@ def test_after_the_backfill_plain_clients_find_every_order_everywhere(
 
 
 @pytest.mark.parametrize(
-    ("form", "told"),
+    ("form", "message"),
     [
         ({"pipeline": "nowhere"}, "'nowhere' is not one of"),
         ({"pipeline": "flights", "plan_only": "perhaps"}, "'perhaps' is not of type 'boolean'"),
     ],
 )
 def test_a_form_that_is_filled_in_wrongly_is_refused_with_the_reason(
-    stage: Stage, form: dict[str, str], told: str
+    stage: Stage, form: dict[str, str], message: str
 ) -> None:
     stage.wait_for_dag("makewhole_oncall")
     answer = stage.ask(form)
     assert answer.status_code == 400
-    assert told in answer.text
+    assert message in answer.text
 
 
 def test_a_form_without_a_pipeline_is_refused(stage: Stage) -> None:

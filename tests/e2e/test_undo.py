@@ -11,13 +11,13 @@ def test_after_the_undo_the_table_is_what_it_was_before_the_repair(undone: Undon
     assert undone.between != undone.before
     assert undone.after == undone.before
     assert undone.exit_code == 0
-    told = undone.told
-    assert (told["plan"], told["state"], told["reason"]) == (
+    result = undone.result
+    assert (result["plan"], result["state"], result["reason"]) == (
         undone.repaired["plan"]["id"],
         "done",
         "approved by oncall",
     )
-    assert (told["actions"], told["done"], told["left"], told["stays"]) == (2, 2, {}, [])
+    assert (result["actions"], result["done"], result["left"], result["stays"]) == (2, 2, {}, [])
 
 
 def test_a_person_was_asked_and_every_task_is_green(undone: Undone) -> None:
@@ -29,5 +29,5 @@ def test_a_person_was_asked_and_every_task_is_green(undone: Undone) -> None:
 def test_the_window_is_open_and_says_why(undone: Undone) -> None:
     plan = undone.repaired["plan"]["id"]
     assert undone.repaired["state"] == "certified"
-    assert (undone.window["state"], undone.told["window"]["state"]) == ("gaps", "gaps")
-    assert undone.window["reason"].startswith(f"plan {plan} was undone by plan {undone.told['undo']}: ")
+    assert (undone.window["state"], undone.result["window"]["state"]) == ("gaps", "gaps")
+    assert undone.window["reason"].startswith(f"plan {plan} was undone by plan {undone.result['undo']}: ")

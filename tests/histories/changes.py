@@ -24,7 +24,7 @@ _STATUSES = ("shipped", "new", 'it\'s \\ "done"', "")
 
 
 def filtered(history: History, random: Random) -> History:
-    """Let the store take one region alone, in some histories, and its loader let in some that it does not take."""
+    """Make the store take one region alone, in some histories, and its loader let in some that it does not take."""
     if random.random() > 0.35:
         return history
     others = {key for key in _keys(history) if random.random() < 0.3}
@@ -44,14 +44,14 @@ def filtered(history: History, random: Random) -> History:
 
 
 def named(history: History, random: Random) -> History:
-    """Let a table name keys that were erased, in some histories: those that are deleted, and some that never came."""
+    """Make a table name keys that were erased, in some histories: those that are deleted, and some that never came."""
     if random.random() > 0.4:
         return history
     return replace(history, names_erased=True, events=tuple(_with_erasures(history.events, random)))
 
 
 def waiting(history: History, random: Random) -> History:
-    """Let the loader stop for good at some day, in some histories, and days pass between windows."""
+    """Make the loader stop for good at some day, in some histories, and days pass between windows."""
     if random.random() > 0.25:
         return history
     return replace(history, events=tuple(_without_loads(history.events, random.randint(0, 3), random)))

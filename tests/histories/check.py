@@ -37,7 +37,7 @@ def differences(history: History, said: Said) -> list[str]:
     if not history.is_repairing and any(_written(repair) for repair in said.repairs):
         found.append("the pipeline only reports, and something was written")
     if history.asks and history.answer != "approved" and any(_written(repair) for repair in said.repairs):
-        found.append("nobody approved the plan, and something was written")
+        found.append("the plan was not approved, and something was written")
     return [f"{name}: {difference}" for difference in found]
 
 
@@ -70,7 +70,7 @@ def _judging(said: Said) -> list[Truth]:
 
 
 def _of_certificate(said: Said) -> Iterator[str]:
-    """No certificate over a lost, doubled or changed key, an unread offset, or what nobody could know."""
+    """No certificate over a lost, doubled or changed key, an unread offset, or what could not be known."""
     if said.state != "certified":
         return
     if said.scope.has_gone and said.before is None:

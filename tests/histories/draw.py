@@ -52,7 +52,7 @@ KINDS = {
     "fulfilled": True,  # another system changes a column that nothing compares
     "clocks": True,  # of producers, of the ledger, of the store: minutes, days, or the whole of time off
 }
-"""The kinds of events, and whether they are drawn when nobody names any."""
+"""The kinds of events, and whether they are drawn when none is named."""
 
 _WINDOWS = 5
 _SHARE = 0.12
@@ -71,7 +71,7 @@ def draw(seed: int, kinds: frozenset[str] | None = None) -> History:
 
 
 def default_kinds() -> frozenset[str]:
-    """Return the kinds that are drawn when nobody names any."""
+    """Return the kinds that are drawn when none is named."""
     return frozenset(kind for kind, is_default in KINDS.items() if is_default)
 
 

@@ -12,11 +12,11 @@ class Drawn(Protocol):
 
     @property
     def seed(self) -> int:
-        """What it was drawn from."""
+        """Return what it was drawn from."""
 
     @property
     def events(self) -> tuple[Any, ...]:
-        """What happens, in order."""
+        """Return what happens, in order."""
 
 
 H = TypeVar("H", bound=Drawn)

@@ -77,15 +77,15 @@ class Load:
 
 @dataclass(frozen=True)
 class Stray:
-    """Somebody writes a row into the store that no record says."""
+    """A person writes a row into the store that no record says."""
 
     item: Item
 
 
 @dataclass(frozen=True)
 class Erase:
-    """Somebody deletes all rows of a key from the store. `is_named`: and writes into the table of erasures that it was
-    meant."""
+    """A person deletes all rows of a key from the store. `is_named`: and writes into the table of erasures that it was
+    intended."""
 
     key: str
     is_named: bool = False

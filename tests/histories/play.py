@@ -108,7 +108,7 @@ class Player:
 
     @singledispatchmethod
     def happen(self, event: Event) -> None:
-        """Let an event happen, in the systems and in the truth. One that cannot happen now does nothing."""
+        """Make an event happen, in the systems and in the truth. One that cannot happen now does nothing."""
         raise NotImplementedError(event)
 
     @happen.register
@@ -313,7 +313,7 @@ class Player:
         with consumer(self.shop.bootstrap, isolation="read_uncommitted") as client:
             for message in read_to_end(client, self.shop.topic, ends):
                 headers = dict(message.headers() or [])
-                assert PLAN_HEADER in headers, "somebody else wrote into the topic"
+                assert PLAN_HEADER in headers, "another writer wrote into the topic"
                 partition, offset = message.partition() or 0, message.offset() or 0
                 self.truth.copies.append(Copy(partition, offset, _item_of(message), "committed", is_replay=True))
             for partition in ends:
@@ -323,7 +323,7 @@ class Player:
 
 @contextmanager
 def _killing(at: int) -> Iterator[None]:
-    """Let this process die at a commit of the journal, once: before it on even numbers, after it on odd ones."""
+    """Make this process die at a commit of the journal, once: before it on even numbers, after it on odd ones."""
     left = [at // 2]
 
     class Dying(extensions.connection):

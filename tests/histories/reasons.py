@@ -26,7 +26,7 @@ INCIDENTS: Sequence[str] = (
     "group … has committed no offset in …, where records wait from offset … on",
     "group … has committed offset … of …, which is … its log (…), and records wait from offset … on",
 )
-"""List what happened to a log or a group, so that nobody can know."""
+"""List what happened to a log or a group, so that it cannot be known."""
 
 OVERTAKEN = "… keys are still in flight, and window …, which would have judged them, was compared already"
 
@@ -51,6 +51,6 @@ def _exactly(forms: Sequence[str]) -> str:
 
 _VERDICT = f"{_HOP}: {_exactly(VERDICTS)}"
 _OF_GATE = rf"(?:not proven: )?{_VERDICT}(?:; {_VERDICT})*(?:\. {_any_of(PLANS)})?"
-# The incident itself says what would settle it: without such a sentence nobody can act on it.
+# The incident itself says what would settle it: without such a sentence a person cannot act on it.
 _REMEDY = r"\. [A-Z].{40,}"
 _OF_INCIDENTS = rf"(?:partial|not proven): {_any_of(INCIDENTS)}(?:; {_any_of(INCIDENTS)})*{_REMEDY}"

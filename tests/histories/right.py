@@ -1,7 +1,7 @@
-"""Say which answers of a window are right, from what the systems held while it was judged; a set where several are.
+"""Return which answers of a window are right, from what the systems held while it was judged; a set where several are.
 
 Written from the words of the design, not from the code: a key is judged in the window of its source, a repeat in the
-window of the repeat, and not known is right only where nobody could know.
+window of the repeat, and not known is right only where it could not be known.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -23,15 +23,15 @@ STORE: HopName = "store"
 
 @dataclass
 class Scope:
-    """What a window is to judge. `ranges`: `[lo, hi)` by partition; `rows`: the keys of its ledger rows; `handed`: the
-    keys that the window before has left to it, by hop. `has_gone`: part of the log was gone before it was read. `late`:
-    keys whose rows came after the window was opened. `seen`: keys that a certified window has seen in the store;
-    `perhaps_seen`: and those that it has seen if it looked again at the right moment. `restored`: keys of which an
-    earlier window wrote or changed a row in the store, which are looked at again. `fresh`: keys with rows in the store
-    that are old enough and that no window before has read. `overdue`: keys that have been handed over for longer than
-    any key may be pending, by hop. `reported`: keys of which an open older window says that something is wrong with
-    them in the store. `touched`: keys of which another system changed a row since the window before, by hop: such a row
-    may be read again, and its key judged again."""
+    """Hold what a window is to judge. `ranges`: `[lo, hi)` by partition; `rows`: the keys of its ledger rows; `handed`:
+    the keys that the window before has left to it, by hop. `has_gone`: part of the log was gone before it was read.
+    `late`: keys whose rows came after the window was opened. `seen`: keys that a certified window has seen in the
+    store; `perhaps_seen`: and those that it has seen if it looked again at the right moment. `restored`: keys of which
+    an earlier window wrote or changed a row in the store, which are looked at again. `fresh`: keys with rows in the
+    store that are old enough and that no window before has read. `overdue`: keys that have been handed over for longer
+    than any key may be pending, by hop. `reported`: keys of which an open older window says that something is wrong
+    with them in the store. `touched`: keys of which another system changed a row since the window before, by hop: such
+    a row may be read again, and its key judged again."""
 
     number: int
     ranges: Mapping[int, tuple[int, int]]
@@ -92,7 +92,7 @@ def keys_of(truth: Truth) -> set[str]:
 
 
 def _with_doubt(answers: set[Answer], scope: Scope, *, is_gone: bool) -> set[Answer]:
-    """Add undecidable where a part of the log that nobody has read may have held the key, or did (`is_gone`). Of two
+    """Add undecidable where a part of the log that was never read may have held the key, or did (`is_gone`). Of two
     copies one may be gone, and only one is seen."""
     if not scope.has_gone:
         return answers
@@ -159,7 +159,7 @@ def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
         found = {CONFLICT} if len(cents) > 1 else found
         if key in scope.late and not until_now:  # a row of a moment ago may wait for a record behind the window
             found |= {PENDING}
-        # Behind an open transaction nobody reads what is committed either. Of what is gone nobody knows that it was.
+        # Behind an open transaction what is committed is not read either. Of what is gone it is not known that it was.
         is_gone = scope.has_gone and all(copy.offset < truth.starts[copy.partition] for copy in until_now)
         is_open = any(not truth.is_stable(copy) for copy in (originals if is_gone else counted))
         return found | _unless_erased(truth, key, {scope.waiting(LEDGER, key)}) if is_open else found
@@ -169,7 +169,7 @@ def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
 
 
 def _unless_erased(truth: Truth, key: str, answers: set[Answer]) -> set[Answer]:
-    """Return what is right of a key that is lacking: where it was erased on purpose, it is not lost. Erasures are asked
+    """Return what is right of a key that is missing: where it was erased on purpose, it is not lost. Erasures are asked
     for what is missing alone: a key that may still come is pending."""
     lost = answers & {MISSING, VANISHED, UNDECIDABLE}
     return (answers - lost) | {ERASED} if lost and key in truth.named else answers

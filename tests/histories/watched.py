@@ -54,7 +54,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class Named:
-    """What plans name: (table or topic, key) → the remedies of its actions, one for each."""
+    """Hold what plans name: (table or topic, key) → the remedies of its actions, one for each."""
 
     remedies: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
 

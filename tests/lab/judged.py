@@ -22,7 +22,7 @@ Happened = tuple[str, int | None, int | None, int | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What makewhole says of one window; the same is written down for what it should say.
+    """Hold what makewhole says of one window; the same is written down for what it should say.
 
     `found`, `matched` and `before_baseline` are by hop; hops without such keys are left out of `found` and
     `before_baseline`, and kinds of offsets that did not occur out of `accounting`. A `reason` that is expected is the
@@ -62,7 +62,7 @@ class Judged:
 
 
 def judged(journal_dsn: str, context: WindowContext, closed: ClosedWindow) -> Judged:
-    """What was committed of this revision of the window."""
+    """Return what was committed of this revision of the window."""
     with connect(journal_dsn) as journal:
         results = hop_results.results(journal, context.window)
         manifest = snapshot_manifests.snapshots(journal, context.window).get("orders", {})
@@ -89,7 +89,7 @@ def judged(journal_dsn: str, context: WindowContext, closed: ClosedWindow) -> Ju
 
 
 def outcomes(journal_dsn: str, context: WindowContext) -> tuple[str, ...]:
-    """Say what became of the findings, hop by hop; of a refusal with the word for its reason."""
+    """Return what became of the findings, hop by hop; of a refusal with the word for its reason."""
     by_hop: dict[str, Counter[str]] = {}
     with connect(journal_dsn) as journal:
         for item in window_findings.findings(journal, context.window):

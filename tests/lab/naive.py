@@ -21,7 +21,7 @@ WELL = "all is well"
 
 @dataclass(frozen=True, kw_only=True)
 class NaiveAnswer:
-    """The answer of a check: the figures (`text`), and what somebody would conclude of them: `12 lost`, `3
+    """The answer of a check: the figures (`text`), and what a reader would conclude of them: `12 lost`, `3
     repeated`, `all is well`."""
 
     check: str

@@ -91,7 +91,7 @@ class UncleanElectionRequest(Request[ElectLeadersRequestV1]):  # type: ignore[mi
 
 @dataclass(frozen=True, kw_only=True)
 class ProducerId:
-    """What a broker gave a producer, or what a producer claims that it was given."""
+    """Hold what a broker gave a producer, or what a producer claims that it was given."""
 
     id: int
     epoch: int = 0
@@ -104,7 +104,7 @@ def send(port: int, request: Any, timeout_seconds: float = _TIMEOUT_SECONDS) -> 
     """One request to the broker at this port; its answer.
 
     Raises:
-        OSError: nobody there, or no answer in time.
+        OSError: no broker there, or no answer in time.
     """
     return asyncio.run(_send(port, request, timeout_seconds))
 
@@ -173,7 +173,7 @@ def init_producer_id(port: int, transactional_id: str | None = None, timeout_ms:
 
 
 def coordinator(port: int, transactional_id: str) -> int:
-    """The number of the broker that coordinates this id's transactions; any broker can tell."""
+    """The number of the broker that coordinates this id's transactions; any broker knows it."""
     request = FindCoordinatorRequest(transactional_id, _TRANSACTIONS)
     return int(_patiently(port, request, lambda one: int(one.error_code)).coordinator_id)
 
@@ -192,13 +192,13 @@ def coordinates(port: int, group: str) -> bool:
 def add_partitions(
     port: int, transactional_id: str, producer: ProducerId, topic: str, partitions: Sequence[int]
 ) -> None:
-    """Tell the coordinator at this port that the open transaction takes in these partitions."""
+    """Report to the coordinator at this port that the open transaction takes in these partitions."""
     request = AddPartitionsToTxnRequest(transactional_id, producer.id, producer.epoch, [(topic, list(partitions))])
     _patiently(port, request, lambda one: next((code for _, parts in one.errors for _, code in parts if code), 0))
 
 
 def end_transaction(port: int, transactional_id: str, producer: ProducerId, *, is_commit: bool) -> None:
-    """Tell the coordinator at this port to commit or abort."""
+    """Have the coordinator at this port commit or abort."""
     request = EndTxnRequest(transactional_id, producer.id, producer.epoch, is_commit)
     _patiently(port, request, lambda one: int(one.error_code))
 

@@ -1,6 +1,6 @@
 """Write the results of a lab run into docs/faults.json, and make the page docs/faults.md of them.
 
-python -m tests.lab.report        writes the page anew from the results that are there
+python -m tests.lab.report        writes the page again from the results that are there
 """
 
 import json

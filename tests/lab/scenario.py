@@ -32,7 +32,7 @@ _FROM_LEDGER = "outbox→"
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """A judged window, with what is right. `label` tells the reader which one it is."""
+    """A judged window, with what is right. `label` names it for the reader."""
 
     judged: Judged
     expected: Judged
@@ -49,7 +49,7 @@ class Naive:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a run of a scenario gave. `truth` in words, with its figures."""
+    """Hold what a run of a scenario gave. `truth` in words, with its figures."""
 
     truth: str
     naive: tuple[Naive, ...]
@@ -58,7 +58,7 @@ class Outcome:
 
 @dataclass(kw_only=True)
 class Lab:
-    """What a scenario works with. What it starts is handed to `ends`, and ended whatever happens."""
+    """Hold what a scenario works with. What it starts is handed to `ends`, and ended whatever happens."""
 
     seed: int
     cluster: LabCluster
@@ -75,7 +75,7 @@ class Lab:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """A fault of the table, and how it is told in docs/faults.md.
+    """A fault of the table, and how it is described in docs/faults.md.
 
     `covered_by`: other tests of the service that prove more of the same. `is_short`: belongs to the selection that
     every change runs.

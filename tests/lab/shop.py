@@ -124,12 +124,12 @@ class LabShop(ReconciledShop):
             assert client.flush(30) == 0
             client.commit_transaction(30) if is_committed(number) else client.abort_transaction(30)
 
-    def load(self, *, is_anew: bool = False) -> int:
-        """The loader reads committed records from where it stopped (`is_anew`: from the beginning), writes them, then
+    def load(self, *, is_from_beginning: bool = False) -> int:
+        """The loader reads committed records from where it stopped (`is_from_beginning`: all), writes them, then
         commits; how many they were."""
         with consumer(self.bootstrap, self.group) as client:
             asked = [TopicPartition(self.topic, at) for at in partitions_of(client, self.topic)]
-            reached = [] if is_anew else committed(client, asked)
+            reached = [] if is_from_beginning else committed(client, asked)
             start = {at.partition: at.offset for at in reached if at.offset >= 0}
             rows = [json.loads(message.value() or b"null") for message in read_to_end(client, self.topic, start)]
             self.sql(_LOAD_LATEST if self.is_upsert else _LOAD, json.dumps(rows))
@@ -183,12 +183,12 @@ class LabShop(ReconciledShop):
         self.cluster.wait(f"{chunks} chunks of plan {plan}", lambda: self.journal_sql(query, plan)[0][0] >= chunks)
 
     def verified(self, context: WindowContext) -> Judged:
-        """Judge the gaps anew, then close the window."""
+        """Judge the gaps again, then close the window."""
         verify_window(context, lambda *_: None)
         return self.certify_and_collect(context)
 
     def verified_with_outcomes(self, context: WindowContext) -> Judged:
-        """Judge the gaps anew and close the window; tell what became of its findings, too."""
+        """Judge the gaps again and close the window; return what became of its findings, too."""
         return replace(self.verified(context), messages=outcomes(self.journal, context))
 
     # The answer of makewhole

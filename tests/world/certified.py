@@ -108,7 +108,7 @@ class CertifiedPipeline:
             return certificates.chain(journal, "demo")
 
     def rewrite(self, at: int, **changes: Any) -> None:
-        """Change the body of an entry and its hash, as somebody does who knows how the hash is made."""
+        """Change the body of an entry and its hash, as a person does who knows how the hash is made."""
         body = {**next(one for one in self.entries() if one.ordinal == at).body, **changes}
         self.sql(
             "update makewhole.certificate set body = %s, sha256 = %s where ordinal = %s",
@@ -118,7 +118,7 @@ class CertifiedPipeline:
         )
 
     def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run a statement in the journal, as somebody who may write there."""
+        """Run a statement in the journal, as a user who may write there."""
         return run_sql(self.journal, statement, *values)
 
     def verify(self, *options: str) -> "Verified":

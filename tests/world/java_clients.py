@@ -110,7 +110,7 @@ class JavaClients:
         )
         assert self._process.stdout is not None
         port, token = (self._process.stdout.readline().decode().strip() for _ in range(2))
-        # Java's objects stay until the JVM ends: Python's garbage collector may come too late to tell it of them.
+        # Java's objects stay until the JVM ends: Python's garbage collector may report them too late.
         parameters = GatewayParameters(
             port=int(port), auth_token=token, auto_convert=True, enable_memory_management=False
         )

@@ -1,4 +1,4 @@
-"""Generate texts that are spelled like keys of a type, or nearly, for property tests."""
+"""Generate texts that are written like keys of a type, or nearly, for property tests."""
 
 from decimal import Decimal
 

@@ -258,6 +258,6 @@ class Shop(World):
     # The time
 
     def let_pass(self, time: timedelta) -> None:
-        """Let time pass, as far as the journal knows it: everything in it was seen so much earlier."""
+        """Make time pass, as far as the journal knows it: everything in it was seen so much earlier."""
         for table, column in (("window", "opened_at"), ("handover", "since"), ("observation", "observed_at")):
             self.journal_sql(f"update makewhole.{table} set {column} = {column} - %s", time)

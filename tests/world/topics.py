@@ -46,7 +46,7 @@ def make_topic(
 
 
 def add_partitions(admin: AdminClient, topic: str, count: int) -> None:
-    """Give a topic more partitions, `count` in all; return when the brokers tell of them."""
+    """Give a topic more partitions, `count` in all; return when the brokers report them."""
     admin.create_partitions([NewPartitions(topic, count)])[topic].result(_SECONDS)
     for _ in range(_TRIES):
         if len(admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions) == count:

@@ -130,7 +130,7 @@ class ReconciledShop(Shop):
         return next((one.outcome, one.reason) for one in items if (one.finding.hop, one.finding.key) == (hop, key))
 
     def verified_counts(self, context: WindowContext, hop: str) -> HopCounts:
-        """Return the counts of a hop after its gaps were judged anew."""
+        """Return the counts of a hop after its gaps were judged again."""
         with connect(self.journal) as journal:
             return hop_results.results(journal, context.window, hop_results.VERIFIED)[hop].counts
 

@@ -36,7 +36,7 @@ def drop_postgres_connection(world: CrashWorld, graph: StateGraph, step: int, ho
 
 
 def count_kafka_requests(world: CrashWorld, proxy: Proxy, graph: StateGraph) -> Counter[Api]:
-    """Count the requests of each kind that an undisturbed run sends; one of a kind that nobody thought of is an
+    """Count the requests of each kind that an undisturbed run sends; one of a kind that is not foreseen is an
     error."""
     rule = _Count(client=world.name.encode())
     proxy.add(rule)

@@ -36,7 +36,7 @@ def report_of_end(run: Run, *others: str) -> Report:
 
 
 def run_to_the_end(world: CrashWorld, case: Case) -> Report:
-    """Make the one retry that must be enough when nobody else is about."""
+    """Make the one retry that must be enough when no other runner is about."""
     report = report_of_end(world.start(case))
     assert report.outcome == "done", f"{report.outcome}: {report.says}"
     return report

@@ -93,7 +93,7 @@ def _assert_undo_frozen(state: Durable) -> None:
 
 
 def _assert_restored(state: Durable) -> None:
-    """Check that every row that the plan wrote is as it was, once, but for the one that somebody changed since."""
+    """Check that every row that the plan wrote is as it was, once, but for the one that was changed since."""
     assert _states(state) == ["done", "done"]
     (undo,) = (plan for plan in state.journal["plan"] if plan["undoes"] is not None)
     assert _rows(state) == RESTORED

@@ -21,7 +21,7 @@ from tests.crash.servers.world import Case, CrashWorld
 _COMMITTED = "after producer: commit_transaction"
 
 NO_LEASE = {"lease_seconds": 0.0}
-"""For runners whose plan is ended by somebody else, who need not wait until the lease expires."""
+"""For runners whose plan is ended by another process, which need not wait until the lease expires."""
 
 
 @contextmanager

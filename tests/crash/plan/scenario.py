@@ -132,7 +132,7 @@ def do_compensate(settings: CaseSettings) -> str:
 
 def do_supersede(settings: CaseSettings) -> str:
     """Freeze the plan of a later revision, which ends the one before. Its runner is gone, and the one that ends it may
-    be killed too: nobody waits for a lease, the epoch alone tells who is the last."""
+    be killed too: no runner waits for a lease, the epoch alone decides who is the last."""
     attempt = partial(Attempt, holder="a later revision", lease_seconds=0.0)
     mock.patch.object(supersede, "Attempt", attempt).start()
     return do_freeze(settings)

@@ -55,7 +55,7 @@ def may_last(step: str) -> bool:
 
 
 class Watcher(Protocol):
-    """Told of every step."""
+    """Receive every step, before and after it."""
 
     def before(self, step: Step) -> None: ...
 
@@ -63,7 +63,7 @@ class Watcher(Protocol):
 
 
 class ClientWrapper:
-    """Has every client of this process tell a watcher of its calls. `idle_ms`: after so long the server ends the
+    """Have every client of this process report its calls to a watcher. `idle_ms`: after so long the server ends the
     transaction of a session whose runner stands still, instead of the product's own, longer patience."""
 
     def __init__(self, watcher: Watcher, idle_ms: int | None = None) -> None:
@@ -84,7 +84,7 @@ class ClientWrapper:
         fsspec.core.url_to_fs = self._resolving(fsspec.core.url_to_fs)
 
     def call(self, step: Step, work: Callable[[], _T]) -> _T:
-        """Do the work of a step, and tell of it before and after."""
+        """Do the work of a step, and report it before and after."""
         self._last = step.name
         self.watcher.before(step)
         try:

@@ -105,7 +105,7 @@ class FaultInjector:
 
 
 def main() -> None:
-    """Fork for every instruction, tell of every child."""
+    """Fork for every instruction, report every child."""
     list(decode(0, []))  # what reads records is machine code, which takes a runner half a second to load
     gc.freeze()
     woken, wake = os.pipe()
@@ -119,7 +119,7 @@ def main() -> None:
         ready, _, _ = select.select([instructions, woken], [], [], _POLL_SECONDS)
         if woken in ready:
             os.read(woken, 4096)
-        _tell_of_children()
+        _report_children()
         if instructions not in ready:
             continue
         read = instructions.read(1 << 16)
@@ -139,7 +139,7 @@ def _fork(instruction: Instruction) -> None:
     _say(f"started {pid}")
 
 
-def _tell_of_children() -> None:
+def _report_children() -> None:
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)

@@ -1,7 +1,7 @@
 """Drop a connection to PostgreSQL at one request: before it arrives, or when it is done.
 
 Who wants that says so through a Unix socket, right before the request: the local port of the connection (0: the one
-that is made next) and what shall happen to it. Requests are told apart by PostgreSQL's own framing.
+that is made next) and what shall happen to it. Requests are distinguished by PostgreSQL's own framing.
 """
 
 import asyncio
@@ -105,7 +105,7 @@ class _Link:
             if self._fault.how == CUT:
                 self._hit()
                 return
-            # A transaction is begun by a request of its own, in front of the one that was meant.
+            # A transaction is begun by a request of its own, in front of the one that was intended.
             if self._fault.how == LOSE and not message[_TYPE_BYTES + _LENGTH_BYTES :].startswith(_BEGIN):
                 self._hit()
                 self._is_losing = True

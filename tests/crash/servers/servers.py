@@ -98,7 +98,7 @@ class Servers:
 
 
 def _settings(broker: int, controller: int, listener: int, advertised: int) -> dict[str, object]:
-    """Return settings with a second listener, which tells clients to come through the proxy. On a busy machine the
+    """Return settings with a second listener, which directs clients through the proxy. On a busy machine the
     only broker shall not be taken for dead: its partitions would get new leader epochs in the middle of a case."""
     return {
         "broker.session.timeout.ms": _SESSION_MS,

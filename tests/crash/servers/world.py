@@ -87,7 +87,7 @@ class CrashWorld:
         return execute(self._journal, statement, parameters)
 
     def next_settings(self) -> CaseSettings:
-        """Return a pipeline, and with it a plan, that nobody has had before."""
+        """Return a pipeline, and with it a plan, that no case has had before."""
         return replace(self._settings, pipeline=f"{self.name}-{next(self._numbers)}")
 
     def start(self, case: Case, *, through: Mapping[str, Any] | None = None, **instruction: Any) -> Run:

@@ -41,9 +41,9 @@ _NORMALISED = {
     ("fence", "lease_epoch"): "an epoch",
     # Where a row came to lie depends on what was rolled back before; a later chunk never asks for it.
     ("effect", "place"): "a place",
-    # Transactions that were rolled back have used numbers up; nobody reads them.
+    # Transactions that were rolled back have used numbers up; they are never read.
     ("quarantine", "id"): "a number",
-    # Which topic it is, and where in it: whether committed records stand there is told instead, see `_told`.
+    # Which topic it is, and where in it: whether committed records stand there is kept instead, see `_positions`.
     ("replayed_position", "topic_id"): "a topic",
     ("replayed_position", "first_offset"): "an offset",
     ("replayed_position", "last_offset"): "an offset",
@@ -86,7 +86,7 @@ COVERED = {
         )
     },
     **{
-        f"target: pg_{table}": "the catalogue: nobody changes it but by making the tables above"
+        f"target: pg_{table}": "the catalogue: it changes only by making the tables above"
         for table in (
             "class",
             "namespace",
@@ -103,8 +103,8 @@ COVERED = {
     "storage: makedirs": "files",
     "storage: put_file": "files",
     "storage: mv": "files",
-    "admin: list_topics": "the topics: nobody changes them",
-    "admin: describe_configs": "the topics: nobody changes them",
+    "admin: list_topics": "the topics: they never change",
+    "admin: describe_configs": "the topics: they never change",
     "consumer: committed": "marker",
     "admin: create_topics": "marker topic",
     **{f"raw: {name}": "records, transaction" for name in ("LogEndsRequest", "PartitionFetchRequest")},
@@ -152,7 +152,7 @@ class Durable:
 
     @property
     def fingerprint(self) -> str:
-        """The same for states that a recovery cannot tell apart."""
+        """The same for states that a recovery cannot distinguish."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:10]
 
     @property
@@ -215,7 +215,7 @@ def read(world: CrashWorld, case: Case) -> Durable:
     committed = world.committed(case.starts)
     journal = _tables(world.journal_sql, _journal_tables(world), settings.pipeline)
     return Durable(
-        journal={**journal, "replayed_position": _told(journal["replayed_position"], committed)},
+        journal={**journal, "replayed_position": _positions(journal["replayed_position"], committed)},
         target=_tables(world.sql, _target_tables(world), settings.pipeline),
         records=tuple(_record(message) for message in committed),
         marker=_marker(world, settings),
@@ -238,8 +238,8 @@ def read(world: CrashWorld, case: Case) -> Durable:
     )
 
 
-def _told(noted: Rows, committed: Iterable[ReadRecord]) -> Rows:
-    """Say of each position that was noted whether a committed record of its action stands there."""
+def _positions(noted: Rows, committed: Iterable[ReadRecord]) -> Rows:
+    """Return the positions that were noted, each with whether a committed record of its action stands there."""
     at = {(one.partition, one.offset): int(dict(one.headers).get("makewhole-seq") or b"-1") for one in committed}
     return [
         {
@@ -326,7 +326,7 @@ def _transaction(world: CrashWorld, identity: str) -> str:
         error, _, state, *_ = described
         if error == _NO_TRANSACTIONAL_ID:
             return "none"
-        assert error == 0, f"the coordinator does not tell of {identity} (error {error})"
+        assert error == 0, f"the coordinator does not report {identity} (error {error})"
         if not state.startswith("Prepare"):
             return "open" if state == "Ongoing" else "idle"
         time.sleep(0.002)
@@ -345,6 +345,6 @@ def _record(record: ReadRecord) -> Record:
 
 
 def _files(storage: Path) -> tuple[str, ...]:
-    """Return the files of the case: the folder is emptied before each. What a runner left half written is nobody's."""
+    """Return the files of the case: the folder is emptied before each. What a runner left half written is left out."""
     files = (path for path in storage.rglob("*") if path.is_file())
     return tuple(sorted(path.name for path in files if path.suffix != ".partial"))

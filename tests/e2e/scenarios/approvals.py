@@ -65,7 +65,7 @@ def _trade_with_mistakes(stage: Stage, shop: ScenarioShop) -> None:
 
 
 def ignored(stage: Stage, shop: ScenarioShop) -> Asked:
-    """Nobody answers, and the plan waits for two seconds only."""
+    """The plan is not answered, and waits for two seconds only."""
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=3), Mistakes(never_loaded=(11,)))
     shop.start_loader()
@@ -82,14 +82,14 @@ class Undone:
     between: Contents
     after: Contents
     exit_code: int
-    told: Mapping[str, Any]
+    result: Mapping[str, Any]
     tasks: Mapping[str, str]
     approval: tuple[Any, ...] | None
     window: Mapping[str, Any]
 
 
 def undone(stage: Stage, shop: ScenarioShop) -> Undone:
-    """Rows that were loaded twice are moved aside, and put back again: somebody wants to look at them first."""
+    """Rows that were loaded twice are moved aside, and put back again: a person wants to look at them first."""
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=3), Mistakes(loaded_twice=(55, 56)))
     before = shop.contents()
@@ -103,15 +103,15 @@ def undone(stage: Stage, shop: ScenarioShop) -> Undone:
         undo = stage.journal("select id from makewhole.plan where undoes = %s", plan)[0][0]
         accepted = stage.command("plan", "approve", undo, user="oncall")
         assert accepted.returncode == 0, accepted.stderr
-        told = asked.result(RUN_SECONDS)
+        result = asked.result(RUN_SECONDS)
     window = stage.window_of(Run(dag=ONCALL, id=repaired.run))
     return Undone(
         repaired=repaired.window,
         before=before,
         between=repaired.after,
         after=shop.contents(),
-        exit_code=told.code,
-        told=told.document,
+        exit_code=result.code,
+        result=result.document,
         tasks=stage.tasks(run),
         approval=_approval(stage, {"plan": {"id": undo}}),
         window=window,
@@ -185,9 +185,9 @@ def _approve(stage: Stage, run: Run) -> Mapping[str, Any]:
         "page": {"subject": detail["subject"], "body": detail["body"]},
         "dry run": looked.document,
         "admin": refused.returncode,
-        "admin is told": refused.stderr,
+        "admin's message": refused.stderr,
         "oncall": accepted.returncode,
-        "oncall is told": accepted.stdout,
+        "oncall's message": accepted.stdout,
         "paused": paused.document,
         "while paused": _while_paused(stage, run, plan),
     }

@@ -1,4 +1,4 @@
-"""Run windows that hang, or break on a table without a column, and go on when somebody has mended it."""
+"""Run windows that hang, or break on a table without a column, and go on when a person has mended it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -59,14 +59,14 @@ class Healed:
     """Three runs: one that left its window in error, one that could not mend it, one that could.
 
     `hung` are the states of the first one's tasks, `hung_tries` and `hung_log` the tries and the log of its snapshot.
-    `told` and `waited` are the logs of the second's and the third's `open_window`; `held` the number of windows after
-    the second; `ends` when the continuing run of the third ended and when the window after it was opened.
+    `refusal` and `waited` are the logs of the second's and the third's `open_window`; `held` the number of windows
+    after the second; `ends` when the continuing run of the third ended and when the window after it was opened.
     """
 
     hung: Mapping[str, str]
     hung_tries: int
     hung_log: str
-    told: str
+    refusal: str
     held: int
     waited: str
     windows: tuple[Mapping[str, Any], ...]
@@ -76,7 +76,7 @@ class Healed:
 
 
 def healed(stage: Stage, shop: ScenarioShop) -> Healed:
-    """The database falls silent in a run, and a column of the warehouse is not there in the next one; then somebody
+    """The database falls silent in a run, and a column of the warehouse is not there in the next one; then a person
     makes it, and touches nothing in Airflow."""
     shop.build()
     middle = STARTED - timedelta(hours=2)
@@ -95,7 +95,7 @@ def healed(stage: Stage, shop: ScenarioShop) -> Healed:
     shop.sql("alter table healed.warehouse rename column amount to elsewhere")
     second = stage.begin(shop.name, to=utc(STARTED))
     stage.ended(second, "failed")
-    told, held = stage.log(second, "open_window"), len(_windows(stage, shop))
+    refusal, held = stage.log(second, "open_window"), len(_windows(stage, shop))
     shop.sql("alter table healed.warehouse rename column elsewhere to amount")
     third = stage.begin(shop.name, to=utc(STARTED))
     stage.ended(third, "success")
@@ -108,7 +108,7 @@ def healed(stage: Stage, shop: ScenarioShop) -> Healed:
         hung=hung,
         hung_tries=stage.get(f"{first.path}/taskInstances/snapshot")["try_number"],
         hung_log=stage.log(first, "snapshot"),
-        told=told,
+        refusal=refusal,
         held=held,
         waited=stage.log(third, "open_window"),
         windows=(stage.window_of(first), stage.window_of(third)),

@@ -22,7 +22,7 @@ _ANSWER = """\
 insert into makewhole.gate_report (pipeline, number, revision, stage, answer, planned, evaluated, failures, document)
 values ('{pipeline}', 1, 1, 'reconciled', 'ERROR', 0, 0, '[]', '{{}}')
 """
-"""The gate's answer of somebody who does not commit it."""
+"""The gate's answer of a process that does not commit it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Ended:
 
 @dataclass(frozen=True, kw_only=True)
 class Joined:
-    """Two windows: one whose gate was asked again, and one whose second step failed until somebody mended it."""
+    """Two windows: one whose gate was asked again, and one whose second step failed until it was mended."""
 
     whole: Ended
     asked_again: Ended
@@ -47,7 +47,7 @@ class Joined:
 
 
 def joined(stage: Stage, shop: ScenarioShop) -> Joined:
-    """A file of the first window is not there when the second one is compared; then somebody restores it."""
+    """A file of the first window is not there when the second one is compared; then it is restored."""
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=6))
     shop.trade(range(1000, 1000 + 30), STARTED - timedelta(hours=1))
@@ -128,7 +128,7 @@ def killed(stage: Stage, shop: ScenarioShop) -> Killed:
 
 
 class Obstacle:
-    """A transaction that somebody holds open, and others wait for."""
+    """A transaction that is held open, and others wait for."""
 
     def __init__(self, dsn: str, statement: str) -> None:
         self._dsn, self._statement = dsn, statement
@@ -143,13 +143,13 @@ class Obstacle:
         self.remove()
 
     def wait(self, stage: Stage, run: Run) -> None:
-        """Wait until somebody waits for it."""
+        """Wait until another session waits for it."""
         query = "select true from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
         pid = self._connection.info.backend_pid
         until(lambda: run_sql(self._dsn, query, pid) or None, RUN_SECONDS, lambda: stage.story(run))
 
     def remove(self) -> None:
-        """Let the others go on; harmless when they do."""
+        """Release the others; harmless when they go on already."""
         self._connection.close()
 
 

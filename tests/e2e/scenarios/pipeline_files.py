@@ -1,4 +1,4 @@
-"""Say what the scenarios start from: the time, the orders and their mistakes, the pipeline files.
+"""Define what the scenarios start from: the time, the orders and their mistakes, the pipeline files.
 
 A scenario uses the service as people do, on a shop of its own, and keeps what was seen for the tests. Scenarios run
 side by side, since a run mostly waits. Nothing is asserted in them but that a run ends as it should.

@@ -1,4 +1,4 @@
-"""Run windows that nobody answers for: on schedule, by backfill, and of a pipeline that only observes."""
+"""Run windows that are not answered for: on schedule, by backfill, and of a pipeline that only observes."""
 
 import time
 from collections.abc import Mapping
@@ -145,7 +145,7 @@ class Backfilled:
 
 
 def backfilled(stage: Stage, shop: ScenarioShop) -> Backfilled:
-    """Its plan is small enough to need nobody."""
+    """Its plan is small enough to need no answer."""
     shop.build()
     shop.trade(range(ORDERS), FIRST_DAY + timedelta(hours=1), MISTAKES)
     shop.trade(range(1000, 1000 + ORDERS), FIRST_DAY + DAY + timedelta(hours=1), NONE)
@@ -175,7 +175,7 @@ class Observed:
     before: Contents
     after: Contents
     exit_codes: tuple[int, int]
-    told: str
+    output: str
     document: Mapping[str, Any]
     tasks: Mapping[str, str]
     plan_log: str
@@ -183,7 +183,7 @@ class Observed:
 
 
 def observed(stage: Stage, shop: ScenarioShop) -> Observed:
-    """There are mistakes, and nobody has asked for their repair."""
+    """There are mistakes, and their repair was not asked for."""
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=3), MISTAKES)
     before = shop.contents()
@@ -196,7 +196,7 @@ def observed(stage: Stage, shop: ScenarioShop) -> Observed:
         before=before,
         after=shop.contents(),
         exit_codes=(people.returncode, programs.code),
-        told=people.stdout,
+        output=people.stdout,
         document=programs.document,
         tasks=stage.tasks(run),
         plan_log=stage.log(run, "plan"),

@@ -59,7 +59,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Carry:
-    """What goes over a hop goes over it, on a day. `mishaps`: what happens to the events of a number."""
+    """Carry over a hop what goes over it, on a day. `mishaps`: what happens to the events of a number."""
 
     link: Link
     day: int

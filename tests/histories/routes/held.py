@@ -47,7 +47,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Held:
-    """What each place held at one moment."""
+    """Hold what each place held at one moment."""
 
     history: History
     copies: Mapping[str, Sequence[Copy]]
@@ -148,7 +148,7 @@ def _copy(columns: Mapping[str, Any], history: History, meanings: Meanings) -> C
 
 @dataclass
 class Seen:
-    """What was true whenever makewhole looked at one window, and what it said.
+    """Hold what was true whenever makewhole looked at one window, and what it said.
 
     `moments`: at the snapshot and at the end. `before`, `after`: around the repair. `found`: (hop, number) → (verdict,
     cause). `of_day`: the events of its day; `handed`: those that the window before has left to it. `unreached`: the

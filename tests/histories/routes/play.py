@@ -256,7 +256,7 @@ class RoutePlayer:
 
     @cached_property
     def _meanings(self) -> list[dict[str, int]]:
-        """What PostgreSQL writes for each sample of each compared column: as JSON, and as a text in JSON."""
+        """Return what PostgreSQL writes for each sample of each compared column: as JSON, and as a text in JSON."""
         found: list[dict[str, int]] = []
         for name in self.history.columns:
             column, of_column = COLUMNS[name], dict[str, int]()

@@ -192,7 +192,7 @@ class _Draw:
         return "changed" if self._goes_wrong("changed", 0.07) else None
 
     def _others(self, day: int) -> Iterator[Event]:
-        """What other people's systems do to rows."""
+        """Yield what other people's systems do to rows."""
         keys = sorted(self.current)
         for key in self.random.sample(keys, min(len(keys), 3)):
             if self._happens("fulfilled", 0.5):

@@ -132,7 +132,7 @@ def fraction(number: int) -> float:
 
 @dataclass
 class Seen:
-    """What was true whenever makewhole looked at one window, and what it said.
+    """Hold what was true whenever makewhole looked at one window, and what it said.
 
     `ranges`: `[lo, hi)` by partition. `moments`: at the snapshot and at the end. `before`, `after`: around the repair.
     `found`: (hop, key) → (verdict, cause). `unnamed`: what changed in anybody's systems, and no plan names.

@@ -116,8 +116,8 @@ def test_transactions_are_those_of_the_dump(both: Both) -> None:
     ended = [one.transactions() for one in counted]
     for name in ("committed", "aborted"):
         sizes = [records for one in ended for records in one[name]]
-        told = audit["transactions"][name]
-        assert (told["count"], told["records"], told["without_data"]) == (len(sizes), sum(sizes), sizes.count(0))
+        totals = audit["transactions"][name]
+        assert (totals["count"], totals["records"], totals["without_data"]) == (len(sizes), sum(sizes), sizes.count(0))
         assert [part[f"{name}_transactions"] for part in audit["partitions"]] == [len(one[name]) for one in ended]
 
 
@@ -126,10 +126,10 @@ def test_producers_and_their_numbering_are_those_of_the_dump(both: Both) -> None
     sequences = audit["sequences"]
     identities = {identity for one in counted for identity in one.sequences()}
     assert sequences["producers"] == len({producer for producer, _ in identities})
-    told = {
+    producers = {
         (producer["producer_id"], epoch["epoch"]) for producer in sequences["listed"] for epoch in producer["epochs"]
     }
-    assert told <= identities
+    assert producers <= identities
     for producer in sequences["listed"]:
         of_it = [
             [(epoch, pieces) for (found, epoch), pieces in one.sequences().items() if found == producer["producer_id"]]
@@ -167,15 +167,15 @@ def test_gaps_and_repeats_are_those_of_the_dump_record_by_record(
 def test_leader_epochs_and_times_are_those_of_the_dump(both: Both) -> None:
     audit, counted = both
     for part, one in zip(audit["partitions"], counted, strict=True):
-        told = [tuple(span.values()) for span in part["leader_epochs"]]
-        assert told == one.leader_epochs()
+        spans = [tuple(span.values()) for span in part["leader_epochs"]]
+        assert spans == one.leader_epochs()
     stamps = [int(batch.fields["CreateTime"]) for one in counted for batch in one.data]
     assert audit["times"]["newest_ms"] == max(stamps)
     assert audit["times"]["late"]["batches"] == sum(one.late_batches() for one in counted)
     assert sum(records for _, records in audit["times"]["rates"]) == sum(one.records() for one in counted)
 
 
-def test_open_and_hanging_transactions_are_told_apart(audits: dict[str, Document]) -> None:
+def test_open_and_hanging_transactions_are_distinguished(audits: dict[str, Document]) -> None:
     running = {one["transactional_id"]: one for one in audits[EVENTS]["transactions"]["open"]}
     assert {name: one["is_hanging"] for name, one in running.items()} == {None: True, "messy-open": False}
     assert (running[None]["records"], running["messy-open"]["records"]) == (3, 5)

@@ -1,4 +1,4 @@
-"""Test an audit by somebody who may not see everything: it says what it does not know, and accuses nobody for it."""
+"""Test an audit by a user who may not see everything: it says what it does not know, and accuses no producer."""
 
 import json
 import os
@@ -92,7 +92,7 @@ def codes(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
     return {one["code"]: one["level"] for one in document["findings"]}
 
 
-def test_what_may_not_be_asked_is_not_known_and_nobody_is_accused(guarded: Guarded) -> None:
+def test_what_may_not_be_asked_is_not_known_and_no_producer_is_accused(guarded: Guarded) -> None:
     done = guarded.audit("alice")
     assert done.returncode == 3, done.stderr
     assert codes(done)["coordinators_not_asked"] == "not_known"
@@ -120,7 +120,7 @@ def test_a_transactional_id_that_an_authorizer_hides_makes_no_transaction_hang(g
 
 
 @pytest.mark.parametrize(("user", "password"), [("alice", "wrong-staple"), ("bob", PASSWORD)])
-def test_who_is_refused_is_told_so_without_the_password(guarded: Guarded, user: str, password: str) -> None:
+def test_a_refusal_is_reported_without_the_password(guarded: Guarded, user: str, password: str) -> None:
     done = guarded.audit(user, password)
     assert done.returncode == 4
     assert password not in done.stdout + done.stderr

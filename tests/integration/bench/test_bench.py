@@ -33,11 +33,11 @@ def _page(series: Sequence[Series]) -> str:
 
 
 def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) -> None:
-    tiny, told = plan.tiny(), list[str]()
+    tiny, lines = plan.tiny(), list[str]()
     filled = tiny.topics(["duels", "scans", "snapshots"])
     for one in filled:
         fill.fill(kafka.bootstrap, one, lambda _: None)
-    bench = Bench(bootstrap=kafka.bootstrap, plan=tiny, folder=tmp_path, report=told.append)
+    bench = Bench(bootstrap=kafka.bootstrap, plan=tiny, folder=tmp_path, report=lines.append)
     try:
         series = [*bench.duels(), *bench.scans(), *bench.snapshots(), *bench.replays(), *bench.windows()]
     finally:
@@ -63,13 +63,13 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
     assert snapshot.peak("python_bytes") > 0 < snapshot.peak("jvm_bytes")
     assert _page(series).count("20 k × 110 B, lz4") == 14
     assert [_page(series).count(f"| 20 k | 1.00% | {side} |") for side in ("makewhole", "by hand")] == [1, 1]
-    assert any(line.startswith("snapshot") for line in told)
+    assert any(line.startswith("snapshot") for line in lines)
 
 
 def test_sizes_that_are_far_apart_are_measured_alone(kafka: KafkaServer, tmp_path: Path) -> None:
-    told = list[str]()
+    lines = list[str]()
 
-    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=told.append).scale())
+    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=lines.append).scale())
 
     assert [(one.part, one.side, one.data.records, len(one.warm)) for one in series] == [
         ("scale 1.00%", "makewhole", 4_000, 1),
@@ -77,14 +77,14 @@ def test_sizes_that_are_far_apart_are_measured_alone(kafka: KafkaServer, tmp_pat
     ]
     assert all(one.peak("python_bytes") > 0 < one.peak("jvm_bytes") for one in series)
     assert _page(series).count("| 20 k | 1.00% |") == 1
-    assert [line.split(":")[1][:10] for line in told] == [" snapshot "] * 2
+    assert [line.split(":")[1][:10] for line in lines] == [" snapshot "] * 2
     assert not list(tmp_path.iterdir())
 
 
 def test_a_window_on_a_cluster_is_measured_beside_one_application(kafka: KafkaServer, tmp_path: Path) -> None:
-    told = list[str]()
+    lines = list[str]()
 
-    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=told.append).cluster())
+    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=lines.append).cluster())
 
     assert [(one.part, one.side, one.data.records, len(one.warm)) for one in series] == [
         ("cluster 1.00%", "local[2]", 20_000, 1),
@@ -94,44 +94,44 @@ def test_a_window_on_a_cluster_is_measured_beside_one_application(kafka: KafkaSe
     assert many.median("jvm_cpu_seconds") > 1.2 * alone.median("jvm_cpu_seconds")  # each executor is a machine of Java
     assert many.peak("jvm_bytes") > alone.peak("jvm_bytes")
     assert _page(series).count("| 20 k | 1.00% |") == 1
-    assert [line.split(":")[1][:10] for line in told] == [" snapshot "] * 2
+    assert [line.split(":")[1][:10] for line in lines] == [" snapshot "] * 2
 
 
 def test_a_small_window_is_timed_step_by_step_through_airflow(kafka: KafkaServer, tmp_path: Path) -> None:
-    told = list[str]()
+    lines = list[str]()
 
-    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=told.append).latency())
+    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=lines.append).latency())
 
     assert [(one.part.removeprefix(LATENCY), one.data.records, len(one.warm)) for one in series] == [
         (name, 1_000, 1) for name in COLUMNS
     ]
     seconds = [one.median("wall_seconds") for one in series]
     assert seconds[-1] == pytest.approx(sum(seconds[:-1]))
-    assert [line.endswith("(not counted)") for line in told] == [True, False]
+    assert [line.endswith("(not counted)") for line in lines] == [True, False]
     assert _page(series).count("| 1 k |") == 1
 
 
 def test_a_late_day_is_measured_beside_an_early_one(kafka: KafkaServer, tmp_path: Path) -> None:
-    told = list[str]()
+    lines = list[str]()
 
-    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=told.append).history())
+    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=lines.append).history())
 
     assert [(one.part, one.data.records, len(one.warm)) for one in series] == [
         (f"{HISTORY}{EARLY}", 1_000, 1),
         (f"{HISTORY}50", 1_000, 1),
     ]
     assert "| 1 k | 2 | 50 |" in _page(series)
-    assert any("49 days: 49,000 rows in " in line for line in told)
+    assert any("49 days: 49,000 rows in " in line for line in lines)
 
 
 def test_many_findings_are_repaired_and_certified_in_flat_memory(kafka: KafkaServer, tmp_path: Path) -> None:
-    told = list[str]()
+    lines = list[str]()
     filled = DataSet(records=20_000).topic  # as the other parts do in one run
     fill.make_topic(kafka.bootstrap, filled)
 
     try:
         series = list(
-            Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=told.append).findings()
+            Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=lines.append).findings()
         )
     finally:
         fill.remove(kafka.bootstrap, filled)
@@ -139,7 +139,7 @@ def test_many_findings_are_repaired_and_certified_in_flat_memory(kafka: KafkaSer
     assert [(one.part.removeprefix(FINDINGS), one.data.records) for one in series] == [
         (name, 20_000) for name in (SPARK, *STEPS)
     ]
-    said = dict(zip((SPARK, *STEPS), (line.split(": ", 1)[1] for line in told), strict=True))
+    said = dict(zip((SPARK, *STEPS), (line.split(": ", 1)[1] for line in lines), strict=True))
     assert said["plan"].startswith("0 refusals, plan bench-1-")
     assert {name: said[name] for name in STEPS if name != "plan"} == {
         "dry_run": "19999 upsert: 19999 would be done",

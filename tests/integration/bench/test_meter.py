@@ -75,7 +75,7 @@ def _running(program: str) -> Iterator[subprocess.Popen[str]]:
     "program",
     [
         pytest.param(_OUTLIVED, id="a grandchild that outlives its parent"),
-        pytest.param(_NOT_WAITED_FOR, id="a child that nobody waits for"),
+        pytest.param(_NOT_WAITED_FOR, id="a child that is not waited for"),
         pytest.param(_WAITED_FOR, id="a child and a grandchild that are waited for"),
         pytest.param(_A_ZOMBIE_FIRST, id="a child that is waited for later"),
         pytest.param(_TOO_SHORT_TO_BE_SEEN, id="children that end between two looks"),

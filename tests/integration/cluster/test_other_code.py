@@ -30,7 +30,7 @@ def changed(archive: Path, folder: Path, module: str, addition: str | None) -> P
 
 
 @pytest.mark.parametrize(
-    ("module", "addition", "told"),
+    ("module", "addition", "message"),
     [
         ("makewhole/compute/keys.py", "\n# changed\n", "have another makewhole than the driver. Make the archive of"),
         (
@@ -47,7 +47,7 @@ def test_executors_with_other_code_judge_nothing(
     tmp_path: Path,
     module: str,
     addition: str | None,
-    told: str,
+    message: str,
 ) -> None:
     other = changed(archive, tmp_path, module, addition)
     submitter = Submitter.to_cluster(tmp_path / "cluster", cluster.master, other)
@@ -55,5 +55,5 @@ def test_executors_with_other_code_judge_nothing(
     application = submitter.submit(shop.open(), "snapshot", "snapshot")
 
     assert application.process.wait(120) == 64, (sys.platform, application.output)
-    assert told in application.output
+    assert message in application.output
     assert shop.journal_sql("select count(*) from makewhole.snapshot") == [(0,)]

@@ -33,7 +33,7 @@ def test_no_password_is_in_a_command_line_a_log_an_event_or_a_file(
     context = shop.open()
     application = logged.submit(context, "snapshot", "validate")
     lines = CommandLines(application, cluster.processes())
-    told = application.end()
+    output = application.end()
 
     assert "missing" in report(shop.journal, context)["findings"]
     seen = lines.end()
@@ -41,7 +41,7 @@ def test_no_password_is_in_a_command_line_a_log_an_event_or_a_file(
     assert b"SparkListenerEnvironmentUpdate" in logged.event_log()
     for secret in secrets:
         assert [line for line in seen if secret in line] == []
-        assert secret.decode() not in told
+        assert secret.decode() not in output
         assert files_holding(submitter.folder, secret) == []
         assert files_holding(cluster.folder, secret) == ["worker-0/connections.json", "worker-1/connections.json"]
         assert files_holding(Path(context.storage.root), secret) == []

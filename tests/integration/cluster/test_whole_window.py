@@ -33,9 +33,9 @@ def test_an_executor_that_is_killed_in_a_step_changes_nothing_in_the_report(
 ) -> None:
     context = shop.open()
     for step, program in (("snapshot", None), ("reconcile", None), ("validate", ON_EXECUTORS)):
-        told = _lose_an_executor(cluster, submitter.submit(context, step, step, program))
-        assert "ERROR TaskSchedulerImpl: Lost executor" in told
-        assert "ERROR makewhole" not in told
+        output = _lose_an_executor(cluster, submitter.submit(context, step, step, program))
+        assert "ERROR TaskSchedulerImpl: Lost executor" in output
+        assert "ERROR makewhole" not in output
 
     assert report(shop.journal, context) == shop.judged(local)
 

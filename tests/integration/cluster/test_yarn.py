@@ -96,7 +96,7 @@ def test_a_driver_on_yarn_shows_no_password_in_a_command_line_a_log_an_event_or_
     context = planted_shop.open()
     application = logged.submit(context, "snapshot", "snapshot")
     lines = CommandLines(application, yarn.processes())
-    told = application.end()
+    output = application.end()
 
     assert planted_shop.journal_sql("select count(*) from makewhole.snapshot") == [(3,)]
     seen = lines.end()
@@ -105,6 +105,6 @@ def test_a_driver_on_yarn_shows_no_password_in_a_command_line_a_log_an_event_or_
     assert b"SparkListenerEnvironmentUpdate" in logged.event_log()
     assert files_holding(yarn.folder, b"MAKEWHOLE_JOURNAL_DSN") != []  # the settings are there, the secret is not
     assert [line for line in seen if secret in line] == []
-    assert secret.decode() not in told
+    assert secret.decode() not in output
     for folder in (in_cluster_mode.folder, yarn.folder, Path(context.storage.root)):
         assert files_holding(folder, secret) == []

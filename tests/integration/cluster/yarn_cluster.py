@@ -51,7 +51,7 @@ class YarnCluster:
         self._servers = [self._manager(folder / "manager")]
         self._servers += [self._node(folder / f"node-{number}", f"127.0.1.{number + 1}") for number in range(2)]
         try:
-            until(self._is_whole, _START_SECONDS, self._told)
+            until(self._is_whole, _START_SECONDS, self._logs)
         except AssertionError:
             self.stop()
             raise
@@ -83,7 +83,7 @@ class YarnCluster:
     def _is_whole(self) -> bool:
         return self._servers[0].log.count(" registered with capability: ") == 2
 
-    def _told(self) -> str:
+    def _logs(self) -> str:
         return "\n".join(one.log for one in self._servers)
 
     def applications(self) -> set[str]:

@@ -262,13 +262,13 @@ def test_a_matched_key_has_its_verdict(service: Service) -> None:
 
 def test_a_repaired_key_shows_finding_plan_answer_receipt_and_outcome_in_order(service: Service) -> None:
     document = service.document("K2")
-    told = [(event["kind"], event["where"], event["text"]) for event in document["events"]]
+    events = [(event["kind"], event["where"], event["text"]) for event in document["events"]]
     assert sorted(event["time"] for event in document["events"]) == [event["time"] for event in document["events"]]
-    assert told[:2] == [
+    assert events[:2] == [
         ("row", "outbox", "table ops.outbox (0,2)"),
         ("record", "flights", "partition 0 offset 1, leader epoch 0, no producer id"),
     ]
-    assert sorted(told[2:]) == [
+    assert sorted(events[2:]) == [
         ("decided", "flights", "approval approved by ann"),
         ("done", "flights", f"redeliver, chunk 1, receipt replay-{PLAN}@2"),
         (

@@ -104,7 +104,7 @@ def rows() -> list[Row]:
 
 @pytest.fixture
 def summaries() -> list[HopSummary]:
-    """What the snapshots say of those rows."""
+    """Return what the snapshots say of those rows."""
     outbox = PointEvidence(point="outbox", has_manifest=True, rows_read=KEYS, rows_counted=KEYS)
     warehouse = replace(outbox, point="warehouse")
     accounting = Accounting(span=KEYS + 1, data=KEYS, control=1)

@@ -299,10 +299,10 @@ def test_what_is_checked_is_the_files_and_not_the_plan_laid_over_them(
 def test_no_key_reaches_the_report(checked: Check, rows: list[Row]) -> None:
     broken = [(hop, key, f"bad {key}", None) for hop, key, _, _ in rows]
     report = checked(broken)
-    told = json.dumps([report.failures, report.document], ensure_ascii=False)
+    output = json.dumps([report.failures, report.document], ensure_ascii=False)
     assert report.answer is GateAnswer.ERROR
-    assert not [key for _, key, _, _ in rows if str(key) in told]
-    assert len(told) < 13_000
+    assert not [key for _, key, _, _ in rows if str(key) in output]
+    assert len(output) < 13_000
 
 
 @pytest.mark.usefixtures("asks_spark")

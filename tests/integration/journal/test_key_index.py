@@ -193,16 +193,16 @@ def test_files_of_merged_runs_stay_for_whoever_reads_them_and_are_removed_later(
         before, read = index.paths(), index.files()
         assert merge_runs(session, storage, TOPIC) == 1
 
-        stranger = Path(storage.root) / "demo/index/a/merged/another/bucket=00of2/part-0.parquet"
-        stranger.parent.mkdir(parents=True)
-        stranger.write_bytes(b"of another journal")
+        foreign_file = Path(storage.root) / "demo/index/a/merged/another/bucket=00of2/part-0.parquet"
+        foreign_file.parent.mkdir(parents=True)
+        foreign_file.write_bytes(b"of another journal")
         assert remove_unused_files(session, storage, TOPIC) == 0
         assert set(before) < set(index.paths())
         keys = hashes(*KEYS)
         assert same(answers(rows_of_keys(storage, read, keys)), index.must_say(keys))
         removed = remove_unused_files(session, storage, TOPIC, NO_GRACE)
         assert removed == len(before)
-        stranger.unlink()
+        foreign_file.unlink()
         assert not set(before) & set(index.paths())
         assert names(index.paths()) == names(standing_files(session))
         assert same(index.says(keys), index.must_say(keys))
@@ -231,9 +231,9 @@ def test_a_window_whose_run_was_retired_and_is_in_no_merged_run_is_said(journal:
     with connect(journal) as session:
         Index(session, storage).judge(1, records(random.Random(4), 0, 8))
         run_sql(journal, "update makewhole.key_run set retired_at = now()")
-        with pytest.raises(CorruptionError) as told:
+        with pytest.raises(CorruptionError) as caught:
             standing_runs(session, TOPIC)
-    assert str(told.value) == (
+    assert str(caught.value) == (
         "demo: no run of the key index has the keys of window 1 of a; write the index again: makewhole index rebuild "
         "demo"
     )

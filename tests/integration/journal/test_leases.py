@@ -1,4 +1,4 @@
-"""Test one connection for many short transactions: nothing is held between them, and a broken one is made anew."""
+"""Test one connection for many short transactions: nothing is held between them, and a broken one is made again."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def test_transactions_share_a_connection_and_hold_nothing_between_them(journal: 
     assert _wait_for(lambda: _states(journal, backends[0]) == [])
 
 
-def test_a_connection_that_broke_between_transactions_is_made_anew(journal: str) -> None:
+def test_a_connection_that_broke_between_transactions_is_made_again(journal: str) -> None:
     with JournalSession(journal) as kept:
         with kept.transaction() as session:
             before = _backend(session)
@@ -33,11 +33,11 @@ def test_a_connection_that_broke_between_transactions_is_made_anew(journal: str)
             assert _backend(session) != before
 
 
-def test_a_connection_that_breaks_in_a_transaction_is_told_and_what_was_done_is_undone(journal: str) -> None:
+def test_a_connection_that_breaks_in_a_transaction_is_reported_and_what_was_done_is_undone(journal: str) -> None:
     with JournalSession(journal) as kept:
-        told = "the session with the journal's PostgreSQL broke; try again"
+        message = "the session with the journal's PostgreSQL broke; try again"
         with (
-            pytest.raises(TransientError, match=told),
+            pytest.raises(TransientError, match=message),
             kept.transaction() as session,
             session.cursor() as cursor,
         ):

@@ -83,7 +83,7 @@ def test_of_the_open_findings_of_each_hop_and_verdict_the_first_come_back(journa
 
 
 def test_findings_that_the_journal_did_not_take_are_counted_by_verdict(journal: str, window: Window) -> None:
-    """Leave those that verify adds out: no result of reconcile counts them, and they stand for none that is lacking."""
+    """Leave those that verify adds out: no result of reconcile counts them, and they stand for none that is missing."""
     missing = [found(f"k{number}", number) for number in range(3)]
     repeated = replace(found("d", 10), verdict=Verdict.DUPLICATE)
     doubled = replace(found("e", 11), verdict=Verdict.DUPLICATE, evidence={"caused_by": "demo-1"})

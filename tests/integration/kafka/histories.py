@@ -20,7 +20,7 @@ _TIMEOUT_SECONDS = 30
 
 
 class Client(Protocol):
-    """What a history needs of a producer."""
+    """Offer what a history needs of a producer."""
 
     @property
     def send(self) -> Callable[..., object]: ...  # topic, value, and the rest of the record by name

@@ -34,7 +34,7 @@ Row = tuple[int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]
 
 @dataclass
 class Seen:
-    """What the histories held, all together."""
+    """Count what the histories held, all together."""
 
     total: Accounting = field(default_factory=lambda: Accounting(span=0))
     held_by_open: int = 0
@@ -47,7 +47,7 @@ def actors(kafka: KafkaServer, java: JavaClients) -> list[Actor]:
 
 
 def consumed(bootstrap: str, ranges: Sequence[PartitionRange]) -> dict[int, list[Row]]:
-    """What a consumer sees of the ranges, by partition. It is at its end when it says so at `hi` or later."""
+    """Return what a consumer sees of the ranges, by partition. It is at its end when it says so at `hi` or later."""
     settings = {"bootstrap.servers": bootstrap, "group.id": uuid.uuid4().hex, "enable.auto.commit": False}
     at_once = {"enable.partition.eof": True, "fetch.wait.max.ms": 50}
     consumer = Consumer({**settings, **at_once, "isolation.level": "read_committed"})

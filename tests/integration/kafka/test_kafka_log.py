@@ -111,7 +111,7 @@ def test_an_archive_reads_like_the_topic_it_was_taken_from(
         other.collect()
 
 
-def test_offsets_that_are_gone_fail_the_query_unless_told_not_to(
+def test_offsets_that_are_gone_fail_the_query_unless_that_is_allowed(
     spark: SparkSession,
     kafka: KafkaServer,
     admin: AdminClient,

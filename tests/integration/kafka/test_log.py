@@ -69,7 +69,7 @@ def test_every_codec_of_javas_gives_what_a_consumer_gets(
         reader = read_range(log, wanted, on_fetched=lambda _, data: fetched.append(data))
         assert rows(reader) == consume(kafka.bootstrap, topic)
     assert reader.accounting == Accounting(span=500, data=500)
-    assert (b"\x82SNAPPY\x00" in b"".join(fetched)) == (codec == "snappy"), "Java frames snappy, nobody else does"
+    assert (b"\x82SNAPPY\x00" in b"".join(fetched)) == (codec == "snappy"), "Java frames snappy, no other client does"
 
 
 @pytest.fixture(scope="module")

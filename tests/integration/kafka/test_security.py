@@ -44,12 +44,12 @@ class Guarded:
     server: KafkaServer
     ports: dict[str, int]
     authority: Authority
-    stranger: Authority
+    untrusted: Authority
     client: tuple[Path, Path]
     topic_id: str
 
     def connection(self, listener: str, **properties: str) -> KafkaConnection:
-        """As Alice, with the right password and trusting the authority, unless told otherwise."""
+        """As Alice, with the right password and trusting the authority, unless `properties` differ."""
         named = {name.replace("_", "."): value for name, value in properties.items()}
         named = {"ssl.ca.location": str(self.authority.certificate), "sasl.mechanism": "PLAIN"} | named
         named = {"sasl.username": "alice", "sasl.password": PASSWORD} | named
@@ -67,7 +67,7 @@ class Guarded:
 @pytest.fixture(scope="module")
 def guarded(server_folder: Path) -> Iterator[Guarded]:
     folder = Path(mkdtemp(prefix="guarded-", dir=server_folder))  # a worker may come back to this module
-    authority, stranger = Authority(folder, "authority"), Authority(folder, "stranger")
+    authority, untrusted = Authority(folder, "authority"), Authority(folder, "untrusted")
     own = free_ports(2)
     ports = dict(zip(LISTENERS, free_ports(len(LISTENERS)), strict=True))
     settings = broker_settings(own, ports, authority)
@@ -81,7 +81,7 @@ def guarded(server_folder: Path) -> Iterator[Guarded]:
             server=server,
             ports=ports | {"PLAINTEXT": own[0]},
             authority=authority,
-            stranger=stranger,
+            untrusted=untrusted,
             client=authority.sign("client"),
             topic_id=describe_topic(plain, TOPIC).topic_id,
         )
@@ -174,7 +174,7 @@ def test_a_wrong_password_is_refused_for_good_and_not_shown(guarded: Guarded, li
 
 @pytest.mark.parametrize("listener", ["SASLTLS", "TLS"])
 def test_a_broker_whose_certificate_is_not_trusted_is_refused_for_good(guarded: Guarded, listener: str) -> None:
-    connection = guarded.connection(listener, ssl_ca_location=str(guarded.stranger.certificate))
+    connection = guarded.connection(listener, ssl_ca_location=str(guarded.untrusted.certificate))
     with pytest.raises(PermanentError) as caught:
         read(connection, guarded.range)
     assert_clear(caught.value, "certificate verify failed", "Correct security.protocol or the certificates")

@@ -57,7 +57,7 @@ def test_every_group_is_asked_however_many_are_asked_at_once(
     assert found == [f"{number}-{run}" for number in (0, 1, 2, 4)]
 
 
-def test_what_nobody_is_given_to_read_is_no_record_before_a_group(
+def test_what_no_reader_is_given_is_no_record_before_a_group(
     connection: KafkaConnection, make_topic: Callable[..., str]
 ) -> None:
     topic = make_topic(2)

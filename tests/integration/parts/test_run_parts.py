@@ -32,8 +32,8 @@ def test_each_part_has_its_outcomes_and_seconds(tmp_path: Path, capfd: pytest.Ca
     assert [test.is_explained for test in good.timings.tests] == [True, False]
     assert (bad.counts, bad.code, bad.is_good) == (["bad: 0 passed, 1 failed"], 1, False)
     assert (none.counts, none.code, none.is_good) == (["none ran no test (exit code 5)"], 5, False)
-    told = capfd.readouterr().out.splitlines()
-    assert all(line.startswith(("good ", "bad ", "none ")) for line in told)
+    lines = capfd.readouterr().out.splitlines()
+    assert all(line.startswith(("good ", "bad ", "none ")) for line in lines)
 
 
 @pytest.mark.extended

@@ -20,7 +20,7 @@ from tests.world.sql import Rows, run_sql
 
 @dataclass(frozen=True, kw_only=True)
 class People:
-    """Somebody's database."""
+    """Another system's database."""
 
     connection: PostgresConnection
 

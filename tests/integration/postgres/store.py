@@ -32,7 +32,7 @@ class Store:
         )
 
     def sql(self, statement: str, *values: Any) -> Rows:
-        """Run plain SQL as somebody else, committed."""
+        """Run plain SQL as another writer, committed."""
         return run_sql(self.connection.dsn, statement, *values)
 
     def apply(self, *items: RowItem, chunk: int = 0, plan: str = PLAN) -> ReceiptRow:

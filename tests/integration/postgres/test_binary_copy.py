@@ -217,7 +217,7 @@ def test_places_are_the_same_in_partitions_and_heirs(people: People) -> None:
 def test_a_partition_that_is_attached_while_the_table_is_read_gives_no_wrong_place(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the look into the catalogue and the reading a table can get an heir, whose pages are counted anew."""
+    """Between the look into the catalogue and the reading a table can get an heir, whose pages are counted from 0."""
     people.sql("create table rows (id int); create table heir (id int)")
     people.sql("insert into rows values (1); insert into heir values (2)")
 

@@ -131,7 +131,7 @@ def test_a_domain_of_floating_point_numbers_is_read_by_its_digits_too(people: Pe
     assert rows["c:x"].to_list() == ["9007199254740991", "9007199254740990"]
 
 
-def test_null_and_the_empty_text_are_told_apart(people: People) -> None:
+def test_null_and_the_empty_text_are_distinguished(people: People) -> None:
     people.sql("create table rows (id int, x text); insert into rows values (1, ''), (2, null)")
 
     rows = people.texts(people.shape(compare={"x": "string"}))

@@ -62,7 +62,7 @@ def test_an_empty_table_gives_no_rows(people: People) -> None:
 
 
 def test_rows_of_different_partitions_have_different_places(people: People) -> None:
-    """Every partition counts its pages anew: two rows at `(0,1)` are two rows."""
+    """Every partition counts its pages from 0: two rows at `(0,1)` are two rows."""
     people.sql(
         "create table rows (id int, d int) partition by list (d);"
         "create table rows_1 partition of rows for values in (1);"

@@ -94,7 +94,7 @@ def fill(people: People, column_type: str, values: list[str]) -> dict[int, Any]:
 
 
 def found_again(people: People, shape: TableShape, keys: dict[int, str | None]) -> dict[int, bool]:
-    """Tell of each row that has a key whether its key finds it, in bulk and alone."""
+    """Return for each row that has a key whether its key finds it, in bulk and alone."""
     wanted = sorted({key for key in keys.values() if key is not None})
     in_bulk = set(people.look_up(shape, wanted))
     with connect(people.connection) as session:
@@ -177,7 +177,7 @@ def test_an_index_on_a_numeric_column_serves_its_keys(people: People) -> None:
     assert "Index" in plan and "Seq Scan" not in plan
 
 
-def test_a_key_that_the_column_cannot_hold_is_told_whatever_keys_are_asked_for_with_it(people: People) -> None:
+def test_a_key_that_the_column_cannot_hold_is_reported_whatever_keys_are_asked_for_with_it(people: People) -> None:
     people.sql("create table rows (id bigint, number int)")
     people.sql("insert into rows values (1, 10), (2, 20), (2, 21)")
     shape = people.shape(compare={"number": "int"}, key_layout=(KeyType.STRING,))
@@ -228,7 +228,7 @@ def test_many_keys_have_the_records_that_each_has_alone(
 
 @pytest.mark.parametrize("kind", [KeyType.STRING, KeyType.BIGINT])
 @pytest.mark.parametrize("analysed", [False, True])
-def test_a_key_that_the_column_cannot_hold_is_told_whatever_the_table_holds(
+def test_a_key_that_the_column_cannot_hold_is_reported_whatever_the_table_holds(
     people: People, kind: KeyType, analysed: bool
 ) -> None:
     """An empty table, or one whose other key column has none of the keys, gives a join nothing to cast a key for."""
@@ -261,7 +261,7 @@ def test_a_key_that_the_column_cannot_hold_is_told_whatever_the_table_holds(
 
 
 @pytest.mark.parametrize("is_empty", [True, False])
-def test_a_key_that_a_domain_does_not_take_is_told_as_one_that_the_column_cannot_hold(
+def test_a_key_that_a_domain_does_not_take_is_reported_as_one_that_the_column_cannot_hold(
     people: People, is_empty: bool
 ) -> None:
     people.sql("create domain small as bigint check (value < 100); create table rows (id small, number int)")

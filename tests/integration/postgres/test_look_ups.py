@@ -125,7 +125,7 @@ def test_a_row_that_was_updated_between_snapshot_and_look_up_is_still_one_row(be
     assert bench.judge(task) == {}
 
 
-def test_a_stranger_that_the_ledger_holds_is_known_unless_the_hop_leaves_it_out(bench: Bench) -> None:
+def test_an_unmatched_row_that_the_ledger_holds_is_known_unless_the_hop_leaves_it_out(bench: Bench) -> None:
     bench.people.sql(
         "insert into store values ('known', '2013-01-02'), ('left_out', '2013-01-02'), ('x', '2013-01-02')"
     )

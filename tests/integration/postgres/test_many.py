@@ -134,7 +134,7 @@ class Situation:
         return self._data.draw(strategy)
 
     def try_sql(self, statement: str, *values: Any) -> None:
-        """What the table does not take, others could not do either."""
+        """Ignore what the table does not take: others could not do it either."""
         try:
             with self._session, self._session.cursor() as cursor:
                 cursor.execute(statement, values)
@@ -309,7 +309,7 @@ def test_one_bad_row_leaves_the_others_together(store: Store, monkeypatch: pytes
     assert store.sql("select count(*) from store") == [(1999,)]
 
 
-def test_stale_rows_are_told_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stale_rows_are_reported_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.sql(f"create table store ({PLAIN})")
     alone = count_calls(monkeypatch, "_run_alone")
     store.sql("insert into store (id, amount) select 'k' || n, 7 from generate_series(0, 999) as n")

@@ -69,7 +69,7 @@ def test_what_is_no_number_is_read_as_what_it_is(people: People) -> None:
     assert rows(people) == {0: one("NaN"), 1: one("5.50"), 2: one("-1")}
 
 
-def test_a_user_who_may_not_read_it_is_told_so_when_a_window_is_opened_and_needs_no_other_column(
+def test_a_missing_right_to_read_it_is_reported_when_a_window_is_opened_and_no_other_column_is_needed(
     people: People,
 ) -> None:
     people.sql("create table progress (part int, next bigint, secret text); insert into progress values (0, 5, 'x')")

@@ -228,7 +228,7 @@ def test_deleting_reaches_into_no_other_table(store: Store) -> None:
     ]
 
 
-def test_a_table_that_makes_another_row_of_it_is_told(store: Store) -> None:
+def test_a_table_that_makes_another_row_of_it_is_reported(store: Store) -> None:
     store.sql("insert into store values ('b', 1)")
     store.apply(
         store.missing(0, "a", '{"amount": 1}', COLUMNS[:2]), store.mismatched(1, "b", '{"amount": 2}', COLUMNS[:2])
@@ -245,7 +245,7 @@ def test_a_table_that_makes_another_row_of_it_is_told(store: Store) -> None:
     ]
 
 
-def test_a_table_that_got_another_column_is_told(store: Store) -> None:
+def test_a_table_that_got_another_column_is_reported(store: Store) -> None:
     store.apply(store.missing(0, "a", '{"amount": 1}', COLUMNS[:2]))
     store.sql("alter table store add column more int")
     assert reasons(undo(store, {0: "a"})) == ["unfit: the table has other columns than when the plan wrote the row"]

@@ -155,7 +155,7 @@ class Case:
         return dict(apply_chunk(self.session, self.store.point, _CHUNK, items).refused)
 
     def forecast(self, items: Sequence[UpsertRow]) -> dict[int, str]:
-        """Return the refusals that a dry run foretells."""
+        """Return the refusals that a dry run forecasts."""
         return dict(forecast_chunk(self.reading, self.store.point, _CHUNK, items, lambda _: []).refused)
 
     def value(self, seq: int) -> ColumnValue:
@@ -205,10 +205,10 @@ def _taken(case: Case, column: str, *, is_missing: bool, patch: pytest.MonkeyPat
         if not is_missing:
             case.sql("insert into store select 'k' || n from generate_series(0, %s) as n", len(case.raws) - 1)
         items = case.items(is_missing=is_missing)
-        foretold = case.forecast(items)
+        forecasts = case.forecast(items)
         patch.setattr(halving, "_FEW", few)
         refused = case.apply(items)
-        assert {seq: _kind(reason) for seq, reason in foretold.items()} == {
+        assert {seq: _kind(reason) for seq, reason in forecasts.items()} == {
             seq: _kind(reason) for seq, reason in refused.items()
         }
         _require_equal(case, refused, is_missing=is_missing)

@@ -44,8 +44,8 @@ class Judged:
     expected: dict[str, int]
 
     @property
-    def told(self) -> list[tuple[str, str, str]]:
-        """The findings without their evidence."""
+    def without_evidence(self) -> list[tuple[str, str, str]]:
+        """Return the findings without their evidence."""
         return [(key, verdict, cause) for key, verdict, cause, _ in self.findings]
 
 

@@ -48,7 +48,7 @@ def test_the_tasks_ask_once_carry_out_and_take_back(shop: ReconciledShop, monkey
     assert shop.outcome_of(first, LEDGER_HOP, WRONG)[0] == "open"
 
 
-def test_a_form_that_cannot_be_meant_fails_the_task_with_what_to_write(
+def test_a_form_that_cannot_be_intended_fails_the_task_with_what_to_write(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused: dict[str, dict[str, Any]] = {

@@ -157,7 +157,7 @@ def kept_in(task: BucketTask, kept: KeptExceptions | None) -> BucketTask:
     return replace(task, second=replace(task.known_since, kept=kept))
 
 
-def test_what_was_cut_off_is_judged_anew_where_the_source_had_it(bench: Bench) -> None:
+def test_what_was_cut_off_is_judged_again_where_the_source_had_it(bench: Bench) -> None:
     """a: in the files of the source then; b: in its index only; c: nowhere; d: sent again; e: has a copy left."""
     judged = bench.task("", "d@5", at_source=IndexFiles(earlier=bench.run("b@2")))
     task = cut(bench, judged, "a@5 b@6 c@7 d@8 e@2 e@9", source="a@1 d@4 e@5")
@@ -175,7 +175,7 @@ def test_what_an_earlier_window_noticed_is_not_judged_again_and_still_counts_no_
     assert bench.judge(again).judged_again == 0
 
 
-def test_the_keys_that_runs_of_any_kind_may_know_are_told_by_their_filters(bench: Bench) -> None:
+def test_the_keys_that_runs_of_any_kind_may_know_are_known_from_their_filters(bench: Bench) -> None:
     """a to c: in runs of the source and the target; d: in that of another source; e: in none."""
 
     def index(text: str) -> tuple[IndexFile, ...]:
@@ -382,9 +382,9 @@ def test_buckets_take_their_own_keys_from_files_of_fewer_buckets(bench: Bench, i
 
     one = judged(1)
 
-    told = {row[1]: row[3] for row in one[0]}
+    verdicts = {row[1]: row[3] for row in one[0]}
     numbers = in_turn(is_upsert, (4, 16, 2, 64))
     cut_off = dict.fromkeys("abc", "missing")
     repeated = {} if is_upsert else {"g": "duplicate", "j": "mismatched", "k": "duplicate"}
-    assert told == {**cut_off, **repeated, "l": "mismatched"}
+    assert verdicts == {**cut_off, **repeated, "l": "mismatched"}
     assert [judged(buckets) == one for buckets in numbers] == [True] * len(numbers)

@@ -90,7 +90,7 @@ def test_a_view_is_a_store_that_can_be_read(shop: ReconciledShop) -> None:
 
 
 def test_the_windows_of_a_view_follow_each_other(shop: ReconciledShop) -> None:
-    """Of its rows nothing tells when they came: those of the window before are no late ones, and no findings."""
+    """Of its rows nothing shows when they came: those of the window before are no late ones, and no findings."""
     shop.sql("alter table warehouse rename to loaded; create view warehouse as select * from loaded")
     shop.describe(**OBSERVING)  # type: ignore[arg-type]
     for day in range(2):

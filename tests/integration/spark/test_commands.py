@@ -1,4 +1,4 @@
-"""Test what commands say, and the codes they exit with, of what is not there, not whole or oddly spelled."""
+"""Test what commands say, and the codes they exit with, of what is not there, not whole or oddly written."""
 
 import json
 from importlib.metadata import version
@@ -58,7 +58,7 @@ def test_a_name_that_no_pipeline_has_is_wrong_usage(shop: ReconciledShop, comman
 @pytest.mark.parametrize(
     "arguments", [("windows", "\udcff"), ("findings", "\udcff"), ("plan", "show", "\udcff")], ids=lambda one: one[0]
 )
-def test_what_nobody_foresaw_could_not_run_and_is_no_gap(shop: ReconciledShop, arguments: tuple[str, ...]) -> None:
+def test_what_was_not_foreseen_could_not_run_and_is_no_gap(shop: ReconciledShop, arguments: tuple[str, ...]) -> None:
     """A shell can pass bytes that are no text."""
     result = run(*arguments)
 
@@ -116,7 +116,7 @@ def test_a_certificate_is_verified_down_to_the_bytes_of_the_files_that_were_judg
     assert json.loads(changed.stdout)["problems"] == [
         f"certificate 1 (window 1): {context.storage.uri(file)} is not what was written: its SHA-256 is another one"
     ]
-    assert run("certificate", "verify", "shop").exit_code == 0  # without --files nobody looks
+    assert run("certificate", "verify", "shop").exit_code == 0  # without --files they are not read
     written.unlink()
     assert json.loads(run(*verify).stdout)["problems"] == [
         f"certificate 1 (window 1): {context.storage.uri(file)} is not there any more"

@@ -80,7 +80,7 @@ def test_the_gates_answer_counts_for_the_run_and_the_file_that_asked(shop: Recon
     assert committed(shop, context)[2] is None
 
 
-def test_an_answer_that_nobody_ran_for_counts_for_no_run(shop: ReconciledShop) -> None:
+def test_an_answer_without_a_run_counts_for_no_run(shop: ReconciledShop) -> None:
     shop.trade(orders(range(5)))
     context = shop.judge_and_ask_the_gate()
     assert committed(shop, context)[2] is None

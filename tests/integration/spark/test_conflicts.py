@@ -1,4 +1,4 @@
-"""Test keys of which one side holds different values, or nobody knows which: never matched, and for a person."""
+"""Test keys of which one side holds different values, or it is not known which: never matched, and for a person."""
 
 from pathlib import Path
 
@@ -90,7 +90,7 @@ def test_records_of_a_key_with_different_values_leave_its_row_in_doubt(shop: Rec
 
 
 def test_a_record_that_comes_again_with_another_value_days_later_overwrites_nothing(shop: ReconciledShop) -> None:
-    """The store agrees with the first record; nobody but a person knows whether the second one is right."""
+    """The store agrees with the first record; only a person knows whether the second one is right."""
     shop.describe(hop={"compensation": "{mismatched: upsert, missing: upsert}"})
     made = orders(range(10))
     shop.trade(made, unloaded=made[4:5])
@@ -111,7 +111,7 @@ def test_a_record_that_comes_again_with_another_value_days_later_overwrites_noth
 
 
 def test_a_record_of_a_conflict_that_comes_again_is_a_duplicate_in_its_own_window(shop: ReconciledShop) -> None:
-    """The conflict was told in the window of the rows, and the gate counts only what lies in this one."""
+    """The conflict was reported in the window of the rows, and the gate counts only what lies in this one."""
     made = orders(range(10))
     shop.trade(made)
     shop.write("outbox", [{**made[3], "amount": "99.00"}])
@@ -201,7 +201,7 @@ def test_a_key_that_was_handed_over_and_whose_row_is_gone_is_not_known(shop: Rec
     assert shop.found(context, LEDGER_HOP) == {"O3": ("pending", "in_flight")}
     shop.end_transaction(client, is_committed=True)
     shop.write("warehouse", made[3:4])
-    # The row is deleted, and somebody has cleaned the snapshot of the first window away.
+    # The row is deleted, and the snapshot of the first window has been cleaned away.
     shop.sql("delete from outbox where id = 'O3'")
     shop.journal_sql(
         "update makewhole.snapshot set manifest = jsonb_set(manifest, '{files}', '{}') where point = 'outbox'"

@@ -143,7 +143,7 @@ def test_a_newer_version_is_carried_on_although_an_older_one_was_called_wrong(sh
 
 
 def with_payload(shop: ReconciledShop, **more: Any) -> None:
-    """Let the outbox keep the record in a column of its own."""
+    """Have the outbox keep the record in a column of its own."""
     shop.describe(
         more_points={"outbox": ledger("db", "outbox", payload="body")},
         ledger_hop={"compensation": "{missing: produce}"},

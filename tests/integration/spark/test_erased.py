@@ -165,7 +165,7 @@ def test_a_key_behind_an_open_transaction_is_pending_and_erased_when_its_waiting
 
 
 @pytest.mark.parametrize("remedy", ["upsert", "redeliver"])
-def test_a_plan_says_how_many_keys_nobody_has_seen_in_a_store_that_names_no_erasures(
+def test_a_plan_says_how_many_keys_were_never_seen_in_a_store_that_names_no_erasures(
     erasing: ReconciledShop, remedy: str
 ) -> None:
     hop = {"compensation": f"{{missing: {remedy}}}"}

@@ -28,7 +28,7 @@ def warehouse(erased: str = "tombstones") -> dict[str, Settings]:
 
 
 def describe(shop: ReconciledShop, **more: object) -> None:
-    """Describe a pipeline whose warehouse is told by tombstones."""
+    """Describe a pipeline whose warehouse has erasures named by tombstones."""
     shop.describe(**{"topic_key": "kafka.key", "more_points": warehouse(), **more})  # type: ignore[arg-type]
 
 
@@ -45,7 +45,7 @@ def place(shop: ReconciledShop, offset: int, partition: int = 0) -> Mapping[str,
 def test_a_missing_key_with_a_tombstone_behind_its_record_is_erased_and_every_offset_accounted_for(
     shop: ReconciledShop,
 ) -> None:
-    """The row of O5 is still there: it is judged like any other. Nobody ever had O99."""
+    """The row of O5 is still there: it is judged like any other. No point ever had O99."""
     describe(shop)
     made = orders(range(10))
     trade(shop, made, ["O3", "O4"])
@@ -291,7 +291,7 @@ def test_a_row_that_a_certified_window_saw_has_vanished_though_a_tombstone_of_it
     shop: ReconciledShop,
 ) -> None:
     """The record of O3 came again in the second window; what the first one found decides, also in the second judging of
-    the bucket. Nobody ever saw O103."""
+    the bucket. O103 was never seen."""
     describe(shop, has_ledger=False)
     trade(shop, orders(range(10)), [])
     assert shop.whole_way()[1].state is WindowState.CERTIFIED
@@ -329,7 +329,7 @@ def test_a_tombstone_outlives_its_record_in_a_compacted_topic(shop: ReconciledSh
 
 @pytest.mark.extended
 def test_windows_that_were_read_before_the_file_had_the_line_are_read_again_first(shop: ReconciledShop) -> None:
-    """The tombstone of the second window was undecodable when that was read: nobody knows whose it is."""
+    """The tombstone of the second window was undecodable when that was read: it is not known whose it is."""
     shop.describe(topic_key="kafka.key")
     trade(shop, orders(range(10)), ["O3", "O4"])
     shop.whole_way()

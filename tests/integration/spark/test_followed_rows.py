@@ -19,7 +19,7 @@ BY_KEY: Settings = {"kind": "store", "connection": "db", "table": "warehouse", "
 LATE = ("duplicate", "late_original")
 
 
-def test_a_store_without_time_that_loads_the_original_late_is_told_in_the_next_window(shop: ReconciledShop) -> None:
+def test_a_store_without_time_that_loads_the_original_late_is_reported_in_the_next_window(shop: ReconciledShop) -> None:
     shop.describe(hop=UPSERT, more_points={"warehouse": BY_KEY})
     made = orders(range(10))
     shop.trade(made, unloaded=made[4:6])
@@ -45,7 +45,7 @@ def test_a_store_without_time_that_loads_the_original_late_is_told_in_the_next_w
     assert (shop.found(third, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
 
 
-def test_the_window_that_was_repaired_tells_it_when_it_is_run_again(shop: ReconciledShop) -> None:
+def test_the_window_that_was_repaired_reports_it_when_it_is_run_again(shop: ReconciledShop) -> None:
     shop.describe(hop=UPSERT, more_points={"warehouse": BY_KEY})
     made = orders(range(10))
     shop.trade(made, unloaded=made[4:5])
@@ -77,7 +77,7 @@ def test_a_row_from_the_ledger_is_followed_as_well_and_the_ledger_says_that_it_i
     assert (counts.source_keys, counts.matched, counts.duplicate, counts.unexpected) == (5, 5, 1, 0)
 
 
-def test_nobody_is_followed_for_ever(shop: ReconciledShop) -> None:
+def test_no_row_is_followed_for_ever(shop: ReconciledShop) -> None:
     """Longer than a key may wait, and than one window: the next window finds it as it looks at rows of known keys, and
     the window of the row knows why when it is run again."""
     shop.describe(hop=UPSERT, more_points={"warehouse": BY_KEY})

@@ -58,7 +58,7 @@ def limits(shop: ReconciledShop, day: int) -> list[str]:
     return [one["message"] for one in body["reach"]["cannot_exclude"] if one["limit"] == "older_duplicates"]
 
 
-def test_without_a_history_every_repeat_is_found_and_no_limit_is_told(shop: ReconciledShop) -> None:
+def test_without_a_history_every_repeat_is_found_and_no_limit_is_reported(shop: ReconciledShop) -> None:
     made = trade_days(shop, history=None)
     assert keep_house(shop, None).dropped_windows == 0
     repeat_each_day(shop, made)
@@ -124,8 +124,8 @@ def test_an_older_window_that_is_judged_again_says_what_is_known_no_more(shop: R
     assert closed.state is WindowState.CERTIFIED
     assert shop.found(context, LEDGER_HOP) == {}
     [(body,)] = shop.journal_sql("select body from makewhole.certificate where number = 3 and revision = 2")
-    told = [one["message"] for one in body["reach"]["cannot_exclude"] if one["limit"] == "older_duplicates"]
-    assert told == [SINCE.replace("03-04", "03-03")]
+    messages = [one["message"] for one in body["reach"]["cannot_exclude"] if one["limit"] == "older_duplicates"]
+    assert messages == [SINCE.replace("03-04", "03-03")]
     assert keep_house(shop).index.rows == 15
 
 
@@ -208,13 +208,17 @@ def test_an_index_is_written_again_without_what_was_dropped(shop: ReconciledShop
     for path in Path(Storage.from_environment().root).glob("shop/window=1/revision=1/orders/keys/**/*.parquet"):
         path.unlink()
 
-    told = CliRunner().invoke(app, ["index", "rebuild", "shop", "--json"], catch_exceptions=False)
+    result = CliRunner().invoke(app, ["index", "rebuild", "shop", "--json"], catch_exceptions=False)
 
-    assert told.exit_code == 0, told.output
-    assert json.loads(told.stdout)["topics"] == [{"point": "orders", "from_snapshots": 3, "from_index": 0, "keys": 15}]
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["topics"] == [
+        {"point": "orders", "from_snapshots": 3, "from_index": 0, "keys": 15}
+    ]
     shop.describe(history=None)
-    told = CliRunner().invoke(app, ["index", "rebuild", "shop", "--json"], catch_exceptions=False)
-    assert json.loads(told.stdout)["topics"] == [{"point": "orders", "from_snapshots": 4, "from_index": 0, "keys": 20}]
+    result = CliRunner().invoke(app, ["index", "rebuild", "shop", "--json"], catch_exceptions=False)
+    assert json.loads(result.stdout)["topics"] == [
+        {"point": "orders", "from_snapshots": 4, "from_index": 0, "keys": 20}
+    ]
     done = keep_house(shop, None)
     assert (done.index.windows, done.index.rows) == (4, 20)
     assert done.index.known_since is not None and done.index.known_since.isoformat() == "2025-03-02T00:00:00+00:00"
@@ -223,13 +227,13 @@ def test_an_index_is_written_again_without_what_was_dropped(shop: ReconciledShop
 def test_the_commands_say_from_when_on_keys_are_known(shop: ReconciledShop) -> None:
     trade_days(shop, history="2d")
 
-    told = CliRunner().invoke(app, ["index", "merge", "shop"], catch_exceptions=False)
-    assert told.stdout.startswith(
+    result = CliRunner().invoke(app, ["index", "merge", "shop"], catch_exceptions=False)
+    assert result.stdout.startswith(
         "orders: 2 old windows dropped, 0 merges, 0 unused files removed; 15 rows of 3 windows"
     )
     sentence = "a duplicate of a record from before 2025-03-03 00:00 UTC would not be found"
-    assert " ".join(told.stdout.split()).endswith(sentence)
-    told = CliRunner().invoke(app, ["index", "status", "shop", "--json"], catch_exceptions=False)
-    assert json.loads(told.stdout)["topics"][0]["known_since"] == "2025-03-03T00:00:00+00:00"
-    told = CliRunner().invoke(app, ["windows", "shop", "--window", "5"], catch_exceptions=False)
-    assert f"in orders {sentence}" in " ".join(told.stdout.split())
+    assert " ".join(result.stdout.split()).endswith(sentence)
+    result = CliRunner().invoke(app, ["index", "status", "shop", "--json"], catch_exceptions=False)
+    assert json.loads(result.stdout)["topics"][0]["known_since"] == "2025-03-03T00:00:00+00:00"
+    result = CliRunner().invoke(app, ["windows", "shop", "--window", "5"], catch_exceptions=False)
+    assert f"in orders {sentence}" in " ".join(result.stdout.split())

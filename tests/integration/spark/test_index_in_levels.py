@@ -97,7 +97,7 @@ def test_a_window_that_a_truncation_reached_is_left_out_of_a_merged_run(shop: Re
 
 
 @pytest.mark.extended
-def test_rows_of_a_former_incarnation_of_the_topic_are_told_apart_in_a_merged_run(shop: ReconciledShop) -> None:
+def test_rows_of_a_former_incarnation_of_the_topic_are_distinguished_in_a_merged_run(shop: ReconciledShop) -> None:
     made = trade_days(shop, 2)
     shop.make_topic_again()
     for day in (2, 3):
@@ -124,8 +124,8 @@ def test_the_command_says_what_the_index_is_and_merges_it(shop: ReconciledShop) 
         shop.trade(orders(range(100 * day, 100 * day + 5), day))
         shop.whole_way(day)
 
-    told = CliRunner().invoke(app, ["index", "status", name, "--json"], catch_exceptions=False)
-    before = json.loads(told.stdout)
+    result = CliRunner().invoke(app, ["index", "status", name, "--json"], catch_exceptions=False)
+    before = json.loads(result.stdout)
     size = before["topics"][0].pop("size_bytes")
     assert before == {
         "pipeline": name,
@@ -134,18 +134,18 @@ def test_the_command_says_what_the_index_is_and_merges_it(shop: ReconciledShop) 
             | {"known_since": None}
         ],
     }
-    told = CliRunner().invoke(app, ["index", "merge", name], catch_exceptions=False)
-    assert told.exit_code == 0
-    assert told.stdout.startswith("orders: 1 merge, 0 unused files removed; 20 rows of 4 windows in 1 run, ")
-    assert told.stdout.endswith("; 8 unused files\n")
+    result = CliRunner().invoke(app, ["index", "merge", name], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("orders: 1 merge, 0 unused files removed; 20 rows of 4 windows in 1 run, ")
+    assert result.stdout.endswith("; 8 unused files\n")
     with connect(shop.journal) as journal:
         [index] = indexes(journal, Storage.from_environment(), name)
     assert (index.runs, index.files, index.unused_files) == (1, 1, 8)
     assert 0 < index.size_bytes < size
 
-    told = CliRunner().invoke(app, ["index", "status", "nobody"], catch_exceptions=False)
-    assert told.exit_code == 2
-    assert "nobody has no key index: no window of it with a topic was judged." in " ".join(told.stderr.split())
+    result = CliRunner().invoke(app, ["index", "status", "nobody"], catch_exceptions=False)
+    assert result.exit_code == 2
+    assert "nobody has no key index: no window of it with a topic was judged." in " ".join(result.stderr.split())
 
 
 def files_of(shop: ReconciledShop, pattern: str) -> list[Path]:
@@ -169,8 +169,8 @@ def test_an_index_that_was_lost_is_written_again_from_snapshots(
     for path in snapshot:
         path.unlink()
 
-    told = json.loads(rebuilt(shop).stdout)
-    assert told == {
+    document = json.loads(rebuilt(shop).stdout)
+    assert document == {
         "pipeline": name,
         "topics": [{"point": "orders", "from_snapshots": DAYS - 1, "from_index": 1, "keys": 20}],
     }
@@ -181,16 +181,16 @@ def test_an_index_that_was_lost_is_written_again_from_snapshots(
 
     for path in files_of(shop, f"{name}/index/**/*"):
         path.unlink()
-    told = rebuilt(shop)
-    assert told.exit_code == 4
+    result = rebuilt(shop)
+    assert result.exit_code == 4
     assert (
         f"{name}: neither the snapshots of orders nor its runs of the key index can be read for 1 window (2); the "
         "others were written. Restore its files and rebuild again; a single such window may also be run again"
-    ) in " ".join(told.stderr.split())
+    ) in " ".join(result.stderr.split())
     assert shop.whole_way(1)[1].state is WindowState.CERTIFIED
 
-    told = json.loads(rebuilt(shop).stdout)
-    assert told["topics"] == [{"point": "orders", "from_snapshots": DAYS, "from_index": 0, "keys": 20}]
+    document = json.loads(rebuilt(shop).stdout)
+    assert document["topics"] == [{"point": "orders", "from_snapshots": DAYS, "from_index": 0, "keys": 20}]
     shop.trade(orders(range(900, 905), DAYS))
     shop.send([again(one, DAYS) for one in (made[0][2], made[1][3])])
     context, _ = shop.whole_way(DAYS)

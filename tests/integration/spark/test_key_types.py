@@ -32,7 +32,7 @@ def uuid_text(number: int) -> str:
 
 
 def rows(numbers: Sequence[int], spelling: Spelling, day: int = 0) -> list[dict[str, Any]]:
-    """Return orders whose id is spelled so."""
+    """Return orders whose id is written so."""
     made = zip(numbers, orders(numbers, day), strict=True)
     return [{**order, "id": spelling(number)} for number, order in made]
 
@@ -82,7 +82,7 @@ def two_places(number: int) -> str:
         pytest.param("char(6)", "char(6)", (whole_text, lambda n: f"{n:<6}", whole_text), str, id="a padded text"),
     ],
 )  # fmt: skip
-def test_equal_values_are_one_key_however_they_are_spelled(
+def test_equal_values_are_one_key_however_they_are_written(
     shop: ReconciledShop, ledger: str, store: str, spellings: tuple[Spelling, Spelling, Spelling], key: Spelling
 ) -> None:
     set_types(shop, ledger, store)
@@ -233,7 +233,7 @@ def test_a_pipeline_in_operation_is_not_silently_read_by_other_spellings(
 
 
 @pytest.mark.extended
-def test_a_pipeline_whose_keys_are_spelled_as_before_goes_on(shop: ReconciledShop) -> None:
+def test_a_pipeline_whose_keys_are_encoded_as_before_goes_on(shop: ReconciledShop) -> None:
     set_types(shop, "bigint", "integer")
     trade(shop, (int,) * 3)
     first = shop.judged()

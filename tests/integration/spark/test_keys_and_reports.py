@@ -22,7 +22,7 @@ pytestmark = pytest.mark.integration
 # Keys and filters
 
 
-def test_keys_of_several_parts_are_told_apart_by_all_of_them(shop: ReconciledShop) -> None:
+def test_keys_of_several_parts_are_distinguished_by_all_of_them(shop: ReconciledShop) -> None:
     shop.describe(key="[region, id]", topic_key='["$.region", "$.id"]')
     one, other = orders([1])[0], {**orders([1])[0], "region": "EU"}
     shop.trade([one, other, *orders(range(2, 10))], unloaded=[other])
@@ -66,7 +66,9 @@ def test_a_filtered_hop_expects_only_what_passes_and_nothing_else(shop: Reconcil
     assert closed.state is WindowState.GAPS
 
 
-def test_values_that_differ_are_told_by_column_and_equal_ones_in_other_clothes_are_not(shop: ReconciledShop) -> None:
+def test_values_that_differ_are_reported_by_column_and_equal_ones_in_other_clothes_are_not(
+    shop: ReconciledShop,
+) -> None:
     made = orders(range(4))
     shop.trade(made, unloaded=made)
     shop.write("warehouse", [made[0], {**made[1], "amount": "1.5"}, {**made[2], "amount": "2.51"}, made[3]])

@@ -41,7 +41,7 @@ def odd_orders(numbers: Sequence[int]) -> list[Order]:
 
 def kind(order: Order) -> str:
     """Return what becomes of an order: of each kind there is one order a part."""
-    return KINDS[int(order["number"]) // SIZE] if int(order["number"]) < len(KINDS) * SIZE else "stranger"
+    return KINDS[int(order["number"]) // SIZE] if int(order["number"]) < len(KINDS) * SIZE else "unmatched"
 
 
 def key(*parts: str) -> str:
@@ -72,23 +72,23 @@ def test_odd_parts_are_found_repaired_explained_and_taken_back(shop: ReconciledS
     loaded = [
         order | ({"amount": "0.00"} if kind(order) == "changed" else {}) for order in sent if kind(order) != "lost"
     ]
-    strangers = odd_orders(range(900, 900 + SIZE))
-    shop.write("warehouse", [*loaded, *(order for order in loaded if kind(order) == "twice"), *strangers])
+    unmatched = odd_orders(range(900, 900 + SIZE))
+    shop.write("warehouse", [*loaded, *(order for order in loaded if kind(order) == "twice"), *unmatched])
     before = warehouse(shop)
 
     context = shop.judge_and_ask_the_gate()
 
-    told = {
+    outcomes = {
         "never sent": (LEDGER_HOP, ("missing", "never_produced")),
         "lost": (STORE_HOP, ("missing", "lost_after_topic")),
         "twice": (STORE_HOP, ("duplicate", "written_before_committed")),
         "changed": (STORE_HOP, ("mismatched", "value_differs")),
-        "stranger": (STORE_HOP, ("unexpected", "not_in_source")),
+        "unmatched": (STORE_HOP, ("unexpected", "not_in_source")),
     }
     expected: dict[str, dict[str, tuple[str, str]]] = {LEDGER_HOP: {}, STORE_HOP: {}}
-    for order in (*made, *strangers):
-        if kind(order) in told:
-            hop, found = told[kind(order)]
+    for order in (*made, *unmatched):
+        if kind(order) in outcomes:
+            hop, found = outcomes[kind(order)]
             expected[hop][key(order["region"], str(order["number"]))] = found
     assert {hop: shop.found(context, hop) for hop in expected} == expected
     for number in range(SIZE):

@@ -21,7 +21,7 @@ from tests.world.windows import ReconciledShop
 pytestmark = pytest.mark.integration
 
 
-def told(shop: ReconciledShop, context: WindowContext) -> list[str]:
+def sentences(shop: ReconciledShop, context: WindowContext) -> list[str]:
     """Return what the window's incidents say."""
     with connect(shop.journal) as journal:
         return [incident_sentence(one) for one in incidents.of(journal, context.window)]
@@ -66,10 +66,10 @@ def test_rows_of_a_store_that_come_late_are_judged_in_the_window_that_sees_them(
     assert state is WindowState.GAPS
     counts = shop.counts(context, STORE_HOP)
     assert (counts.source_keys, counts.matched, counts.unexpected, counts.duplicate) == (20, 20, 1, 1)
-    assert told(shop, context) == []
+    assert sentences(shop, context) == []
 
     third, state = day_with(shop, 2)
-    assert (shop.found(third, STORE_HOP), told(shop, third), state) == ({}, [], WindowState.CERTIFIED)
+    assert (shop.found(third, STORE_HOP), sentences(shop, third), state) == ({}, [], WindowState.CERTIFIED)
 
 
 def test_a_late_row_of_a_key_that_was_missing_is_fine(shop: ReconciledShop) -> None:
@@ -93,10 +93,10 @@ def test_an_old_row_that_is_changed_is_not_a_new_one(shop: ReconciledShop) -> No
     context, state = day_with(shop, 1)
 
     assert (shop.found(context, STORE_HOP), shop.found(context, LEDGER_HOP)) == ({}, {})
-    assert (state, told(shop, context)) == (WindowState.CERTIFIED, [])
+    assert (state, sentences(shop, context)) == (WindowState.CERTIFIED, [])
 
 
-def test_what_an_earlier_window_told_is_not_told_again_when_the_row_is_touched(shop: ReconciledShop) -> None:
+def test_what_an_earlier_window_reported_is_not_reported_again_when_the_row_is_touched(shop: ReconciledShop) -> None:
     made = orders(range(20))
     shop.trade(made)
     shop.write("warehouse", [made[5], renamed(made[3], "stranger"), made[6]])
@@ -137,7 +137,7 @@ def test_a_row_that_was_put_aside_and_comes_again_is_found_again(shop: Reconcile
 
 
 @pytest.mark.extended
-def test_a_changed_row_is_no_stranger_when_the_ledger_has_been_purged(shop: ReconciledShop) -> None:
+def test_a_changed_row_is_no_unmatched_row_when_the_ledger_has_been_purged(shop: ReconciledShop) -> None:
     shop.describe(more_points={"archive": store("db", "archive")}, more_hops=[{"from": "outbox", "to": "archive"}])
     shop.sql("create table archive (like warehouse)")
     old = orders(range(20))
@@ -172,33 +172,33 @@ def test_rows_that_come_later_than_late_are_found_by_counting(shop: ReconciledSh
     }
     assert shop.found(context, LEDGER_HOP) == {"unsent": ("missing", "never_produced")}
     assert state is WindowState.GAPS
-    assert told(shop, context) == [
+    assert sentences(shop, context) == [
         "1 row came to outbox (outbox) later than `late` reaches, with the times of window 1 (20 → 21)",
         "2 rows came to warehouse (warehouse) later than `late` reaches, with the times of window 1 (20 → 22)",
     ]
     again, _ = shop.whole_way(3)
     assert (again.window.revision, shop.found(again, STORE_HOP)) == (2, shop.found(context, STORE_HOP))
     fourth, state = day_with(shop, 4)
-    assert (shop.found(fourth, STORE_HOP), told(shop, fourth), state) == ({}, [], WindowState.CERTIFIED)
+    assert (shop.found(fourth, STORE_HOP), sentences(shop, fourth), state) == ({}, [], WindowState.CERTIFIED)
 
 
-def test_rows_that_are_gone_are_told_once_and_block_nothing(shop: ReconciledShop) -> None:
+def test_rows_that_are_gone_are_reported_once_and_block_nothing(shop: ReconciledShop) -> None:
     days(shop, 0, 1)
     shop.sql("delete from warehouse where id in ('O1', 'O2', 'O101')")
 
     context, state = day_with(shop, 2)
 
     assert (shop.found(context, STORE_HOP), state) == ({}, WindowState.CERTIFIED)
-    assert told(shop, context) == [
+    assert sentences(shop, context) == [
         "3 rows of warehouse (warehouse) that earlier windows had counted are gone, with the times of window 1 "
         "(20 → 18), window 2 (20 → 19)"
     ]
     third, state = day_with(shop, 3)
-    assert (told(shop, third), state) == ([], WindowState.CERTIFIED)
+    assert (sentences(shop, third), state) == ([], WindowState.CERTIFIED)
 
 
 @pytest.mark.extended
-def test_versions_that_leave_their_slices_are_not_told(shop: ReconciledShop) -> None:
+def test_versions_that_leave_their_slices_are_not_reported(shop: ReconciledShop) -> None:
     shop.describe(is_upsert=True)
     made = orders(range(20))
     shop.trade(made)
@@ -212,7 +212,7 @@ def test_versions_that_leave_their_slices_are_not_told(shop: ReconciledShop) -> 
 
     context, state = day_with(shop, 1)
 
-    assert (told(shop, context), shop.found(context, STORE_HOP), state) == ([], {}, WindowState.CERTIFIED)
+    assert (sentences(shop, context), shop.found(context, STORE_HOP), state) == ([], {}, WindowState.CERTIFIED)
 
 
 @pytest.mark.extended
@@ -224,12 +224,12 @@ def test_rows_that_came_to_a_slice_from_which_others_were_purged_are_judged(shop
     context, _ = day_with(shop, 3)
 
     assert shop.found(context, STORE_HOP) == {"stranger": ("unexpected", "not_in_source")}
-    assert told(shop, context) == [
+    assert sentences(shop, context) == [
         "1 row of warehouse (warehouse) that earlier windows had counted are gone, with the times of window 1 (20 → 19)"
     ]
 
 
-def test_a_large_table_without_an_index_on_its_time_is_told(
+def test_a_large_table_without_an_index_on_its_time_is_reported(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(census, "_PAGES_WITHOUT_INDEX", 0)
@@ -237,7 +237,7 @@ def test_a_large_table_without_an_index_on_its_time_is_told(
 
     context = days(shop, 0)
 
-    assert told(shop, context) == [
+    assert sentences(shop, context) == [
         "no index of warehouse (warehouse) begins with at: every window reads the whole table"
     ]
 
@@ -296,12 +296,12 @@ def test_slices_of_windows_from_before_there_was_a_census_are_counted_once(shop:
     context, state = day_with(shop, 2)
 
     assert shop.found(context, STORE_HOP) == {"stranger": ("unexpected", "not_in_source")}
-    assert told(shop, context) == [
+    assert sentences(shop, context) == [
         "the rows of outbox (outbox) with the times of 2 earlier windows were counted for the first time",
         "the rows of warehouse (warehouse) with the times of 2 earlier windows were counted for the first time",
     ]
     third, state = day_with(shop, 3)
-    assert (told(shop, third), state) == ([], WindowState.CERTIFIED)
+    assert (sentences(shop, third), state) == ([], WindowState.CERTIFIED)
 
 
 def test_late_rows_from_before_a_log_that_lost_its_beginning_prove_nothing(shop: ReconciledShop) -> None:

@@ -14,7 +14,7 @@ from tests.world.windows import ReconciledShop
 pytestmark = pytest.mark.integration
 
 TWICE = ("duplicate", "written_before_committed")
-STRANGER = ("unexpected", "not_in_source")
+UNMATCHED = ("unexpected", "not_in_source")
 
 
 def with_late(shop: ReconciledShop, late: str) -> None:
@@ -172,7 +172,7 @@ def test_rows_from_before_the_log_are_known_for_ever(shop: ReconciledShop) -> No
 
 
 @pytest.mark.parametrize("most", [0, 1], ids=["by its file", "by its name"])
-def test_a_row_that_was_told_as_unexpected_is_known_for_ever(
+def test_a_row_that_was_reported_as_unexpected_is_known_for_ever(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(met_alone, "_NAMED_MOST", most)
@@ -181,34 +181,34 @@ def test_a_row_that_was_told_as_unexpected_is_known_for_ever(
         made = orders(range(day * 100, day * 100 + 3), day)
         shop.send(made)
         shop.write("warehouse", made)
-    stranger = at_day(0.5, orders([77])[0])
-    shop.write("warehouse", [stranger])
+    unmatched = at_day(0.5, orders([77])[0])
+    shop.write("warehouse", [unmatched])
     first = shop.judged(0)
-    assert shop.found(first, STORE_HOP) == {"O77": STRANGER}
+    assert shop.found(first, STORE_HOP) == {"O77": UNMATCHED}
     shop.judged(8)
-    shop.send([at_day(9.5, stranger)])
-    shop.write("warehouse", [at_day(9.5, stranger)])
+    shop.send([at_day(9.5, unmatched)])
+    shop.write("warehouse", [at_day(9.5, unmatched)])
 
     last = shop.judged(9)
 
     assert shop.found(last, STORE_HOP) == {"O77": TWICE}
 
 
-def test_a_stranger_that_the_journal_did_not_take_is_known_from_the_files(shop: ReconciledShop) -> None:
+def test_an_unmatched_row_that_the_journal_did_not_take_is_known_from_the_files(shop: ReconciledShop) -> None:
     shop.describe(has_ledger=False)
     for day in (0, 8, 9):
         made = orders(range(day * 100, day * 100 + 3), day)
         shop.send(made)
         shop.write("warehouse", made)
-    strangers = [at_day(0.5, order) for order in orders([77, 78])]
-    shop.write("warehouse", strangers)
-    assert shop.found(shop.judged(0), STORE_HOP) == {"O77": STRANGER, "O78": STRANGER}
+    unmatched = [at_day(0.5, order) for order in orders([77, 78])]
+    shop.write("warehouse", unmatched)
+    assert shop.found(shop.judged(0), STORE_HOP) == {"O77": UNMATCHED, "O78": UNMATCHED}
     with connect(shop.journal) as journal, journal.cursor() as cursor:
         cursor.execute("delete from makewhole.finding where key = 'O77'")
         journal.commit()
     shop.judged(8)
-    shop.send([at_day(9.5, strangers[0])])
-    shop.write("warehouse", [at_day(9.5, strangers[0])])
+    shop.send([at_day(9.5, unmatched[0])])
+    shop.write("warehouse", [at_day(9.5, unmatched[0])])
 
     last = shop.judged(9)
 

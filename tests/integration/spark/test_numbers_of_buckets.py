@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 NUMBERS = (1, 2, 16, 64)
 
 
-def told(shop: ReconciledShop, context: WindowContext) -> Mapping[str, Any]:
+def window_report(shop: ReconciledShop, context: WindowContext) -> Mapping[str, Any]:
     """Return all that is reported of a window, and the verdict of each key; not how many keys the first pass took out,
     which the filters beside the key index decide."""
     found = dict(report(shop.journal, context))
@@ -61,11 +61,11 @@ def counts_of_buckets(shop: ReconciledShop, context: WindowContext) -> dict[str,
 
 
 def judged_in(shop: ReconciledShop, day: int, buckets: int) -> tuple[WindowContext, Mapping[str, Any]]:
-    """Judge a day's window once more, read in so many buckets; return it and what is told of it."""
+    """Judge a day's window once more, read in so many buckets; return it and what is reported of it."""
     shop.buckets = buckets
     context = shop.judge_and_ask_the_gate(day)
     assert counts_of_buckets(shop, context) == dict.fromkeys(context.pipeline.points, buckets)
-    return context, told(shop, context)
+    return context, window_report(shop, context)
 
 
 @pytest.mark.extended
@@ -74,7 +74,7 @@ def judged_in(shop: ReconciledShop, day: int, buckets: int) -> tuple[WindowConte
     [(0, NUMBERS), (1, NUMBERS)],
     indirect=["history"],
 )
-def test_windows_with_faults_of_every_kind_tell_the_same_in_any_number_of_buckets(
+def test_windows_with_faults_of_every_kind_report_the_same_in_any_number_of_buckets(
     history: History, of_buckets: Sequence[int]
 ) -> None:
     """Takes long: each of four days is judged as often as there are numbers."""
@@ -90,7 +90,7 @@ def test_windows_with_faults_of_every_kind_tell_the_same_in_any_number_of_bucket
 
 @pytest.mark.extended
 @pytest.mark.on_spark
-def test_truncated_keys_and_merged_runs_tell_the_same_in_any_number_of_buckets(shop: ReconciledShop) -> None:
+def test_truncated_keys_and_merged_runs_report_the_same_in_any_number_of_buckets(shop: ReconciledShop) -> None:
     """Five days of other numbers, of which four runs are merged; a truncation takes ten records of the first day."""
     made = orders(range(40))
     shop.trade(made, unsent=made[3:4])
@@ -111,11 +111,11 @@ def test_truncated_keys_and_merged_runs_tell_the_same_in_any_number_of_buckets(s
     reports = []
     for number in NUMBERS:
         shop.buckets = number
-        shop.journal_sql("delete from makewhole.incident")  # they are told how many keys they took, once it is known
+        shop.journal_sql("delete from makewhole.incident")  # they get their number of keys once it is known
         pretend(shop, cut, IncidentKind.TRUNCATED, 30, 40, before_it_was_read=False, lineage=0)
         shop.judge(cut)
         shop.validate(cut)
-        reports.append(told(shop, cut))
+        reports.append(window_report(shop, cut))
         for table in ("hop_result", "snapshot", "finding", "gate_report", "key_run"):
             shop.journal_sql(f"delete from makewhole.{table} where number = {cut.window.number}")
         shop.journal_sql(f"delete from makewhole.handover where from_number = {cut.window.number}")
@@ -137,7 +137,7 @@ def test_windows_of_an_older_makewhole_had_sixteen_and_their_names_do_not_say_it
     shop.trade(later)
     shop.send([{**one, "at": later[0]["at"]} for one in made[20:23]])
     second = shop.judge_and_ask_the_gate(1)
-    expected = told(shop, second)
+    expected = window_report(shop, second)
 
     for table, column in (("snapshot", "manifest"), ("hop_result", "files"), ("key_run", "files")):
         shop.journal_sql(
@@ -148,7 +148,7 @@ def test_windows_of_an_older_makewhole_had_sixteen_and_their_names_do_not_say_it
     assert names <= {f"{number:02d}" for number in range(16)}
     again = shop.judge_and_ask_the_gate(1)
 
-    assert differing(told(shop, again), expected) == []
+    assert differing(window_report(shop, again), expected) == []
     assert {"O4", "O5", "O6", "O7"} <= set(shop.found(again, STORE_HOP))
     assert sorted(shop.found(again, LEDGER_HOP)) == ["O20", "O21", "O22"]
     with connect(shop.journal) as journal:
@@ -158,7 +158,7 @@ def test_windows_of_an_older_makewhole_had_sixteen_and_their_names_do_not_say_it
         "O20": [1, 2],
         "O104": [2],
     }
-    assert told(shop, first)["verdicts"][LEDGER_HOP][0].keys() >= {key_hash("O1"), key_hash("O30")}
+    assert window_report(shop, first)["verdicts"][LEDGER_HOP][0].keys() >= {key_hash("O1"), key_hash("O30")}
 
 
 # The number by the size

@@ -1,4 +1,4 @@
-"""Test a pipeline file that names no remedy: nothing is written anywhere, and its lines to switch on are told."""
+"""Test a pipeline file that names no remedy: nothing is written anywhere, and its lines to switch on are reported."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 NOTHING = ": nothing is written, because the remedy is `report`"
 
 
-def test_a_file_without_remedies_writes_nothing_and_tells_what_would_be_done(shop: ReconciledShop) -> None:
+def test_a_file_without_remedies_writes_nothing_and_reports_what_would_be_done(shop: ReconciledShop) -> None:
     shop.describe(is_observing=True)
     _trade_with_every_mistake(shop)
     before = _contents(shop)
@@ -36,14 +36,14 @@ def test_a_file_without_remedies_writes_nothing_and_tells_what_would_be_done(sho
     assert _contents(shop) == before
     assert shop.sql("select count(*) from pg_namespace where nspname = 'makewhole'") == [(0,)]
     assert closed.state is WindowState.GAPS
-    assert [(one.hop, one.keys, one.actions, one.suggestion.line) for one in _told(shop, context)] == [
+    assert [(one.hop, one.keys, one.actions, one.suggestion.line) for one in _unanswered(shop, context)] == [
         (LEDGER_HOP, 2, 2, "missing: produce"),
         (STORE_HOP, 3, 3, "missing: upsert"),
         (STORE_HOP, 1, 1, "duplicate: quarantine"),
         (STORE_HOP, 2, 2, "mismatched: upsert"),
         (STORE_HOP, 1, 1, "unexpected: quarantine"),
     ]
-    assert [sentence for one in _told(shop, context)[:2] for sentence in one.sentences()] == [
+    assert [sentence for one in _unanswered(shop, context)[:2] for sentence in one.sentences()] == [
         f"2 missing on {LEDGER_HOP}{NOTHING}",
         "`missing: produce` would send them into orders, from outbox: 2 actions at most",
         f"To switch it on, write `compensation: {{missing: produce}}` on hop {LEDGER_HOP}, or add it to what the hop "
@@ -55,36 +55,36 @@ def test_a_file_without_remedies_writes_nothing_and_tells_what_would_be_done(sho
     ]
 
 
-def test_the_lines_that_are_told_are_accepted_and_make_the_window_whole(shop: ReconciledShop) -> None:
+def test_the_lines_that_are_suggested_are_accepted_and_make_the_window_whole(shop: ReconciledShop) -> None:
     """A record that was sent twice stays in the topic: it is contained at the store."""
     shop.describe(is_observing=True)
     made = _trade_with_every_mistake(shop)
     shop.sql("delete from warehouse where id = 'X1'")
     shop.send(made[30:31])
     context, _, _ = _whole_way(shop)
-    told = _told(shop, context)
+    unanswered = _unanswered(shop, context)
     assert shop.outcomes(context)["O30"] == "contained"
 
-    _switch_on(shop, told)
+    _switch_on(shop, unanswered)
     context, planned, _ = _whole_way(shop)
     shop.write("warehouse", made[10:12])  # the loader takes what was produced
     verify_window(context, lambda *_: None, patience_seconds=0)
 
     assert planned == {"produce": 2, "quarantine": 1, "upsert": 5}
-    assert sum(one.actions for one in told) == 8
+    assert sum(one.actions for one in unanswered) == 8
     assert shop.certify(context).state is WindowState.CERTIFIED
-    assert _told(shop, context) == []
+    assert _unanswered(shop, context) == []
     assert sorted(_contents(shop)["warehouse"]) == sorted(_contents(shop)["outbox"])
 
 
-def test_what_a_limit_would_refuse_is_told(shop: ReconciledShop) -> None:
+def test_what_a_limit_would_refuse_is_reported(shop: ReconciledShop) -> None:
     shop.describe(is_observing=True, compensation={"limits": "{actions: 1, share: 1.0}"})
     shop.trade(orders(range(10)), unsent=orders([3, 4]))
 
     context, _, closed = _whole_way(shop)
 
     assert closed.state is WindowState.GAPS
-    assert [one.refused_as_a_whole for one in _told(shop, context)] == [
+    assert [one.refused_as_a_whole for one in _unanswered(shop, context)] == [
         "2 actions are more than the limit of 1; find out what broke before repairing it, then raise "
         "compensation.limits.actions"
     ]
@@ -141,7 +141,7 @@ def _load(shop: ReconciledShop, context: WindowContext, sent: list[Order]) -> No
 
 
 def _trade_with_every_mistake(shop: ReconciledShop) -> list[Order]:
-    """Never sent: 10, 11; never loaded: 20 to 22; loaded twice: 40; with another amount: 50, 51. Nobody's: X1."""
+    """Never sent: 10, 11; never loaded: 20 to 22; loaded twice: 40; with another amount: 50, 51. Unmatched: X1."""
     made = orders(range(60))
     shop.write("outbox", made)
     sent = [order for order in made if order["number"] not in (10, 11)]
@@ -162,7 +162,7 @@ def _whole_way(shop: ReconciledShop) -> tuple[WindowContext, dict[str, int] | No
     return context, None if plan is None else dict(plan.counts), shop.certify(context)
 
 
-def _told(shop: ReconciledShop, context: WindowContext) -> list[Unanswered]:
+def _unanswered(shop: ReconciledShop, context: WindowContext) -> list[Unanswered]:
     with connect(shop.journal) as journal:
         return read_unanswered(journal, shop.pipeline, context.window, context.connections)
 
@@ -172,11 +172,11 @@ def _contents(shop: ReconciledShop) -> dict[str, Any]:
     return {**tables, "orders": [(record.key_text, record.value) for record in shop.read()]}
 
 
-def _switch_on(shop: ReconciledShop, told: list[Unanswered]) -> None:
-    """Write the lines that were told into the file."""
+def _switch_on(shop: ReconciledShop, unanswered: list[Unanswered]) -> None:
+    """Write the lines that were suggested into the file."""
     written = yaml.safe_load(shop.file.read_text())
     hops = {f"{hop['from']}→{hop['to']}": hop for hop in written["hops"]}
-    for one in told:
+    for one in unanswered:
         assert one.suggestion.line is not None
         hops[one.hop].setdefault("compensation", {}).update(yaml.safe_load(one.suggestion.line))
     shop.file.write_text(yaml.safe_dump(written))

@@ -1,4 +1,4 @@
-"""Test that nobody's transaction is held open for longer than it is needed: measured in `pg_stat_activity`."""
+"""Test that no transaction is held open for longer than it is needed: measured in `pg_stat_activity`."""
 
 import threading
 import time

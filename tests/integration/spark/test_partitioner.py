@@ -131,7 +131,7 @@ def test_partitions_that_were_added_since_the_window_was_read_take_their_share(w
 
 
 def test_keys_are_known_from_the_last_offsets_of_the_newest_window_that_has_any(wide: ReconciledShop) -> None:
-    """Replays and records without a key tell nothing."""
+    """Replays and records without a key show nothing."""
     first = orders(range(150))
     wide.write("outbox", first)
     client = producer(wide.bootstrap, linger_ms=20)

@@ -1,4 +1,4 @@
-"""Test that certificates say how far their proof reaches, and that what only a ledger could tell is never rounded."""
+"""Test that certificates say how far their proof reaches, and that what only a ledger could show is never rounded."""
 
 import json
 from typing import Any
@@ -96,7 +96,7 @@ def test_a_certificate_from_the_ledger_on_says_so_for_each_chain(shop: Reconcile
     }
 
 
-def test_a_certificate_from_the_log_on_lists_what_nobody_upstream_could_tell(shop: ReconciledShop) -> None:
+def test_a_certificate_from_the_log_on_lists_what_nothing_upstream_could_show(shop: ReconciledShop) -> None:
     shop.describe(has_ledger=False)
     made = orders(range(8))
     shop.send(made[:4])
@@ -128,7 +128,7 @@ def test_a_certificate_from_the_log_on_lists_what_nobody_upstream_could_tell(sho
     assert document["certificate"]["reach"] == reach(closed)
 
 
-def test_windows_from_the_ledger_and_from_the_log_are_told_apart_in_one_listing(shop: ReconciledShop) -> None:
+def test_windows_from_the_ledger_and_from_the_log_are_distinguished_in_one_listing(shop: ReconciledShop) -> None:
     """Both are certified, and `makewhole run` exits with 0; a third, of which nothing is proven, with 3."""
     shop.trade(orders(range(5)))
     assert reach(shop.whole_way()[1])["from"] == "ledger"
@@ -155,11 +155,11 @@ def test_windows_from_the_ledger_and_from_the_log_are_told_apart_in_one_listing(
         ["certified", ", from the log"],
         ["not_known"],
     ]
-    for number, told in (
+    for number, proof in (
         (1, f"from the ledger on. Not excluded: {NOT_IN_LEDGER['message']}"),
         (2, "from the log on. "),
     ):
-        assert f"window {number}: proven {told}" in run("windows", "shop", "--window", str(number)).stdout
+        assert f"window {number}: proven {proof}" in run("windows", "shop", "--window", str(number)).stdout
     assert "window 3: proven" not in run("windows", "shop", "--window", "3").stdout
 
 

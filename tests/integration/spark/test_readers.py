@@ -1,4 +1,4 @@
-"""Test redelivery to a topic that several stores and groups read: nobody gets a record twice unseen."""
+"""Test redelivery to a topic that several stores and groups read: no reader gets a record twice unseen."""
 
 from collections.abc import Sequence
 

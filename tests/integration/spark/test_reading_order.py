@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 
 class Watched:
-    """What a snapshot step did: the points of each of its Spark jobs, and the tables in the order of their views."""
+    """Note what a snapshot step did: the points of each of its Spark jobs, and the tables in order of their views."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.jobs: list[list[str]] = []

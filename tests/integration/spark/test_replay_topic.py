@@ -32,7 +32,7 @@ def test_a_replay_topic_that_no_hop_joins_is_written_and_never_compared(shop: Re
     assert in_topic(shop, shop.topic) == [order["id"].encode() for order in made]
 
 
-def test_a_replay_topic_with_a_hop_is_judged_and_its_replays_are_no_strangers(shop: ReconciledShop) -> None:
+def test_a_replay_topic_with_a_hop_is_judged_and_its_replays_are_not_unmatched(shop: ReconciledShop) -> None:
     """The table stands in the file twice, the second time without `time`: what never passed the replay topic is then
     not asked for there."""
     topic = shop.add_topic()

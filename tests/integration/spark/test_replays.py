@@ -95,7 +95,7 @@ def test_a_consumer_that_loads_original_and_replay_has_a_late_original(shop: Rec
 
 
 def test_what_arrives_between_verdict_and_run_is_not_sent_and_the_window_is_whole(shop: ReconciledShop) -> None:
-    """The producer catches up with one key, the consumer with another, while somebody approves."""
+    """The producer catches up with one key, the consumer with another, while a person approves."""
     shop.describe(ledger_hop=PRODUCE, hop=REDELIVER)
     made = orders(range(10))
     shop.trade(made, unsent=made[2:3], unloaded=made[4:5])

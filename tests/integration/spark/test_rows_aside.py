@@ -47,7 +47,7 @@ def in_the_way(shop: ReconciledShop, *, is_aborted: bool = False) -> tuple[Windo
 
 
 def close(shop: ReconciledShop, context: WindowContext, loaded: Iterable[Order]) -> ClosedWindow:
-    """Let the loader load these, verify and close."""
+    """Have the loader load these, verify and close."""
     shop.write("warehouse", loaded)
     verify_window(context, lambda *_: None, patience_seconds=0)
     return shop.certify(context)

@@ -53,10 +53,10 @@ def test_a_store_of_two_topics_has_the_keys_of_both(shop: ReconciledShop) -> Non
     shop.write("warehouse", [made[0] | late, more[0] | late, orders([77], 1)[0], orders([78])[0]])
     second, closed = shop.whole_way(1)
 
-    twice, stranger = ("duplicate", "written_before_committed"), ("unexpected", "not_in_source")
-    strangers = {"O77": stranger, "O78": stranger}
-    assert shop.found(second, STORE_HOP) == strangers | {"O0": twice}
-    assert shop.found(second, OTHER_HOP) == strangers | {"O10": twice}
+    twice, unexpected = ("duplicate", "written_before_committed"), ("unexpected", "not_in_source")
+    unmatched = {"O77": unexpected, "O78": unexpected}
+    assert shop.found(second, STORE_HOP) == unmatched | {"O0": twice}
+    assert shop.found(second, OTHER_HOP) == unmatched | {"O10": twice}
     assert closed.state is WindowState.GAPS
 
 
@@ -75,9 +75,9 @@ def test_a_topic_of_two_ledgers_has_the_keys_of_both(shop: ReconciledShop) -> No
 
     first, closed = shop.whole_way()
 
-    stranger = {"O77": ("unexpected", "not_in_source")}
-    assert shop.found(first, LEDGER_HOP) == stranger
-    assert shop.found(first, "archive→orders") == stranger | {"O12": ("missing", "never_produced")}
+    unmatched = {"O77": ("unexpected", "not_in_source")}
+    assert shop.found(first, LEDGER_HOP) == unmatched
+    assert shop.found(first, "archive→orders") == unmatched | {"O12": ("missing", "never_produced")}
     assert shop.found(first, STORE_HOP) == {}
     assert closed.state is WindowState.GAPS
 
@@ -95,8 +95,8 @@ def test_what_the_filter_of_another_source_keeps_out_is_unexpected(shop: Reconci
 
     first, _ = shop.whole_way()
 
-    stranger = {"O11": ("unexpected", "not_in_source")}
-    assert (shop.found(first, STORE_HOP), shop.found(first, OTHER_HOP)) == (stranger, stranger)
+    unmatched = {"O11": ("unexpected", "not_in_source")}
+    assert (shop.found(first, STORE_HOP), shop.found(first, OTHER_HOP)) == (unmatched, unmatched)
 
 
 def test_versions_of_two_topics_stand_in_one_store(shop: ReconciledShop) -> None:

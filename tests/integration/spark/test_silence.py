@@ -229,9 +229,9 @@ def test_while_kafka_is_down_a_retry_may_help_and_the_next_try_goes_on(
 ) -> None:
     shop.trade(orders(range(10)))
     good = connection_kafka(shop.bootstrap)
-    nobody = connection_kafka(f"127.0.0.1:{free_ports(1)[0]}")
+    absent = connection_kafka(f"127.0.0.1:{free_ports(1)[0]}")
     context = None if step == "open" else shop.open()
-    set_connection(monkeypatch, "log", nobody)
+    set_connection(monkeypatch, "log", absent)
     monkeypatch.setattr(cluster, "PATIENCE_SECONDS", 3.0)  # of this process; Spark's have all of theirs
 
     def walk() -> WindowContext:

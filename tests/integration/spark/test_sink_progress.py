@@ -154,7 +154,7 @@ def test_a_progress_that_cannot_be_says_nothing(
     assert plan_window(context).plan is None
 
 
-def test_a_partition_that_nobody_reads_is_not_known_and_the_others_are(shop: ReconciledShop) -> None:
+def test_a_partition_that_is_not_read_is_not_known_and_the_others_are(shop: ReconciledShop) -> None:
     """Odd orders lie in the second partition."""
     add_partitions(shop.admin, shop.topic, 2)
     shop.partitions = 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from makewhole.window.context import WindowContext
-from tests.integration.spark.test_numbers_of_buckets import differing, told
+from tests.integration.spark.test_numbers_of_buckets import differing, window_report
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.topics import add_partitions
@@ -58,7 +58,7 @@ def test_a_partition_with_nearly_all_records_gives_the_same_report(shop: Reconci
     shop.send(made[400:])
     shop.write("warehouse", [*made[:1_000], *made[1_100:], *made[1_200:1_210]])
 
-    reports = [told(shop, judged_in(shop, buckets)) for buckets in (1, 16)]
+    reports = [window_report(shop, judged_in(shop, buckets)) for buckets in (1, 16)]
 
     assert differing(*reports) == []
     assert reports[0]["findings"].count("\n") == 200 + 200 + 100 + 10 - 1
@@ -78,7 +78,7 @@ def test_a_key_with_very_many_copies_is_judged_in_bounded_memory(shop: Reconcile
 
     contexts = [judged_in(shop, buckets) for buckets in (2, 16)]
 
-    reports = [told(shop, context) for context in contexts]
+    reports = [window_report(shop, context) for context in contexts]
     assert differing(*reports) == []
     assert shop.found(contexts[0], LEDGER_HOP)["O7"][0] == "duplicate"
     assert shop.found(contexts[0], STORE_HOP) == {"O7": ("duplicate", "upstream_duplicate")}

@@ -1,4 +1,4 @@
-"""Test stores of events whose source is a table: no key index tells in which windows a key was before."""
+"""Test stores of events whose source is a table: no key index shows in which windows a key was before."""
 
 import pytest
 

@@ -319,7 +319,7 @@ def test_what_a_topic_lost_is_not_produced_where_another_one_was_filled_from_it(
 
 
 def _overwriting(shop: ReconciledShop, made: list[Order]) -> list[Order]:
-    """Let the loader overwrite the row of a key by its version; return the orders with one."""
+    """Have the loader overwrite the row of a key by its version; return the orders with one."""
     shop.describe(compensation=QUARANTINE, has_version=True)
     for table in ("outbox", "warehouse"):
         shop.sql(f"alter table {table} add version int")

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 
 OFFSETS_OF_A_PIECE = 10
 MISSING = ("missing", "lost_after_topic")
-STRANGER = ("unexpected", "not_in_source")
+UNMATCHED = ("unexpected", "not_in_source")
 UNSENT = ("missing", "never_produced")
 
 
@@ -38,7 +38,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def trade(shop: ReconciledShop, day: int) -> list[Order]:
-    """Trade fifteen orders of a day: one is not sent, one is not loaded, and the store has a stranger."""
+    """Trade fifteen orders of a day: one is not sent, one is not loaded, and the store has an unmatched row."""
     made = orders(range(day * 100, day * 100 + 15), day)
     shop.trade(made, unsent=made[:1], unloaded=made[1:2])
     shop.write("warehouse", orders([day * 100 + 50], day))
@@ -51,7 +51,7 @@ def found(shop: ReconciledShop, day: int) -> tuple[dict[str, tuple[str, str]], d
 
 
 def expected(day: int) -> tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]:
-    return {f"O{day * 100}": UNSENT}, {f"O{day * 100 + 1}": MISSING, f"O{day * 100 + 50}": STRANGER}
+    return {f"O{day * 100}": UNSENT}, {f"O{day * 100 + 1}": MISSING, f"O{day * 100 + 50}": UNMATCHED}
 
 
 def filters(shop: ReconciledShop) -> list[str]:

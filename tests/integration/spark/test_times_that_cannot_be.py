@@ -27,7 +27,7 @@ IN_SECONDS = int((BORN + DAY).timestamp())
 """A time in seconds since 1970, where Kafka takes it for milliseconds."""
 
 
-def told(shop: ReconciledShop, context: WindowContext, kind: IncidentKind) -> list[str]:
+def sentences(shop: ReconciledShop, context: WindowContext, kind: IncidentKind) -> list[str]:
     shown = CliRunner(env={"COLUMNS": "600"}).invoke(app, ["windows", "shop", "--json"])
     assert shown.exit_code == 0, shown.output
     document = json.loads(shown.output.splitlines()[-1])
@@ -61,7 +61,7 @@ def test_rows_that_no_window_will_reach_are_counted_and_said(shop: ReconciledSho
         "there are 2 rows of outbox (outbox) with times that no window reaches, from 2099-01-01 00:00:00+00 to "
         "9999-12-31 00:00:00+00 in at, in no count of any window"
     )
-    assert told(shop, context, IncidentKind.TIMES_AHEAD) == [sentence]
+    assert sentences(shop, context, IncidentKind.TIMES_AHEAD) == [sentence]
     shown = CliRunner(env={"COLUMNS": "600"}).invoke(app, ["windows", "shop"]).output
     assert sentence in shown
     limit = "2 rows of outbox with times that no window reaches, from 2099-01-01 00:00:00+00 to 9999-12-31 00:00:00+00"
@@ -81,7 +81,7 @@ def test_a_row_of_infinity_is_judged_and_said_and_one_of_tomorrow_is_neither(sho
     shop.sql("insert into outbox select 'SOON', 1, 'EU', 1.5, now() + interval '20 hours'")
     context, _ = shop.whole_way()
     assert shop.found(context, LEDGER_HOP) == {"INF": ("missing", "never_produced")}
-    assert told(shop, context, IncidentKind.TIMES_AHEAD) == [
+    assert sentences(shop, context, IncidentKind.TIMES_AHEAD) == [
         "there is 1 row of outbox (outbox) with the time infinity in at, judged like rows without a time"
     ]
 

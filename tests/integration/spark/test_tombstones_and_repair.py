@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 
 def describe(shop: ReconciledShop, remedy: str, **more: object) -> None:
-    """Describe a pipeline whose warehouse is told by tombstones, and gets what it lacks by a remedy."""
+    """Describe a pipeline whose warehouse has erasures named by tombstones, and gets what it lacks by a remedy."""
     said: dict[str, object] = {
         "topic_key": "kafka.key",
         "more_points": {"warehouse": store("db", "warehouse", key="id", erased="tombstones")},
@@ -29,7 +29,7 @@ def describe(shop: ReconciledShop, remedy: str, **more: object) -> None:
 
 
 def verify(context: WindowContext) -> None:
-    """Judge the gaps anew, without waiting for anybody."""
+    """Judge the gaps again, without waiting."""
     verify_window(context, lambda *_: None, patience_seconds=0)
 
 
@@ -73,9 +73,9 @@ def test_a_key_that_a_tombstone_deletes_after_it_was_judged_is_not_written(
     assert [action.key for action in frozen.actions] == (["O4"] if moment == "before the plan" else ["O3", "O4"])
     assert held(shop, "O3") == 0
     assert len(shop.read()) == before + (remedy == "redeliver")
-    told = f"warehouse: a tombstone deletes this key: {shop.topic}/0/10"
+    message = f"warehouse: a tombstone deletes this key: {shop.topic}/0/10"
     reasons = shop.journal_sql("select key, outcome, outcome_reason from makewhole.finding order by key")
-    assert reasons == [("O3", "erased", told), ("O4", "repaired", None)]
+    assert reasons == [("O3", "erased", message), ("O4", "repaired", None)]
     counts = shop.verified_counts(context, STORE_HOP)
     assert (counts.matched, counts.missing, counts.erased) == (9, 0, 1)
     assert shop.certify(context).state is WindowState.CERTIFIED

@@ -121,7 +121,7 @@ class History:
             shop.write("outbox", [now])
 
 
-Told = tuple[str, str]
+Outcome = tuple[str, str]
 """Verdict and cause."""
 
 _NAMES = {key_hash(f"O{number}"): f"O{number}" for number in range(100 * DAYS)}
@@ -183,14 +183,14 @@ def _check(shop: ReconciledShop, context: WindowContext, *, looks_all_up: bool) 
     return sum(len(found.verdicts) - len(found.findings) for found in committed.values())
 
 
-def _differing(found: Judged, whole: Judged) -> dict[str, tuple[Told | None, Told | None]]:
+def _differing(found: Judged, whole: Judged) -> dict[str, tuple[Outcome | None, Outcome | None]]:
     """Return the keys with another verdict or cause, with both."""
-    one, other = _told(found), _told(whole)
+    one, other = _outcomes(found), _outcomes(whole)
     return {key: (one.get(key), other.get(key)) for key in {*one, *other} if one.get(key) != other.get(key)}
 
 
-def _told(judged: Judged) -> dict[str, Told]:
+def _outcomes(judged: Judged) -> dict[str, Outcome]:
     """Return verdict and cause, by key; what is matched has no cause."""
-    by_hash: dict[str, Told] = {key: (verdict, "") for key, verdict in judged.verdicts.items()}
-    by_hash |= {key_hash(key): (verdict, cause) for key, verdict, cause in judged.told}
-    return {_NAMES[hashed]: told for hashed, told in by_hash.items()}
+    by_hash: dict[str, Outcome] = {key: (verdict, "") for key, verdict in judged.verdicts.items()}
+    by_hash |= {key_hash(key): (verdict, cause) for key, verdict, cause in judged.without_evidence}
+    return {_NAMES[hashed]: outcome for hashed, outcome in by_hash.items()}

@@ -14,7 +14,7 @@ from tests.world.windows import ReconciledShop
 pytestmark = pytest.mark.integration
 
 
-def test_what_is_committed_first_stands_and_is_what_both_are_told(shop: ReconciledShop) -> None:
+def test_what_is_committed_first_stands_and_is_what_both_report(shop: ReconciledShop) -> None:
     shop.trade(orders(range(5)))
     context = shop.open()
     shop.snapshot(context)

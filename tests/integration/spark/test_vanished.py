@@ -46,7 +46,7 @@ def test_a_row_that_a_certified_window_saw_and_that_is_gone_has_vanished(shop: R
 
 
 def test_a_row_that_no_certified_window_saw_is_missing(shop: ReconciledShop) -> None:
-    """The first revision was not certified: nobody has vouched for what it saw."""
+    """The first revision was not certified: nothing vouches for what it saw."""
     made = orders(range(10))
     shop.trade(made, unloaded=made[5:6])
     _, closed = shop.whole_way()
@@ -108,8 +108,8 @@ def test_a_row_that_was_met_before_its_record_by_no_certified_window_is_missing(
     assert shop.found(context, STORE_HOP) == {"O4": MISSING}
 
 
-def test_a_stranger_that_is_gone_when_its_record_comes_is_missing(shop: ReconciledShop) -> None:
-    """Nothing had written it when its window was certified: that it is gone may have been somebody's mending."""
+def test_an_unmatched_row_that_is_gone_when_its_record_comes_is_missing(shop: ReconciledShop) -> None:
+    """Nothing had written it when its window was certified: that it is gone may have been a person's repair."""
     shop.describe(has_ledger=False, tolerance={"unexpected": "1"})
     shop.trade(orders([2, 4]))
     shop.write("warehouse", orders([6]))
@@ -130,7 +130,7 @@ def test_a_stranger_that_is_gone_when_its_record_comes_is_missing(shop: Reconcil
 def test_a_record_that_comes_again_after_a_purge_is_of_what_has_vanished_and_a_new_version_is_missing(
     shop: ReconciledShop, is_upsert: bool
 ) -> None:
-    """Nobody has ever seen the new version in the store: that it is absent may be a loss."""
+    """The new version was never seen in the store: that it is absent may be a loss."""
     shop.describe(is_upsert=is_upsert, topic_key="kafka.key", has_ledger=False)
     made = orders(range(10))
     shop.trade(made)

@@ -1,4 +1,4 @@
-"""Test that waiting ends: what is handed over becomes a loss, and a consumer that stands or is not there is told."""
+"""Test that waiting ends: what is handed over becomes a loss, and a consumer that stands or is absent is reported."""
 
 import json
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def run(*arguments: str) -> str:
     return result.stdout
 
 
-def test_a_partition_that_stands_is_told_and_after_a_day_what_is_behind_it_is_lost(shop: ReconciledShop) -> None:
+def test_a_partition_that_stands_is_reported_and_after_a_day_what_is_behind_it_is_lost(shop: ReconciledShop) -> None:
     shop.describe(hop={"consumer_group": "loader"})
     made, later, last = orders(range(10)), orders(range(100, 105), 1), orders(range(200, 205), 2)
     shop.trade(made, unloaded=made[6:])
@@ -63,11 +63,12 @@ def test_a_partition_that_stands_is_told_and_after_a_day_what_is_behind_it_is_lo
     assert closed.certificate.body["handed_over"]["keys"] == 7
     assert closed.certificate.body["how"]["waiting"][STORE_HOP]["keys"] == 7
     assert chain_head(closed.certificate)["handed_over"] == 7
-    first_line, second_line, *told = run("windows", "shop").splitlines()[1:]
+    first_line, second_line, *messages = run("windows", "shop").splitlines()[1:]
     assert [line.split()[-2] for line in (first_line, second_line)] == ["4", "7"]
     since = closed.certificate.body["how"]["waiting"][STORE_HOP]["since"][:16].replace("T", " ")
     assert (
-        f"window 2: 7 keys are in flight and handed over to the next window; the first waits since {since} UTC" in told
+        f"window 2: 7 keys are in flight and handed over to the next window; the first waits since {since} UTC"
+        in messages
     )
     verified = json.loads(run("certificate", "verify", "shop", "--json"))
     assert verified["handed_over"] == {"window": 2, "keys": 7}

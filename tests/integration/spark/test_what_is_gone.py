@@ -1,4 +1,4 @@
-"""Test keys that cannot be read any more: undecidable where they could be there, missing where not, judged anew."""
+"""Test keys that cannot be read any more: undecidable where they could be there, missing where not, judged again."""
 
 import pytest
 
@@ -163,7 +163,7 @@ def test_a_ledger_row_that_came_late_may_have_had_its_record_in_the_day_that_is_
     }
 
 
-def test_truncated_keys_are_judged_anew_once_and_their_copies_count_no_more(shop: ReconciledShop) -> None:
+def test_truncated_keys_are_judged_again_once_and_their_copies_count_no_more(shop: ReconciledShop) -> None:
     made = orders(range(10))
     shop.trade(made)
     assert shop.whole_way()[1].state is WindowState.CERTIFIED

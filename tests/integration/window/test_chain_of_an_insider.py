@@ -24,8 +24,8 @@ def demo(journal: str, tmp_path: Path) -> CertifiedPipeline:
 
 
 def make_chain_again(demo: CertifiedPipeline, key: SigningKey | None) -> None:
-    """Make every entry anew with another end, linked, hashed, and signed with a key of the insider's or not at all; and
-    its file, too."""
+    """Make every entry again with another end, linked, hashed, and signed with a key of the insider's or not at all;
+    and its file, too."""
     previous = None
     for one in demo.entries():
         body = {**one.body, "end": "2013-02-01T00:00:00+00:00", "previous": previous}
@@ -41,7 +41,7 @@ def make_chain_again(demo: CertifiedPipeline, key: SigningKey | None) -> None:
         previous = sha256_of(body)
 
 
-def test_a_chain_that_nobody_touched_is_sound_and_needs_the_public_key_alone(demo: CertifiedPipeline) -> None:
+def test_an_untouched_chain_is_sound_and_needs_the_public_key_alone(demo: CertifiedPipeline) -> None:
     for number in (1, 2, 3):
         demo.close(number)
 
@@ -148,11 +148,11 @@ def test_nothing_is_certified_on_top_of_a_tail_that_is_missing(demo: CertifiedPi
     assert len(demo.entries()) == 1
 
 
-# A chain made anew
+# A chain made again
 
 
 @pytest.mark.parametrize("is_signed", [False, True])
-def test_a_chain_made_anew_with_its_files_carries_no_signature_of_ours(
+def test_a_chain_made_again_with_its_files_carries_no_signature_of_ours(
     demo: CertifiedPipeline, is_signed: bool
 ) -> None:
     for number in (1, 2):
@@ -175,7 +175,7 @@ def test_a_chain_made_anew_with_its_files_carries_no_signature_of_ours(
         assert (verified.code, verified.document["signed_from"]) == (3, None)  # never taken for signed
 
 
-def test_a_chain_made_anew_in_the_journal_alone_is_not_what_stands_beside_the_files(demo: CertifiedPipeline) -> None:
+def test_a_chain_made_again_in_the_journal_alone_is_not_what_stands_beside_the_files(demo: CertifiedPipeline) -> None:
     demo.close(1)
     kept = (demo.anchors / "000001.json").read_text()
     make_chain_again(demo, None)

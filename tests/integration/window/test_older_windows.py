@@ -75,12 +75,12 @@ def test_a_certificate_says_how_many_older_windows_and_findings_are_open_and_sin
     assert demo.verify().problems == []
 
 
-def test_people_are_told_of_older_windows_below_the_newest(demo: CertifiedPipeline) -> None:
+def test_older_windows_are_reported_to_people_below_the_newest(demo: CertifiedPipeline) -> None:
     demo.close(1, missing=1)
     demo.close(2)
 
-    told = "2 older"
-    assert told not in shown(demo)
+    message = "2 older"
+    assert message not in shown(demo)
     assert "1 older window is open, since 2013-01-01 00:00 UTC (window 1): 1 finding" in shown(demo)
     assert "older" not in shown(demo, "--window", "1")
 

@@ -58,7 +58,7 @@ def _record(shop: LabShop, order: Order) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Say which batch is acknowledged, wait for a word, write the checkpoint; then the next one."""
+    """Print which batch is acknowledged, wait for a word, write the checkpoint; then the next one."""
     work = json.loads(sys.stdin.readline())
     database = psycopg2.connect(work["dsn"])
     database.autocommit = True

@@ -70,8 +70,8 @@ def rows_of_aborted_records(lab: Lab) -> Outcome:
 def _expected(made: Sequence[Order], aborted: Sequence[Order], markers: int, *, is_repaired: bool) -> Judged:
     there, keys = len(made) - len(aborted), [order["id"] for order in aborted]
     state = WindowState.CERTIFIED if is_repaired else WindowState.GAPS
-    told = [f"{STORE_HOP}: {len(keys)} {'repaired' if is_repaired else 'open'}"]
-    told += [f"{LEDGER_HOP}: {len(keys)} {'repaired' if is_repaired else 'refused (`twice`)'}"]
+    messages = [f"{STORE_HOP}: {len(keys)} {'repaired' if is_repaired else 'open'}"]
+    messages += [f"{LEDGER_HOP}: {len(keys)} {'repaired' if is_repaired else 'refused (`twice`)'}"]
     return Judged(
         state=state.value,
         accounting={"span": len(made) + markers, "data": there, "control": markers, "aborted": len(keys)},
@@ -81,7 +81,7 @@ def _expected(made: Sequence[Order], aborted: Sequence[Order], markers: int, *, 
             STORE_HOP: dict.fromkeys(keys, ("unexpected", "read_uncommitted")),
         },
         reason=None if is_repaired else "",
-        messages=tuple(told),
+        messages=tuple(messages),
     )
 
 

@@ -89,10 +89,10 @@ class _Day:
 
 def _judged(shop: LabShop, context: WindowContext, closed: ClosedWindow) -> Judged:
     """Return what is said of a window, with the number in its certificate."""
-    told = outcomes(shop.journal, context)
+    messages = outcomes(shop.journal, context)
     if closed.certificate is not None and closed.certificate.accepted:
-        told = (*told, f"certified, with {closed.certificate.accepted} accepted")
-    return replace(judged(shop.journal, context, closed), messages=told)
+        messages = (*messages, f"certified, with {closed.certificate.accepted} accepted")
+    return replace(judged(shop.journal, context, closed), messages=messages)
 
 
 def _of_next_day(

@@ -42,7 +42,7 @@ def contradicting_ledger(lab: Lab) -> Outcome:
     answers = (_agreeing(shop), _rows(shop, len(chosen)))
     context = shop.judge_and_ask_the_gate()
     assert plan_window(context).plan is None
-    told = Window(
+    unanswered = Window(
         label="as it is",
         judged=shop.certify_and_collect(context),
         expected=_expected(WindowState.GAPS, made, contradicted, f"outbox→orders: {len(contradicted)} keys conflict"),
@@ -57,7 +57,7 @@ def contradicting_ledger(lab: Lab) -> Outcome:
         f"Here {len(chosen)} of {len(made)} orders have a second row in the ledger: {len(contradicted)} with another "
         f"amount, {len(repeated)} with the same. Topic and store have each order once."
     )
-    return Outcome(truth=truth, naive=answers, windows=(told, answered))
+    return Outcome(truth=truth, naive=answers, windows=(unanswered, answered))
 
 
 def _expected(
@@ -75,14 +75,14 @@ def _expected(
 
 def _agreeing(shop: LabShop) -> Naive:
     """Whether what arrived agrees with the ledger, as a join says it."""
-    strangers = shop.sql(
+    unmatched = shop.sql(
         "select count(*) from warehouse where not exists"
         " (select from outbox where outbox.id = warehouse.id and outbox.amount = warehouse.amount)"
     )[0][0]
     answer = naive.NaiveAnswer(
         check="rows of the store without a row of the ledger that has their key and their amount",
-        text=f"{strangers} rows",
-        conclusion=f"{strangers} wrong" if strangers else naive.WELL,
+        text=f"{unmatched} rows",
+        conclusion=f"{unmatched} wrong" if unmatched else naive.WELL,
     )
     return Naive(answer=answer, expected=naive.WELL)
 

@@ -235,7 +235,7 @@ def offset_behind_the_end(lab: Lab) -> Outcome:
 
 
 def _where_the_group_stands_is_not_known(made: Sequence[Order], loaded: int, incident: str, reason: str) -> Judged:
-    """Return a window of which the first orders were loaded, and nothing tells whether the others will be."""
+    """Return a window of which the first orders were loaded, and nothing shows whether the others will be."""
     count = len(made)
     return Judged(
         state=WindowState.NOT_KNOWN.value,

@@ -1,4 +1,4 @@
-"""Take certified windows out of the journal, as somebody does who may write there (row 45)."""
+"""Take certified windows out of the journal, as a user does who may write there (row 45)."""
 
 import json
 import os
@@ -89,7 +89,7 @@ def taken_out_of_the_chain(lab: Lab) -> Outcome:
     first = _chain(shop)[0]
     _take_out(shop, 2)
     _link(shop, _chain(shop)[-1], first)
-    told = [
+    problems = [
         f"certificate 2 (window 3): its signature is not that of key {signing_key_from_environment().public.id} over "
         "this content",
         "certificate 2 (window 3): is not what was issued",
@@ -99,7 +99,7 @@ def taken_out_of_the_chain(lab: Lab) -> Outcome:
     return Outcome(
         truth="Here the first and the third of three windows are left.",
         naive=_by_hand(shop, left=2),
-        windows=(replace(third, judged=_verified(shop, third.judged), expected=_refuted(third.expected, told)),),
+        windows=(replace(third, judged=_verified(shop, third.judged), expected=_refuted(third.expected, problems)),),
     )
 
 

@@ -46,19 +46,19 @@ def offset_without_zone(lab: Lab) -> Outcome:
         compare="{left_at: timestamp}",
     )
     _speak_of_new_york(shop)
-    made, meant = _at_noon(lab, orders(range(lab.random.randint(20, 60))))
+    made, expected = _at_noon(lab, orders(range(lab.random.randint(20, 60))))
     shop.write("outbox", made)
     shop.send(made)
     shop.load()
     lost = lab.random.sample(made, lab.random.randint(3, 10))
     shop.sql("delete from warehouse where id = any(%s)", [order["id"] for order in lost])
-    answer = _written_by_hand(shop, lost, meant)
+    answer = _written_by_hand(shop, lost, expected)
     seen: dict[str, str] = dict(shop.sql("select id, seen_at::text from warehouse"))
     context = shop.judge_and_ask_the_gate()
     assert plan_window(context).plan is not None
     compensate_window(context, lambda _: None)
     rows = {key: times for key, *times in shop.sql("select id, left_at::text, seen_at::text from warehouse")}
-    assert rows == {key: [text, seen.get(key, text)] for key, text in meant.items()}, rows
+    assert rows == {key: [text, seen.get(key, text)] for key, text in expected.items()}, rows
     found = {order["id"]: ("mismatched", "value_differs") for order in made}
     found |= {order["id"]: ("missing", "lost_after_topic") for order in lost}
     window = Window(
@@ -89,7 +89,7 @@ def _speak_of_new_york(shop: LabShop) -> None:
 
 
 def _at_noon(lab: Lab, made: Sequence[Order]) -> tuple[list[Order], Mapping[str, str]]:
-    """Let each order leave and be seen at noon of some zone; return what a column without a zone says then, by key,
+    """Make each order leave and be seen at noon of some zone; return what a column without a zone says then, by key,
     too."""
     noons = {
         order["id"]: datetime(BORN.year, BORN.month, BORN.day, 12, tzinfo=lab.random.choice(_ZONES)) for order in made
@@ -98,11 +98,11 @@ def _at_noon(lab: Lab, made: Sequence[Order]) -> tuple[list[Order], Mapping[str,
     return leaving, {key: f"{noon.astimezone(UTC):%Y-%m-%d %H:%M:%S}" for key, noon in noons.items()}
 
 
-def _written_by_hand(shop: LabShop, lost: Sequence[Order], meant: Mapping[str, str]) -> Naive:
+def _written_by_hand(shop: LabShop, lost: Sequence[Order], expected: Mapping[str, str]) -> Naive:
     """Return what an insert of the records' fields makes of the rows that are lost, on a copy of the table."""
     shop.sql("create table copy (like warehouse)")
     shop.sql("insert into copy select * from json_populate_recordset(null::copy, %s::json)", json.dumps(list(lost)))
-    wrong = sum(text != meant[key] for key, text in shop.sql("select id, left_at::text from copy"))
+    wrong = sum(text != expected[key] for key, text in shop.sql("select id, left_at::text from copy"))
     return Naive(
         answer=naive.NaiveAnswer(
             check="insert … select from json_populate_recordset of the records that are lost",

@@ -63,13 +63,13 @@ def new_pipeline_file(lab: Lab) -> Outcome:
         ),
     )
     assert _contents(shop) == before
-    told = _told(shop, context)
+    unanswered = _unanswered(shop, context)
     lines = ["missing: produce", "missing: upsert", "duplicate: quarantine"]
-    assert [(one.suggestion.line, one.keys) for one in told] == list(
+    assert [(one.suggestion.line, one.keys) for one in unanswered] == list(
         zip(lines, (len(unsent), len(lost) + len(kept_out), len(twice)), strict=True)
-    ), told
+    ), unanswered
 
-    _correct(shop, told)
+    _correct(shop, unanswered)
     context = shop.judge_and_ask_the_gate()
     assert plan_window(context).plan is not None
     shop.repair(context)
@@ -127,24 +127,24 @@ def _contents(shop: LabShop) -> dict[str, Any]:
     return {**tables, "own": own, "orders": shop.read()}
 
 
-def _told(shop: LabShop, context: WindowContext) -> list[Unanswered]:
+def _unanswered(shop: LabShop, context: WindowContext) -> list[Unanswered]:
     with connect(shop.journal) as journal:
         return read_unanswered(journal, shop.pipeline, context.window, context.connections)
 
 
-def _correct(shop: LabShop, told: Sequence[Unanswered]) -> None:
-    """Write the filter and the lines that were told into the file."""
+def _correct(shop: LabShop, unanswered: Sequence[Unanswered]) -> None:
+    """Write the filter and the lines that were suggested into the file."""
     written = yaml.safe_load(shop.file.read_text())
     hops = {f"{hop['from']}→{hop['to']}": hop for hop in written["hops"]}
     hops[STORE_HOP]["where"] = "region = 'EU'"
-    for one in told:
+    for one in unanswered:
         assert one.suggestion.line is not None
         hops[one.hop].setdefault("compensation", {}).update(yaml.safe_load(one.suggestion.line))
     shop.file.write_text(yaml.safe_dump(written))
 
 
 def _written_by_a_script(shop: LabShop) -> Naive:
-    """Tell what a script writes that inserts, on a copy of the table, whatever the store lacks."""
+    """Return what a script writes that inserts, on a copy of the table, whatever the store lacks."""
     shop.sql("create table copy (like warehouse); insert into copy table warehouse")
     shop.sql("insert into copy select * from outbox where not exists (select from copy where copy.id = outbox.id)")
     foreign = shop.sql("select count(*) from copy where region <> 'EU'")[0][0]

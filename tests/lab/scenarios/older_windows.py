@@ -46,7 +46,9 @@ def left_open(lab: Lab) -> Outcome:
     ]
     answer = _counted_today(shop, 3)
     shop.write("warehouse", lost)
-    again = Window(label="the second, judged again", judged=_told(shop, shop.day(1)), expected=_expected(days[1]))
+    again = Window(
+        label="the second, judged again", judged=_with_messages(shop, shop.day(1)), expected=_expected(days[1])
+    )
     return Outcome(
         truth=f"Here {len(lost)} of {len(days[1])} orders of the second day are lost, and none of the days after it.",
         naive=(Naive(answer=answer, expected=naive.WELL),),
@@ -58,10 +60,10 @@ def _traded(shop: LabShop, days: list[list[Order]], day: int, lost: list[Order] 
     """Take a day's orders all the way, but for those that are lost; judge the day."""
     shop.trade(days[day], unloaded=lost or [])
     shop.commit_group(_OBSERVED["consumer_group"], sum(len(made) for made in days[: day + 1]))
-    return _told(shop, shop.day(day))
+    return _with_messages(shop, shop.day(day))
 
 
-def _told(shop: LabShop, answer: Judged) -> Judged:
+def _with_messages(shop: LabShop, answer: Judged) -> Judged:
     """Add what `makewhole windows` says of older windows beneath the newest."""
     shown = CliRunner().invoke(app, ["windows", "shop"], env={"COLUMNS": "250"}, catch_exceptions=False)
     assert shown.exit_code == 0, shown.output

@@ -46,7 +46,7 @@ class _Outage(TcpProxy):
         self.cut_all()
 
     def end(self) -> None:
-        """Let connections in again."""
+        """Allow connections again."""
         self.is_away = False
 
     async def carry(self, client: Stream, server: Stream) -> None:
@@ -147,7 +147,7 @@ def _tried_again(step: Callable[[], object], outage: _Outage) -> int:
 
 
 def _by_a_script(lab: Lab, outage: _Outage, lost: Sequence[Order]) -> Naive:
-    """Tell what a script does that writes row by row into a copy of the table, and begins again when it is cut off."""
+    """Return what a script does that writes row by row into a copy of the table, and begins again when cut off."""
     shop = lab.shop
     shop.sql("create table copy (like warehouse)")
     written = lab.random.randint(3, len(lost) - 3)

@@ -65,7 +65,7 @@ def _scan_until_silence(lab: Lab, count: int) -> Naive:
 
 
 def _pause_in_mid_scan(lab: Lab, held: Rule, *, is_resumed: bool) -> None:
-    """The leader freezes before the second page; resumed when the reader has given up on its request and asks anew."""
+    """The leader freezes before the second page; resumed when the reader has given up on its request and asks again."""
     held.wait_until_hit()
     leader = lab.cluster.leader(lab.shop.topic)
     lab.cluster.pause(leader)

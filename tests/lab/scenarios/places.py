@@ -131,9 +131,9 @@ def _send(shop: LabShop, name: str, made: Iterable[Order]) -> None:
 def _of_one_topic(shop: LabShop, made: list[Order]) -> naive.NaiveAnswer:
     """Whether the table holds what one topic has, as a join says it."""
     known = [order["id"] for order in made]
-    strangers = shop.sql("select count(*) from warehouse where id <> all(%s)", known)[0][0]
+    unmatched = shop.sql("select count(*) from warehouse where id <> all(%s)", known)[0][0]
     return naive.NaiveAnswer(
         check="rows of the table without a record in the first topic",
-        text=f"{strangers} rows",
-        conclusion=f"{strangers} wrong" if strangers else naive.WELL,
+        text=f"{unmatched} rows",
+        conclusion=f"{unmatched} wrong" if unmatched else naive.WELL,
     )

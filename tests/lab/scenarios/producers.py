@@ -16,7 +16,7 @@ from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import Found
 
 _CUT_IN_BATCHES = {"linger_ms": 60_000, "retry_backoff_ms": 50}
-"""What is produced before a flush goes out as one request, and is retried soon."""
+"""Send what is produced before a flush as one request, and retry it soon."""
 
 
 def _batches(lab: Lab) -> list[list[Order]]:
@@ -269,7 +269,7 @@ def retry_after_expiry(lab: Lab) -> Outcome:
 
 
 def _forget_producers(lab: Lab, shop: LabShop) -> None:
-    """Let the brokers' memory of producers run out, and wait until it has."""
+    """Make the brokers' memory of producers run out, and wait until it has."""
     leader = lab.cluster.port(lab.cluster.leader(shop.topic))
     lab.cluster.change_settings(producer_id_expiration_ms=100)
     lab.cluster.wait("the producer to be forgotten", lambda: not raw.producers(leader, shop.topic, 0))

@@ -258,7 +258,7 @@ def _ids(chosen: Sequence[Order]) -> list[str]:
 
 
 def _overwritten(shop: LabShop, planned: Sequence[Order], *, newer: Sequence[Order], erased: Sequence[Order]) -> Naive:
-    """What `insert … on conflict do update` does of the same plan, on a copy of the table."""
+    """Return what `insert … on conflict do update` does of the same plan, on a copy of the table."""
     shop.sql("create table copy (like warehouse including all); insert into copy table warehouse")
     shop.upsert("copy", planned)
     back = shop.sql("select count(*) from copy where id = any(%s) and version = 1", _ids(newer))[0][0]

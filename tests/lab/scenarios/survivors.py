@@ -112,7 +112,7 @@ def _repaired(
 
 
 def _deduplicated(shop: LabShop, right: Sequence[Order], kept: str) -> Naive:
-    """Tell what a clean-up by time leaves of the same rows, on a copy of the table."""
+    """Return what a clean-up by time leaves of the same rows, on a copy of the table."""
     direction = "desc" if kept == "latest" else ""
     shop.sql(f"create table copy as select distinct on (id) * from warehouse order by id, at {direction}")
     left: dict[str, str] = dict(shop.sql("select id, amount::text from copy"))

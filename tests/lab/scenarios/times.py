@@ -160,7 +160,7 @@ def late_strangers(lab: Lab) -> Outcome:
         _trade(shop, made)
         assert shop.day(day).state == CERTIFIED
     picked = [lab.random.sample(days[day], 3) for day in (0, 2)]
-    shop.write("warehouse", [stranger | {"id": f"S-{stranger['id']}"} for stranger, _, _ in picked])
+    shop.write("warehouse", [unmatched | {"id": f"S-{unmatched['id']}"} for unmatched, _, _ in picked])
     shop.write("warehouse", [repeated for _, repeated, _ in picked])
     shop.sql("update warehouse set region = 'XX' where id = any(%s)", [changed["id"] for _, _, changed in picked])
     _trade(shop, days[3])
@@ -168,7 +168,7 @@ def late_strangers(lab: Lab) -> Outcome:
     ledger, store = (
         int(shop.sql(f"select count(*) from {table} where at >= %s", start)[0][0]) for table in ("outbox", "warehouse")
     )
-    found = {f"S-{stranger['id']}": ("unexpected", "not_in_source") for stranger, _, _ in picked}
+    found = {f"S-{unmatched['id']}": ("unexpected", "not_in_source") for unmatched, _, _ in picked}
     found |= {repeated["id"]: ("duplicate", "written_before_committed") for _, repeated, _ in picked}
     count = len(days[3])
     window = Window(

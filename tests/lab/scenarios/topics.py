@@ -1,4 +1,4 @@
-"""Have topics and numbers start anew: wrapped sequences, a topic made again, more partitions (rows 16, 17, 18)."""
+"""Have topics and numbers start again: wrapped sequences, a topic made again, more partitions (rows 16, 17, 18)."""
 
 from collections import Counter
 
@@ -95,7 +95,7 @@ def topic_made_again(lab: Lab) -> Outcome:
     shop.make_topic()
     sent = [order for order in after if order not in lost]
     shop.send(sent)
-    shop.load(is_anew=True)
+    shop.load(is_from_beginning=True)
     rows = len(before) + len(after)
     answer = (
         Naive(answer=naive.records(shop.bootstrap, shop.topic, rows), expected=f"{rows - len(sent)} lost"),
@@ -158,7 +158,7 @@ def topic_made_again_without_ledger(lab: Lab) -> Outcome:
     lab.cluster.delete_topic(shop.topic)
     shop.make_topic()
     shop.send(after[loaded + unloaded :])
-    shop.load(is_anew=True)
+    shop.load(is_from_beginning=True)
     answer = (Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),)
     second = Window(
         label="after",

@@ -298,7 +298,7 @@ def _leave_hanging(lab: Lab, made: list[Order]) -> None:
 
 
 def _abort(lab: Lab) -> None:
-    """What `kafka-transactions.sh abort` does: an abort marker into the partition, past any coordinator."""
+    """Do what `kafka-transactions.sh abort` does: write an abort marker into the partition, past any coordinator."""
     (hanging,) = open_transactions(lab.cluster.connection, lab.shop.topic)
     jvm = lab.java().jvm
     properties = jvm.java.util.Properties()

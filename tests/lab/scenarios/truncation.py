@@ -16,7 +16,7 @@ from tests.world.shop import LEDGER_HOP, STORE_HOP
 
 
 def _truncate(lab: Lab, while_alone: Callable[[], None]) -> None:
-    """What is written `while_alone` is on the leader only; then it dies and a replica without it takes over."""
+    """Have the leader alone hold what is written `while_alone`; then it dies and a replica without it takes over."""
     cluster, topic = lab.cluster, lab.shop.topic
     leader, followers = cluster.leader(topic), cluster.followers(topic)
     cluster.kill(*followers)
@@ -31,7 +31,7 @@ def _truncate(lab: Lab, while_alone: Callable[[], None]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Cut:
-    """What became of the orders: `safe` were on all replicas, `cut` on the dead leader only; the rest came after."""
+    """Hold what became of orders: `safe` were on all replicas, `cut` on the dead leader only; the rest came after."""
 
     safe: list[Order]
     cut: list[Order]
@@ -197,7 +197,7 @@ def forgotten_producer_survives(lab: Lab) -> Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class _Survived:
-    """What one producer was told: `safe` orders, then those that were `cut` off, then `after` others."""
+    """Hold what one producer was acknowledged: `safe` orders, then those that were `cut` off, then `after` others."""
 
     safe: int
     cut: list[Order]

@@ -116,7 +116,7 @@ def _expected(state: WindowState, made: Sequence[Order], unsent: Sequence[Order]
 
 
 def sent_by_a_script(shop: LabShop, unsent: Sequence[Order]) -> naive.NaiveAnswer:
-    """Tell what the loader makes of them when a script sends what the topic lacks, on a copy of the table."""
+    """Return what the loader makes of them when a script sends what the topic lacks, on a copy of the table."""
     shop.sql("create table copy as table warehouse")
     shop.write("copy", unsent)
     extra = int(shop.sql("select count(*) - count(distinct id) from copy")[0][0])

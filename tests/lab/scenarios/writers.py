@@ -124,7 +124,7 @@ def _change(cursor: PgCursor, key: str) -> None:
 
 
 def _behind_a_lock(shop: LabShop, lost: Sequence[Order], others: Sequence[str]) -> Naive:
-    """Tell what a script does to writers that locks the table until every row is written; it is rolled back."""
+    """Return what a script does to writers that locks the table until every row is written; it is rolled back."""
     waited = 0
     with _session(shop) as script:
         script.execute("lock table warehouse in share row exclusive mode")

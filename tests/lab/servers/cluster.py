@@ -135,7 +135,7 @@ class LabCluster:
         return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "socket.timeout.ms": 10_000})
 
     def known(self, topic: str | None = None) -> list[dict[tuple[str, int], PartitionState]]:
-        """What each running broker knows of the topic's partitions, of all topics' when none is named."""
+        """Return what each running broker knows of the topic's partitions, of all topics' when none is named."""
         with ThreadPoolExecutor() as askers:
             answers = askers.map(lambda node: self._ask(node, topic), self.running())
             return [answer for answer in answers if answer is not None]
@@ -204,7 +204,7 @@ class LabCluster:
         return found
 
     def wait_for_no_leader(self, topic: str, partition: int = 0) -> None:
-        """Until all running brokers know that nobody leads the partition."""
+        """Until all running brokers know that no broker leads the partition."""
 
         def unled() -> bool:
             known = self.known(topic)
@@ -327,7 +327,7 @@ class LabCluster:
 
 
 def _settings(node: int, own: Sequence[int], listeners: Sequence[int], advertised: Sequence[int]) -> dict[str, object]:
-    """A second listener per broker that tells clients to come through the proxy, and the pace of the lab."""
+    """A second listener per broker that directs clients through the proxy, and the pace of the lab."""
     shared = {
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT",
         "broker.session.timeout.ms": int(SESSION_SECONDS * 1000),

@@ -41,7 +41,7 @@ class Api(IntEnum):
 
 
 class Fault(StrEnum):
-    """What happens to a request. After a lost answer the connection is cut too, so that the client retries at once."""
+    """Name what happens to a request. After a lost answer the connection is cut too: the client retries at once."""
 
     NOTE = "note"
     LOSE_ANSWER = "lose_answer"
@@ -89,7 +89,7 @@ class Rule:
         self._wait(lambda: self.done >= times, f"{self.fault} of {self.api.name} to be over")
 
     def release(self) -> None:
-        """Let go what is held, and hold nothing more."""
+        """Release what is held, and hold nothing more."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._released.set)
 

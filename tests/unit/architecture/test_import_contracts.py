@@ -46,12 +46,12 @@ def test_each_import_against_the_order_is_named(tmp_path: Path) -> None:
     for importer, imported in PLANTED:
         path = copy / "plugins" / Path(*importer.split(".")).with_suffix(".py")
         path.write_text(f"{path.read_text(encoding='utf-8')}\nimport {imported}  # planted\n", encoding="utf-8")
-    told = lint(copy)
-    words = " ".join(told.stdout.split())
-    assert told.returncode == 1
+    result = lint(copy)
+    words = " ".join(result.stdout.split())
+    assert result.returncode == 1
     assert [pair for pair in PLANTED if f"{pair[0]} -> {pair[1]} (l." not in words] == []
 
 
 def test_the_product_as_it_is_keeps_every_contract(tmp_path: Path) -> None:
-    told = lint(copy_of_the_product(tmp_path))
-    assert told.returncode == 0, told.stdout
+    result = lint(copy_of_the_product(tmp_path))
+    assert result.returncode == 0, result.stdout

@@ -23,7 +23,7 @@ def exit_of(report: AuditReport) -> Exit:
     return exit_code(replace(report, findings=findings(report)))
 
 
-def test_a_sound_topic_is_told_that_no_gap_is_no_proof() -> None:
+def test_a_sound_topic_gets_the_note_that_no_gap_is_no_proof() -> None:
     (only,) = findings(samples.report())
     assert (only.code, only.level) == ("no_gap", Level.NOTE)
     assert only.unproven is not None

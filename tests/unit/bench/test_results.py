@@ -57,11 +57,11 @@ def test_what_was_measured_comes_back_from_its_file() -> None:
 def test_parts_of_one_machine_stand_together() -> None:
     one, other = (measured([], cores=cores)["windows"] for cores in ("2", "4"))
 
-    told = page({"duels": one, "windows": other, "scale": replace(one, day="2026-11-25", load=1.0)})
+    text = page({"duels": one, "windows": other, "scale": replace(one, day="2026-11-25", load=1.0)})
 
     head = "\n\n| | |\n|---|---|\n| cores"
-    assert f"duels (2026-11-24, load before it 0.2), scale (2026-11-25, load before it 1.0):{head} | 2 |" in told
-    assert f"windows (2026-11-24, load before it 0.2):{head} | 4 |" in told
+    assert f"duels (2026-11-24, load before it 0.2), scale (2026-11-25, load before it 1.0):{head} | 2 |" in text
+    assert f"windows (2026-11-24, load before it 0.2):{head} | 4 |" in text
 
 
 def test_ratios_are_of_runs_that_followed_each_other() -> None:
@@ -83,23 +83,23 @@ def test_the_page_has_a_row_for_every_series() -> None:
         *(series(LATENCY + name, "makewhole", [float(at)]) for at, name in enumerate(COLUMNS)),
     ]
 
-    told = page(measured(found, cores="2"))
+    text = page(measured(found, cores="2"))
 
-    assert "windows (2026-11-24, load before it 0.2):" in told
-    assert "| cores | 2 |" in told
+    assert "windows (2026-11-24, load before it 0.2):" in text
+    assert "| cores | 2 |" in text
     assert (
         "| 2 M × 110 B, lz4 | 1.50 (1.00–2.00) | 3.00 (2.00–4.00) | **2.00** | 1.33 | 0.67 | 2.00 | 4.00 against 3.00 |"
-    ) in told
-    assert "| 2 M × 110 B, lz4 | checked | 0.10 (0.10–0.10) | 20.00 | 13.33 |" in told
+    ) in text
+    assert "| 2 M × 110 B, lz4 | checked | 0.10 (0.10–0.10) | 20.00 | 13.33 |" in text
     assert (
         "| 2 M × 110 B, lz4 | 1.00 (1.00–1.00) | 3.00 (3.00–3.00) | **3.00** | **2.00** | 1.33 | 3.00 "
         "| 0 with the archive, 0 without | 9.00 against 7.00 |"
-    ) in told
+    ) in text
     seconds = " | ".join(f"{at}.00 ({at}.00–{at}.00)" for at in range(len(COLUMNS)))
-    assert f"| 2 M | {seconds} |" in told
-    assert "| orders | open_window s | settle s | snapshot s | reconcile s | validate s | between them s |" in told
-    assert told.count(LATENCY) == 0
-    assert "| snapshot | makewhole | 2 M × 110 B, lz4 | 9 | 1024 |" in told
+    assert f"| 2 M | {seconds} |" in text
+    assert "| orders | open_window s | settle s | snapshot s | reconcile s | validate s | between them s |" in text
+    assert text.count(LATENCY) == 0
+    assert "| snapshot | makewhole | 2 M × 110 B, lz4 | 9 | 1024 |" in text
 
 
 def test_the_cost_of_a_record_is_shown_at_every_size_beside_the_first() -> None:
@@ -108,27 +108,27 @@ def test_the_cost_of_a_record_is_shown_at_every_size_beside_the_first() -> None:
         series("scale 0.01%", "makewhole", [180.0], data=DataSet(records=50_000_000)),
     ]
 
-    told = page(measured(found))
+    text = page(measured(found))
 
-    assert "| 10 M | 0.01% | 30.00 (29.00–40.00) | 3.00 | **1.00** | 4.50 | 1.00 | 1064 |" in told
-    assert "| 50 M | 0.01% | 180.00 (180.00–180.00) | 3.60 | **1.20** | 5.40 | 1.20 | 1204 |" in told
-    assert told.count("scale 0.01%") == 0
+    assert "| 10 M | 0.01% | 30.00 (29.00–40.00) | 3.00 | **1.00** | 4.50 | 1.00 | 1064 |" in text
+    assert "| 50 M | 0.01% | 180.00 (180.00–180.00) | 3.60 | **1.20** | 5.40 | 1.20 | 1204 |" in text
+    assert text.count("scale 0.01%") == 0
 
 
 def test_a_window_on_a_cluster_is_shown_beside_one_application() -> None:
     part = f"{CLUSTER_WINDOW}0.01%"
     found = [series(part, LOCAL, [10.0, 12.0]), series(part, CLUSTER, [15.0, 24.0])]
 
-    told = page(measured(found))
+    text = page(measured(found))
 
     assert (
         "| orders | keys wrong | local[2] s | two workers s | × time | local[2] processor time s "
         "| two workers processor time s | × processor time | local[2] peak MiB | two workers peak MiB |"
-    ) in told
+    ) in text
     assert (
         "| 2 M | 0.01% | 11.00 (10.00–12.00) | 19.50 (15.00–24.00) | **1.75** | 16.5 | 29.2 | 1.75 | 1036 | 1048 |"
-    ) in told
-    assert told.count(part) == 0
+    ) in text
+    assert text.count(part) == 0
 
 
 def test_every_side_of_a_window_is_shown_beside_makewhole_with_its_first_run_apart() -> None:
@@ -140,7 +140,7 @@ def test_every_side_of_a_window_is_shown_beside_makewhole_with_its_first_run_apa
         series(part, "makewhole", [40.0], data=DataSet(records=10_000_000)),
     ]
 
-    told = page(measured(found))
+    text = page(measured(found))
 
     assert (
         "| orders | keys wrong | side | s | × time | first run s | × first run | processor time s "
@@ -149,8 +149,8 @@ def test_every_side_of_a_window_is_shown_beside_makewhole_with_its_first_run_apa
         "| 2 M | 0.01% | by hand | 19.50 (15.00–24.00) | **1.75** | 35.00 | **2.50** | 29.2 | 1.75 | 1059 |\n"
         "| 2 M | 0.01% | datacompy | 82.00 (80.00–84.00) | **7.50** | 105.00 | **7.50** | 123.0 | 7.50 | 1129 |\n"
         "| 10 M | 0.01% | makewhole | 40.00 (40.00–40.00) | **1.00** |  |  | 60.0 | 1.00 | 1064 |\n"
-    ) in told
-    assert told.count(part) == 0
+    ) in text
+    assert text.count(part) == 0
 
 
 def test_verdicts_that_were_not_planted_are_no_measurement() -> None:

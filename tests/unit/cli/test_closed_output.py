@@ -12,7 +12,7 @@ FILE = "dags/pipelines/flights.yaml"
 
 
 def into_a_closed_pipe(*words: str) -> tuple[int, str]:
-    """Run Python with these words, its output a pipe that nobody reads; return its status and what it complains of."""
+    """Run Python with these words, its output a pipe that is not read; return its status and what it complains of."""
     reads, writes = os.pipe()
     os.close(reads)
     try:

@@ -110,7 +110,7 @@ def test_programs_get_incidents_and_accounts_as_they_are_stored() -> None:
     assert second["settled_by"].startswith("what they held is not known: a mirror or a backup of the topic can show it")
 
 
-def test_people_are_told_each_thing_once(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_people_see_each_thing_once(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     said = invoke("windows", "shop").output
 

@@ -164,8 +164,8 @@ def test_findings_that_the_journal_did_not_take_are_counted_with_their_files(
     monkeypatch.setattr(hop_results, "results", lambda *_: {"outbox→flights": result})
     left = {("a→b", Verdict.MISSING): 999_998, ("a→b", Verdict.PENDING): 3}
     monkeypatch.setattr(window_findings, "count_left_out", lambda *_: left)
-    told = " ".join(invoke("findings", "flights", "--json").stderr.split())
-    assert told.endswith(
+    message = " ".join(invoke("findings", "flights", "--json").stderr.split())
+    assert message.endswith(
         "2 of 1,000,003 findings are in the journal; all are in flights/window=1/a.parquet, "
         "flights/window=1/b.parquet, below the storage's root"
     )
@@ -226,7 +226,7 @@ def test_windows_are_one_object_a_line(invoke: Callable[..., Result], monkeypatc
     assert "the beginning" in shown
 
 
-def test_the_newest_windows_are_listed_and_the_number_of_the_others_is_told(
+def test_the_newest_windows_are_listed_and_the_number_of_the_others_is_reported(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int | None] = []
@@ -238,8 +238,8 @@ def test_the_newest_windows_are_listed_and_the_number_of_the_others_is_told(
     monkeypatch.setattr(report, "chosen_windows", chosen)
     monkeypatch.setattr(report, "window_document", lambda _, found: document(found.number))
     monkeypatch.setattr(report, "show_windows", lambda *_: None)
-    told = "5 older windows not listed; `--last 0` lists all"
-    assert told in invoke("windows", "flights", "--last", "2").stdout
+    message = "5 older windows not listed; `--last 0` lists all"
+    assert message in invoke("windows", "flights", "--last", "2").stdout
     assert "not listed" not in invoke("windows", "flights", "--last", "0").stdout
     assert [one["window"] for one in objects(invoke("windows", "flights", "--last", "2", "--json"))] == [6, 7]
     assert asked == [2, None, 2]
@@ -253,7 +253,7 @@ def test_no_window_yet_says_how_to_open_one(invoke: Callable[..., Result], monke
     assert objects(invoke("windows", "flights", "--json")) == []
 
 
-def test_a_pipeline_that_nobody_knows_is_wrong_usage(
+def test_a_pipeline_that_is_not_known_is_wrong_usage(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("makewhole.journal.windows.newest", lambda *_: [])
@@ -263,7 +263,7 @@ def test_a_pipeline_that_nobody_knows_is_wrong_usage(
     assert "[/red]: no good pipeline file has this name. Known are: flights." in result.stderr
 
 
-def test_an_error_that_nobody_foresaw_is_shown_and_no_gap(
+def test_an_error_that_was_not_foreseen_is_shown_and_no_gap(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:

@@ -41,13 +41,13 @@ class Airflow:
     body: str = BODY
     plan: str | None = PLAN
     asked: list[str] = field(default_factory=list)
-    told: list[tuple[str, Any]] = field(default_factory=list)
+    sent: list[tuple[str, Any]] = field(default_factory=list)
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if request.method == "GET":
             self.asked.append(request.url.path)
             return self._questions() if request.url.path == QUESTIONS else self._xcom()
-        self.told.append((request.url.path, json.loads(request.content)))
+        self.sent.append((request.url.path, json.loads(request.content)))
         return httpx.Response(self.status, json={"detail": "said by Airflow"})
 
     def _questions(self) -> httpx.Response:
@@ -97,7 +97,7 @@ def test_the_summary_is_shown_and_the_answer_goes_to_the_task_that_asks(
         f"{said}: plan {PLAN}",
     ]
     assert airflow.asked == [QUESTIONS, XCOM]
-    assert airflow.told == [(PATH, {"chosen_options": [option], "params_input": {}})]
+    assert airflow.sent == [(PATH, {"chosen_options": [option], "params_input": {}})]
 
 
 def test_nothing_of_the_summary_is_cut_off_where_the_terminal_is_narrow(
@@ -124,10 +124,10 @@ def test_for_programs_the_summary_and_the_answer_are_one_object(invoke: Invoke, 
         "body": BODY,
     }
     assert result.stderr.startswith("Repair 7\n")
-    assert airflow.told == [(PATH, {"chosen_options": ["Approve"], "params_input": {}})]
+    assert airflow.sent == [(PATH, {"chosen_options": ["Approve"], "params_input": {}})]
 
 
-def test_who_may_not_is_told_who_may(invoke: Invoke, airflow: Airflow) -> None:
+def test_a_refusal_names_who_may_answer(invoke: Invoke, airflow: Airflow) -> None:
     airflow.status = 403
     result = invoke("plan", "approve", PLAN)
     assert result.exit_code == 4
@@ -145,19 +145,19 @@ def test_a_second_answer_is_refused_in_airflows_words(invoke: Invoke, airflow: A
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "message"),
     [
         (PlanState.APPROVED, "is approved: approved by anna and waits for no answer"),
         (PlanState.REJECTED, "is rejected: approved by anna and waits for no answer"),
     ],
 )
 def test_a_plan_that_has_its_answer_takes_no_second_one(
-    invoke: Invoke, airflow: Airflow, monkeypatch: pytest.MonkeyPatch, state: PlanState, told: str
+    invoke: Invoke, airflow: Airflow, monkeypatch: pytest.MonkeyPatch, state: PlanState, message: str
 ) -> None:
     waits(monkeypatch, state)
     result = invoke("plan", "approve", PLAN)
-    assert (result.exit_code, result.stderr) == (2, f"could not: plan {PLAN} {told}\n")
-    assert airflow.told == []
+    assert (result.exit_code, result.stderr) == (2, f"could not: plan {PLAN} {message}\n")
+    assert airflow.sent == []
 
 
 @pytest.mark.parametrize("asked_about", ["flights-8-0123456789ab", None])
@@ -168,7 +168,7 @@ def test_a_plan_that_no_run_asks_about_is_not_answered(
     result = invoke("plan", "approve", PLAN)
     assert result.exit_code == 2
     assert result.stderr == (f"could not: no run of Airflow waits for an answer to plan {PLAN}; run the window again\n")
-    assert airflow.told == []
+    assert airflow.sent == []
 
 
 def waits(monkeypatch: pytest.MonkeyPatch, state: PlanState) -> None:

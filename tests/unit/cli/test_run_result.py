@@ -42,7 +42,7 @@ WINDOW = {
 }
 
 
-def test_people_are_told_what_is_not_written_and_the_line_that_would_have_it_written() -> None:
+def test_people_see_what_is_not_written_and_the_line_that_would_have_it_written() -> None:
     out = io.StringIO()
     show_result(Console(file=out, width=300, no_color=True), {**WINDOW, "unanswered": [unanswered_document(FOUND)]})
 
@@ -58,7 +58,7 @@ def test_people_are_told_what_is_not_written_and_the_line_that_would_have_it_wri
     ]
 
 
-def test_programs_are_told_the_same_as_data() -> None:
+def test_programs_get_the_same_as_data() -> None:
     assert unanswered_document(FOUND) == {
         "from": "outbox",
         "to": "flights",

@@ -111,12 +111,12 @@ def test_a_value_has_one_text_in_its_declared_type(value: Any, declared: str, te
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value=-(10**12), max_value=10**12))
 def test_equal_numbers_have_equal_texts_whatever_their_spelling(number: Decimal) -> None:
-    spelled = [number, number.normalize(), Decimal(f"{number}00"), Decimal(f"{number:e}")]
+    encoded = [number, number.normalize(), Decimal(f"{number}00"), Decimal(f"{number:e}")]
 
     for declared in ("int", "double", "decimal(20,2)"):
-        texts = {canonical_text(item, declared) for item in spelled if str(canonical_text(item, declared))[0] != "!"}
+        texts = {canonical_text(item, declared) for item in encoded if str(canonical_text(item, declared))[0] != "!"}
         assert len(texts) <= 1
-    assert len({plain_text(item) for item in spelled}) == 1
+    assert len({plain_text(item) for item in encoded}) == 1
     assert Decimal(plain_text(number)) == number
 
 

@@ -159,7 +159,7 @@ def test_a_layout_is_none_of_the_file() -> None:
         ("timestamp with time zone", "timestamp with time zone", KeyType.TIMESTAMP, False),
     ],
 )
-def test_windows_of_an_older_makewhole_are_followed_only_by_keys_that_are_spelled_as_in_them(
+def test_windows_of_an_older_makewhole_are_followed_only_by_keys_that_are_encoded_as_in_them(
     ledger: str, store: str, now: KeyType, is_same: bool
 ) -> None:
     layout = dict.fromkeys(("ledger", "topic", "store"), (now,))

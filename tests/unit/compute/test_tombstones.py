@@ -61,7 +61,7 @@ PLACE = ("partition", "offset")
         ([(1, "a", 0, 9, 1, False), (1, "a", 1, 20, 1, True)], {}),
         ([(1, "a", 0, 9, None, False), (1, "a", 1, 20, 1, True)], {}),
         ([(1, "a", 0, 9, 1, False), (1, "a", 1, 20, None, True)], {}),
-        ([(1, "a", 0, 9, 5, False), (1, "b", 0, 2, 1, True)], {1: (0, 2)}),  # of a topic that was made anew
+        ([(1, "a", 0, 9, 5, False), (1, "b", 0, 2, 1, True)], {1: (0, 2)}),  # of a topic that was made again
         ([(1, "b", 0, 2, 1, False), (1, "a", 0, 9, 5, True)], {}),
         ([(1, "a", 0, 9, 5, False), (1, "new", 3, 2, 1, True)], {1: (3, 2)}),
         ([(1, "a", 0, 5, 0, False), (2, "a", 0, 6, 0, True)], {2: (0, 6)}),

@@ -82,7 +82,7 @@ def test_anything_else_is_refused_with_what_to_write(write: Callable[..., Path],
 IN_HEADERS = FILE.replace('"$.region", "$.id"', '"header:region", kafka.key').replace("ERASED", ", erased: tombstones")
 
 
-def test_a_store_is_told_by_the_tombstones_of_the_topics_from_which_hops_lead_into_it(
+def test_a_store_has_its_erasures_named_by_the_tombstones_of_the_topics_from_which_hops_lead_into_it(
     write: Callable[..., Path],
 ) -> None:
     pipeline = load_pipeline(write(IN_HEADERS))
@@ -116,7 +116,7 @@ def test_tombstones_that_say_nothing_of_a_store_are_refused(write: Callable[...,
 
 
 def test_what_decides_a_verdict_has_tombstones_only_where_the_file_has_them(write: Callable[..., Path]) -> None:
-    plain, by_table, told = (
+    plain, by_table, by_tombstones = (
         configuration_document(load_pipeline(write(text)))["points"]["store"]["erased"]
         for text in (
             FILE.replace("ERASED", ""),
@@ -127,7 +127,7 @@ def test_what_decides_a_verdict_has_tombstones_only_where_the_file_has_them(writ
 
     assert plain is None
     assert by_table == {"table": "erasures", "key": ["region", "id"], "column": None}
-    assert told == {"table": None, "key": [], "column": None, "topics": ["log"]}
+    assert by_tombstones == {"table": None, "key": [], "column": None, "topics": ["log"]}
 
 
 def test_a_ledger_erases_nothing(write: Callable[..., Path]) -> None:

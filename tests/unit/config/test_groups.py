@@ -21,7 +21,7 @@ def test_groups_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert read_groups() == {"payments": ("anna", "ben"), "lead": ("carl",)}
 
 
-def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, monkeypatch, "groups:\n  payments: []\n  lead: [anna, anna]\n  ops: [a b]\nrights: x\n")
     with pytest.raises(ConfigurationError) as caught:
         read_groups()
@@ -39,7 +39,7 @@ def test_a_file_that_is_not_there_is_a_problem(tmp_path: Path, monkeypatch: pyte
         read_groups()
 
 
-def test_a_role_is_refused_because_nobody_could_check_it() -> None:
+def test_a_role_is_refused_because_it_could_not_be_checked() -> None:
     with pytest.raises(UnfitError) as caught:
         approver("role:Op")
     assert (caught.value.found, caught.value.remedy) == (

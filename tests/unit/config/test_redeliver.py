@@ -144,7 +144,7 @@ def test_what_redelivery_cannot_do_is_refused(write: Callable[..., Path], hop: s
     assert problems_of(write(text(hop))) == messages
 
 
-def test_a_point_that_is_called_source_does_not_blur_what_is_meant(write: Callable[..., Path]) -> None:
+def test_a_point_that_is_called_source_does_not_blur_what_is_intended(write: Callable[..., Path]) -> None:
     hop = f"{RESEND}, redeliver: {{to: source}}"
 
     assert problems_of(write(text(hop, replaced=("  lake:", "  source:")).replace("to: lake", "to: source"))) == [

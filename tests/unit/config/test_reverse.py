@@ -89,7 +89,7 @@ def test_a_remedy_of_the_pipeline_is_taken_by_the_hops_that_have_a_template(writ
     assert [hop.remedies.duplicate for hop in hops] == [Remedy.REPORT, Remedy.REVERSE]
 
 
-def test_a_file_of_many_mistakes_tells_them_all(write: Callable[..., Path]) -> None:
+def test_a_file_of_many_mistakes_reports_them_all(write: Callable[..., Path]) -> None:
     path = write(
         HEAD
         + """\
@@ -248,7 +248,7 @@ def test_what_does_not_fit_together_is_refused(
     text = HEAD + TEMPLATE
     assert old in text
     found = problems_of(write(text.replace(old, new, 1)))
-    # The topic has hops of two semantics then, which is told as well.
+    # The topic has hops of two semantics then, which is reported as well.
     assert [message for message in found if "both semantics" not in message] == messages
 
 

@@ -70,9 +70,11 @@ def test_each_suggestion_is_accepted_on_its_hop_and_switches_its_remedy_on(
 def test_what_is_suggested_and_why_there_is_nothing(tmp_path: Path) -> None:
     hops = [{"from": source, "to": target} for source, target in ENDS[:2]]
     pipeline = load_pipeline(_file(tmp_path, hops, {}))
-    told = {(hop.target, verdict): suggest(pipeline, hop, verdict) for hop in pipeline.hops for verdict in VERDICTS}
+    suggestions = {
+        (hop.target, verdict): suggest(pipeline, hop, verdict) for hop in pipeline.hops for verdict in VERDICTS
+    }
 
-    assert {place: (one.line, one.does) for place, one in told.items()} == {
+    assert {place: (one.line, one.does) for place, one in suggestions.items()} == {
         ("orders", "missing"): ("missing: produce", "would send them into orders, from outbox"),
         ("orders", "duplicate"): (None, REVERSED),
         ("orders", "mismatched"): (None, UNCHANGEABLE),
@@ -115,9 +117,9 @@ def test_under_upsert_nothing_is_sent_into_a_topic_without_a_version(tmp_path: P
     hops = [{"from": source, "to": target, "semantics": "upsert"} for source, target in ENDS[:2]]
     pipeline = load_pipeline(_file(tmp_path, hops, {}))
 
-    told = [(one.line, one.does) for hop in pipeline.hops for one in [suggest(pipeline, hop, "missing")]]
+    suggestions = [(one.line, one.does) for hop in pipeline.hops for one in [suggest(pipeline, hop, "missing")]]
 
-    assert told == [
+    assert suggestions == [
         (None, "under upsert nothing is sent into orders without a version; name one at the point"),
         (None, "under upsert nothing is sent into orders without a version; name one at the point"),
     ]

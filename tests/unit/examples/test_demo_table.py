@@ -66,7 +66,7 @@ def test_a_second_copy_in_the_topic_is_reported_not_repaired() -> None:
     assert (line.repaired, line.reported, line.still_open) == (0, 1, 1)
 
 
-def test_what_the_proof_still_sees_is_open_even_when_nobody_found_it() -> None:
+def test_what_the_proof_still_sees_is_open_even_when_it_was_not_found() -> None:
     line = lines(frozenset(), frozenset(), frozenset({one(TO_STORE, "duplicate", "a")}))[0]
     assert (line.planted, line.found, line.still_open) == (0, 0, 1)
 
@@ -89,7 +89,7 @@ def test_success_needs_the_findings_the_windows_and_the_proof() -> None:
     ]
 
 
-def test_a_window_is_told_with_the_reach_of_its_proof_and_what_it_leaves_to_others() -> None:
+def test_a_window_is_reported_with_the_reach_of_its_proof_and_what_it_leaves_to_others() -> None:
     counts = {"before_baseline": 2}
     window: dict[str, Any] = {
         "state": "certified",

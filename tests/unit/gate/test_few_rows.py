@@ -22,7 +22,7 @@ def verdicts(*rows: tuple[str | None, ...]) -> pl.DataFrame:
     return pl.DataFrame([(*row, False) for row in rows], schema=VERDICTS, orient="row")
 
 
-def test_verdicts_are_counted_by_hop_bucket_and_verdict_as_they_are_spelled() -> None:
+def test_verdicts_are_counted_by_hop_bucket_and_verdict_as_they_are_written() -> None:
     rows = KeyedRows(
         verdicts=verdicts(
             (HOP, "00", "k1", "missing", "lost"),
@@ -63,17 +63,17 @@ def test_files_of_an_older_makewhole_have_no_buckets() -> None:
     assert counts.buckets is None
 
 
-@pytest.mark.parametrize("lacking", ["hop", "bucket", "verdict", "key_hash", "cause"])
+@pytest.mark.parametrize("missing", ["hop", "bucket", "verdict", "key_hash", "cause"])
 def test_a_column_that_no_file_has_breaks_the_check(
-    pipeline: Pipeline, summaries: list[HopSummary], lacking: str, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, summaries: list[HopSummary], missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(*_: Any) -> None:
         return None
 
     monkeypatch.setattr("makewhole.gate.few_rows.run_on_pandas", run)
-    rows = KeyedRows(verdicts=verdicts().drop(lacking), buckets=pl.DataFrame(schema=BUCKETS))
+    rows = KeyedRows(verdicts=verdicts().drop(missing), buckets=pl.DataFrame(schema=BUCKETS))
 
     report = check_verdicts(pipeline, summaries, rows)
 
     assert report.answer is GateAnswer.ERROR
-    assert report.failures == (f"The gate itself broke (CorruptionError): the stored files have no column `{lacking}`",)
+    assert report.failures == (f"The gate itself broke (CorruptionError): the stored files have no column `{missing}`",)

@@ -184,7 +184,9 @@ def test_a_short_read_of_a_table_is_broken_evidence(pipeline: Pipeline, summarie
     }
 
 
-def test_an_offset_that_nobody_accounts_for_is_broken_evidence(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+def test_an_offset_that_is_not_accounted_for_is_broken_evidence(
+    pipeline: Pipeline, summaries: list[HopSummary]
+) -> None:
     short = replace(summaries[1].source, accounting=replace(accounting_of(summaries[1].source), span=6))
     assert breached(pipeline, replace(summaries[1], source=short)) == {
         "flights→warehouse: 1 offsets of flights are not accounted for, 0 allowed: the read was short or repeated": (
@@ -267,7 +269,7 @@ def test_pending_keys_that_were_not_all_handed_over_are_broken_evidence(
     assert breached(pipeline, replace(summary, handovers_written=2)) == {}
 
 
-def test_a_number_of_handovers_that_nobody_counted_is_not_known(
+def test_a_number_of_handovers_that_was_not_counted_is_not_known(
     pipeline: Pipeline, summaries: list[HopSummary]
 ) -> None:
     summary = replace(summaries[0], handovers_written=None)

@@ -40,12 +40,12 @@ def whole_truth() -> Truth:
 
 
 def said(truth: Truth, *, state: str = "certified", reason: str | None = None) -> Said:
-    nobody: frozenset[str] = frozenset()
+    no_keys: frozenset[str] = frozenset()
     scope = Scope(
         number=0,
         ranges={0: (0, truth.stable(0))},
         rows=frozenset(one.key for one in truth.ledger),
-        handed={LEDGER: nobody, STORE: nobody},
+        handed={LEDGER: no_keys, STORE: no_keys},
         has_group=False,
         fresh=frozenset(row.key for row in truth.store),
     )
@@ -96,8 +96,8 @@ def test_a_finding_about_a_whole_key_is_wrong() -> None:
 
 def test_a_window_without_a_reason_or_without_an_end_is_wrong() -> None:
     assert "window 1 (not_known): there is no reason" in differences(HISTORY, said(whole_truth(), state="not_known"))
-    told = differences(HISTORY, said(whole_truth(), state="error", reason="it broke"))
-    assert "window 1 (error): the window came to no end: it broke" in told
+    reports = differences(HISTORY, said(whole_truth(), state="error", reason="it broke"))
+    assert "window 1 (error): the window came to no end: it broke" in reports
 
 
 def test_a_row_is_judged_in_the_first_window_that_reads_it_whatever_its_clock_says() -> None:
@@ -151,10 +151,10 @@ def test_a_repair_of_what_was_whole_is_wrong_whatever_it_did() -> None:
     again.append([item("K1")])
     fewer.store = [row for row in fewer.store if row.key != "K1"]
     more.store.append(Row("K1", 100, None))
-    for after, told in ((again, "was sent"), (fewer, "was whole in the store"), (more, "has more rows than before")):
+    for after, text in ((again, "was sent"), (fewer, "was whole in the store"), (more, "has more rows than before")):
         one = said(before)
         one.repairs.append(Repair(before=before, after=after))
-        assert any(told in difference for difference in differences(HISTORY, one))
+        assert any(text in difference for difference in differences(HISTORY, one))
 
 
 def test_a_repair_that_keeps_the_wrong_row_is_wrong() -> None:
@@ -176,10 +176,10 @@ def test_a_change_that_no_plan_names_is_wrong() -> None:
 
 def test_a_window_that_leaves_offsets_out_or_reads_what_is_not_stable_is_wrong() -> None:
     truth = whole_truth()
-    for ranges, told in (({0: (1, 3)}, "begins at 1"), ({0: (0, 4)}, "ends at 4; 3 is stable")):
+    for ranges, text in (({0: (1, 3)}, "begins at 1"), ({0: (0, 4)}, "ends at 4; 3 is stable")):
         one = said(truth)
         one.scope.ranges = ranges
-        assert any(told in difference for difference in differences(HISTORY, one))
+        assert any(text in difference for difference in differences(HISTORY, one))
 
 
 def test_a_seed_draws_the_same_history_and_every_kind_is_drawn_by_some() -> None:

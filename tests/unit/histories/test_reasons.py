@@ -11,7 +11,7 @@ pytestmark = pytest.mark.unit
 RUNBOOK = Path(__file__).parents[3] / "docs" / "runbook.md"
 MISSING = "outbox→orders: 2 keys missing, 0 allowed"
 EXPIRED = "3 offsets of orders-1/0 ([4, 7)) were deleted before they could be read"
-TOLD = (
+UNKNOWN_CONTENT = (
     "What they held is not known: a mirror or a backup of the topic can show it, and the keys in doubt that another "
     "place names are in `findings`"
 )
@@ -34,7 +34,7 @@ CORRECT = "Look with `kafka-consumer-groups.sh --describe --group loader`: corre
         f"{MISSING}. The plan was rejected: rejected by somebody",
         f"{MISSING}. The plan was refused: 3 keys are more than the share of 1.0 of the window's 2 keys; find out",
         "not proven: orders→warehouse: nothing was judged: 1 key pending, 0 undecidable",
-        f"partial: {EXPIRED}; {EXPIRED}. {TOLD}. Certain all the same: outbox→orders: 1 missing",
+        f"partial: {EXPIRED}; {EXPIRED}. {UNKNOWN_CONTENT}. Certain all the same: outbox→orders: 1 missing",
         f"not proven: {GROUP}. {CORRECT}",
         f"not proven: {OUT_OF_RANGE}. {CORRECT}",
         "3 keys are still in flight, and window 2, which would have judged them, was compared already; run it again",
@@ -55,7 +55,7 @@ def test_a_reason_with_a_way_out_is_known(reason: str) -> None:
         "outbox→orders: 2 keys odd, 0 allowed",
         f"partial: {EXPIRED}",
         f"not proven: {GROUP}",
-        f"partial: something happened. {TOLD}",
+        f"partial: something happened. {UNKNOWN_CONTENT}",
     ],
 )
 def test_a_reason_without_a_way_out_is_not(reason: str) -> None:

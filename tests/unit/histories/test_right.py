@@ -33,7 +33,9 @@ def test_what_the_filter_keeps_out_is_unexpected_in_the_window_that_reads_its_ro
     wrote = truth.copy()
     wrote.store.append(Row("K0", 100, None))
     one.repairs.append(Repair(before=truth, after=wrote))
-    assert any("K0 was whole in the store, and was written to" in told for told in differences(HISTORY, one))
+    assert any(
+        "K0 was whole in the store, and was written to" in difference for difference in differences(HISTORY, one)
+    )
 
 
 def test_a_key_that_is_named_as_erased_is_not_missing_and_may_not_come_back() -> None:
@@ -50,9 +52,9 @@ def test_a_key_that_is_named_as_erased_is_not_missing_and_may_not_come_back() ->
     again.store.append(Row("K1", 100, 0))
     again.append([item("K9")])
     one.repairs.append(Repair(before=truth, after=again))
-    told = differences(HISTORY, one)
+    reports = differences(HISTORY, one)
     for key in ("K1", "K9"):
-        assert any(f"{key} was erased on purpose, and was brought back" in difference for difference in told)
+        assert any(f"{key} was erased on purpose, and was brought back" in difference for difference in reports)
 
 
 def test_a_key_named_as_erased_may_be_undecidable_where_the_log_that_may_have_had_it_is_gone() -> None:
@@ -65,7 +67,7 @@ def test_a_key_named_as_erased_may_be_undecidable_where_the_log_that_may_have_ha
 
 
 @pytest.mark.parametrize("is_overdue", [False, True])
-def test_a_key_named_as_erased_that_nobody_can_read_yet_is_erased_when_its_waiting_has_ended(is_overdue: bool) -> None:
+def test_a_key_named_as_erased_that_cannot_be_read_yet_is_erased_when_its_waiting_has_ended(is_overdue: bool) -> None:
     """K8 is in the open transaction, K9 is committed behind it, twice."""
     truth = whole_truth()
     truth.ledger += [item("K8"), item("K9")]
@@ -97,7 +99,9 @@ def test_what_was_handed_over_before_days_passed_is_missing_and_is_not_sent_whil
     sent = later.copy()
     sent.append([item("K1")])
     second.repairs.append(Repair(before=later, after=sent))
-    assert any("K1 was written, and its loader has not come to it yet" in told for told in differences(HISTORY, second))
+    assert any(
+        "K1 was written, and its loader has not come to it yet" in report for report in differences(HISTORY, second)
+    )
 
 
 def test_each_kind_is_drawn_and_leaves_the_records_of_a_seed_as_they_were() -> None:

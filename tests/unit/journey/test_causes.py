@@ -10,7 +10,7 @@ def test_every_cause_has_a_sentence() -> None:
     assert set(CAUSE_MEANINGS) == set(Cause)
 
 
-def test_a_verdict_without_a_cause_or_with_a_stranger_is_told_as_it_is() -> None:
+def test_a_verdict_without_a_cause_or_with_an_unknown_one_is_reported_as_it_is() -> None:
     assert explained_verdict("matched", None) == "matched"
     assert explained_verdict("missing", "of_tomorrow") == "missing: of_tomorrow"
     assert explained_verdict("missing", "truncated") == (

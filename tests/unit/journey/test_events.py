@@ -74,9 +74,11 @@ def journey(
     )
 
 
-def test_a_repair_is_told_from_the_record_to_the_outcome() -> None:
-    told = [(event.kind, event.where, event.window, event.revision, event.text) for event in events(journey(record()))]
-    assert told == [
+def test_a_repair_is_reported_from_the_record_to_the_outcome() -> None:
+    timeline = [
+        (event.kind, event.where, event.window, event.revision, event.text) for event in events(journey(record()))
+    ]
+    assert timeline == [
         ("record", "flights", 1, 2, "partition 1 offset 20, leader epoch 3, producer 1000 epoch 0 sequence 5"),
         (
             "judged",
@@ -97,8 +99,8 @@ def test_a_refused_action_and_a_refused_plan_say_why() -> None:
         ACTION, outcome="refused", reason="too old", plan_state="refused", plan_reason="over the limit",
         chunk=None, receipt=None, done_at=None, decision=None, decided_by=None, decided_at=None,
     )  # fmt: skip
-    told = [(event.kind, event.text) for event in events(journey(judgements=(), actions=(refused,)))]
-    assert told == [
+    timeline = [(event.kind, event.text) for event in events(journey(judgements=(), actions=(refused,)))]
+    assert timeline == [
         ("planned", f"redeliver, action 7 of plan {PLAN}; the plan is refused: over the limit"),
         ("refused", "too old"),
     ]
@@ -110,8 +112,8 @@ def test_an_action_that_waits_is_only_planned() -> None:
 
 
 def test_what_has_no_time_comes_last() -> None:
-    told = events(journey(replace(record(), time=None), record(offset=21)))
-    assert [event.time for event in told][-1] is None
+    timeline = events(journey(replace(record(), time=None), record(offset=21)))
+    assert [event.time for event in timeline][-1] is None
 
 
 @pytest.mark.parametrize(
@@ -125,18 +127,18 @@ def test_what_has_no_time_comes_last() -> None:
         ({"replay_plan": "forged-1-0123456789ab"}, "names plan forged-1-0123456789ab, which did not replay it"),
     ],
 )
-def test_a_record_tells_what_is_special_about_it(changed: dict[str, Any], ending: str) -> None:
+def test_a_record_says_what_is_special_about_it(changed: dict[str, Any], ending: str) -> None:
     assert record_text(record(**changed), {PLAN: frozenset({"1:20"})}).endswith(ending)
 
 
 @pytest.mark.parametrize(("position", "is_ours"), [("1:20", True), ("1:21", False), (None, False)])
 def test_a_plan_is_believed_for_no_other_record(position: str | None, is_ours: bool) -> None:
     action = replace(ACTION, position=position)
-    told = events(journey(record(replay_plan=PLAN), judgements=(), actions=(action,)))
-    assert (f"replayed by plan {PLAN}" in told[0].text) is is_ours
+    timeline = events(journey(record(replay_plan=PLAN), judgements=(), actions=(action,)))
+    assert (f"replayed by plan {PLAN}" in timeline[0].text) is is_ours
 
 
 @pytest.mark.parametrize("unlike", [{"remedy": "quarantine"}, {"outcome": "refused"}, {"plan": "other"}])
 def test_a_header_counts_only_when_the_journal_wrote_that_record(unlike: dict[str, Any]) -> None:
-    told = events(journey(record(replay_plan=PLAN), judgements=(), actions=(replace(ACTION, **unlike),)))
-    assert f"names plan {PLAN}, which did not replay it" in told[0].text
+    timeline = events(journey(record(replay_plan=PLAN), judgements=(), actions=(replace(ACTION, **unlike),)))
+    assert f"names plan {PLAN}, which did not replay it" in timeline[0].text

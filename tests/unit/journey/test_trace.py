@@ -129,10 +129,10 @@ class Files:
         (2, [PENDING], True),  # handed over by name, judged here
         (2, [], False),  # not this window's key
         (3, [PENDING], False),
-        (2, [PENDING, replace(PENDING, window=2, verdict="missing")], False),  # told by its finding
+        (2, [PENDING, replace(PENDING, window=2, verdict="missing")], False),  # reported by its finding
     ],
 )
-def test_a_key_that_was_handed_over_and_is_no_finding_is_told_in_the_next_window(
+def test_a_key_that_was_handed_over_and_is_no_finding_is_reported_in_the_next_window(
     monkeypatch: pytest.MonkeyPatch, number: int, found: list[Judgement], is_reported: bool, verdict: str
 ) -> None:
     result = HopResult(hop=HOP.name, counts=HopCounts(), digest="", files={"verdicts": ["verdicts.parquet"]})
@@ -141,6 +141,6 @@ def test_a_key_that_was_handed_over_and_is_no_finding_is_told_in_the_next_window
     window = Window(pipeline="flights", number=number, revision=1, start=None, end=AT, opened_at=AT, ranges={})
     seen = _WindowCopies(window=window, slices={}, copies={"flights": []}, problems={})
     flights = Pipeline(name="flights", points={}, hops=(HOP,))
-    told = list(_without_finding(Any, Files(verdict), flights, seen, found, "0" * 32))  # type: ignore[arg-type]
+    judgements = list(_without_finding(Any, Files(verdict), flights, seen, found, "0" * 32))  # type: ignore[arg-type]
     matched = Judgement(window=number, revision=1, hop=HOP.name, verdict=verdict, judged_at=AT)
-    assert told == ([matched] if is_reported else [])
+    assert judgements == ([matched] if is_reported else [])

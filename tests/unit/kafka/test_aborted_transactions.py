@@ -70,14 +70,14 @@ def test_drops_exactly_the_batches_of_aborted_transactions_from_any_page(log, st
     if not page:
         return
     lo, hi = page[0].offset, page[-1].end_offset
-    told = [
+    listed = [
         one
         for one in aborted.values()
         if one.marker_offset is not None and one.marker_offset >= lo and one.first_offset < hi
     ]
-    random.shuffle(told)
+    random.shuffle(listed)
     expected = [entry.transaction in aborted for entry in page if entry.kind in ("data", "plain")]
-    assert filtered(page, told) == expected
+    assert filtered(page, listed) == expected
 
 
 def test_a_commit_of_a_later_transaction_of_the_same_producer_is_kept() -> None:

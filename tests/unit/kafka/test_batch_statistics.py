@@ -67,7 +67,7 @@ def test_the_time_of_a_first_record_is_no_other_that_stands_in_its_place(attribu
     assert statistics.times.oldest_ms == 5000
 
 
-def test_batches_are_told_apart_by_codec_and_by_kind_of_producer() -> None:
+def test_batches_are_distinguished_by_codec_and_by_kind_of_producer() -> None:
     statistics = BatchStatistics()
     statistics.add(batch(1, 0, attributes=3))
     statistics.add(batch(2, 0, producer_id=5))

@@ -61,7 +61,7 @@ def test_what_is_shorter_than_a_header_is_never_sound(length: int) -> None:
     assert find_defect(batch, raw) == f"its length says {size} bytes, fewer than a header has"
 
 
-def test_markers_are_told_apart(handmade: ModuleType) -> None:
+def test_markers_are_distinguished(handmade: ModuleType) -> None:
     raw = handmade.marker(5, 9, is_commit=True) + handmade.marker(6, 9, is_commit=False)
     assert [marker_type(batch, raw) for batch in split_batches(raw)] == [COMMIT_MARKER, ABORT_MARKER]
     odd = handmade.plain_batch(0, [(0, b"\0", b"", [])], attributes=0x30)

@@ -59,7 +59,7 @@ def test_what_is_still_there_was_not_truncated() -> None:
     assert noticed(Log((0,) * 100, 7).ask, seen) == 100
 
 
-def test_a_leader_that_lacks_records_tells_from_where_on() -> None:
+def test_a_leader_that_lacks_records_reports_from_where_on() -> None:
     """The measured case: 200 seen, 150 had been replicated, 300 at the new leader when asked."""
     seen = windows(Log((0,) * 200, 0), 200)
 
@@ -100,7 +100,7 @@ def test_nothing_is_left_where_the_log_begins_later_or_knows_no_epoch() -> None:
     assert noticed(Log((0,) * 10 + (1,) * 10 + (4,) * 9, 4).ask, seen) == 40
 
 
-def test_a_leader_without_earlier_epochs_tells_only_its_own() -> None:
+def test_a_leader_without_earlier_epochs_reports_only_its_own() -> None:
     assert epochs_of(Log((0,) * 10, 0).ask, 0, 0, 10) == ((0, 10),)
     assert epochs_of(Log((), 5).ask, 5, 0, 0) == ((5, 0),)
     assert epochs_of(Log((0,) * 10 + (5,) * 10, 5).ask, 5, 10, 20) == ((5, 20),)

@@ -40,8 +40,8 @@ def copies(offsets: range, keys: int) -> pl.DataFrame:
         pl.lit(False).alias("is_aborted"),
         pl.when(pl.col("offset") % 7 == 0).then(pl.lit(["a->b"])).otherwise(pl.lit([])).alias("excluded_by"),
     )
-    lacking = {name: kind for name, kind in schema.items() if name not in frame.columns}
-    frame = frame.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in lacking.items())
+    missing = {name: kind for name, kind in schema.items() if name not in frame.columns}
+    frame = frame.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in missing.items())
     marks = (pl.lit(False).alias(name) for name in ("is_replay", "is_produced"))
     return with_hash(frame.select(pl.col(name).cast(kind) for name, kind in schema.items())).with_columns(*marks)
 

@@ -19,7 +19,7 @@ def test_the_page_is_what_the_lab_said() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(load(), results), "run `make lab`"
 
 
-def test_every_scenario_is_told_and_no_other() -> None:
+def test_every_scenario_is_reported_and_no_other() -> None:
     assert set(json.loads(RESULTS.read_text(encoding="utf-8"))) == set(load())
 
 
@@ -39,7 +39,7 @@ def test_a_row_that_the_lab_does_not_have_is_refused() -> None:
 
 
 def test_a_row_says_how_far_the_proof_reaches_and_what_is_handed_over_or_before_the_baseline() -> None:
-    (told,) = [one for one in load().values() if one.id == "10-acks_of_one_without_ledger"]
+    (scenario,) = [one for one in load().values() if one.id == "10-acks_of_one_without_ledger"]
     hop = "orders→warehouse"
     window = {
         "label": "",
@@ -54,14 +54,14 @@ def test_a_row_says_how_far_the_proof_reaches_and_what_is_handed_over_or_before_
         "not_excluded": ["what is not in the log of orders"],
     }
 
-    text = page({told.id: told}, {told.id: {"truth": "", "naive": [], "windows": [window]}})
+    text = page({scenario.id: scenario}, {scenario.id: {"truth": "", "naive": [], "windows": [window]}})
 
     assert "| **certified, from the log**, 2 handed over (`in_flight`), 4 `before_baseline` |\n" in text
     assert "\n- **certified, from the log**\n" in text
     assert f"\n  - {hop}: 3 matched, 4 `before_baseline`, 2 handed over (`in_flight`)\n" in text
     assert "\n  - not excluded: what is not in the log of orders\n" in text
     in_ledger = window | {"reach": "ledger"}
-    text = page({told.id: told}, {told.id: {"truth": "", "naive": [], "windows": [in_ledger]}})
+    text = page({scenario.id: scenario}, {scenario.id: {"truth": "", "naive": [], "windows": [in_ledger]}})
     assert "| **certified**, 2 handed over" in text
 
 

@@ -222,7 +222,7 @@ def test_marks_for_other_rows_are_refused(tmp_path: Path) -> None:
         storage.read_rows([path], np.ones(3, dtype=np.bool_))
 
 
-def test_files_tell_by_their_footers_whether_a_time_may_be_before_a_moment(tmp_path: Path) -> None:
+def test_files_show_by_their_footers_whether_a_time_may_be_before_a_moment(tmp_path: Path) -> None:
     storage, moment = Storage(root=str(tmp_path)), datetime(2025, 3, 2, tzinfo=UTC)
     kind = pl.Datetime("us", "UTC")
 

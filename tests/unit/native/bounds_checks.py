@@ -16,7 +16,7 @@ from makewhole.native.compiled import Compiled
 
 
 def bounds_checked(module: ModuleType) -> AbstractContextManager[Any]:
-    """Let the compiled functions of a module raise IndexError at an index outside an array."""
+    """Make the compiled functions of a module raise IndexError at an index outside an array."""
     return mock.patch.dict(vars(module), _checked(module))
 
 

@@ -46,9 +46,9 @@ def test_a_part_is_good_when_it_ran_tests_and_all_of_them_passed(part: Ended, is
 def test_the_end_says_how_long_parts_took_what_was_slow_and_what_became_of_them() -> None:
     tests = tuple(TimedTest(name=f"t{number}", seconds=number, is_explained=number == 12) for number in range(1, 13))
 
-    told = list(summary([ended("one", seconds=61.4, tests=tests, passed=12), ended("two", code=5)]))
+    lines = list(summary([ended("one", seconds=61.4, tests=tests, passed=12), ended("two", code=5)]))
 
-    assert told == [
+    assert lines == [
         "\nhow long each part took",
         "     61 s  one",
         "      1 s  two",

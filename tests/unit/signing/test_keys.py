@@ -115,7 +115,7 @@ OTHER_KIND = generate_private_key(SECP256R1()).private_bytes(
         ("file:/nowhere/secret.pem", "names a key file that cannot be read (FileNotFoundError)"),
     ],
 )
-def test_what_is_no_key_is_told_with_how_to_make_one_and_never_quoted(
+def test_what_is_no_key_is_reported_with_how_to_make_one_and_never_quoted(
     monkeypatch: pytest.MonkeyPatch, text: str, found: str
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, text)

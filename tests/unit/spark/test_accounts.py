@@ -122,7 +122,7 @@ def test_reading_ended_where_the_end_of_the_range_was_truncated() -> None:
     tail = read(0, expired=((10, 20),), truncated=((10, 20),))
 
     assert account(part(0, 20), read(6, expired=cut, truncated=cut), tail).read_until == 6
-    # The later piece was read before the cut: what it has was seen, and is told to the next window as truncated.
+    # The later piece was read before the cut: what it has was seen, and is reported to the next window as truncated.
     assert account(part(0, 20), read(6, expired=cut, truncated=cut), read(10)).read_until == 20
 
 

@@ -112,7 +112,7 @@ def test_the_rows_of_one_census_are_bounded() -> None:
     assert due(large, 30) == [1, 2, 3, 4, 25, 26, 27, 28, 29]
 
 
-def test_slices_that_nobody_counted_are_due() -> None:
+def test_slices_that_were_not_counted_are_due() -> None:
     assert due([known(1, rows=None), known(2, rows=None), known(3)], 4) == [1, 2, 3]
 
 

@@ -46,7 +46,7 @@ def test_near_positions_are_read_together(offsets: list[int], ranges: list[tuple
     assert list(_runs(offsets)) == ranges
 
 
-def test_nobody_comes_to_a_copy_that_is_gone() -> None:
+def test_no_reader_comes_to_a_copy_that_is_gone() -> None:
     source = copies([one("a", 5), one("b", 6), one("c", 7)], is_topic=True).with_columns(
         pl.Series(IS_GONE, [True, False, None])
     )

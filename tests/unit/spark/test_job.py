@@ -24,7 +24,7 @@ Start = Callable[..., None]
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Start:
-    """Start a job whose steps do as they are told, with these arguments."""
+    """Start a job whose steps do as they are asked, with these arguments."""
     journals: list[MagicMock] = []
 
     @contextmanager
@@ -106,7 +106,7 @@ def test_by_hand_a_job_runs_its_own_step_alone(start: Start) -> None:
     assert ran == [SNAPSHOT]
 
 
-def test_a_job_goes_on_to_the_step_that_it_is_told(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_job_goes_on_to_the_step_that_it_is_asked_for(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     ran = []
 
     def run(step: str, running: Job) -> str:
@@ -127,7 +127,7 @@ def test_a_job_goes_on_to_the_step_that_it_is_told(start: Start, caplog: pytest.
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "cause"),
     [
         (RefusedError("no index"), "no index"),
         (TransientError("away"), "away"),
@@ -137,7 +137,7 @@ def test_a_job_goes_on_to_the_step_that_it_is_told(start: Start, caplog: pytest.
     ],
 )
 def test_what_goes_wrong_in_a_later_step_ends_the_job_well_and_is_said_in_one_line(
-    start: Start, caplog: pytest.LogCaptureFixture, error: Exception, told: str
+    start: Start, caplog: pytest.LogCaptureFixture, error: Exception, cause: str
 ) -> None:
     def run(step: str, _: Job) -> str:
         if step == SNAPSHOT:
@@ -148,7 +148,7 @@ def test_what_goes_wrong_in_a_later_step_ends_the_job_well_and_is_said_in_one_li
 
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert warnings == [
-        f"shop window 1: reconcile did not end well here ({told}). This does not fail this task: the task `reconcile` "
+        f"shop window 1: reconcile did not end well here ({cause}). This does not fail this task: the task `reconcile` "
         "does it again by itself, and is red if it cannot"
     ]
 

@@ -1,4 +1,4 @@
-"""Check of which windows a row may be that comes before its record, and that none of them may be lacking."""
+"""Check of which windows a row may be that comes before its record, and that none of them may be missing."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -28,29 +28,29 @@ def window(number: int, *, is_whole: bool = False) -> Window:
     )
 
 
-def meant(numbers: list[int], number: int, before: timedelta, *, is_whole: bool = True) -> list[int]:
+def lookback_numbers(numbers: list[int], number: int, before: timedelta, *, is_whole: bool = True) -> list[int]:
     earlier = [window(one, is_whole=is_whole and one == 1) for one in numbers]
     return [one.number for one in lookback_windows(earlier, window(number), before)]
 
 
-def test_the_window_before_is_always_meant() -> None:
-    assert meant([1, 2, 3], 4, NOTHING) == [3]
-    assert meant([1, 2, 3], 4, timedelta(hours=5)) == [3]
+def test_the_window_before_is_always_included() -> None:
+    assert lookback_numbers([1, 2, 3], 4, NOTHING) == [3]
+    assert lookback_numbers([1, 2, 3], 4, timedelta(hours=5)) == [3]
 
 
 def test_a_row_may_be_as_old_as_its_record_may_be_late() -> None:
-    assert meant([1, 2, 3, 4], 5, 2 * DAY) == [3, 4]
-    assert meant([1, 2, 3, 4], 5, 2 * DAY + timedelta(seconds=1)) == [2, 3, 4]
-    assert meant([1, 2, 3, 4], 5, 400 * DAY) == [1, 2, 3, 4]
+    assert lookback_numbers([1, 2, 3, 4], 5, 2 * DAY) == [3, 4]
+    assert lookback_numbers([1, 2, 3, 4], 5, 2 * DAY + timedelta(seconds=1)) == [2, 3, 4]
+    assert lookback_numbers([1, 2, 3, 4], 5, 400 * DAY) == [1, 2, 3, 4]
 
 
 def test_windows_that_do_not_reach_back_so_far_do_not_say_all() -> None:
-    assert meant([1, 2], 3, 2 * DAY, is_whole=False) == [1, 2]
-    assert meant([1, 2], 3, 2 * DAY + timedelta(seconds=1), is_whole=False) == []
-    assert meant([], 1, NOTHING, is_whole=False) == []
+    assert lookback_numbers([1, 2], 3, 2 * DAY, is_whole=False) == [1, 2]
+    assert lookback_numbers([1, 2], 3, 2 * DAY + timedelta(seconds=1), is_whole=False) == []
+    assert lookback_numbers([], 1, NOTHING, is_whole=False) == []
 
 
-def test_a_window_that_is_lacking_may_have_met_anything() -> None:
-    assert meant([1, 2], 4, NOTHING) == []
-    assert meant([1, 3], 4, 3 * DAY) == []
-    assert meant([1, 3], 4, NOTHING) == [3]
+def test_a_window_that_is_missing_may_have_met_anything() -> None:
+    assert lookback_numbers([1, 2], 4, NOTHING) == []
+    assert lookback_numbers([1, 3], 4, 3 * DAY) == []
+    assert lookback_numbers([1, 3], 4, NOTHING) == [3]

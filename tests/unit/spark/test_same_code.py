@@ -1,4 +1,4 @@
-"""Test that workers with other code, or without ours, are told apart and say what to do."""
+"""Test that workers with other code, or without ours, are distinguished and say what to do."""
 
 import socket
 from pathlib import Path
@@ -15,7 +15,7 @@ from makewhole_spark.spark_carrier import reported_absence
 pytestmark = pytest.mark.unit
 
 _REMEDY = (
-    "Make the archive of the workers' environment anew from what the driver runs (docs/cluster.md), and start the task "
+    "Make the archive of the workers' environment again from what the driver runs (docs/cluster.md), and start the task "
     "again"
 )
 
@@ -56,7 +56,7 @@ class JobError(Py4JJavaError):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("kind", [PySparkException, JobError])
-def test_workers_without_makewhole_are_told_as_such_and_other_errors_as_they_are(kind: type[Exception]) -> None:
+def test_workers_without_makewhole_are_reported_as_such_and_other_errors_as_they_are(kind: type[Exception]) -> None:
     with pytest.raises(PermanentError) as caught, reported_absence():
         raise kind("… ModuleNotFoundError: No module named 'makewhole_spark'")
     assert str(caught.value) == f"the Python workers have no makewhole, or an older one. {_REMEDY}"

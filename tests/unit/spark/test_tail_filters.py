@@ -1,4 +1,4 @@
-"""Check which filters of pieces of a topic's tail still tell of its log."""
+"""Check which filters of pieces of a topic's tail still describe its log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -78,7 +78,7 @@ def test_a_range_is_split_where_any_other_one_is(lo: int, hi: int, pieces: list[
     assert [(one.lo, one.hi, is_whole) for one, is_whole in whole_pieces(part(lo, hi), 10)] == pieces
 
 
-def test_the_filter_of_a_piece_tells_which_keys_it_has_not(storage: Storage) -> None:
+def test_the_filter_of_a_piece_shows_which_keys_it_has_not(storage: Storage) -> None:
     put(storage, 3, 10, 20)
 
     path = found(storage, Leader({3: 50})).file_of(part(10, 20))
@@ -140,7 +140,7 @@ def test_a_piece_that_was_not_read_whole_is_not_remembered(storage: Storage, mor
     assert not found(storage, Leader({3: 50})).files
 
 
-def test_a_broken_filter_is_removed_and_tells_nothing(storage: Storage) -> None:
+def test_a_broken_filter_is_removed_and_shows_nothing(storage: Storage) -> None:
     content = build_filter(np.array([1], dtype=np.uint64), np.array([1], dtype=np.uint64))
     storage.write_bytes("broken.filter", content[:-1])
 

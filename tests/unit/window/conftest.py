@@ -1,4 +1,4 @@
-"""What the steps of a window committed, faked."""
+"""Fake what the steps of a window committed."""
 
 import pytest
 

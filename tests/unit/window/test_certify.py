@@ -101,14 +101,14 @@ def test_what_has_vanished_is_a_gap_only_where_it_is_to_be_brought_back(
     assert decided(replace(PIPELINE, hops=(PIPELINE.hops[0], hop)))[0] is state
 
 
-def test_gaps_that_nobody_mended_stay_gaps(committed: CommittedEvidence) -> None:
+def test_gaps_that_were_not_mended_stay_gaps(committed: CommittedEvidence) -> None:
     committed.results[RECONCILED]["a→b"] = GAPPY
     committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing on a→b")}
 
     assert decided() == (WindowState.GAPS, "1 missing on a→b")
 
 
-def test_gaps_of_which_only_refused_ones_are_left_that_nothing_can_tell_are_not_known(
+def test_gaps_of_which_only_refused_ones_are_left_that_nothing_can_decide_are_not_known(
     committed: CommittedEvidence,
 ) -> None:
     committed.results[RECONCILED]["a→b"] = GAPPY

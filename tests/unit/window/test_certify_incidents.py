@@ -44,7 +44,7 @@ def test_a_partial_window_is_never_certified_and_says_what_is_missing_and_what_w
     )
 
 
-def test_gaps_of_a_partial_window_are_told_with_it(committed: CommittedEvidence) -> None:
+def test_gaps_of_a_partial_window_are_reported_with_it(committed: CommittedEvidence) -> None:
     committed.incidents = [EXPIRED, replace(EXPIRED, partition=1)]
     committed.results[RECONCILED]["a→b"] = GAPPY
     committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing on a→b")}
@@ -105,7 +105,7 @@ DOUBTS = {"few_copies": 1, "unclean_election": 1, "settings_unknown": 1, "acks_u
 
 
 @pytest.mark.parametrize("point", ["a", "b"])
-def test_a_change_of_leader_that_may_have_lost_something_blocks_only_where_nothing_upstream_can_tell(
+def test_a_change_of_leader_that_may_have_lost_something_blocks_only_where_nothing_upstream_can_show_it(
     committed: CommittedEvidence, point: str
 ) -> None:
     committed.incidents = [leader_changed(point, doubts=DOUBTS)]
@@ -141,7 +141,7 @@ def test_a_change_of_leader_that_was_looked_into_and_is_harmless_stops_nothing(c
     assert decided() == (WindowState.CERTIFIED, None)
 
 
-def test_a_change_of_leader_that_nobody_looked_into_is_not_taken_for_harmless(committed: CommittedEvidence) -> None:
+def test_a_change_of_leader_that_was_not_looked_into_is_not_taken_for_harmless(committed: CommittedEvidence) -> None:
     committed.incidents = [leader_changed("a")]
 
     assert decided()[0] is WindowState.NOT_KNOWN

@@ -111,7 +111,7 @@ def test_a_standing_comes_back_from_json_as_it_was() -> None:
     )
 
 
-def test_people_are_told_which_group_stands_where_and_what_to_do() -> None:
+def test_which_group_stands_where_and_what_to_do_is_reported() -> None:
     _, found = standing({0: 50, 1: None}, {0: 60, 1: 20}, before({0: 50}, {}))
     assert [incident_sentence(one) for one in found] == [
         "group `g` has stood at offset 50 of o/0 since the last window, and records wait from offset 60 on",

@@ -262,7 +262,7 @@ def test_a_transaction_is_in_the_way_only_where_the_window_ends_at_its_first_rec
     )
 
 
-def test_where_the_stable_offset_does_not_lag_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_stable_offset_does_not_lag_no_broker_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incidents, "open_transactions", lambda *_: pytest.fail("asked"))
     brokers = Brokers({0: 50})
 

@@ -78,7 +78,7 @@ def test_a_window_that_a_run_is_at_is_waited_for_and_not_started_twice(
     assert journal.ask([at_work]) == (4, at_work, True)
 
 
-def test_a_repair_that_another_run_is_at_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repair_that_another_run_is_at_holds_up_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Journal(monkeypatch, [left(4, is_compared=True)]).ask(["run 4"]) is None
 
 
@@ -92,7 +92,7 @@ def test_a_plan_that_waits_for_a_person_holds_up_no_later_window(monkeypatch: py
     assert Journal(monkeypatch, [ours]).ask(["again"]) is None
 
 
-def test_a_window_that_fails_again_is_told_plainly_and_later_ones_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_that_fails_again_is_reported_plainly_and_later_ones_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     again = left(4, runs=("run 4", "continue__shop__4.1__1"), askers=(US,))
     with pytest.raises(RefusedError) as caught:
         Journal(monkeypatch, [again]).ask()
@@ -130,7 +130,7 @@ def test_a_run_that_changes_nothing_goes_on_with_nothing(monkeypatch: pytest.Mon
         Journal(monkeypatch, [left(4)]).ask(plan_only=True)
 
 
-def test_an_interval_that_is_covered_already_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interval_that_is_covered_already_waits_for_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Journal(monkeypatch, [left(4)]).ask(day=4) is None
 
 

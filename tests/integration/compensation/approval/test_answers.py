@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
     ("decision", "option"),
     [(Decision.APPROVED, "Approve"), (Decision.REJECTED, "Reject"), (Decision.TIMED_OUT, "Reject")],
 )
-def test_an_answer_that_was_given_is_taken_and_nobody_is_asked_again(
+def test_an_answer_that_was_given_is_taken_and_not_asked_for_again(
     world: PlanWorld, monkeypatch: pytest.MonkeyPatch, decision: Decision, option: str
 ) -> None:
     plan, context = waiting(world, monkeypatch)
@@ -45,9 +45,9 @@ def test_the_answer_to_another_plan_is_not_taken(world: PlanWorld, monkeypatch: 
         world.pipeline.approval,
     )
     shown = {**context["shown"], "sha256": "0" * 64}
-    assert answers.recorded_answer(told(world, shown)) is None
+    assert answers.recorded_answer(task_context(world, shown)) is None
     with pytest.raises(AirflowFailException, match="the answer is not taken"):
-        answers.recorded_answer(told(world, {**context["shown"], "plan": "other"}))
+        answers.recorded_answer(task_context(world, {**context["shown"], "plan": "other"}))
 
 
 def waiting(world: PlanWorld, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, dict[str, Any]]:
@@ -56,11 +56,11 @@ def waiting(world: PlanWorld, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, di
     world.pipeline = replace(world.pipeline, approval=Approval(above_actions=0))
     world.send(range(2))
     plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(2)])
-    return plan, told(world, {"plan": plan.id, "sha256": plan.sha256})
+    return plan, task_context(world, {"plan": plan.id, "sha256": plan.sha256})
 
 
-def told(world: PlanWorld, shown: dict[str, str]) -> dict[str, Any]:
-    """What Airflow hands to a task, as far as it is looked at."""
+def task_context(world: PlanWorld, shown: dict[str, str]) -> dict[str, Any]:
+    """Return what Airflow hands to a task, as far as it is looked at."""
     opened = {"pipeline": world.pipeline.name, "window": 1, "revision": world.revision}
 
     def pull(task_ids: str, key: str | None = None) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def test_an_approval_is_over_when_its_time_is(world: PlanWorld) -> None:
 
 
 @pytest.mark.parametrize(
-    ("by", "told"),
+    ("by", "message"),
     [
         ("viewer", "viewer may not answer for plan {}; oncall, lead may"),
         ("ONCALL", "ONCALL may not answer for plan {}; oncall, lead may"),
@@ -51,36 +51,38 @@ def test_an_approval_is_over_when_its_time_is(world: PlanWorld) -> None:
     ],
 )
 @pytest.mark.parametrize("decision", [Decision.APPROVED, Decision.REJECTED])
-def test_who_has_not_the_right_answers_nothing(world: PlanWorld, by: str | None, told: str, decision: Decision) -> None:
+def test_who_has_not_the_right_answers_nothing(
+    world: PlanWorld, by: str | None, message: str, decision: Decision
+) -> None:
     plan = redelivery(world, above_actions=0)
     given = replace(answer(plan), by=by, decision=decision)
 
     assert refusal(lambda: record_answer(world.journal, plan.id, given, Approval(by=("oncall", "lead")))) == (
-        told.format(plan.id)
+        message.format(plan.id)
     )
     assert world.journal_sql("select state from makewhole.plan") == [("awaiting_approval",)]
     assert world.journal_sql("select count(*) from makewhole.approval") == [(0,)]
 
 
 @pytest.mark.parametrize(
-    ("by", "told"),
+    ("by", "message"),
     [
         ("viewer", "viewer may not answer for plan {}; lead, group:payments (anna, ben) may"),
         ("payments", "payments may not answer for plan {}; lead, group:payments (anna, ben) may"),
         ("group:payments", "group:payments may not answer for plan {}; lead, group:payments (anna, ben) may"),
     ],
 )
-def test_a_right_of_a_group_is_one_of_its_people_and_of_nobody_else(world: PlanWorld, by: str, told: str) -> None:
+def test_a_right_of_a_group_is_one_of_its_people_and_of_no_other(world: PlanWorld, by: str, message: str) -> None:
     plan = redelivery(world, above_actions=0)
     policy, groups = Approval(by=("lead", "group:payments")), {"payments": ("anna", "ben"), "others": ("viewer",)}
     given = replace(answer(plan), by=by)
 
-    assert refusal(lambda: record_answer(world.journal, plan.id, given, policy, groups)) == told.format(plan.id)
+    assert refusal(lambda: record_answer(world.journal, plan.id, given, policy, groups)) == message.format(plan.id)
     assert refusal(lambda: world.run(plan.id)) == f"plan {plan.id} is awaiting_approval"
     assert record_answer(world.journal, plan.id, replace(given, by="ben"), policy, groups).reason == "approved by ben"
 
 
-def test_a_group_that_is_gone_gives_nobody_a_right(world: PlanWorld) -> None:
+def test_a_group_that_is_gone_gives_no_person_a_right(world: PlanWorld) -> None:
     plan = redelivery(world, above_actions=0)
 
     assert refusal(lambda: record_answer(world.journal, plan.id, answer(plan), Approval(by=("group:gone",)))) == (
@@ -89,8 +91,8 @@ def test_a_group_that_is_gone_gives_nobody_a_right(world: PlanWorld) -> None:
     )
     assert world.journal_sql("select state from makewhole.plan") == [("awaiting_approval",)]
     timed_out = replace(answer(plan), decision=Decision.TIMED_OUT, by=None)
-    told = record_answer(world.journal, plan.id, timed_out, Approval(by=("group:gone",)))
-    assert told.reason == "no answer came in time"
+    recorded = record_answer(world.journal, plan.id, timed_out, Approval(by=("group:gone",)))
+    assert recorded.reason == "no answer came in time"
 
 
 def test_an_answer_is_used_up_and_a_second_one_is_refused(world: PlanWorld) -> None:

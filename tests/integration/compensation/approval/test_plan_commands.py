@@ -25,15 +25,15 @@ def service(world: PlanWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAKEWHOLE_STORAGE", str(world.storage))
 
 
-def test_a_paused_plan_is_watched_and_goes_on_when_it_is_told(world: PlanWorld) -> None:
+def test_a_paused_plan_is_watched_and_goes_on_when_it_is_resumed(world: PlanWorld) -> None:
     plan = _plan(world)
     assert _say("pause", plan, "--reason", "lunch", "--json") == [
         {"id": plan, "state": "frozen", "reason": f"paused by {ME}: lunch"}
     ]
     runner = threading.Thread(target=world.run, args=(plan,), kwargs={"records_per_second": 1_000}, daemon=True)
     runner.start()
-    (told,) = _say("resume", plan, "--json")
-    assert (told["id"], told["reason"]) == (plan, f"resumed by {ME}")
+    (resumed,) = _say("resume", plan, "--json")
+    assert (resumed["id"], resumed["reason"]) == (plan, f"resumed by {ME}")
     seen = _say("watch", plan, "--json")
     runner.join(30)
     assert (seen[-1]["state"], seen[-1]["actions_done"], seen[-1]["actions"]) == ("done", RECORDS, RECORDS)

@@ -70,8 +70,8 @@ def test_the_page_says_which_line_would_answer_what_is_no_part_of_the_plan(world
         "To switch it on, write `compensation: {duplicate: quarantine}` on hop flights→warehouse, or add it to what "
         "the hop has there",
     )
-    told = "\n".join(("Not in this plan:", "", *(f"- {escaped(sentence)}" for sentence in sentences)))
-    assert told in body.split("\n\nSee keys")[0]
+    passage = "\n".join(("Not in this plan:", "", *(f"- {escaped(sentence)}" for sentence in sentences)))
+    assert passage in body.split("\n\nSee keys")[0]
     assert plan.counts == {"upsert": 2}
     assert "K4713" not in body
 
@@ -84,7 +84,7 @@ def test_a_table_that_is_gone_does_not_keep_the_question_from_being_asked(world:
     assert "| upsert | 2 |" in body
 
 
-def test_a_plan_that_nobody_could_answer_is_not_asked_about(world: PlanWorld) -> None:
+def test_a_plan_without_a_possible_answer_is_not_asked_about(world: PlanWorld) -> None:
     plan = waiting(world)
     world.pipeline = replace(world.pipeline, approval=Approval(above_actions=0, by=("group:gone",)))
     with pytest.raises(RefusedError, match="names group gone, and the file of MAKEWHOLE_GROUPS has no person in it"):

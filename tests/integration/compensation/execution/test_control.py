@@ -1,4 +1,4 @@
-"""Test that a running plan does what it is told between chunks: wait, go on, go slower, stop."""
+"""Test that a running plan does what it is asked to between chunks: wait, go on, go slower, stop."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ class Running:
     def __init__(
         self, world: PlanWorld, plan: str, on_progress: Callable[[PlanProgress], None], options: RunOptions
     ) -> None:
-        self.told: list[PlanProgress] = []
+        self.reports: list[PlanProgress] = []
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._run, args=(world, plan, on_progress, options), daemon=True)
         self._thread.start()
@@ -34,9 +34,9 @@ class Running:
     def _run(
         self, world: PlanWorld, plan: str, on_progress: Callable[[PlanProgress], None], options: RunOptions
     ) -> None:
-        def progress(told: PlanProgress) -> None:
-            self.told.append(told)
-            on_progress(told)
+        def progress(report: PlanProgress) -> None:
+            self.reports.append(report)
+            on_progress(report)
 
         try:
             run_plan(world.journal, plan, world.targets, progress, options)
@@ -57,27 +57,27 @@ def start(world: PlanWorld) -> Iterator[Callable[..., Running]]:
     yield run
 
 
-def test_a_paused_plan_waits_with_its_lease_and_goes_on_when_told(
+def test_a_paused_plan_waits_with_its_lease_and_goes_on_when_resumed(
     world: PlanWorld, start: Callable[..., Running]
 ) -> None:
     plan = _plan(world)
 
-    def pause_after_the_first(told: PlanProgress) -> None:
-        if told.chunks_done == 1:
+    def pause_after_the_first(report: PlanProgress) -> None:
+        if report.chunks_done == 1:
             assert pause(world.journal, plan, by="ann", reason="lunch").reason == "paused by ann: lunch"
 
     running = start(plan, pause_after_the_first, lease_seconds=2.0)
-    _wait_until(lambda: len(running.told) == 1)
+    _wait_until(lambda: len(running.reports) == 1)
     time.sleep(4)
-    assert len(running.told) == 1
+    assert len(running.reports) == 1
     with pytest.raises(TransientError, match=f"plan {plan} is being worked on by"):
         world.run(plan)
     assert resume(world.journal, plan, by="bob").reason == "resumed by bob"
     assert running.end().error is None
     assert len(world.replayed()) == RECORDS
-    assert [told.actions_done for told in running.told] == [5, 10, 15, 20]
-    assert {(told.actions, told.chunks) for told in running.told} == {(20, 4)}
-    assert running.told[-1].seconds_left == 0.0
+    assert [report.actions_done for report in running.reports] == [5, 10, 15, 20]
+    assert {(report.actions, report.chunks) for report in running.reports} == {(20, 4)}
+    assert running.reports[-1].seconds_left == 0.0
 
 
 def test_a_runner_that_leaves_a_paused_plan_keeps_no_lease_and_the_next_one_goes_on(
@@ -85,8 +85,8 @@ def test_a_runner_that_leaves_a_paused_plan_keeps_no_lease_and_the_next_one_goes
 ) -> None:
     plan = _plan(world)
 
-    def pause_after_the_first(told: PlanProgress) -> None:
-        if told.chunks_done == 1:
+    def pause_after_the_first(report: PlanProgress) -> None:
+        if report.chunks_done == 1:
             pause(world.journal, plan, by="ann", reason="lunch")
 
     left = start(plan, pause_after_the_first, leaves_when_paused=True).end()
@@ -98,11 +98,11 @@ def test_a_runner_that_leaves_a_paused_plan_keeps_no_lease_and_the_next_one_goes
     assert len(world.replayed()) == CHUNK
 
     again = start(plan, leaves_when_paused=True).end()
-    assert (type(again.error), again.told) == (PlanPausedError, [])
+    assert (type(again.error), again.reports) == (PlanPausedError, [])
     resume(world.journal, plan, by="bob")
     last = start(plan, leaves_when_paused=True).end()
     assert last.error is None
-    assert [told.actions_done for told in last.told] == [10, 15, 20]
+    assert [report.actions_done for report in last.reports] == [10, 15, 20]
     assert len(world.replayed()) == RECORDS
 
 
@@ -143,9 +143,9 @@ def test_the_rate_can_be_changed_while_the_plan_runs(world: PlanWorld, start: Ca
     assert set_rate(world.journal, plan, 5, by="ann").reason == "set to 5 records a second by ann"
     moments: list[float] = []
 
-    def faster_after_the_third(told: PlanProgress) -> None:
+    def faster_after_the_third(report: PlanProgress) -> None:
         moments.append(time.monotonic())
-        if told.chunks_done == 3:
+        if report.chunks_done == 3:
             set_rate(world.journal, plan, 1_000, by="ann")
 
     began = time.monotonic()

@@ -69,7 +69,7 @@ def test_a_plan_whose_hash_was_changed_with_its_actions_has_no_approval(world: P
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "message"),
     [
         ("approved", "plan {} has no approval; ask for one"),
         ("frozen", "plan {} has no approval; ask for one"),
@@ -79,11 +79,11 @@ def test_a_plan_whose_hash_was_changed_with_its_actions_has_no_approval(world: P
         ("awaiting_approval", "plan {} is awaiting_approval"),
     ],
 )
-def test_a_state_that_was_written_by_hand_is_no_approval(world: PlanWorld, state: str, told: str) -> None:
+def test_a_state_that_was_written_by_hand_is_no_approval(world: PlanWorld, state: str, message: str) -> None:
     plan = redelivery(world, above_actions=0)
     world.journal_sql("update makewhole.plan set state = %s", state)
 
-    assert refusal(lambda: world.run(plan.id)) == told.format(plan.id)
+    assert refusal(lambda: world.run(plan.id)) == message.format(plan.id)
     assert world.replayed() == []
 
 

@@ -90,7 +90,8 @@ def test_a_record_is_produced_where_the_loader_overwrites_the_row(world: PlanWor
 
 
 def test_each_chunk_looks_again_and_its_own_records_are_no_arrivals(world: PlanWorld) -> None:
-    """What comes while the plan runs is seen by the next chunk; so is a second record of a key that the plan wrote."""
+    """Check that the next chunk sees what comes while the plan runs, and a second record of a key that the plan
+    wrote."""
     plan = _to_produce(world, range(15))  # three chunks of five, by key: K0, K1, K10–K12 | K13, K14, K2–K4 | K5–K9
     sent: list[str] = []
 
@@ -169,7 +170,7 @@ def test_a_tail_that_is_gone_is_not_taken_for_an_empty_one(world: PlanWorld) -> 
     )
 
 
-def test_nobody_looks_at_what_was_there_when_the_window_was_judged(world: PlanWorld) -> None:
+def test_what_was_there_when_the_window_was_judged_is_not_looked_at(world: PlanWorld) -> None:
     """A record of the key from before is what was judged; only what came since has arrived."""
     world.send([1])
     plan = world.plan([world.finding(1, Verdict.MISSING)])

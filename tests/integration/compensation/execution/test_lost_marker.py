@@ -123,7 +123,7 @@ def test_a_committed_copy_of_the_right_content_is_not_taken_for_the_plans_own(wo
         message.key_text for message in world.replayed() if dict(message.headers).get("makewhole-origin") is not None
     )
     repeated = {key.decode() for _, key, _ in _frozen_records(world, plan, chunk)}
-    # The records of the stranger are looked at again before each chunk: what it sent has arrived.
+    # The records of the other writer are looked at again before each chunk: what it sent has arrived.
     assert genuine == {f"K{number}": 1 for number in range(RECORDS) if f"K{number}" not in repeated}
     assert {key for key, (outcome, _) in world.outcomes(plan).items() if outcome == "refused"} == repeated
 

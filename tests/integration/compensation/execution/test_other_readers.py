@@ -1,4 +1,5 @@
-"""Test that a record that is sent again reaches nobody a second time: other stores, and groups that nobody named."""
+"""Test that a record that is sent again reaches no reader a second time: other stores, and groups that are not
+named."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +28,7 @@ LOADER = "warehouse-loader"
 
 @pytest.fixture
 def two_stores(world: PlanWorld) -> PlanWorld:
-    """A lake beside the warehouse, which nobody repairs."""
+    """A lake beside the warehouse, which is not repaired."""
     world.sql("create table dw.lake (like dw.departures including all)")
     lake = TablePoint(name="lake", kind=PointKind.STORE, connection="pg", table="dw.lake", key=("id",))
     world.change_points(lake)
@@ -180,7 +181,7 @@ def test_a_group_that_comes_after_the_plan_was_made_stops_its_run(world: PlanWor
     }
 
 
-def test_upsert_and_a_replay_topic_ask_nobody(two_stores: PlanWorld) -> None:
+def test_upsert_and_a_replay_topic_ask_no_reader(two_stores: PlanWorld) -> None:
     world = two_stores
     world.send([0])
     load_into_lake(world, ["K0"])

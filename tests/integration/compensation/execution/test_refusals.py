@@ -109,7 +109,7 @@ def test_a_lease_is_taken_over_by_its_own_name_at_once_and_by_others_when_it_exp
         assert leases.acquire(connection, "plan p", "other", 60).epoch == 3
 
 
-def test_options_name_this_process_when_nobody_else_is_named() -> None:
+def test_options_name_this_process_when_no_other_is_named() -> None:
     assert RunOptions().holder != RunOptions().holder
 
 

@@ -128,7 +128,7 @@ def test_rows_that_are_not_those_that_were_judged_stay_where_they_are(world: Pla
     judged = [{"place": place} for (place,) in world.sql("select ctid::text from dw.departures")]
     finding = world.finding(0, Verdict.DUPLICATE)
     named = replace(finding, evidence={**finding.evidence, "target": judged, "target_copies": 2})
-    world.sql("update dw.departures set delay = 1 where note = 'copy 1'")  # the same, written anew
+    world.sql("update dw.departures set delay = 1 where note = 'copy 1'")  # the same, written again
 
     frozen = world.freeze([named])
 

@@ -55,7 +55,7 @@ def test_every_row_beyond_the_survivor_is_taken_back_by_one_event(world: PlanWor
     assert len(world.records(topic)) == 3
 
 
-def test_no_row_is_left_of_a_key_that_nobody_sent(world: PlanWorld) -> None:
+def test_no_row_is_left_of_a_key_that_was_never_sent(world: PlanWorld) -> None:
     topic = prepare(world, unexpected=Remedy.REVERSE)
     world.load_again("K1", copies=2, delay=1.5)
     frozen = world.freeze_plan([replace(duplicate(world, 1, 2), verdict=Verdict.UNEXPECTED)])

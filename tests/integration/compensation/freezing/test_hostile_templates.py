@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 
 @pytest.mark.parametrize(
-    ("leaf", "told"),
+    ("leaf", "message"),
     [
         (
             "{{ ''.__class__.__mro__[1].__subclasses__() }}",
@@ -45,7 +45,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 )
 @pytest.mark.parametrize("place", ["key", "value", "headers"])
 def test_a_template_that_reaches_out_is_refused_however_it_came_here(
-    world: PlanWorld, leaf: str, told: str, place: str
+    world: PlanWorld, leaf: str, message: str, place: str
 ) -> None:
     """The check of the file refuses it, too: tests/unit/config/test_reverse.py."""
     changes: dict[str, Any] = {"key": leaf, "value": {"a": [{"b": leaf}]}, "headers": (("h", leaf),)}
@@ -53,7 +53,7 @@ def test_a_template_that_reaches_out_is_refused_however_it_came_here(
     prepare(world, replace(COUPON, **{place: changes[place]}))
     frozen = world.freeze([duplicate(world, "K1")])
 
-    assert (frozen.plan, [found.reason for found in frozen.refusals]) == (None, [told])
+    assert (frozen.plan, [found.reason for found in frozen.refusals]) == (None, [message])
 
 
 HOSTILE = [
@@ -104,7 +104,7 @@ def test_data_are_written_as_data_wherever_the_template_puts_them(
     assert not {"\x1b", "\r", "‮"} & set(shown)
 
 
-def test_a_refusal_tells_the_template_and_no_data(world: PlanWorld, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refusal_names_the_template_and_no_data(world: PlanWorld, caplog: pytest.LogCaptureFixture) -> None:
     prepare(world, replace(COUPON, value={"id": "{{ row.gone }}"}))
     world.load_again("SECRET-KEY", copies=2)
     frozen = world.freeze([duplicate(world, "SECRET-KEY")])

@@ -155,7 +155,7 @@ def test_other_hops_and_other_keys_are_none_of_its_business(world: PlanWorld) ->
 
 
 @pytest.mark.extended
-def test_where_nothing_tells_what_a_plan_wrote_its_keys_are_left_alone_until_the_window_is_judged_again(
+def test_where_nothing_shows_what_a_plan_wrote_its_keys_are_left_alone_until_the_window_is_judged_again(
     world: PlanWorld,
 ) -> None:
     first = _broken_off(world)
@@ -163,8 +163,8 @@ def test_where_nothing_tells_what_a_plan_wrote_its_keys_are_left_alone_until_the
     world.journal_sql("update makewhole.action set key_hash = key_hash, key = 'K999' where seq = 14")
     frozen = world.freeze(findings, is_new=False)
     assert frozen.plan is None
-    told = f"stale: plan {first} may have written this key after it was judged; run the window again"
-    assert Counter(refusal.reason for refusal in frozen.refusals) == {told: RECORDS}
+    message = f"stale: plan {first} may have written this key after it was judged; run the window again"
+    assert Counter(refusal.reason for refusal in frozen.refusals) == {message: RECORDS}
     later = world.freeze_plan(_findings(world))
     assert later.refusals == ()
     assert later.plan.actions == RECORDS
@@ -195,7 +195,7 @@ def _opened_again(world: PlanWorld) -> list[Finding]:
 
 
 def _broken_off(world: PlanWorld) -> str:
-    """A plan that wrote two chunks of three and is running, though nobody works on it."""
+    """A plan that wrote two chunks of three and is running, though no runner works on it."""
     plan = world.plan(_findings(world)).id
     _run_until(world, plan, 2)
     return str(plan)

@@ -1,4 +1,4 @@
-"""Test that a run does what its dry run foretold."""
+"""Test that a run does what its dry run forecast."""
 
 import json
 from dataclasses import replace
@@ -19,14 +19,14 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 def test_rows_become_what_the_samples_said(world: PlanWorld) -> None:
     plan = mixed(world)
-    told = looked(world, plan, samples=9)
-    assert (told.stopped_by, told.count(Forecast.WOULD), told.count(Forecast.REFUSED)) == (None, 9, 0)
-    assert [(part.remedy, part.place, part.actions) for part in told.parts] == [
+    report = looked(world, plan, samples=9)
+    assert (report.stopped_by, report.count(Forecast.WOULD), report.count(Forecast.REFUSED)) == (None, 9, 0)
+    assert [(part.remedy, part.place, part.actions) for part in report.parts] == [
         ("upsert", "pg:dw.departures", 6),
         ("quarantine", "pg:dw.departures", 3),
     ]
-    assert [dict(part.payload_from) for part in told.parts] == [{"archive": 6}, {}]
-    changes = {sample.action.key: row_change(sample.shown) for sample in told.samples}
+    assert [dict(part.payload_from) for part in report.parts] == [{"archive": 6}, {}]
+    changes = {sample.action.key: row_change(sample.shown) for sample in report.samples}
     assert {key: sorted(change.before) for key, change in changes.items()} == rows_by_key(world, changes)
 
     world.run(plan.id)
@@ -41,15 +41,15 @@ def test_rows_become_what_the_samples_said(world: PlanWorld) -> None:
 def test_records_become_what_the_samples_said(world: PlanWorld) -> None:
     world.send(range(3))
     plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(3)])
-    told = looked(world, plan)
-    (part,) = told.parts
+    report = looked(world, plan)
+    (part,) = report.parts
     assert (part.remedy, part.target, dict(part.payload_from), part.forecasts[Forecast.WOULD]) == (
         "redeliver",
         "flights",
         {"archive": 3},
         3,
     )
-    samples = {sample.action.key: sample.shown for sample in told.samples}
+    samples = {sample.action.key: sample.shown for sample in report.samples}
 
     world.run(plan.id)
 
@@ -85,10 +85,10 @@ def test_what_changed_since_is_refused_for_the_same_reasons_as_when_it_runs(worl
     world.sql("update dw.departures set note = 'mine' where id = 'K3'")
     world.sql("delete from dw.departures where id = 'K4'")
     world.sql("delete from dw.departures where id = 'K6' and note = 'copy 1'")
-    told = looked(world, plan, samples=9)
+    report = looked(world, plan, samples=9)
     world.run(plan.id)
-    assert outcomes_told(told) == world.outcomes(plan.id)
-    assert [dict(part.reasons) for part in told.parts] == [
+    assert forecast_outcomes(report) == world.outcomes(plan.id)
+    assert [dict(part.reasons) for part in report.parts] == [
         {
             "arrived: a row of this key appeared after the plan was made": 1,
             "stale: the row of this key changed after the plan was made": 1,
@@ -101,10 +101,10 @@ def test_what_changed_since_is_refused_for_the_same_reasons_as_when_it_runs(worl
 def test_a_value_that_the_table_cannot_read_is_refused_and_its_neighbours_are_not(world: PlanWorld) -> None:
     plan = mixed(world)
     world.sql("alter table dw.departures alter delay type numeric(2,1) using null")
-    told = looked(world, plan, samples=9)
-    assert all("appeared" not in reason for part in told.parts for reason in part.reasons)
+    report = looked(world, plan, samples=9)
+    assert all("appeared" not in reason for part in report.parts for reason in part.reasons)
     world.run(plan.id)
-    assert outcomes_told(told) == world.outcomes(plan.id)
+    assert forecast_outcomes(report) == world.outcomes(plan.id)
 
 
 def test_what_the_topic_would_not_take_is_refused_for_the_same_reason(world: PlanWorld) -> None:
@@ -112,31 +112,31 @@ def test_what_the_topic_would_not_take_is_refused_for_the_same_reason(world: Pla
     position, big = next((place, record) for place, record in world.originals.items() if record.key == b"K1")
     world.originals[position] = replace(big, headers=(("big", b"x" * 2_000_000),))
     plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(3)])
-    told = looked(world, plan)
+    report = looked(world, plan)
     world.run(plan.id)
-    assert outcomes_told(told) == world.outcomes(plan.id)
-    assert told.count(Forecast.REFUSED) == 1
+    assert forecast_outcomes(report) == world.outcomes(plan.id)
+    assert report.count(Forecast.REFUSED) == 1
 
 
-def test_an_undo_is_foretold_too(world: PlanWorld) -> None:
+def test_an_undo_is_forecast_too(world: PlanWorld) -> None:
     plan = mixed(world)
     before = table(world)
     world.run(plan.id)
     undo = undo_of(world, plan)
-    told = looked(world, undo, samples=9)
-    assert told.stopped_by == f"plan {undo.id} is awaiting_approval"
-    assert (told.count(Forecast.WOULD), told.plan.undoes) == (9, plan.id)
-    assert [dict(part.payload_from) for part in told.parts] == [{"effects": 9}]
+    report = looked(world, undo, samples=9)
+    assert report.stopped_by == f"plan {undo.id} is awaiting_approval"
+    assert (report.count(Forecast.WOULD), report.plan.undoes) == (9, plan.id)
+    assert [dict(part.payload_from) for part in report.parts] == [{"effects": 9}]
 
     world.sql("update dw.departures set note = 'mine' where id in ('K0', 'K3')")
     world.sql("delete from dw.departures where id = 'K1'")
     world.sql("update makewhole.quarantine set restored_at = now() where row ->> 'id' = 'K6'")
     world.sql("delete from makewhole.quarantine where row ->> 'id' = 'K7'")
-    told = looked(world, undo, samples=9)
+    report = looked(world, undo, samples=9)
     approve(world, undo)
     world.run(undo.id)
-    assert outcomes_told(told) == world.outcomes(undo.id)
-    assert told.count(Forecast.REFUSED) == 5
+    assert forecast_outcomes(report) == world.outcomes(undo.id)
+    assert report.count(Forecast.REFUSED) == 5
     assert table(world) != before
 
 
@@ -150,8 +150,8 @@ def test_what_two_hops_lack_in_one_table_is_written_once(world: PlanWorld) -> No
     findings = [world.finding(number, Verdict.MISSING) for number in range(2)]
     findings.append(world.finding(0, Verdict.MISSING, hop="outbox→warehouse"))
     plan = world.plan(findings)
-    told = looked(world, plan)
-    forecasts = {(sample.action.hop, sample.action.key): sample.forecast for sample in told.samples}
+    report = looked(world, plan)
+    forecasts = {(sample.action.hop, sample.action.key): sample.forecast for sample in report.samples}
     assert forecasts == {(HOP, "K0"): Forecast.WOULD, (HOP, "K1"): Forecast.WOULD}
 
 
@@ -159,8 +159,13 @@ def test_a_plan_that_is_done_has_nothing_left(world: PlanWorld) -> None:
     plan = mixed(world)
     world.sql("update dw.departures set note = 'mine' where id = 'K3'")
     world.run(plan.id)
-    told = looked(world, plan)
-    assert (told.count(Forecast.DONE), told.count(Forecast.REFUSED), told.count(Forecast.WOULD), told.samples) == (
+    report = looked(world, plan)
+    assert (
+        report.count(Forecast.DONE),
+        report.count(Forecast.REFUSED),
+        report.count(Forecast.WOULD),
+        report.samples,
+    ) == (
         8,
         1,
         0,
@@ -192,12 +197,16 @@ def test_of_a_plan_that_was_broken_off_the_rest_is_judged(world: PlanWorld, kind
         run_plan(world.journal, plan.id, world.targets, break_off)
     if kind == "table":
         world.sql("insert into dw.departures (id, delay) values ('K7', 1)")
-    told = looked(world, plan, samples=9)
+    report = looked(world, plan, samples=9)
     refused = 1 if kind == "table" else 0
-    assert [told.count(fate) for fate in (Forecast.DONE, Forecast.WOULD, Forecast.REFUSED)] == [5, 4 - refused, refused]
-    assert [sample.action.key for sample in told.samples] == ["K5", "K6", "K7", "K8"]
+    assert [report.count(fate) for fate in (Forecast.DONE, Forecast.WOULD, Forecast.REFUSED)] == [
+        5,
+        4 - refused,
+        refused,
+    ]
+    assert [sample.action.key for sample in report.samples] == ["K5", "K6", "K7", "K8"]
     world.run(plan.id)
-    assert outcomes_told(told).items() <= world.outcomes(plan.id).items()
+    assert forecast_outcomes(report).items() <= world.outcomes(plan.id).items()
 
 
 def test_rows_that_were_moved_aside_together_come_back_together(world: PlanWorld) -> None:
@@ -209,14 +218,14 @@ def test_rows_that_were_moved_aside_together_come_back_together(world: PlanWorld
     assert [len(rows) for rows in (change.before, change.after, change.aside)] == [3, 1, 2]
     world.run(plan.id)
     undo = undo_of(world, plan)
-    told = looked(world, undo)
-    assert (told.count(Forecast.WOULD), told.count(Forecast.WAITS)) == (2, 0)
+    report = looked(world, undo)
+    assert (report.count(Forecast.WOULD), report.count(Forecast.WAITS)) == (2, 0)
 
 
-def outcomes_told(told: DryRun) -> dict[str, tuple[str, str | None]]:
+def forecast_outcomes(report: DryRun) -> dict[str, tuple[str, str | None]]:
     """As `World.outcomes`: by key."""
     outcome = {Forecast.WOULD: "done", Forecast.REFUSED: "refused"}
-    return {sample.action.key: (outcome[sample.forecast], sample.reason) for sample in told.samples}
+    return {sample.action.key: (outcome[sample.forecast], sample.reason) for sample in report.samples}
 
 
 def table(world: PlanWorld) -> Rows:

@@ -1,4 +1,4 @@
-"""Test that a dry run changes nothing, waits for nobody, holds nothing, and refuses what the run refuses."""
+"""Test that a dry run changes nothing, waits for no writer, holds nothing, and refuses what the run refuses."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_the_server_itself_lets_it_write_nothing(world: PlanWorld) -> None:
             session.cursor().execute(statement)
 
 
-def test_it_waits_for_nobody_who_writes(world: PlanWorld) -> None:
+def test_it_waits_for_no_writer(world: PlanWorld) -> None:
     plan = mixed(world)
     writer = psycopg2.connect(world.dsn)
     try:
@@ -96,7 +96,7 @@ def test_a_changed_payload_file_is_not_shown(world: PlanWorld) -> None:
         looked(world, plan)
 
 
-def test_receipts_that_somebody_removed_are_not_passed_over(world: PlanWorld) -> None:
+def test_receipts_that_were_removed_are_not_passed_over(world: PlanWorld) -> None:
     plan = mixed(world)
     world.run(plan.id)
     world.sql("delete from makewhole.receipt where chunk = 1")

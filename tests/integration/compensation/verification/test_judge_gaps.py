@@ -38,7 +38,7 @@ def judged(
     seconds: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[tuple[str, str, str, str | None]]:
-    """Return (key, verdict, outcome, reason) of each finding after it was judged anew."""
+    """Return (key, verdict, outcome, reason) of each finding after it was judged again."""
     known, since = GapContext(open_judge=KeyJudge), StartOffsets(offsets={})
     with judge_gaps_again(world.context, batches, since, seconds, progress, known) as found:
         return sorted(

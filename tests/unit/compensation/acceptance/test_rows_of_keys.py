@@ -1,4 +1,4 @@
-"""Test what the rows of an accepted key tell: that it was changed since it was judged, or since it was accepted."""
+"""Test what the rows of an accepted key show: that it was changed since it was judged, or since it was accepted."""
 
 from dataclasses import replace
 from typing import Any

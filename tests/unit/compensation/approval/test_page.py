@@ -100,9 +100,9 @@ def test_without_a_dry_run_the_page_says_so_and_counts_what_is_planned() -> None
     assert "For example" not in page.body
 
 
-def test_what_is_only_reported_is_told_to_be_no_part_of_the_plan() -> None:
-    told = ("4 missing on a→b: nothing is written, because the remedy is `report`", "<b>")
-    page = approval_page(replace(question(), reported=told))
+def test_what_is_only_reported_is_named_as_no_part_of_the_plan() -> None:
+    sentences = ("4 missing on a→b: nothing is written, because the remedy is `report`", "<b>")
+    page = approval_page(replace(question(), reported=sentences))
     assert (
         "Not in this plan:\n\n- 4 missing on a→b: nothing is written, because the remedy is \\`report\\`\n"
         "- &lt;b&gt;\n\n"

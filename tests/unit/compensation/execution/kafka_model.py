@@ -24,15 +24,15 @@ from tests.unit.compensation.execution.two_runners import (
     recovery,
 )
 
-NOBODY = -1
+NO_RUNNER = -1
 LOST = -1  # a marker that is not there: never written, or expired
 
 
 class WhenUnknown(StrEnum):
-    """What a runner does when it does not know whether its transaction was committed. `believe`: abort, and take a
+    """Name what a runner does when it does not know whether its transaction was committed. `believe`: abort, and take a
     refusal of that for the proof that it was."""
 
-    OPEN_ANEW = "open anew"
+    OPEN_AGAIN = "open again"
     ABORT = "abort"
     BELIEVE = "abort and believe"
 
@@ -52,7 +52,7 @@ class Rules:
     init_fences: bool = True
     asks_after_init: bool = True
     journal_follows: bool = True
-    when_unknown: WhenUnknown = WhenUnknown.OPEN_ANEW
+    when_unknown: WhenUnknown = WhenUnknown.OPEN_AGAIN
     marker_in_transaction: bool = True
     when_lost: WhenLost = WhenLost.RESCAN
     guards_the_lease: bool = True
@@ -83,7 +83,7 @@ class State(NamedTuple):
     """The durable state and the runners. `late`: requests that were not carried out yet, by their runner."""
 
     runners: tuple[Runner, Runner] = (Runner(), Runner())
-    lease: int = NOBODY
+    lease: int = NO_RUNNER
     valid: tuple[bool, bool] = (False, False)
     open: tuple[Transaction, Transaction] = (Transaction(), Transaction())
     late: frozenset[tuple[int, Request]] = frozenset()
@@ -177,7 +177,7 @@ class _Moves:
     def _send(self, state: State, slot: int, request: Request) -> Moves:
         """Send one request. After any failure the runner opens a new producer: it never guesses."""
         what = request.what
-        is_aborting = what is At.COMMIT and self._rules.when_unknown is not WhenUnknown.OPEN_ANEW
+        is_aborting = what is At.COMMIT and self._rules.when_unknown is not WhenUnknown.OPEN_AGAIN
         failed = At.ABORT if is_aborting else At.GUARD
         if not state.valid[slot]:
             yield f"is refused {what}", moved(state, slot, At.GUARD)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 
 
 class Clock:
-    """Time that passes only when somebody sleeps."""
+    """Time that passes only when a caller sleeps."""
 
     def __init__(self) -> None:
         self.now, self.slept = 100.0, list[float]()

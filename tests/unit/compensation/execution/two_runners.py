@@ -79,7 +79,7 @@ def moves_of_runner(
 def recovery(state: State, slot: int, done: int, *, is_held: bool, heeds_loss: bool = True) -> tuple[str, State]:
     """Copy receipts to the journal, then go on or finish; a target that has fewer than the journal stops the runner.
 
-    `is_held`: the lease is the runner's. `heeds_loss` False: nobody looks whether receipts were lost.
+    `is_held`: the lease is the runner's. `heeds_loss` False: the runner does not look whether receipts were lost.
     """
     unrecorded = [chunk for chunk in range(done) if not state.journal[chunk]]
     if heeds_loss and done < state.journal.count(True):

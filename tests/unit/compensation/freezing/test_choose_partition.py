@@ -28,7 +28,7 @@ class Topic:
     asked: list[str] = field(default_factory=list)
 
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterable[SourceRecord]:
-        raise AssertionError(f"nobody asks for records of {point}: {positions}")
+        raise AssertionError(f"no caller asks for records of {point}: {positions}")
 
     def partition_count(self, point: str) -> int:
         assert point == "flights"
@@ -111,7 +111,7 @@ def test_keys_of_a_time_with_fewer_partitions_are_judged_by_their_own_number() -
     assert chooser(topic).choose("flights", Payload(key=b"K5")).partition == partition_of(MURMUR2, b"K5", 7)
 
 
-def test_an_empty_key_tells_nothing_of_crc32() -> None:
+def test_an_empty_key_shows_nothing_of_crc32() -> None:
     """librdkafka draws a partition for it."""
     known = KnownKeys(partitions=4, places=[(1, b""), (3, b""), *placed(CRC32).places])
     assert chooser(Topic(known=known), CRC32).choose("flights", Payload(key=b"k")).partition is not None

@@ -145,7 +145,7 @@ def test_the_first_row_that_agrees_stays_and_without_one_there_is_no_survivor() 
     ("places", "copies", "is_stale"),
     [(["(0,1)", "(0,2)"], 2, False), (["(0,1)"], 2, False), (["(0,1)", "(0,3)"], 2, True), (["(0,1)"], 1, True)],
 )
-def test_rows_that_came_went_or_were_written_anew_are_stale(places: list[str], copies: int, is_stale: bool) -> None:
+def test_rows_that_came_went_or_were_written_again_are_stale(places: list[str], copies: int, is_stale: bool) -> None:
     evidence = {"target": [{"place": place} for place in places], "target_copies": copies}
     found = Finding(
         hop="a→b", key="K", key_hash="0", verdict=Verdict.DUPLICATE, cause=Cause.NOT_IN_SOURCE, evidence=evidence

@@ -57,9 +57,9 @@ def test_an_action_that_sends_names_every_point_that_lacks_the_key() -> None:
         with_evidence(finding_of("d", Verdict.MISMATCHED, "topic→store"), **latest),
     ]
 
-    lacking = {action.key: action.before.get("lacking") for action in plan_actions(pipeline, found)}
+    missing_in = {action.key: action.before.get("lacking") for action in plan_actions(pipeline, found)}
 
-    assert lacking == {"a": ["topic"], "b": ["second", "store"], "c": None, "d": None}
+    assert missing_in == {"a": ["topic"], "b": ["second", "store"], "c": None, "d": None}
 
 
 @given(st.permutations([f"k{number}" for number in range(8)]))
@@ -120,9 +120,9 @@ def test_a_replay_topic_takes_the_redelivered_records_and_is_frozen_as_the_targe
 def test_every_extra_copy_has_a_draft_of_its_own_after_everything_else() -> None:
     repeated = finding_of("r", Verdict.DUPLICATE, "ledger→topic")
     rows = finding_of("s", Verdict.DUPLICATE, "topic→store")
-    strangers = finding_of("u", Verdict.UNEXPECTED, "topic→store")
+    unmatched = finding_of("u", Verdict.UNEXPECTED, "topic→store")
     findings = [
-        with_evidence(strangers, target_copies=1),
+        with_evidence(unmatched, target_copies=1),
         with_evidence(rows, target_copies=3),
         with_evidence(repeated, target_copies=2, repeated={"here": ["0:7", "1:2"], "elsewhere": 0}),
         finding_of("m", Verdict.MISSING, "topic→store"),

@@ -69,7 +69,7 @@ def test_the_first_record_survives_wherever_it_is(
 
 
 @pytest.mark.parametrize("evidence", [{}, {"repeated": {"here": ["0:1", "0:2"], "elsewhere": 0}}])
-def test_records_that_the_evidence_does_not_tell_apart_are_left_to_a_person(evidence: Mapping[str, Any]) -> None:
+def test_records_that_the_evidence_does_not_distinguish_are_left_to_a_person(evidence: Mapping[str, Any]) -> None:
     named = 2 if evidence else 0
     with pytest.raises(RefusedError) as caught:
         extra_records(finding(3, **evidence), TABLE, NOTHING_REVERSED)
@@ -143,7 +143,7 @@ CHANGED = (
         [row(1), row(2, time=9)],  # the same place with another text
     ],
 )
-def test_rows_that_cannot_be_told_from_those_taken_back_are_left_to_a_person(now: list[TableRow]) -> None:
+def test_rows_that_cannot_be_distinguished_from_those_taken_back_are_left_to_a_person(now: list[TableRow]) -> None:
     rows = [row(1), row(2)]
     with pytest.raises(RefusedError) as caught:
         left_to_reverse(now, finding(len(now)), TABLE, past(row_copy(rows[1], rows, TABLE)))

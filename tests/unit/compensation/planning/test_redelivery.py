@@ -102,7 +102,7 @@ def test_every_point_that_would_get_a_second_copy_is_asked(
         ),
     ],
 )
-def test_what_may_reach_somebody_twice_is_refused(hops: tuple[Hop, ...], readers: Readers, reason: str) -> None:
+def test_what_may_reach_a_reader_twice_is_refused(hops: tuple[Hop, ...], readers: Readers, reason: str) -> None:
     assert Redelivery(pipeline(*hops), [missing()], readers).reach(hops[0], missing()) == reason
 
 

@@ -47,8 +47,8 @@ def test_what_readers_may_have_had_before_the_topic_lost_it_is_refused() -> None
 
 
 def test_a_key_that_a_topic_behind_has_alone_is_refused() -> None:
-    stranger = finding_of("a", Verdict.UNEXPECTED, "relay→copies")
-    findings = [missing("a", Cause.NEVER_PRODUCED), missing("b", Cause.NEVER_PRODUCED), stranger]
+    unmatched = finding_of("a", Verdict.UNEXPECTED, "relay→copies")
+    findings = [missing("a", Cause.NEVER_PRODUCED), missing("b", Cause.NEVER_PRODUCED), unmatched]
 
     draft = draft_plan(relayed(), findings, window_keys=10)
 

@@ -17,7 +17,7 @@ OBSERVE = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Re
 PRODUCE = Suggestion(verdict="missing", remedy=Remedy.PRODUCE, does="would send them into topic, from ledger")
 
 
-def told(pipeline: Pipeline, findings: list[Finding]) -> list[Unanswered]:
+def unanswered_of(pipeline: Pipeline, findings: list[Finding]) -> list[Unanswered]:
     """Ask about findings that are all there are, in a window of many keys."""
     counts = Counter((finding.hop, finding.verdict.value) for finding in findings)
     return unanswered(pipeline, findings, counts, window_keys=1000)
@@ -32,8 +32,8 @@ def missing(number: int, hop: str = "ledger→topic") -> list[Finding]:
     return [finding_of(f"k{key}", Verdict.MISSING, hop) for key in range(number)]
 
 
-def test_the_remedy_its_actions_and_the_line_are_told() -> None:
-    (found,) = told(observing(), missing(3))
+def test_the_remedy_its_actions_and_the_line_are_reported() -> None:
+    (found,) = unanswered_of(observing(), missing(3))
 
     assert found == Unanswered(hop="ledger→topic", keys=3, suggestion=PRODUCE, drafted=3, actions=3)
     assert found.sentences() == [
@@ -44,7 +44,7 @@ def test_the_remedy_its_actions_and_the_line_are_told() -> None:
     ]
 
 
-def test_only_what_is_reported_and_a_gap_is_told_in_the_order_of_hops_and_verdicts() -> None:
+def test_only_what_is_reported_and_a_gap_is_listed_in_the_order_of_hops_and_verdicts() -> None:
     pipeline = observing()
     first, second = pipeline.hops
     second = replace(second, remedies=replace(OBSERVE, missing=Remedy.UPSERT))
@@ -59,23 +59,23 @@ def test_only_what_is_reported_and_a_gap_is_told_in_the_order_of_hops_and_verdic
         finding_of("h", Verdict.MISMATCHED, "topic→store"),
     ]
 
-    found = told(replace(pipeline, hops=(first, second)), findings)
+    found = unanswered_of(replace(pipeline, hops=(first, second)), findings)
 
     assert [(one.hop, one.suggestion.line, one.keys, one.actions) for one in found] == [
         ("ledger→topic", "missing: produce", 1, 1),
         ("topic→store", "duplicate: quarantine", 1, 1),
         ("topic→store", "mismatched: upsert", 2, 2),
     ]
-    assert told(pipeline, []) == []
+    assert unanswered_of(pipeline, []) == []
 
 
-def test_limits_approval_and_what_would_be_left_alone_are_told() -> None:
+def test_limits_approval_and_what_would_be_left_alone_are_reported() -> None:
     findings = missing(4, "topic→store")
     waiting = [replace(one, cause=Cause.NOT_COMMITTED, evidence={"open": ["0:7"]}) for one in findings[:3]]
     pipeline = replace(observing(), approval=Approval(above_actions=0))
-    (some,) = told(pipeline, [*waiting, findings[3]])
-    (none,) = told(pipeline, waiting)
-    (many,) = told(replace(pipeline, limits=Limits(actions=3)), findings)
+    (some,) = unanswered_of(pipeline, [*waiting, findings[3]])
+    (none,) = unanswered_of(pipeline, waiting)
+    (many,) = unanswered_of(replace(pipeline, limits=Limits(actions=3)), findings)
     nothing = ": nothing is written, because the remedy is `report`"
     alone = (
         "`missing: upsert` would leave 3 keys alone: its record is in or behind an open transaction (0:7) and may yet "
@@ -118,7 +118,7 @@ def test_of_very_many_keys_all_are_counted_and_the_first_are_looked_at() -> None
     ]
 
 
-def test_the_most_frequent_reasons_are_told_and_the_others_counted() -> None:
+def test_the_most_frequent_reasons_are_reported_and_the_others_counted() -> None:
     reasons = {"a": 1, "b": 5, "c": 1, "d": 2}
     found = Unanswered(hop="ledger→topic", keys=9, suggestion=PRODUCE, drafted=9, refused=reasons)
 
@@ -130,8 +130,8 @@ def test_the_most_frequent_reasons_are_told_and_the_others_counted() -> None:
     ]
 
 
-def test_where_no_remedy_is_suggested_the_reason_is_told() -> None:
-    (found,) = told(observing(), [finding_of("a", Verdict.MISMATCHED, "ledger→topic")])
+def test_where_no_remedy_is_suggested_the_reason_is_reported() -> None:
+    (found,) = unanswered_of(observing(), [finding_of("a", Verdict.MISMATCHED, "ledger→topic")])
 
     assert found.sentences() == [
         "1 mismatched on ledger→topic: nothing is written, because the remedy is `report`. No remedy is suggested: a "

@@ -34,14 +34,14 @@ def test_a_key_that_its_source_has_with_different_values_is_not_written() -> Non
     ]
 
 
-def test_a_record_names_the_stores_that_it_reaches_and_that_tell_which_keys_were_erased() -> None:
+def test_a_record_names_the_stores_that_it_reaches_and_that_name_which_keys_were_erased() -> None:
     pipeline = pipeline_of()
     store = pipeline.points["store"]
     assert isinstance(store, TablePoint)
     findings = [finding_of("a", Verdict.MISSING, "ledger→topic"), finding_of("b", Verdict.MISSING, "topic→store")]
-    telling = {**pipeline.points, "store": replace(store, erased=Erased(column="deleted_at"))}
+    points = {**pipeline.points, "store": replace(store, erased=Erased(column="deleted_at"))}
 
-    actions = plan_actions(replace(pipeline, points=telling), findings)
+    actions = plan_actions(replace(pipeline, points=points), findings)
 
     assert [(action.remedy, action.before["erasable"]) for action in actions] == [
         (Remedy.PRODUCE, ["store"]),

@@ -256,7 +256,7 @@ def test_numbers_keep_every_digit() -> None:
     assert decoded.select("c:count", "c:price").row(0) == ("9007199254740993", "9007199254740993.10")
 
 
-def test_a_missing_value_null_and_the_empty_text_are_told_apart() -> None:
+def test_a_missing_value_null_and_the_empty_text_are_distinguished() -> None:
     decoded = decode_values(batch([b'{"id":"a"}', b'{"id":"a","text":null}', b'{"id":"a","text":""}']), SHAPE)
 
     assert decoded["c:text"].to_list() == [None, None, ""]

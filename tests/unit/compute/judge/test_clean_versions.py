@@ -272,7 +272,7 @@ def test_rows_of_a_ledger_that_have_one_time_have_no_latest() -> None:
     assert names(first_pass(known), known) == ["b"]
 
 
-def test_the_columns_to_read_are_those_that_order_and_tell_apart_the_rows() -> None:
+def test_the_columns_to_read_are_those_that_order_and_distinguish_the_rows() -> None:
     ends = [columns_of_versions(is_topic=False, is_target=is_target) for is_target in (False, True)]
 
     assert [name for name in VERSION_COLUMNS if name not in columns_of_versions(is_topic=True, is_target=True)] == [

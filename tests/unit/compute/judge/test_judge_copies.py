@@ -248,7 +248,7 @@ def test_a_source_that_had_the_key_before_with_another_value_contradicts_itself(
 
 
 def test_a_repeat_of_a_key_whose_rows_in_another_window_contradict_each_other_is_a_duplicate() -> None:
-    """The rows were told in their own window, and are not counted in this one."""
+    """The rows were reported in their own window, and are not counted in this one."""
     rows = [
         {"key": "a", "place": f"(0,{row_hash})", "row_hash": row_hash, "is_later": False} for row_hash in (OLD, NEW)
     ]

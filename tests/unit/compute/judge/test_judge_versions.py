@@ -128,7 +128,7 @@ def test_a_value_that_an_old_index_does_not_know_is_not_known() -> None:
     assert (verdicts(known), hints(known)) == ({"a": "undecidable"}, {"a": "unreadable_value"})
 
 
-def test_a_version_that_was_handed_over_and_that_nobody_has_any_more_is_not_known() -> None:
+def test_a_version_that_was_handed_over_and_is_nowhere_any_more_is_not_known() -> None:
     known = bucket([], [one("a", 0)], handed_over=["a", "b"], target_is_topic=False)
 
     assert (verdicts(known), hints(known)) == (

@@ -157,7 +157,7 @@ def outside(value: int, version: int | None, **more: Any) -> dict[str, Any]:
 
 
 def test_a_source_that_a_key_left_says_nothing_of_it() -> None:
-    """What passed before that does not count, and what passes since does."""
+    """Count what passes since then, and not what passed before."""
     assert without_left(copies("b", (A, 1), outside(B, 2))).is_empty()
     assert without_left(copies("b", (A, None), outside(B, None))).is_empty()
     back = without_left(copies("b", (A, 1), outside(B, 2), (C, 3)))

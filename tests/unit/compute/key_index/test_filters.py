@@ -49,7 +49,7 @@ def test_a_filter_costs_some_26_bits_a_key_and_holds_few_others_for_one() -> Non
     assert maybe_in(content, *others).mean() < 1 / 200_000
 
 
-def test_keys_of_one_prefix_of_the_hash_are_told_apart_as_well() -> None:
+def test_keys_of_one_prefix_of_the_hash_are_distinguished_as_well() -> None:
     (high, low), (others_high, others_low) = some_keys(50_000, 3), some_keys(50_000, 4)
     prefix = np.uint64(0xAB) << np.uint64(56)
     content = build_filter((high >> np.uint64(8)) | prefix, low)

@@ -63,7 +63,7 @@ def test_a_hop_without_a_filter_takes_every_copy() -> None:
     assert with_filter_of(frame, replace(HOP, where=None)).equals(frame)
 
 
-def test_filters_of_several_hops_are_told_apart() -> None:
+def test_filters_of_several_hops_are_distinguished() -> None:
     frame = noted(run(["a", "b"], ["b"], ["a"]), a=EU, b=US)
     assert with_filter_of(frame, HOP)["excluded_by"].to_list() == [[HOP.name], [], [HOP.name]]
 

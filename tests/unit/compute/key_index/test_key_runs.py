@@ -39,8 +39,8 @@ def test_a_run_of_events_has_the_first_original_copy_of_each_key_and_its_produce
     assert run.select(HASH).equals(run.select(HASH).sort(HASH))
     found = first_copies(run, is_later=True).sort("place")
     assert dict(found.schema) == ELSEWHERE
-    told = ("place", "is_replay", "is_later", "producer_id", "producer_epoch", "sequence")
-    assert found.select(told).rows() == [("0:4", False, True, None, None, None), ("0:5", False, True, 9, 1, 2)]
+    columns = ("place", "is_replay", "is_later", "producer_id", "producer_epoch", "sequence")
+    assert found.select(columns).rows() == [("0:4", False, True, None, None, None), ("0:5", False, True, 9, 1, 2)]
 
 
 def test_a_run_of_versions_has_the_latest_too() -> None:

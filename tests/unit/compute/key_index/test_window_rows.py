@@ -52,7 +52,7 @@ def logs(draw: st.DrawFn) -> pl.DataFrame:
 
 @st.composite
 def written(draw: st.DrawFn, log: pl.DataFrame) -> pl.DataFrame:
-    """What compensation wrote: some of the copies."""
+    """Draw what compensation wrote: some of the copies."""
     rows: list[Any] = []
     for row in log.filter(pl.col("replay_plan").is_not_null()).iter_rows(named=True):
         if draw(st.booleans()):

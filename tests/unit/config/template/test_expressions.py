@@ -109,7 +109,7 @@ def test_a_number_comes_out_as_it_went_in(number: Decimal, whole: int) -> None:
         "{{ row.note | upper }}",
     ],
 )
-def test_data_that_are_not_what_the_template_names_are_refused_without_being_told(text: str) -> None:
+def test_data_that_are_not_what_the_template_names_are_refused_without_being_shown(text: str) -> None:
     with pytest.raises(RefusedError) as caught:
         read_leaf(text).value(DATA)
 

@@ -64,7 +64,7 @@ def test_a_progress_that_says_nothing_is_named_with_its_rows(unknown: UnknownPro
     assert unknown_standing(hop(BY_TOPIC), offsets, "o", 0) is None
 
 
-def test_the_lines_to_write_tell_the_rows_of_sinks_apart() -> None:
+def test_the_lines_to_write_distinguish_the_rows_of_sinks() -> None:
     several = UnknownProgress(fault=ProgressFault.SEVERAL_ROWS, rows=2, least="5", greatest="9")
     found = of_progress(incident(IncidentKind.GROUP_UNKNOWN), hop(BARE), {1: several})
     assert settled_by(found) == (
