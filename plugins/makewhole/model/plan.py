@@ -31,8 +31,8 @@ REVERSES_HEADER = "makewhole-reverses"
 """The record header that names the copy which a reversal takes back: `point/table/place` or
 `point/topic/partition/offset`."""
 
-UNTRACED = "lacking"
-"""The field of `Action.before` that names the points which lacked the key when the plan was made, if any did."""
+ABSENT_AT = "absent_at"
+"""The field of `Action.before` that names the points which did not have the key when the plan was made, if any did."""
 
 REPEATS = "repeats"
 """The field of `Action.before` that names the topic of which a redelivery repeats a record, or an upsert writes one."""

@@ -152,7 +152,7 @@ def acks_of_one(lab: Lab) -> Outcome:
     happens="The same, and nothing but the topic says what was sent.",
     made="As before, with a pipeline that begins at the topic.",
     why=(
-        "Not provable: nobody remembers what is gone. A leader may acknowledge alone here, and what carries no "
+        "Not provable: what is gone is recorded nowhere. A leader may acknowledge alone here, and what carries no "
         "producer id may have been sent with acks=1: so the window is not known. Who writes `reach: log` accepts that; "
         "the certificate then says that it is proven from the log on, and names the change of leader as not excluded."
     ),

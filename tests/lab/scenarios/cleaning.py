@@ -136,10 +136,10 @@ def _empty_batches(shop: LabShop) -> int:
 @scenario(
     row=8,
     name="Records expire before they are read",
-    happens="Retention, or somebody's DeleteRecords, moves the log's start past records that no snapshot has read yet.",
+    happens="Retention, or DeleteRecords, moves the log's start past records that no snapshot has read yet.",
     made="A window is opened; then its first records are deleted, by DeleteRecords or by retention; then it is read.",
     why=(
-        "What nobody can read any more is neither lost nor matched: it is counted as expired, its keys are "
+        "What cannot be read any more is neither lost nor matched: it is counted as expired, its keys are "
         "undecidable, and the window is partial and never certified."
     ),
     covered_by=("tests/integration/spark/test_silence.py",),

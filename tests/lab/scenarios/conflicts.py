@@ -25,7 +25,7 @@ from tests.world.shop import LEDGER_HOP, STORE_HOP
     ),
     why=(
         "To agree with one of two values proves nothing: such a key is a `conflict`, with what each row holds, and "
-        "nobody but a person answers it. A second row that says the same contradicts nothing."
+        "only a person answers it. A second row that says the same contradicts nothing."
     ),
     covered_by=("tests/integration/spark/test_conflicts.py",),
 )

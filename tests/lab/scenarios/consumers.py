@@ -117,8 +117,8 @@ def _at_the_store(some: Sequence[Order], verdict: str, cause: str) -> dict[str, 
     happens="The loader dies at one record, starts again, and dies there again. Everything behind it waits.",
     made="The group's offset stays at one order for two nights; orders go on coming.",
     why=(
-        "What the group has not reached is handed over by name and counted, and the group that stands is told. Past "
-        "`pending.max_age` it is missing, and not sent again: it still stands in front of the loader."
+        "What the group has not reached is handed over by name and counted, and the group that stands is reported. "
+        "Past `pending.max_age` it is missing, and not sent again: it still stands in front of the loader."
     ),
     covered_by=("tests/integration/spark/test_waiting.py",),
 )

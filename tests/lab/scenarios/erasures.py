@@ -23,8 +23,8 @@ _ERASED = {"erased": "{table: erasures, key: order_id}"}
         "rows are deleted without a word; it is run again."
     ),
     why=(
-        "What a certified window saw in the store and is gone has vanished: told, and not brought back unasked. What "
-        "the store itself names as erased is no gap and is never written."
+        "What a certified window saw in the store and is gone has vanished: reported, and not brought back unasked. "
+        "What the store itself names as erased is no gap and is never written."
     ),
     covered_by=("tests/integration/spark/test_erased.py",),
 )

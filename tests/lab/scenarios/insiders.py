@@ -44,7 +44,7 @@ end $$"""
     row=45,
     name="The newest window is deleted, with its certificate",
     happens=(
-        "Somebody who may write in the journal takes the last night out, with all its rows, so that it is judged again "
+        "A person who may write in the journal takes the last night out, with all its rows, so that it is judged again "
         "under kinder circumstances. What is left is a journal of fewer windows, and every one of them is in order."
     ),
     made="Three days are certified; every row that the journal has of the third window is deleted.",

@@ -23,7 +23,7 @@ _ZONES = [timezone(timedelta(hours=hours)) for hours in (2, -5, 5.5)]
     name="A moment with an offset, and a column without a zone",
     happens=(
         "A record says `12:00+02:00`, and the store's column is a `timestamp` without a zone. PostgreSQL drops the "
-        "offset of such a text without a word: 12:00 is written where 10:00 is meant."
+        "offset of such a text without a word: 12:00 is written where 10:00 is right."
     ),
     made=(
         "Orders leave, and are seen, at noon of several zones; the database's own zone is New York. The loader writes "

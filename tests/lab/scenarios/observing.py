@@ -28,7 +28,7 @@ from tests.world.windows import Found
     ),
     made=(
         "The loader takes orders of the EU only. The file names neither that filter nor a remedy; then it gets "
-        "`where`, and the lines that switch on the remedies, as they were told."
+        "`where`, and the lines that switch on the remedies, as they were reported."
     ),
     why=(
         "A file that names no remedy observes. Of what it found it says what would be done and which line switches "

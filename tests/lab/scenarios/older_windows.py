@@ -18,9 +18,9 @@ _OBSERVED = {"consumer_group": "loader-lab", "compensation": "{missing: report, 
 
 @scenario(
     row=54,
-    name="A loss that nobody repairs, and days that go well after it",
+    name="A loss that is not repaired, and days that go well after it",
     happens=(
-        "A night ends with gaps, nobody acts, and the nights after it are in order. A check that looks at the day it "
+        "A night ends with gaps, no one acts, and the nights after it are in order. A check that looks at the day it "
         "runs for is green again the next morning."
     ),
     made=(

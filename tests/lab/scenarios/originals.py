@@ -193,7 +193,7 @@ def _day_of_late_originals(shop: LabShop, late: Sequence[Order], tomorrow: Seque
 @scenario(
     row=38,
     name="A copy of a replay that keeps its headers",
-    happens="Somebody sends replayed records again as they are, headers included: a dead-letter redrive does.",
+    happens="Replayed records are sent again as they are, headers included: a dead-letter redrive does.",
     made=(
         "A loss is redelivered and loaded; two days later a plain producer sends some of the redelivered records once "
         "more, with keys, values, times and headers."

@@ -55,7 +55,7 @@ def _all(again: list[Order], cause: str) -> Found:
     name="A delayed EndTxn ends the wrong transaction (KAFKA-17754)",
     happens=(
         "An abort is delayed on its way, sent again by the client, and done. Then the delayed one arrives and aborts "
-        "the first half of the next transaction, whose second half is committed: the client was told that all is."
+        "the first half of the next transaction, whose second half is committed: the client got the answer that all is."
     ),
     made=(
         "A proxy holds the first EndTxn(abort) of a librdkafka producer until its next transaction has sent records to "
@@ -87,8 +87,8 @@ def delayed_end_of_transaction(lab: Lab) -> Outcome:
     happens="The same, and nothing but the topic says what was sent.",
     made="As before, with a pipeline that begins at the topic.",
     why=(
-        "Not provable: an abort that nobody wanted looks like one that somebody did. The certificate says so: it is "
-        "from the log on, and does not exclude that records of aborted transactions were meant to be committed."
+        "Not provable: an abort that was not intended looks like one that was. The certificate says so: it is "
+        "from the log on, and does not exclude that records of aborted transactions should have been committed."
     ),
 )
 def delayed_end_of_transaction_without_ledger(lab: Lab) -> Outcome:

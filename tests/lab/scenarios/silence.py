@@ -75,7 +75,7 @@ def empty_source(lab: Lab) -> Outcome:
     name="An empty store",
     happens="The store is empty: restored from nothing, or never written by a consumer that commits all the same.",
     made="A day of orders on their whole way, then `truncate` of the store's table.",
-    why="Every key is looked up anew before it is called missing, and every one of them is.",
+    why="Every key is looked up again before it is called missing, and every one of them is.",
     covered_by=SILENCE_TESTS,
 )
 def empty_store(lab: Lab) -> Outcome:

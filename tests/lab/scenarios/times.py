@@ -143,8 +143,8 @@ def brokers_clock(lab: Lab) -> Outcome:
         "that was put back. Others are only changed."
     ),
     made=(
-        "Three days of orders, certified. Then rows of orders that nobody made and second rows of orders, with times "
-        "of the first and of the last of these days; some old rows are updated. One more day."
+        "Three days of orders, certified. Then rows of orders that were never made and second rows of orders, with "
+        "times of the first and of the last of these days; some old rows are updated. One more day."
     ),
     why=(
         "A window reads what came since the window before, as far back as `late` says, and counts the rows of older "
@@ -186,7 +186,7 @@ def late_strangers(lab: Lab) -> Outcome:
     return Outcome(
         truth=(
             f"Here {count} orders of the fourth day reached the store, and 4 rows came to it with times of the first "
-            "and the third day: two of orders that nobody made, two of orders that were there."
+            "and the third day: two of orders that were never made, two of orders that were there."
         ),
         naive=(Naive(answer=naive.rows(ledger, store), expected=naive.WELL),),
         windows=(window,),

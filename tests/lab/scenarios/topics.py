@@ -58,14 +58,14 @@ def sequence_wraps(lab: Lab) -> Outcome:
 @scenario(
     row=17,
     name="A topic made again under the same name",
-    happens="The topic was deleted and created anew: the same name, the same offsets, other records.",
+    happens="The topic was deleted and created again: the same name, the same offsets, other records.",
     made=(
         "A day of orders; then some more, the topic deleted and created again, and the rest of the day's orders sent "
         "to the new one, some of the lost ones among them."
     ),
     why=(
         "A range belongs to a topic id, not to a name: the new topic is read from its beginning. What the old one held "
-        "after the last window is gone and nobody can read it; only the ledger tells what is missing because of that."
+        "after the last window is gone and cannot be read; only the ledger tells what is missing because of that."
     ),
     covered_by=("tests/integration/spark/test_silence.py",),
 )
@@ -133,7 +133,7 @@ def topic_made_again(lab: Lab) -> Outcome:
     made="A day of orders; then more, loaded or not; the topic is deleted and created again; more orders follow.",
     why=(
         "Every record of the new topic has its row, and yet the window is not proven: what came to the old topic after "
-        "the last window may have been lost, and nobody can tell."
+        "the last window may have been lost, which cannot be shown."
     ),
 )
 def topic_made_again_without_ledger(lab: Lab) -> Outcome:

@@ -223,7 +223,7 @@ def open_transaction(lab: Lab) -> Outcome:
     name="A hanging transaction (KIP-664)",
     happens=(
         "Records of a transaction are in the log and no coordinator knows of it: a late write from a producer that was "
-        "fenced, on a cluster that does not verify partitions. Nobody will ever end it, and it holds the stable offset."
+        "fenced, on a cluster that does not verify partitions. It is never ended, and holds the stable offset."
     ),
     made=(
         "With `transaction.partition.verification.enable=false`, a hand-made transactional batch is produced that was "

@@ -106,7 +106,7 @@ def _cut(lab: Lab, *, has_ledger: bool) -> _Cut:
     ),
     why=(
         "The leader epochs of the last window do not lead to where they ended: exactly the offsets that were cut off "
-        "are known. Their keys are judged anew, against the log as it is now."
+        "are known. Their keys are judged again, against the log as it is now."
     ),
     is_short=True,
 )

@@ -23,7 +23,7 @@ from tests.world.windows import Found
     ),
     why=(
         "The window keeps the leader epochs that its offsets had when they were frozen. Other records at the same "
-        "offsets are not taken for them: what was never read is partial, and belongs to nobody. The next window reads "
+        "offsets are not taken for them: what was never read is partial, and is in no window. The next window reads "
         "what took its place."
     ),
 )

@@ -15,7 +15,7 @@ from tests.world.shop import LEDGER_HOP, STORE_HOP
 
 _BOTH_REMEDIES = {"limits": "{share: 1.0}", "missing": "produce", "unexpected": "quarantine"}
 _HAPPENS = (
-    "Some records never reached the topic, and somebody has written their rows into the store by hand. On one hop the "
+    "Some records never reached the topic, and a person has written their rows into the store by hand. On one hop the "
     "key is missing, on the next its row is unexpected"
 )
 
@@ -30,7 +30,7 @@ _HAPPENS = (
     ),
     why=(
         "What one action of a plan makes true is taken into account for the others: the record is sent, its row has "
-        "its source then and stays, and both findings are judged anew."
+        "its source then and stays, and both findings are judged again."
     ),
     covered_by=SURVIVOR_TESTS,
 )

@@ -70,7 +70,7 @@ def other_writers(lab: Lab) -> Outcome:
             messages=("0 updates of others waited",),
         ),
     )
-    truth = f"Here {len(lost)} of {len(made)} rows are written anew, and others go on with the rest."
+    truth = f"Here {len(lost)} of {len(made)} rows are written again, and others go on with the rest."
     return Outcome(truth=truth, naive=(answer,), windows=(window,))
 
 

@@ -267,13 +267,13 @@ def test_an_error_that_was_not_foreseen_is_shown_and_no_gap(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
-        raise ValueError("nobody foresaw this")
+        raise ValueError("unforeseen")
 
     monkeypatch.setattr(report, "chosen_windows", fail)
     result = invoke("windows", "flights")
     assert (result.exit_code, result.stdout) == (4, "")
     assert result.stderr.startswith("Traceback (most recent call last):\n")
-    assert result.stderr.endswith("ValueError: nobody foresaw this\n")
+    assert result.stderr.endswith("ValueError: unforeseen\n")
 
 
 def test_an_empty_chain_proves_nothing(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:

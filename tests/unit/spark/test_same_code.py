@@ -15,8 +15,8 @@ from makewhole_spark.spark_carrier import reported_absence
 pytestmark = pytest.mark.unit
 
 _REMEDY = (
-    "Make the archive of the workers' environment again from what the driver runs (docs/cluster.md), and start the task "
-    "again"
+    "Make the archive of the workers' environment again from what the driver runs (docs/cluster.md), and start the "
+    "task again"
 )
 
 

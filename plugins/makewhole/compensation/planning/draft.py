@@ -8,10 +8,10 @@ from decimal import Decimal
 from makewhole.compensation.planning.action_draft import ActionDraft, PlanOrder, Refusal, asides_first
 from makewhole.compensation.planning.conflicts import without_conflicts
 from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, OpenElsewhere
-from makewhole.compensation.planning.draft_actions import Known, draft_actions, lacking, with_before
+from makewhole.compensation.planning.draft_actions import Known, absent_at, draft_actions, with_before
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers
 from makewhole.model.pipeline import Limits, Pipeline, Remedy
-from makewhole.model.plan import ERASABLE, ONCE, PASSED, PUTS_ASIDE, RECORDS, UNTRACED, Action, count_remedies
+from makewhole.model.plan import ABSENT_AT, ERASABLE, ONCE, PASSED, PUTS_ASIDE, RECORDS, Action, count_remedies
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding
 
@@ -181,7 +181,7 @@ def _without_repetition(drafts: Iterable[ActionDraft], sources: Mapping[str, str
 def _for_both(first: ActionDraft, other: ActionDraft) -> ActionDraft:
     """Return the first of two drafts for one record, for what both hops lack. A hop that has the key, with another
     value, lacks nothing that could arrive: then nothing is named."""
-    names = [draft.action.before.get(UNTRACED) for draft in (first, other)]
+    names = [draft.action.before.get(ABSENT_AT) for draft in (first, other)]
     erasable = {name for draft in (first, other) for name in draft.action.before.get(ERASABLE, ())}
     if erasable:
         first = with_before(first, {ERASABLE: sorted(erasable)})
@@ -194,8 +194,8 @@ def _for_both(first: ActionDraft, other: ActionDraft) -> ActionDraft:
     if other.aside and not first.aside:
         first = replace(with_before(first, {PUTS_ASIDE: other.action.before[PUTS_ASIDE]}), aside=other.aside)
     if None not in names:
-        return lacking(first, {name for some in names for name in some or ()})
-    before = {name: value for name, value in first.action.before.items() if name != UNTRACED}
+        return absent_at(first, {name for some in names for name in some or ()})
+    before = {name: value for name, value in first.action.before.items() if name != ABSENT_AT}
     return replace(first, action=replace(first.action, before=before))
 
 

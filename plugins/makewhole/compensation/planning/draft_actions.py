@@ -14,6 +14,7 @@ from makewhole.config.template.reversal import names_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
 from makewhole.model.plan import (
+    ABSENT_AT,
     ACCEPTED_BY,
     DISPUTED_BY,
     ERASABLE,
@@ -23,7 +24,6 @@ from makewhole.model.plan import (
     RECORDS,
     REPEATS,
     UNKNOWN_TO,
-    UNTRACED,
     Action,
 )
 from makewhole.model.points import Point, PointKind, can_look_up, has_log
@@ -181,7 +181,7 @@ def _produce(
     draft = _erasable(pipeline, _draft_action(Remedy.PRODUCE, target, finding), target.name)
     # A table may hold the key all the same, from a record that the log has lost since.
     once = pipeline.tables_that_add(target.name)
-    return lacking(with_before(draft, {ONCE: sorted(once)} if once else {}), {target.name})
+    return absent_at(with_before(draft, {ONCE: sorted(once)} if once else {}), {target.name})
 
 
 def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding, redelivery: Redelivery) -> ActionDraft | str:
@@ -200,7 +200,7 @@ def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding, redelivery: Redel
     if isinstance(reach, str):
         return reach
     draft = _erasable(pipeline, with_before(draft, {REPEATS: hop.source, **reach}), draft.action.target, hop.target)
-    return lacking(draft, {hop.target}) if finding.verdict in _ABSENT else draft
+    return absent_at(draft, {hop.target}) if finding.verdict in _ABSENT else draft
 
 
 def _erasable(pipeline: Pipeline, draft: ActionDraft, *points: str) -> ActionDraft:
@@ -319,9 +319,9 @@ def _usable_copies(finding: Finding, semantics: Semantics) -> list[Mapping[str, 
     return [copy for copy in usable if "partition" in copy and "offset" in copy]
 
 
-def lacking(draft: ActionDraft, points: Iterable[str]) -> ActionDraft:
+def absent_at(draft: ActionDraft, points: Iterable[str]) -> ActionDraft:
     """Name in the action the points that lack the key: they are asked again before anything is sent."""
-    return with_before(draft, {UNTRACED: sorted(points)})
+    return with_before(draft, {ABSENT_AT: sorted(points)})
 
 
 def with_before(draft: ActionDraft, more: Mapping[str, object]) -> ActionDraft:

@@ -21,8 +21,8 @@ def hop_baseline(neighbours: NeighbouringWindows, hop: Hop) -> Baseline:
     the offsets begin before the pipeline's start. A table's row may have come late, and is as old as its time says.
     """
     return Baseline(
-        missing=_moment(neighbours, of=hop.source, lacking_at=hop.target),
-        unexpected=_moment(neighbours, of=hop.target, lacking_at=hop.source),
+        missing=_moment(neighbours, of=hop.source, absent_at=hop.target),
+        unexpected=_moment(neighbours, of=hop.target, absent_at=hop.source),
         missing_unknown=log_beginning(neighbours, hop.target, of=hop.source),
         unexpected_unknown=log_beginning(neighbours, hop.source, of=hop.target),
         undated_missing=_has_first_undated(neighbours, hop.source),
@@ -40,9 +40,9 @@ def _has_first_undated(neighbours: NeighbouringWindows, point: str) -> bool:
     return bool(neighbours.manifests[point].get(ALL_UNDATED))
 
 
-def _moment(neighbours: NeighbouringWindows, *, of: str, lacking_at: str) -> datetime | None:
+def _moment(neighbours: NeighbouringWindows, *, of: str, absent_at: str) -> datetime | None:
     """Return the moment before which it proves nothing that a key of one point is not at the other."""
-    moments = (_start(neighbours), _whole_from(neighbours, lacking_at), _joined_at(neighbours, of))
+    moments = (_start(neighbours), _whole_from(neighbours, absent_at), _joined_at(neighbours, of))
     if _is_topic(neighbours, of):
         return latest_of(*(moment for moment in moments if _begins_before(neighbours, moment)))
     return latest_of(*moments)

@@ -173,8 +173,8 @@ def test_where_nothing_shows_what_a_plan_wrote_its_keys_are_left_alone_until_the
 def test_a_plan_whose_runner_died_can_be_superseded_when_its_lease_is_over(world: PlanWorld) -> None:
     first = world.plan(_findings(world))
     with connect(world.journal) as session:
-        leases.acquire(session, f"plan {first.id}", "somebody", 3600)
-    with pytest.raises(TransientError, match="is being worked on by somebody until"):
+        leases.acquire(session, f"plan {first.id}", "another runner", 3600)
+    with pytest.raises(TransientError, match="is being worked on by another runner until"):
         world.freeze(_findings(world))
     world.journal_sql("update makewhole.lease set expires_at = now()")
     second = world.plan(_findings(world))

@@ -57,7 +57,7 @@ def test_an_action_that_sends_names_every_point_that_lacks_the_key() -> None:
         with_evidence(finding_of("d", Verdict.MISMATCHED, "topic→store"), **latest),
     ]
 
-    missing_in = {action.key: action.before.get("lacking") for action in plan_actions(pipeline, found)}
+    missing_in = {action.key: action.before.get("absent_at") for action in plan_actions(pipeline, found)}
 
     assert missing_in == {"a": ["topic"], "b": ["second", "store"], "c": None, "d": None}
 
@@ -96,7 +96,7 @@ def test_a_replay_topic_takes_the_redelivered_records_and_is_frozen_as_the_targe
             "topic",
             {
                 "place": "kafka:flights",
-                "lacking": ["topic"],
+                "absent_at": ["topic"],
                 "once": ["store"],
                 "disputed_by": {"starts": ["ledger→topic"]},
             },
@@ -107,7 +107,7 @@ def test_a_replay_topic_takes_the_redelivered_records_and_is_frozen_as_the_targe
             "retry",
             {
                 "place": "other:flights-retry",
-                "lacking": ["store"],
+                "absent_at": ["store"],
                 "once": ["store"],
                 "repeats": "topic",
                 "disputed_by": {"ends": ["ledger→topic"], "starts": ["ledger→topic", "topic→store"]},

@@ -20,7 +20,7 @@ def test_a_conflict_is_never_planned_and_what_has_vanished_only_where_the_file_a
     asked = plan_actions(pipeline_of(vanished=Remedy.UPSERT), findings)
     assert [(action.remedy, action.key) for action in asked] == [(Remedy.UPSERT, "v")]
     (sent,) = plan_actions(pipeline_of(vanished=Remedy.REDELIVER), findings)
-    assert (sent.key, sent.before["lacking"]) == ("v", ["store"])
+    assert (sent.key, sent.before["absent_at"]) == ("v", ["store"])
 
 
 def test_a_key_that_its_source_has_with_different_values_is_not_written() -> None:

@@ -25,6 +25,7 @@ from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import (
+    ABSENT_AT,
     CANNOT_BE_READ,
     ERASABLE,
     GROUPS,
@@ -33,7 +34,6 @@ from makewhole.model.plan import (
     RECORDS,
     REPEATS,
     UNKNOWN_TO,
-    UNTRACED,
     ErasedSince,
 )
 from makewhole.model.points import TablePoint, can_look_up, has_erasures, has_log
@@ -42,8 +42,8 @@ from makewhole.postgres.read.erased import erased_keys
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.expressions import TableShape
 
-_ASKED = ("remedy", "lacking", "once", "groups", "repeats", "erasable", "unknown_to")
-_FIELDS = (UNTRACED, ONCE, GROUPS, REPEATS, ERASABLE, UNKNOWN_TO)
+_ASKED = ("remedy", "absent_at", "once", "groups", "repeats", "erasable", "unknown_to")
+_FIELDS = (ABSENT_AT, ONCE, GROUPS, REPEATS, ERASABLE, UNKNOWN_TO)
 _TEXTS = ("key", "remedy", "before")
 _ARRIVED = "arrived: "
 
@@ -234,8 +234,8 @@ def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
 
 
 def _asked(rows: pa.Table) -> pl.DataFrame:
-    """Return `seq`, `key`, `remedy`, `lacking`, `once`, `groups`, `erasable`, `unknown_to` (JSON) and `repeats` of the
-    actions that name points to ask, and of those that produce."""
+    """Return `seq`, `key`, `remedy`, `absent_at`, `once`, `groups`, `erasable`, `unknown_to` (JSON) and `repeats` of
+    the actions that name points to ask, and of those that produce."""
     frame = _texts(rows)
     said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in _FIELDS)
     found = frame.select("seq", "key", "remedy", *said)
