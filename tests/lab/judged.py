@@ -11,6 +11,7 @@ from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
 from makewhole.journal.results import hop_results, snapshot_manifests
 from makewhole.model.incident import Incident
+from makewhole.model.refusal import Refusal
 from makewhole.window.certifying.certify import ClosedWindow
 from makewhole.window.context import WindowContext
 from tests.world.windows import Found
@@ -93,7 +94,7 @@ def outcomes(journal_dsn: str, context: WindowContext) -> tuple[str, ...]:
     by_hop: dict[str, Counter[str]] = {}
     with connect(journal_dsn) as journal:
         for item in window_findings.findings(journal, context.window):
-            reason = f" (`{item.reason.partition(':')[0]}`)" if item.outcome == "refused" and item.reason else ""
+            reason = f" (`{Refusal.of_text(item.reason).code}`)" if item.outcome == "refused" and item.reason else ""
             by_hop.setdefault(item.finding.hop, Counter())[item.outcome + reason] += 1
     return tuple(
         f"{hop}: {', '.join(f'{count} {outcome}' for outcome, count in sorted(counted.items()))}"

@@ -185,7 +185,7 @@ def unanswered_document(one: Unanswered) -> dict[str, Any]:
         "does": suggestion.does,
         "drafted": one.drafted,
         "actions": one.actions,
-        "refused": dict(one.refused),
+        "refused": {str(refusal): count for refusal, count in one.refused.items()},
         "refused_as_a_whole": one.refused_as_a_whole,
         "needs_approval": one.needs_approval,
         "messages": one.sentences(),

@@ -18,7 +18,8 @@ from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.placeholders import PLACEHOLDERS
 from makewhole.compute.structures import json_value, written_json
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError
+from makewhole.model.refusal import RefusalCode
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Read the same by every type of time; an offset other than UTC is not.
@@ -62,7 +63,7 @@ def parse_fields(value: bytes, wanted: Iterable[str] = ()) -> Mapping[str, Any]:
         fields: Mapping[str, Any] = parse_document(value)
         require_fields(fields, wanted)
     except KeyProblem as problem:
-        raise RefusedError(f"unfit: the record's {problem}") from None
+        raise ActionRefusedError.of(RefusalCode.UNFIT, f"the record's {problem}") from None
     return fields
 
 

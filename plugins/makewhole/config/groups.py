@@ -3,7 +3,7 @@
     groups:
       payments: [anna, ben]
 
-Airflow gives a task the name of who answered and nothing of their roles, whatever its auth manager (docs/adr/0017).
+Airflow gives a task the name of who answered and nothing of their roles, whatever its auth manager (docs/adr/0021).
 """
 
 import os

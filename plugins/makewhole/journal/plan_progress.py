@@ -11,6 +11,7 @@ from typing import Any
 from makewhole.journal.statements import statements_of
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, Receipt
+from makewhole.model.refusal import Refusal
 from makewhole.sql import PgConnection, rows_in_pieces
 
 _run = statements_of("plan")
@@ -18,11 +19,11 @@ _run = statements_of("plan")
 
 @dataclass(frozen=True, kw_only=True)
 class StoredAction:
-    """An action with its `outcome`: None, `done` or `refused`."""
+    """An action with its `outcome`: None, `done` or `refused`, and the refusal of a refused one."""
 
     action: Action
     outcome: str | None
-    reason: str | None
+    refusal: Refusal | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,8 @@ def _stored_action(row: Sequence[Any]) -> StoredAction:
         key_hash=key_hash,
         before=json.loads(before),
     )
-    return StoredAction(action=action, outcome=outcome, reason=reason)
+    refusal = None if reason is None else Refusal.of_text(reason)
+    return StoredAction(action=action, outcome=outcome, refusal=refusal)
 
 
 def locking_chunks(journal: PgConnection, plan_id: str) -> dict[str, int]:
@@ -74,7 +76,7 @@ def actions_by_target(journal: PgConnection, plan_id: str) -> dict[str, int]:
     return dict(_run(journal, "actions_by_target", plan=plan_id))
 
 
-def refuse_actions(journal: PgConnection, plan_id: str, refused: Mapping[int, str]) -> None:
+def refuse_actions(journal: PgConnection, plan_id: str, refused: Mapping[int, Refusal]) -> None:
     """Write refusals by action number; one that is written already stays."""
     if refused:
         _run(
@@ -82,27 +84,27 @@ def refuse_actions(journal: PgConnection, plan_id: str, refused: Mapping[int, st
             "refuse_actions",
             plan=plan_id,
             seqs=list(refused),
-            reasons=list(refused.values()),
+            reasons=[str(refusal) for refusal in refused.values()],
         )
 
 
-def refused_actions(journal: PgConnection, wanted: ChunkActions) -> dict[int, str]:
-    """Return the reasons of the actions of a chunk that are refused already, by action number."""
-    return dict(_run(journal, "refused_actions", **vars(wanted)))
+def refused_actions(journal: PgConnection, wanted: ChunkActions) -> dict[int, Refusal]:
+    """Return the refusals of the actions of a chunk that are refused already, by action number."""
+    return {seq: Refusal.of_text(text) for seq, text in _run(journal, "refused_actions", **vars(wanted))}
 
 
-def refused_keys(journal: PgConnection, plan_id: str) -> list[tuple[str, str, str]]:
-    """Return (hop, key hash, reason) of every action that was refused when the plan ran, in order."""
-    return [(row[0], row[1], row[2]) for row in _run(journal, "refused_keys", plan=plan_id)]
+def refused_keys(journal: PgConnection, plan_id: str) -> list[tuple[str, str, Refusal]]:
+    """Return (hop, key hash, refusal) of every action that was refused when the plan ran, in order."""
+    return [(row[0], row[1], Refusal.of_text(row[2])) for row in _run(journal, "refused_keys", plan=plan_id)]
 
 
 def refuse_findings(
-    journal: PgConnection, window: tuple[str, int, int], refused: Sequence[tuple[str, str, str]]
+    journal: PgConnection, window: tuple[str, int, int], refused: Sequence[tuple[str, str, Refusal]]
 ) -> None:
-    """Mark findings of a window revision (pipeline, number, revision) as refused: (hop, key hash, reason) of each."""
+    """Mark findings of a window revision (pipeline, number, revision) as refused: (hop, key hash, refusal) of each."""
     pipeline, number, revision = window
     if refused:
-        hops, hashes, reasons = zip(*refused, strict=True)
+        hops, hashes, refusals = zip(*refused, strict=True)
         _run(
             journal,
             "refuse_findings",
@@ -111,7 +113,7 @@ def refuse_findings(
             revision=revision,
             hops=list(hops),
             hashes=list(hashes),
-            reasons=list(reasons),
+            reasons=[str(refusal) for refusal in refusals],
         )
 
 
@@ -126,7 +128,7 @@ def chunks_refused_whole(journal: PgConnection, plan_id: str, target: str) -> se
     return {row[0] for row in _run(journal, "chunks_refused_whole", plan=plan_id, target=target)}
 
 
-def follow_receipt(journal: PgConnection, receipt: Receipt, refused: Mapping[int, str]) -> None:
+def follow_receipt(journal: PgConnection, receipt: Receipt, refused: Mapping[int, Refusal]) -> None:
     """Copy a receipt that was seen at the target: its actions are done, except for those that are refused."""
     refuse_actions(journal, receipt.plan, refused)
     _run(journal, "put_chunk", **vars(receipt))

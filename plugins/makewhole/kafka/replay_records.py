@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from makewhole.model.payload import PARTITION_COUNT
 from makewhole.model.plan import CHUNK_HEADER, ORIGIN_HEADER, PLAN_HEADER, SEQ_HEADER, WINDOW_HEADER
+from makewhole.model.refusal import Refusal, RefusalCode
 
 _BATCH_OVERHEAD_BYTES = 1024  # of a record alone in its batch, generously
 _RECORD_OVERHEAD_BYTES = 30
@@ -23,6 +24,8 @@ _NOT_COUNTED = -1
 _POWERS_OF_TEN = 10 ** np.arange(1, 10)
 
 Header = tuple[str, str | bytes | None]
+_RecordCheck = tuple[NDArray[np.bool_], RefusalCode, str]
+"""Which records are refused, and why: the code, and the text with `{partition}` and `{count}` of the record."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,39 +98,52 @@ class ReplayRecords:
         parts = self._message_columns
         return zip(parts.values, parts.keys, _headers(parts, self.lineage), parts.partitions, parts.stamps, strict=True)
 
-    def refusals(self, rules: TopicRules, now_ms: int) -> dict[int, str]:
+    def refusals(self, rules: TopicRules, now_ms: int) -> dict[int, Refusal]:
         """Return why a record does not go to its topic any more, by number: the partition of its key is another one, or
         the broker would refuse it. One refused record would abort its whole chunk."""
         partitions = self._column("partition").fill_null(min(rules.partitions)).to_numpy()
         counts, count = self._partition_counts, len(rules.partitions)
-        stamps = self._timestamps_ms
-        is_checked = (stamps >= 0) & rules.is_create_time
-        checks: list[tuple[NDArray[np.bool_], str]] = [
+        checks: list[_RecordCheck] = [
             (
                 (counts != _NOT_COUNTED) & (counts != count),
-                f"stale: the topic has {count} partitions now and had {{count}} when the plan was frozen: the key may "
+                RefusalCode.STALE,
+                f"the topic has {count} partitions now and had {{count}} when the plan was frozen: the key may "
                 "belong into another one; run the window again",
             ),
-            (~np.isin(partitions, list(rules.partitions)), "unfit: the topic has no partition {partition} any more"),
+            (
+                ~np.isin(partitions, list(rules.partitions)),
+                RefusalCode.UNFIT,
+                "the topic has no partition {partition} any more",
+            ),
+            *self._limits_exceeded(rules, now_ms),
+        ]
+        found: dict[int, Refusal] = {}
+        for is_refused, code, form in checks:
+            for row in np.flatnonzero(is_refused).tolist():
+                text = form.format(partition=partitions[row], count=counts[row])
+                found.setdefault(self._column("seq")[row].as_py(), Refusal(code, text))
+        return found
+
+    def _limits_exceeded(self, rules: TopicRules, now_ms: int) -> list[_RecordCheck]:
+        stamps = self._timestamps_ms
+        is_checked = (stamps >= 0) & rules.is_create_time
+        return [
             (
                 self._sizes + _BATCH_OVERHEAD_BYTES > rules.max_message_bytes,
-                f"unfit: with its lineage headers the record exceeds max.message.bytes ({rules.max_message_bytes})",
+                RefusalCode.UNFIT,
+                f"with its lineage headers the record exceeds max.message.bytes ({rules.max_message_bytes})",
             ),
             (
                 is_checked & (stamps - now_ms > rules.max_ahead_ms),
-                "unfit: its timestamp is further ahead than message.timestamp.after.max.ms allows",
+                RefusalCode.UNFIT,
+                "its timestamp is further ahead than message.timestamp.after.max.ms allows",
             ),
             (
                 is_checked & (now_ms - stamps > rules.max_behind_ms),
-                "unfit: its timestamp is older than message.timestamp.before.max.ms allows",
+                RefusalCode.UNFIT,
+                "its timestamp is older than message.timestamp.before.max.ms allows",
             ),
         ]
-        found: dict[int, str] = {}
-        for is_refused, reason in checks:
-            for row in np.flatnonzero(is_refused).tolist():
-                text = reason.format(partition=partitions[row], count=counts[row])
-                found.setdefault(self._column("seq")[row].as_py(), text)
-        return found
 
     @property
     def _partition_counts(self) -> NDArray[np.int64]:

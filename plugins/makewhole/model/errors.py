@@ -8,6 +8,7 @@ MakewholeError
 └── PermanentError            a retry will not help: a person has to act
     ├── ConfigurationError    the pipeline file or the environment is wrong; carries every problem
     ├── RefusedError          an operation that would do harm was refused
+    │   └── ActionRefusedError  the same of one action of a plan, or of one finding; carries the refusal
     └── CorruptionError       stored evidence does not agree with itself
 
 A discrepancy between points is a result (a verdict), never an exception.
@@ -15,6 +16,9 @@ A discrepancy between points is a result (a verdict), never an exception.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
+
+from makewhole.model.refusal import Refusal, RefusalCode
 
 DEFECTS: tuple[type[Exception], ...] = (
     ArithmeticError,
@@ -54,6 +58,29 @@ class PermanentError(MakewholeError):
 
 class RefusedError(PermanentError):
     """The operation would do harm, or its preconditions do not hold."""
+
+    @property
+    def refusal(self) -> Refusal:
+        """Return it as the refusal of the action that cannot be done for it."""
+        return Refusal.of_text(str(self))
+
+
+class ActionRefusedError(RefusedError):
+    """An action of a plan is not done, or a finding is not repaired. Carries the refusal, whose text is its message."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal)  # as it is, so that it is pickled, too
+        self._refusal = refusal
+
+    @classmethod
+    def of(cls, code: RefusalCode, text: str) -> Self:
+        """Return the error of a refusal with this code and text."""
+        return cls(Refusal(code, text))
+
+    @property
+    def refusal(self) -> Refusal:
+        """Return the refusal that it was raised with."""
+        return self._refusal
 
 
 class CorruptionError(PermanentError):

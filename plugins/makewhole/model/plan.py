@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from makewhole.model.pipeline import Remedy
+from makewhole.model.refusal import Refusal, RefusalCode
 
 LINEAGE_PREFIX = "makewhole-"
 """How the names of all lineage headers begin; no other header may begin so."""
@@ -164,11 +165,13 @@ class ErasedSince:
     erased_at: Mapping[str, str] = field(default_factory=dict)
     not_known: str | None = None
 
-    def reasons(self, store: str, keys: Iterable[str]) -> dict[str, str]:
+    def refusals(self, store: str, keys: Iterable[str]) -> dict[str, Refusal]:
         """Return why these keys must not be written to a store, by key."""
         if self.not_known is not None:
-            return dict.fromkeys(keys, f"not known: {self.not_known}; run the window again")
-        return {key: f"erased: {store}: {self.erased_at[key]}" for key in keys if key in self.erased_at}
+            return dict.fromkeys(keys, Refusal(RefusalCode.NOT_KNOWN, f"{self.not_known}; run the window again"))
+        return {
+            key: Refusal(RefusalCode.ERASED, f"{store}: {self.erased_at[key]}") for key in keys if key in self.erased_at
+        }
 
 
 def count_remedies(actions: Iterable[Action]) -> Mapping[str, int]:

@@ -9,8 +9,9 @@ from functools import cache
 import psycopg2
 from psycopg2 import sql
 
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.points import KeyType, TablePoint
+from makewhole.model.refusal import RefusalCode
 from makewhole.postgres.connect import describe
 from makewhole.postgres.key_columns import (
     is_native,
@@ -167,7 +168,9 @@ def key_components(key: str, columns: Sequence[str]) -> tuple[str, ...]:
     if not isinstance(parts, list) or len(parts) != len(columns):
         raise RefusedError(f"a key does not have the {len(columns)} components that {', '.join(columns)} ask for")
     if any("\0" in part for part in parts):
-        raise RefusedError(f"unfit: {', '.join(columns)} cannot hold this key: it has a NUL character")
+        raise ActionRefusedError.of(
+            RefusalCode.UNFIT, f"{', '.join(columns)} cannot hold this key: it has a NUL character"
+        )
     return tuple(parts)
 
 
@@ -268,7 +271,9 @@ def key_lookup(session: PgConnection, table: Table, point: TablePoint) -> Iterat
         # Not chained: the message quotes the key.
         columns = ", ".join(f"{name} {table.columns[name].type}" for name in point.key)
         where = f"{table.schema}.{table.name} ({columns})"
-        raise RefusedError(f"unfit: the key columns of {where} cannot hold this key: {describe(error)}") from None
+        raise ActionRefusedError.of(
+            RefusalCode.UNFIT, f"the key columns of {where} cannot hold this key: {describe(error)}"
+        ) from None
 
 
 def rows_of_key(

@@ -28,6 +28,7 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState, Receipt
 from makewhole.model.points import TopicPoint
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
@@ -212,7 +213,7 @@ def _repair(journal: PgConnection, window: Window) -> None:
     plans.put_plan(journal, plans.StoredPlan(plan=plan, payload_sha256=None), map(Action.line, actions))
     now = datetime.now(UTC)
     plans.put_approval(journal, plan, decision="approved", by="ann", at=now, expires=None, seen={})
-    for chunk, refused in enumerate(({0: "too old"}, {})):
+    for chunk, refused in enumerate(({0: Refusal(RefusalCode.OTHER, "too old")}, {})):
         receipt = Receipt(
             plan=PLAN, target="flights", chunk=chunk, actions=2 - len(refused), place=f"replay-{PLAN}@{chunk + 1}"
         )

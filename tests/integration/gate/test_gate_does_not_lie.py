@@ -1,4 +1,4 @@
-"""Test the gate for each way in which Great Expectations calls bad data good (docs/adr/0003-the-gate.md)."""
+"""Test the gate for each way in which Great Expectations calls bad data good (docs/adr/0017-the-gate.md)."""
 
 import json
 import os

@@ -18,6 +18,7 @@ from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.sql import PgConnection, load_queries
 from tests.world.examples import examples
 
@@ -143,7 +144,7 @@ def test_refusals_are_no_change_of_the_plan(journal: str) -> None:
     actions = [_action(seq, f"K{seq}") for seq in range(3)]
     with connect(journal) as session:
         _put(session, "p-1-f", actions)
-        plan_progress.refuse_actions(session, "p-1-f", {1: "stale: changed"})
+        plan_progress.refuse_actions(session, "p-1-f", {1: Refusal(RefusalCode.STALE, "changed")})
         assert len(unchanged_actions(session, _plan("p-1-f", actions), None)) == 3
 
 

@@ -12,6 +12,7 @@ from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -110,7 +111,8 @@ def test_what_a_plan_refused_is_marked_on_its_own_findings(journal: str, window:
             window_findings.commit_findings(session, replace(window, revision=revision), findings)
         lines = (_action(seq, findings[seq // 2]).line() for seq in range(3))
         plans.put_plan(session, plans.StoredPlan(plan=PLAN, payload_sha256=None), lines)
-        plan_progress.refuse_actions(session, PLAN.id, {0: "stale: first", 1: "stale: second"})
+        refused = {0: Refusal(RefusalCode.STALE, "first"), 1: Refusal(RefusalCode.STALE, "second")}
+        plan_progress.refuse_actions(session, PLAN.id, refused)
         plan_progress.refuse_findings_of(session, PLAN)
 
     assert {key: row[1:3] for key, row in _rows(journal).items()} == {

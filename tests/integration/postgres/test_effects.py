@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from makewhole.model.errors import RefusedError
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.write.effects import Effect, EffectKind
 from makewhole.postgres.write.quarantine import QuarantineRows
 from tests.integration.postgres.store import PLAN, Store
@@ -96,7 +97,9 @@ def test_a_row_that_a_trigger_took_away_again_is_refused(store: Store) -> None:
         "create trigger drop_it after insert on store for each row execute function drop_it()"
     )
     receipt = store.apply(store.missing(0, "a", '{"amount": 1}', COLUMNS[:2]))
-    assert receipt.refused == {0: "stale: the table did not take the row (a trigger or a policy stopped it)"}
+    assert receipt.refused == {
+        0: Refusal(RefusalCode.STALE, "the table did not take the row (a trigger or a policy stopped it)")
+    }
 
 
 def test_rows_of_partitions_are_placed_in_them(database: str) -> None:
@@ -129,7 +132,10 @@ def test_a_deferred_constraint_refuses_its_row_and_not_the_chunk(store: Store) -
         store.missing(1, "b", '{"amount": 1}', COLUMNS[:2]),
     )
     assert receipt.refused == {
-        0: "unfit: the table does not take it: ForeignKeyViolation (23503): constraint store_part_of_fkey, table store"
+        0: Refusal(
+            RefusalCode.UNFIT,
+            "the table does not take it: ForeignKeyViolation (23503): constraint store_part_of_fkey, table store",
+        )
     }
 
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from makewhole.model.errors import RefusedError, TransientError
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.connect import connect
 from makewhole.postgres.tables import TableRow, describe_table, rows_of_key
 from makewhole.postgres.write import apply, halving
@@ -213,7 +214,7 @@ class Situation:
         finally:
             self._session.rollback()
 
-    def _apply(self, chunk: ChunkId, items: Sequence[RowItem], *, few: int) -> Mapping[int, str]:
+    def _apply(self, chunk: ChunkId, items: Sequence[RowItem], *, few: int) -> Mapping[int, Refusal]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(halving, "_FEW", few)
             opened = apply._open_chunk(self._session, self._store.point, chunk, items)
@@ -322,8 +323,10 @@ def test_stale_rows_are_reported_together(store: Store, monkeypatch: pytest.Monk
     ]
     refused = store.apply(*mismatched, *missing).refused
     assert refused == {
-        1: "stale: the row of this key changed after the plan was made",
-        **dict.fromkeys(range(4, 1000), "arrived: a row of this key appeared after the plan was made"),
+        1: Refusal(RefusalCode.STALE, "the row of this key changed after the plan was made"),
+        **dict.fromkeys(
+            range(4, 1000), Refusal(RefusalCode.ARRIVED, "a row of this key appeared after the plan was made")
+        ),
     }
     assert alone == []
 

@@ -10,6 +10,7 @@ import psycopg2
 import pytest
 
 from makewhole.model.errors import TransientError
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.write import apply, halving
 from makewhole.postgres.write.quarantine import QuarantineRows
 from makewhole.postgres.write.restore import RestoreRow
@@ -26,8 +27,8 @@ PARTITIONED = (
     "create table store_1 partition of store for values with (modulus 2, remainder 1)"
 )
 PLAIN = f"create table store ({COLUMNS})"
-APPEARED = "arrived: a row of this key appeared after the plan was made"
-CHANGED = "stale: the row of this key changed after the plan was made"
+APPEARED = Refusal(RefusalCode.ARRIVED, "a row of this key appeared after the plan was made")
+CHANGED = Refusal(RefusalCode.STALE, "the row of this key changed after the plan was made")
 
 
 @pytest.fixture
@@ -118,7 +119,9 @@ def test_a_row_that_is_changed_meanwhile_is_left_alone(store: Store, few: int, d
             time.sleep(0.3)
         refused = applying.result().refused
     is_gone = theirs.startswith("delete")
-    assert refused == {1: "erased: the row of this key is gone since the plan was made" if is_gone else CHANGED}
+    assert refused == {
+        1: Refusal(RefusalCode.ERASED, "the row of this key is gone since the plan was made") if is_gone else CHANGED
+    }
     kept = [] if is_gone else [("k1", 9, 1)]
     assert store.sql("select id, version, hits from store order by id") == [("k0", 3, 0), *kept, ("k2", 3, 0)]
 

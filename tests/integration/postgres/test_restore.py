@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.write import halving
 from makewhole.postgres.write.effects import EffectKind
 from makewhole.postgres.write.quarantine import QuarantineRows
@@ -137,8 +138,11 @@ def test_a_row_that_was_changed_or_erased_since_is_left_alone(store: Store) -> N
     )
     store.sql("update store set note = 'mine' where id in ('a', 'b'); delete from store where id in ('c', 'd')")
     receipt = undo(store, {0: "a", 1: "b", 2: "c", 3: "d"})
-    changed, gone = "stale: the row was changed after the plan wrote it", "erased: the row that the plan wrote is gone"
-    assert reasons(receipt) == [gone, gone, changed, changed]
+    changed, gone = (
+        Refusal(RefusalCode.STALE, "the row was changed after the plan wrote it"),
+        Refusal(RefusalCode.ERASED, "the row that the plan wrote is gone"),
+    )
+    assert refusals(receipt) == [gone, gone, changed, changed]
     assert store.images() == ["(a,1.00,mine)", "(b,2.00,mine)"]
     assert store.effects(UNDO) == []
 
@@ -173,12 +177,15 @@ def test_what_was_moved_aside_comes_back_only_to_what_stayed(store: Store) -> No
     ((restore,),) = store.sql("select how_to_restore from makewhole.quarantine where row ->> 'id' = 'e'")
     store.sql(restore)
     store.sql("update store set amount = 8 where id = 'g'; update store set amount = 1 where id = 'g'")
-    assert reasons(undo(store, keys)) == [
-        "stale: the row was put back already",
-        "erased: the row is no longer in makewhole.quarantine",
-        "stale: the rows of this key changed after the plan moved this one aside",
-        "stale: the rows of this key changed after the plan moved this one aside",
-        "erased: the row of this key that stayed is gone; whoever removed it may have intended to remove this one too",
+    assert refusals(undo(store, keys)) == [
+        Refusal(RefusalCode.STALE, "the row was put back already"),
+        Refusal(RefusalCode.ERASED, "the row is no longer in makewhole.quarantine"),
+        Refusal(RefusalCode.STALE, "the rows of this key changed after the plan moved this one aside"),
+        Refusal(RefusalCode.STALE, "the rows of this key changed after the plan moved this one aside"),
+        Refusal(
+            RefusalCode.ERASED,
+            "the row of this key that stayed is gone; whoever removed it may have intended to remove this one too",
+        ),
     ]
     assert [image for image in store.images() if image[1] in "efg"] == [
         "(e,1.00,new)",
@@ -188,14 +195,18 @@ def test_what_was_moved_aside_comes_back_only_to_what_stayed(store: Store) -> No
         "(g,1.00,new)",
         "(g,2.00,new)",
     ]
-    assert reasons(undo(store, keys, by="twice"))[:2] == ["stale: the row was put back already"] * 2
+    assert (
+        refusals(undo(store, keys, by="twice"))[:2] == [Refusal(RefusalCode.STALE, "the row was put back already")] * 2
+    )
 
 
 def test_an_unexpected_row_does_not_come_back_beside_one_that_appeared(store: Store) -> None:
     store.sql("insert into store values ('a', 1)")
     store.apply(QuarantineRows(seq=0, key="a", survivor=None, extras=store.rows("a")))
     store.sql("insert into store values ('a', 2)")
-    assert reasons(undo(store, {0: "a"})) == ["stale: the rows of this key changed after the plan moved this one aside"]
+    assert refusals(undo(store, {0: "a"})) == [
+        Refusal(RefusalCode.STALE, "the rows of this key changed after the plan moved this one aside")
+    ]
 
 
 def test_several_rows_of_one_action_come_back(store: Store) -> None:
@@ -219,12 +230,18 @@ def test_later_chunks_are_taken_back_first(store: Store) -> None:
 def test_deleting_reaches_into_no_other_table(store: Store) -> None:
     store.apply(store.missing(0, "a", '{"amount": 1}', COLUMNS[:2]))
     store.sql("create table bags (id text references store on delete cascade); insert into bags values ('a')")
-    assert reasons(undo(store, {0: "a"})) == [
-        "unfit: rows of public.store cannot be deleted: that also changes other tables through bags_id_fkey"
+    assert refusals(undo(store, {0: "a"})) == [
+        Refusal(
+            RefusalCode.UNFIT,
+            "rows of public.store cannot be deleted: that also changes other tables through bags_id_fkey",
+        )
     ]
     store.sql("alter table bags drop constraint bags_id_fkey, add foreign key (id) references store")
-    assert reasons(undo(store, {0: "a"}, chunk=1)) == [
-        "unfit: the table does not take it: ForeignKeyViolation (23503): constraint bags_id_fkey, table bags"
+    assert refusals(undo(store, {0: "a"}, chunk=1)) == [
+        Refusal(
+            RefusalCode.UNFIT,
+            "the table does not take it: ForeignKeyViolation (23503): constraint bags_id_fkey, table bags",
+        )
     ]
 
 
@@ -238,17 +255,22 @@ def test_a_table_that_makes_another_row_of_it_is_reported(store: Store) -> None:
         "if tg_op = 'DELETE' then return null; end if; new.note := 'stamped'; return new; end $$;"
         "create trigger keep before update or delete on store for each row execute function keep()"
     )
-    assert reasons(undo(store, {0: "a", 1: "b"})) == [
-        "unfit: the table makes another row of it than there was (a trigger or a generated column changes it); "
-        "restore this one by hand",
-        "stale: the table did not let the row go (a trigger or a policy kept it)",
+    assert refusals(undo(store, {0: "a", 1: "b"})) == [
+        Refusal(
+            RefusalCode.UNFIT,
+            "the table makes another row of it than there was (a trigger or a generated column changes it); "
+            "restore this one by hand",
+        ),
+        Refusal(RefusalCode.STALE, "the table did not let the row go (a trigger or a policy kept it)"),
     ]
 
 
 def test_a_table_that_got_another_column_is_reported(store: Store) -> None:
     store.apply(store.missing(0, "a", '{"amount": 1}', COLUMNS[:2]))
     store.sql("alter table store add column more int")
-    assert reasons(undo(store, {0: "a"})) == ["unfit: the table has other columns than when the plan wrote the row"]
+    assert refusals(undo(store, {0: "a"})) == [
+        Refusal(RefusalCode.UNFIT, "the table has other columns than when the plan wrote the row")
+    ]
 
 
 def undo(store: Store, keys: Mapping[int, str], *, plan: str = PLAN, by: str = UNDO, chunk: int = 0) -> ReceiptRow:
@@ -259,6 +281,6 @@ def undo(store: Store, keys: Mapping[int, str], *, plan: str = PLAN, by: str = U
     return store.apply(*restored, plan=by, chunk=chunk)
 
 
-def reasons(receipt: ReceiptRow) -> list[str]:
-    """Why not, in the order of the actions."""
-    return [reason for _, reason in sorted(receipt.refused.items())]
+def refusals(receipt: ReceiptRow) -> list[Refusal]:
+    """Return why not, in the order of the actions."""
+    return [refusal for _, refusal in sorted(receipt.refused.items(), key=lambda item: item[0])]

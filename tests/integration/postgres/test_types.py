@@ -9,6 +9,7 @@ import pytest
 
 from makewhole.compute.column_values import ColumnValue, as_object, parse_fields
 from makewhole.model.errors import PermanentError
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.connect import connect
 from makewhole.postgres.tables import describe_table, rows_of_key
 from makewhole.postgres.write import halving
@@ -149,12 +150,12 @@ class Case:
             found.append(replace(item, before=tuple(before)))
         return found
 
-    def apply(self, items: Sequence[UpsertRow]) -> dict[int, str]:
+    def apply(self, items: Sequence[UpsertRow]) -> dict[int, Refusal]:
         """Write a chunk and return its refusals."""
         self.sql("delete from makewhole.receipt; delete from makewhole.effect")
         return dict(apply_chunk(self.session, self.store.point, _CHUNK, items).refused)
 
-    def forecast(self, items: Sequence[UpsertRow]) -> dict[int, str]:
+    def forecast(self, items: Sequence[UpsertRow]) -> dict[int, Refusal]:
         """Return the refusals that a dry run forecasts."""
         return dict(forecast_chunk(self.reading, self.store.point, _CHUNK, items, lambda _: []).refused)
 
@@ -208,8 +209,8 @@ def _taken(case: Case, column: str, *, is_missing: bool, patch: pytest.MonkeyPat
         forecasts = case.forecast(items)
         patch.setattr(halving, "_FEW", few)
         refused = case.apply(items)
-        assert {seq: _kind(reason) for seq, reason in forecasts.items()} == {
-            seq: _kind(reason) for seq, reason in refused.items()
+        assert {seq: _kind(refusal) for seq, refusal in forecasts.items()} == {
+            seq: _kind(refusal) for seq, refusal in refused.items()
         }
         _require_equal(case, refused, is_missing=is_missing)
         outcomes.append((dict(refused), case.sql("select id, x::text from store order by id")))
@@ -217,14 +218,14 @@ def _taken(case: Case, column: str, *, is_missing: bool, patch: pytest.MonkeyPat
     return len(case.raws) - len(outcomes[0][0])
 
 
-def _kind(reason: str) -> str:
-    """Return a reason without PostgreSQL's own error: the dry run casts the text where the run writes the row."""
-    return reason.partition(": the table does not take it")[0]
+def _kind(refusal: Refusal) -> tuple[RefusalCode, str]:
+    """Return a refusal without PostgreSQL's own error: the dry run casts the text where the run writes the row."""
+    return refusal.code, "" if refusal.text.startswith("the table does not take it") else refusal.text
 
 
-def _require_equal(case: Case, refused: dict[int, str], *, is_missing: bool) -> None:
+def _require_equal(case: Case, refused: dict[int, Refusal], *, is_missing: bool) -> None:
     """Require of every record that its row, as a snapshot reads it, is what the record is judged by; or is not done."""
-    assert all(reason.startswith("unfit: ") for reason in refused.values())
+    assert all(refusal.code is RefusalCode.UNFIT for refusal in refused.values())
     texts = _read_back(case)
     if texts is None:
         assert len(refused) == len(case.raws), "a table that cannot be read was written"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.connect import connect
 from makewhole.postgres.tables import describe_table
 from makewhole.postgres.write import upsert_many as upsert_many_module
@@ -98,7 +99,9 @@ def test_a_second_row_is_looked_for(
     if second is not None:
         store.sql(second)
     refused = store.apply(*items).refused
-    assert refused == ({1: "stale: the row of this key changed after the plan was made"} if second else {})
+    assert refused == (
+        {1: Refusal(RefusalCode.STALE, "the row of this key changed after the plan was made")} if second else {}
+    )
     assert store.sql("select count(*) from store where amount = 100") == [(19 if second else 20,)]
 
 

@@ -15,6 +15,7 @@ from makewhole.compensation.preview.dry_report import DryRun
 from makewhole.compensation.preview.dry_run import dry_run
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.plan import Plan
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext, connections_of
 from tests.world.orders import DAY, orders
@@ -190,8 +191,8 @@ def test_a_plan_says_how_many_keys_were_never_seen_in_a_store_that_names_no_eras
     describe(erasing, BY_TABLE, hop=hop)
     assert forecast(erasing, plan.id).risks == ()
     erasing.sql("insert into erasures values ('O3')")
-    refused = [reason for part in forecast(erasing, plan.id).parts for reason in part.reasons]
-    assert refused == ["erased: warehouse: erasures names this key"]
+    refused = [refusal for part in forecast(erasing, plan.id).parts for refusal in part.reasons]
+    assert refused == [Refusal(RefusalCode.ERASED, "warehouse: erasures names this key")]
 
 
 def forecast(shop: ReconciledShop, plan: str) -> DryRun:

@@ -11,6 +11,7 @@ from makewhole.cli.main import app
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.window import WindowState
 from tests.integration.spark.test_undone import undone
 from tests.world.orders import Order, milliseconds, orders
@@ -146,8 +147,8 @@ def test_typed_parts_are_one_key_in_every_spelling_and_a_null_is_none(shop: Reco
     assert shop.certify(context).state is not WindowState.CERTIFIED
 
     shop.sql("insert into erasures values (6, %s, '2025-03-01')", part(6))  # erased since it was judged
-    assert [refusal.reason for refusal in plan_window(context).refusals] == [
-        "erased: warehouse: erasures names this key"
+    assert [one.refusal for one in plan_window(context).refusals] == [
+        Refusal(RefusalCode.ERASED, "warehouse: erasures names this key")
     ]
     compensate_window(context, lambda _: None)
     assert [record.document["number"] for record in shop.read()][len(made) + 2 :] == [7.0]
@@ -182,9 +183,12 @@ def test_a_record_is_produced_with_the_key_that_it_stands_for_or_not_at_all(shop
 
     frozen = plan_window(context)
 
-    assert [refusal.reason for refusal in frozen.refusals] == [
-        "unfit: as the record that outbox gives it would not have this key in orders, which reads it from kafka.key, "
-        "$.number: name the columns that hold the record, `record_key` and `payload`, at points.outbox"
+    assert [one.refusal for one in frozen.refusals] == [
+        Refusal(
+            RefusalCode.UNFIT,
+            "as the record that outbox gives it would not have this key in orders, which reads it from kafka.key, "
+            "$.number: name the columns that hold the record, `record_key` and `payload`, at points.outbox",
+        )
     ]
     assert frozen.plan is None
 

@@ -7,6 +7,7 @@ from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.preview.dry_run import dry_run
 from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext, connections_of
 from tests.world.combinations import with_every_change
@@ -38,13 +39,13 @@ def held(shop: ReconciledShop, key: str) -> int:
     return int(shop.sql("select count(*) from warehouse where id = %s", key)[0][0])
 
 
-def refusals(shop: ReconciledShop, context: WindowContext) -> list[str]:
-    """Return the reasons of a dry run of the window's plan."""
+def refusals(shop: ReconciledShop, context: WindowContext) -> list[Refusal]:
+    """Return the refusals of a dry run of the window's plan."""
     plan = plan_window(context).plan
     assert plan is not None
     report = dry_run(shop.journal, plan.id, targets_of(shop.pipeline, connections_of(shop.pipeline)))
     assert report.risks == ()
-    return [reason for part in report.parts for reason in part.reasons]
+    return [refusal for part in report.parts for refusal in part.reasons]
 
 
 @pytest.mark.parametrize("remedy", ["upsert", "redeliver"])
@@ -61,8 +62,8 @@ def test_a_key_that_a_tombstone_deletes_after_it_was_judged_is_not_written(
     frozen = plan_window(context)
     if moment == "before the run":
         shop.delete(["O3"])
-        reason = f"erased: warehouse: a tombstone deletes this key: {shop.topic}/0/10"
-        assert refusals(shop, context) == [reason]
+        refusal = Refusal(RefusalCode.ERASED, f"warehouse: a tombstone deletes this key: {shop.topic}/0/10")
+        assert refusals(shop, context) == [refusal]
     before = len(shop.read())
 
     compensate_window(context, lambda _: None)
@@ -172,13 +173,14 @@ def test_nothing_is_written_where_the_log_behind_the_window_is_gone(
 
     is_asked_first = moment == "before the run" and remedy == "upsert"  # its topic, for arrivals
     doubt = "the key may have arrived there" if is_asked_first else "a tombstone of the key may have been there"
-    reason = (
-        f"not known: {shop.topic} partition 0 lost offsets from 10 on before they were looked at, so that {doubt}; run "
-        "the window again"
+    refusal = Refusal(
+        RefusalCode.NOT_KNOWN,
+        f"{shop.topic} partition 0 lost offsets from 10 on before they were looked at, so that {doubt}; run the window "
+        "again",
     )
     assert held(shop, "O3") == 0
     if moment == "before the plan":
-        assert (frozen.plan, [refusal.reason for refusal in frozen.refusals]) == (None, [reason])
+        assert (frozen.plan, [one.refusal for one in frozen.refusals]) == (None, [refusal])
     else:
         verify(context)
-        assert shop.outcome_of(context, STORE_HOP, "O3") == ("refused", reason)
+        assert shop.outcome_of(context, STORE_HOP, "O3") == ("refused", str(refusal))

@@ -19,6 +19,7 @@ from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import Plan
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.window import WindowState
 from makewhole.signing.key_files import believed_keys, signing_key_from_environment
 from makewhole.window.certifying.certificate_check import check_chain
@@ -94,7 +95,7 @@ def test_a_row_that_changed_since_is_left_and_said(shop: ReconciledShop) -> None
 
     _, reopened = undone(shop, first, plan)
 
-    assert reopened.not_restored == {"stale: the row was changed after the plan wrote it": 1}
+    assert reopened.not_restored == {Refusal(RefusalCode.STALE, "the row was changed after the plan wrote it"): 1}
     assert shop.outcomes(first) == {"O4": "repaired", "O5": "open"}
 
 

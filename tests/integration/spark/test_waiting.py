@@ -14,6 +14,7 @@ from makewhole.journal.database import connect
 from makewhole.journal.results import gate_answers
 from makewhole.model.gate import GateAnswer
 from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.window import WindowState
 from makewhole.orchestration.steps.certifying import chain_head
 from makewhole.window.context import WindowContext
@@ -90,9 +91,12 @@ def test_a_partition_that_stands_is_reported_and_after_a_day_what_is_behind_it_i
 
     frozen = plan_window(third)
     assert frozen.plan is None
-    assert [refusal.reason for refusal in frozen.refusals] == [
-        "its record still stands in front of group loader, which would load it a second time when it goes on; mend the "
-        "consumer, then run this window again"
+    assert [one.refusal for one in frozen.refusals] == [
+        Refusal(
+            RefusalCode.OTHER,
+            "its record still stands in front of group loader, which would load it a second time when it goes on; mend "
+            "the consumer, then run this window again",
+        )
     ] * 4
 
     shop.write("warehouse", [*made[6:], *later[2:], *last])
@@ -187,9 +191,12 @@ def test_a_transaction_that_stays_open_ends_in_a_loss_that_is_not_sent_again(sho
     assert shop.found(again, LEDGER_HOP) == all_of(made[8:], ("missing", "not_committed"))
     assert closed.state is WindowState.GAPS
     assert shop.evidence(again, LEDGER_HOP, "O8")["open"] == ["0:8"]
-    assert [refusal.reason for refusal in plan_window(again).refusals] == [
-        f"its record is in or behind an open transaction (0:{at}) and may yet be committed; end the transaction, then "
-        "run this window again"
+    assert [one.refusal for one in plan_window(again).refusals] == [
+        Refusal(
+            RefusalCode.OTHER,
+            f"its record is in or behind an open transaction (0:{at}) and may yet be committed; end the transaction, "
+            "then run this window again",
+        )
         for at in (8, 9)
     ]
     shop.end_transaction(transaction, is_committed=True)

@@ -8,6 +8,7 @@ from makewhole.compensation.planning.unanswered import read_unanswered
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal.database import connect
 from makewhole.model.errors import ConfigurationError
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.world.orders import orders
@@ -219,7 +220,7 @@ def test_a_structure_that_its_column_cannot_hold_is_refused_and_the_next_row_is_
     assert repaired(structured, context) is WindowState.GAPS
     assert structured.sql("select id from warehouse") == [("O2",)]
     outcome, reason = structured.outcome_of(context, STORE_HOP, "O1")
-    assert (outcome, (reason or "")[:6]) == ("refused", "unfit:")
+    assert (outcome, Refusal.of_text(reason or "").code) == ("refused", RefusalCode.UNFIT)
 
 
 def test_what_is_suggested_names_the_columns_that_the_next_window_asks_for(own: ReconciledShop) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from makewhole.compensation.plan_window import plan_window
 from makewhole.model.plan import PLAN_HEADER
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.lab import naive
@@ -105,12 +106,9 @@ def _require_copies(shop: LabShop, made: Sequence[Order], *, twice: Sequence[Ord
 
 
 def _require_arrived(shop: LabShop, came: Sequence[Order], loaded: Sequence[Order]) -> None:
-    refused: dict[str, str] = dict(
-        shop.journal_sql(
-            "select key, split_part(outcome_reason, ':', 1) from makewhole.action where outcome = 'refused'"
-        )
-    )
-    assert refused == dict.fromkeys((order["id"] for order in (*came, *loaded)), "arrived"), refused
+    rows = shop.journal_sql("select key, outcome_reason from makewhole.action where outcome = 'refused'")
+    refused = {key: Refusal.of_text(text).code for key, text in rows}
+    assert refused == dict.fromkeys((order["id"] for order in (*came, *loaded)), RefusalCode.ARRIVED), refused
 
 
 def _script(shop: LabShop, wanted: Sequence[Order], came: Sequence[Order]) -> Naive:

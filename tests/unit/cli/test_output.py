@@ -321,7 +321,7 @@ def test_a_plan_is_one_object_and_its_keys_do_not_steer_the_terminal(
     action = Action(
         seq=0, remedy=Remedy.REDELIVER, hop="flights→warehouse", target="flights", key=NASTY, key_hash="0" * 32
     )
-    stored = StoredAction(action=action, outcome="done", reason=None)
+    stored = StoredAction(action=action, outcome="done", refusal=None)
     monkeypatch.setattr(plans, "find_plan", lambda *_: stored_plan())
     monkeypatch.setattr(plan_progress, "actions_of", lambda *_, **__: [stored])
     monkeypatch.setattr(plan_progress, "locking_chunks", lambda *_: {})

@@ -9,6 +9,7 @@ from makewhole.cli.plan.command import _as_json, _locks
 from makewhole.journal.plan_progress import StoredAction
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.refusal import Refusal, RefusalCode
 
 pytestmark = pytest.mark.unit
 
@@ -40,9 +41,12 @@ def test_the_document_of_a_plan_is_one_line_however_it_is_written() -> None:
                 seq=seq, remedy=Remedy.UPSERT, hop="a→b", target="b", key=key, key_hash="0", chunk=0, before={}
             ),
             outcome=outcome,
-            reason=reason,
+            refusal=refusal,
         )
-        for seq, key, outcome, reason in ((0, "ü\n", "done", None), (1, "z", "refused", "stale: it came"))
+        for seq, key, outcome, refusal in (
+            (0, "ü\n", "done", None),
+            (1, "z", "refused", Refusal(RefusalCode.STALE, "it came")),
+        )
     ]
 
     for some in (actions, actions[:1], []):
@@ -93,7 +97,7 @@ def test_a_plan_is_written_before_all_of_its_actions_are_read() -> None:
             action = Action(
                 seq=seq, remedy=Remedy.UPSERT, hop="a→b", target="b", key="k", key_hash="0", chunk=0, before={}
             )
-            yield StoredAction(action=action, outcome=None, reason=None)
+            yield StoredAction(action=action, outcome=None, refusal=None)
 
     plan = Plan(
         id="p", pipeline="p", window=1, revision=1, sha256="a", payload_uri=None, counts={}, state=PlanState.FROZEN

@@ -10,6 +10,7 @@ from makewhole.cli.run import show_result
 from makewhole.compensation.planning.unanswered import Unanswered
 from makewhole.config.hops.suggested import Suggestion
 from makewhole.model.pipeline import Remedy
+from makewhole.model.refusal import Refusal, RefusalCode
 
 pytestmark = pytest.mark.unit
 
@@ -19,7 +20,7 @@ FOUND = Unanswered(
     suggestion=Suggestion(verdict="missing", remedy=Remedy.PRODUCE, does="would send them into flights, from outbox"),
     drafted=41,
     actions=40,
-    refused={"[bold]it\x1b waits": 1},
+    refused={Refusal(RefusalCode.OTHER, "[bold]it\x1b waits"): 1},
     needs_approval=True,
 )
 WINDOW = {

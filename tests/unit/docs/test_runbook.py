@@ -2,7 +2,9 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from makewhole.cli.main import app
 from makewhole.model.gate import GateAnswer
 from makewhole.model.incident import IncidentKind
 from makewhole.model.plan import PlanState
+from makewhole.model.refusal import RefusalCode
 from makewhole.model.window import WindowState
 
 pytestmark = pytest.mark.unit
@@ -22,18 +25,33 @@ ENTRIES = dict(re.findall(r"^### (.*?)\n(.*?)(?=^##|\Z)", TEXT, re.MULTILINE | r
 
 
 def sentences(tree: ast.Module) -> str:
-    """Return every text of a module but its docstrings, one a line, what is filled in as an ellipsis."""
+    """Return every text of a module but its docstrings, one a line, what is filled in as an ellipsis; that of a refusal
+    behind its code, as people get it."""
     found = []
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if id(node) in docstrings:
-            continue
-        if isinstance(node, ast.JoinedStr):
-            parts = [part.value if isinstance(part, ast.Constant) else "…" for part in node.values]
-            found.append("".join(str(part) for part in parts))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.append(re.sub(r"%[sd]", "…", node.value))
+        text = None if id(node) in docstrings else text_of(node)
+        if text is not None:
+            found.append(text)
+        found += refusals_in(node)
     return "\n".join(found)
+
+
+def text_of(node: ast.AST) -> str | None:
+    """Return the text that a string of the code gives; None: it is none."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return re.sub(r"%[sd]", "…", node.value)
+    return None
+
+
+def refusals_in(node: ast.AST) -> Iterator[str]:
+    """Yield the texts that follow a member of `RefusalCode` among arguments or in a tuple, each behind its code."""
+    parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
+    for code, text in pairwise(parts):
+        if isinstance(code, ast.Attribute) and isinstance(code.value, ast.Name) and code.value.id == "RefusalCode":
+            yield f"{RefusalCode[code.attr]}: {text_of(text)}"
 
 
 @cache

@@ -96,7 +96,7 @@ def _action_document(item: StoredAction) -> dict[str, Any]:
         "target": item.action.target,
         "key": item.action.key,
         "outcome": item.outcome,
-        "reason": item.reason,
+        "reason": None if item.refusal is None else str(item.refusal),
     }
 
 

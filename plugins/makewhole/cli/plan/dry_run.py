@@ -147,7 +147,7 @@ def _part_document(part: DryRunPart) -> dict[str, Any]:
         "place": part.place,
         "actions": part.actions,
         **{fate.name.lower(): part.forecasts[fate] for fate in Forecast},
-        "reasons": dict(part.reasons),
+        "reasons": {str(refusal): count for refusal, count in part.reasons.items()},
         "payload_from": dict(part.payload_from),
     }
 
@@ -161,6 +161,7 @@ def _sample_document(sample: Sample) -> dict[str, Any]:
         "key": action.key,
         "fate": sample.forecast.name.lower(),
         "reason": sample.reason,
+        "code": None if sample.refusal is None else sample.refusal.code.value or None,
         "payload_from": action.before.get("payload_from"),
         "origin": action.before.get("origin"),
         **(_record_document(shown) if isinstance(shown, RecordToSend) else _change_document(shown)),
@@ -219,8 +220,8 @@ def _print(report: DryRun) -> None:
 def _sentences(report: DryRun) -> Iterator[str]:
     """Yield what stands below the table: refusals, risks, and what happens at tables and topics beside the plan."""
     for part in report.parts:
-        for reason, count in part.reasons.items():
-            yield f"refused, {part.remedy} {part.target}: {count} × {reason}"
+        for refusal, count in part.reasons.items():
+            yield f"refused, {part.remedy} {part.target}: {count} × {refusal}"
     yield from report.risks
     yield from (sentence for table in report.tables for sentence in table.sentences())
     yield from (sentence for topic in report.topics for sentence in topic.sentences())

@@ -85,7 +85,7 @@ def _document(plan: str, run_id: str, stays: tuple[str, ...]) -> dict[str, Any]:
         undo = None if stored is None else stored.plan
         done = 0 if undo is None else plan_progress.actions_done(journal, undo.id)
         refused = Counter(
-            () if undo is None else (reason for *_, reason in plan_progress.refused_keys(journal, undo.id))
+            () if undo is None else (str(refusal) for *_, refusal in plan_progress.refused_keys(journal, undo.id))
         )
         window = windows.load(journal, undone.pipeline, undone.window, undone.revision)
     return {

@@ -1,7 +1,7 @@
 """Write the page on which a person approves a plan: counts, refusals and a few changes; never a key or a value.
 
 The page is in Airflow's database, in an XCom and in its REST answers, for everybody who may see the DAG. So its samples
-name columns and sizes; people who may see the data use `makewhole plan dry-run`. See docs/adr/0018.
+name columns and sizes; people who may see the data use `makewhole plan dry-run`. See docs/adr/0021.
 """
 
 import hashlib
@@ -106,9 +106,12 @@ def _forecast_paragraphs(dry_run: DryRun, at: datetime) -> Iterator[str]:
     yield f"If it ran at {at:%Y-%m-%d %H:%M} UTC:"
     headings = ("remedy", "target", "actions", *(forecast.value for forecast in Forecast), "payloads from")
     yield _markdown_table(headings, (_part_cells(part) for part in dry_run.parts[:_PARTS_MOST]))
-    reasons = [(part, reason, count) for part in dry_run.parts for reason, count in part.reasons.items()]
-    if reasons:
-        lines = [f"- {count:,} {part.remedy} {escaped(part.target)}: {escaped(why)}" for part, why, count in reasons]
+    refused = [(part, refusal, count) for part in dry_run.parts for refusal, count in part.reasons.items()]
+    if refused:
+        lines = [
+            f"- {count:,} {part.remedy} {escaped(part.target)}: {escaped(str(refusal))}"
+            for part, refusal, count in refused
+        ]
         yield "\n".join(("Refused:", "", *_at_most(lines, _REASONS_MOST)))
     effects = [f"- {escaped(sentence)}" for table in dry_run.tables for sentence in table.sentences()]
     if effects:

@@ -11,6 +11,7 @@ from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords, TopicR
 from makewhole.model.errors import CorruptionError, TransientError
 from makewhole.model.plan import Plan
 from makewhole.model.positions import RecordPositions
+from makewhole.model.refusal import Refusal
 
 _ATTEMPTS = 3
 
@@ -41,8 +42,8 @@ class KafkaTarget:
         records.prepare()
         return _PreparedRecords(self, chunk, records)
 
-    def refusals(self, chunk: Chunk, records: ReplayRecords) -> Mapping[int, str]:
-        """Return the actions that the topic would not take now, and those whose key has arrived, with the reasons."""
+    def refusals(self, chunk: Chunk, records: ReplayRecords) -> Mapping[int, Refusal]:
+        """Return the refusals of the actions that the topic would not take now, and of those whose key has arrived."""
         unfit = records.refusals(self._rules or self._writer.rules(), now_ms())
         return {**self._arrivals.arrived(chunk.rows), **unfit}
 
@@ -99,10 +100,12 @@ class _PreparedRecords:
     chunk: Chunk
     records: ReplayRecords
 
-    def refusals(self) -> Mapping[int, str]:
+    def refusals(self) -> Mapping[int, Refusal]:
         return self.target.refusals(self.chunk, self.records)
 
-    def write(self, refused: Mapping[int, str], guard: Callable[[], None], on_sent: Callable[[], None]) -> DoneChunk:
+    def write(
+        self, refused: Mapping[int, Refusal], guard: Callable[[], None], on_sent: Callable[[], None]
+    ) -> DoneChunk:
         return self.target.write(self.chunk.number, self.records.without(refused), guard, on_sent)
 
 

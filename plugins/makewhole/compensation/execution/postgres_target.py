@@ -14,6 +14,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Plan
 from makewhole.model.points import TablePoint
+from makewhole.model.refusal import Refusal
 from makewhole.postgres.tables import TableRow
 from makewhole.postgres.write.apply import apply_chunk
 from makewhole.postgres.write.effects import Effect
@@ -50,11 +51,11 @@ class PostgresTarget:
                         _ = item.as_json
             return _PreparedItems(self, chunk, items)
 
-    def refusals(self, chunk: Chunk) -> Mapping[int, str]:
-        """Return the actions for which the source of their key is not what it was, with the reasons."""
+    def refusals(self, chunk: Chunk) -> Mapping[int, Refusal]:
+        """Return the actions for which the source of their key is not what it was, each with its refusal."""
         return self._arrivals.arrived(chunk.rows)
 
-    def write(self, chunk: int, items: Sequence[RowItem], refused: Mapping[int, str]) -> DoneChunk:
+    def write(self, chunk: int, items: Sequence[RowItem], refused: Mapping[int, Refusal]) -> DoneChunk:
         """Write the items that are not `refused`, and the receipt of all, in one transaction."""
         identity = ChunkId(
             plan=self._plan.id,
@@ -69,7 +70,7 @@ class PostgresTarget:
             row = apply_chunk(self._session, self._point, identity, items, refuse)
         return self._done(row.chunk, row.actions, row.refused)
 
-    def _done(self, chunk: int, actions: int, refused: Mapping[int, str]) -> DoneChunk:
+    def _done(self, chunk: int, actions: int, refused: Mapping[int, Refusal]) -> DoneChunk:
         place = f"makewhole.receipt {self._plan.id}/{self._point.name}/{chunk}"
         return DoneChunk(chunk=chunk, place=place, actions=actions, refused=refused)
 
@@ -82,12 +83,12 @@ class _PreparedItems:
     chunk: Chunk
     items: Sequence[RowItem]
 
-    def refusals(self) -> Mapping[int, str]:
+    def refusals(self) -> Mapping[int, Refusal]:
         return self.target.refusals(self.chunk)  # the others are decided row by row, inside the transaction
 
     def write(
         self,
-        refused: Mapping[int, str],
+        refused: Mapping[int, Refusal],
         guard: Callable[[], None],  # noqa: ARG002 - one attempt, no loop
         on_sent: Callable[[], None],
     ) -> DoneChunk:
@@ -97,11 +98,11 @@ class _PreparedItems:
 
 def _kept_out(
     point: TablePoint,
-    refused: Mapping[int, str],
-    by_tombstones: Mapping[str, str],
+    refused: Mapping[int, Refusal],
+    by_tombstones: Mapping[str, Refusal],
     session: PgConnection,
     items: Sequence[RowItem],
-) -> dict[int, str]:
+) -> dict[int, Refusal]:
     """Return the items that are not to be written: those that were refused before, and those of erased keys."""
     known = {item.seq: refused[item.seq] for item in items if item.seq in refused}
     return {**refuse_erased(point, session, items, by_tombstones), **known}

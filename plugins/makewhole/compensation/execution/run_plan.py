@@ -18,6 +18,7 @@ from makewhole.journal.database import JournalSession, connect, journal_dsn
 from makewhole.journal.plans import Control, LogEnds, StoredPlan
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState, Receipt
+from makewhole.model.refusal import Refusal
 from makewhole.window.context import WindowContext
 
 __all__ = ["PlanProgress", "RunOptions", "compensate_window", "run_plan", "run_window_plan"]
@@ -174,7 +175,9 @@ class _PlanRun:
                 self._speed.add(part.size)
                 self._progress(self._progress_at(at_target.target, part.number + 1, len(chunks)))
 
-    def _record_refusals(self, at_target: TargetProgress, number: int, new: Mapping[int, str]) -> Mapping[int, str]:
+    def _record_refusals(
+        self, at_target: TargetProgress, number: int, new: Mapping[int, Refusal]
+    ) -> Mapping[int, Refusal]:
         """Record refusals under the lease before the chunk is written: every attempt leaves the same actions out."""
         with self._attempt.leased() as journal:
             plan_progress.refuse_actions(journal, self._attempt.plan_id, new)

@@ -11,6 +11,7 @@ from makewhole.journal.actions import ArrowColumn
 from makewhole.journal.replayed_positions import PlanInJournal, WrittenChunk
 from makewhole.model.plan import Plan, Receipt
 from makewhole.model.positions import RecordPositions
+from makewhole.model.refusal import Refusal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +110,8 @@ class TargetProgress:
     def record_receipt(self, done: DoneChunk) -> None:
         """Copy a receipt of the target to the journal."""
         with self.attempt.journal.transaction() as journal:
-            actions_of_chunk = self.content.chunk_actions(self.target, done.chunk)
-            refused: Mapping[int, str] = {**done.refused, **plan_progress.refused_actions(journal, actions_of_chunk)}
+            recorded = plan_progress.refused_actions(journal, self.content.chunk_actions(self.target, done.chunk))
+            refused: Mapping[int, Refusal] = {**done.refused, **recorded}
             size = self.content.chunks[self.target][done.chunk].size
             actions = size - len(refused) if done.actions is None else done.actions
             receipt = Receipt(

@@ -15,6 +15,7 @@ from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.plan import Plan
 from makewhole.model.points import Point, TablePoint
 from makewhole.model.positions import RecordPositions
+from makewhole.model.refusal import Refusal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class Chunk:
     number: int
     rows: pa.Table
     columns: pa.Table
-    refused: Mapping[int, str] = field(default_factory=dict)
+    refused: Mapping[int, Refusal] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ class DoneChunk:
     chunk: int
     place: str
     actions: int | None = None
-    refused: Mapping[int, str] = field(default_factory=dict)
+    refused: Mapping[int, Refusal] = field(default_factory=dict)
 
 
 class PlanAtTarget(Protocol):
@@ -119,12 +120,12 @@ class PlanAtTarget(Protocol):
 class Arrivals(Protocol):
     """Report which keys have arrived by themselves since the window was judged, or were erased."""
 
-    def arrived(self, rows: pa.Table) -> Mapping[int, str]:
-        """Return the reasons not to send the records of these actions (rows of a chunk), by action number."""
+    def arrived(self, rows: pa.Table) -> Mapping[int, Refusal]:
+        """Return why the records of these actions (rows of a chunk) are not sent, by action number."""
         ...
 
-    def erased_by_tombstones(self, store: TablePoint, keys: Sequence[str]) -> Mapping[str, str]:
-        """Return those of the keys that tombstones erased from a store since, each with the reason not to write it."""
+    def erased_by_tombstones(self, store: TablePoint, keys: Sequence[str]) -> Mapping[str, Refusal]:
+        """Return those of the keys that tombstones erased from a store since, each with why it is not written."""
         ...
 
     def note_own(self, positions: RecordPositions) -> None:
@@ -135,11 +136,13 @@ class Arrivals(Protocol):
 class PreparedChunk(Protocol):
     """A chunk as its target takes it."""
 
-    def refusals(self) -> Mapping[int, str]:
-        """Return the actions that the target would not take, with the reasons, before the chunk is written."""
+    def refusals(self) -> Mapping[int, Refusal]:
+        """Return the actions that the target would not take, each with its refusal, before the chunk is written."""
         ...
 
-    def write(self, refused: Mapping[int, str], guard: Callable[[], None], on_sent: Callable[[], None]) -> DoneChunk:
+    def write(
+        self, refused: Mapping[int, Refusal], guard: Callable[[], None], on_sent: Callable[[], None]
+    ) -> DoneChunk:
         """Write the chunk without the `refused` actions, or find that it is done.
 
         `guard` raises when the lease is lost or the plan was stopped. `on_sent` is called once in every attempt, when

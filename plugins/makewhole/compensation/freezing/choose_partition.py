@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from makewhole.compensation.sources.sources import Sources
 from makewhole.kafka.partitioner import KnownKeys, partition_of
-from makewhole.model.errors import CorruptionError, RefusedError
+from makewhole.model.errors import ActionRefusedError, CorruptionError, RefusedError
 from makewhole.model.payload import PARTITION_COUNT, Payload
 from makewhole.model.points import Partitioner, TopicPoint
+from makewhole.model.refusal import Refusal, RefusalCode
 
 
 class PartitionChooser:
@@ -18,7 +19,7 @@ class PartitionChooser:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._objections: dict[str, str | None] = {}
+        self._objections: dict[str, Refusal | None] = {}
 
     def choose(self, name: str, payload: Payload) -> Payload:
         """Return the payload of a record to a topic point with its partition; without one where any will do.
@@ -33,25 +34,28 @@ class PartitionChooser:
             self._objections[name] = self._objection(point)
         objection = self._objections[name]
         if objection is not None:
-            raise RefusedError(objection)
+            raise ActionRefusedError(objection)
         count = self._sources.partition_count(name)
         partition = partition_of(point.partitioner, payload.key, count)
         if partition is None:
             return payload
         return replace(payload, partition=partition, extra={**payload.extra, PARTITION_COUNT: count})
 
-    def _objection(self, point: TopicPoint) -> str | None:
+    def _objection(self, point: TopicPoint) -> Refusal | None:
         """Return the reason why nothing may be produced to the topic; None: there is none."""
         try:
             known = self._sources.known_keys(point.name)
         except (CorruptionError, RefusedError) as error:
-            return f"not known: into which partitions the producers of {point.topic} put their keys: {error}"
+            return Refusal(
+                RefusalCode.NOT_KNOWN, f"into which partitions the producers of {point.topic} put their keys: {error}"
+            )
         misfits = 0 if known is None else count_misfits(point.partitioner, known)
         if known is None or not misfits:
             return None
-        return (
-            f"unfit: {misfits} of the last {len(known.places)} keys in {point.topic} do not stand where partitioner "
-            f"{point.partitioner} puts them among {known.partitions} partitions; {_remedy(point, known)}"
+        return Refusal(
+            RefusalCode.UNFIT,
+            f"{misfits} of the last {len(known.places)} keys in {point.topic} do not stand where partitioner "
+            f"{point.partitioner} puts them among {known.partitions} partitions; {_remedy(point, known)}",
         )
 
 

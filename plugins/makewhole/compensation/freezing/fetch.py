@@ -11,15 +11,16 @@ from makewhole.compensation.freezing.fetch_upserts import UpsertFetcher, row_ima
 from makewhole.compensation.freezing.own_record import require_own_key, require_own_values
 from makewhole.compensation.freezing.record_forms import RecordForms
 from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
-from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
+from makewhole.compensation.planning.action_draft import ActionDraft, RefusedFinding
 from makewhole.compensation.sources.source_values import SourceValues
 from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord, Sources
 from makewhole.lake.record_file import WantedPositions
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
 from makewhole.model.plan import ERASABLE, LINEAGE_PREFIX
 from makewhole.model.points import TablePoint, can_look_up
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
@@ -41,7 +42,7 @@ class Fetcher:
         """Read what these drafts need, and forget what those before them needed."""
         self._values = SourceValues(self._sources)
         self._reversals = ReversalFetcher(self._window, self._sources, past, self._rows_to_reverse)
-        self._erased: dict[str, dict[str, str]] = {}
+        self._erased: dict[str, dict[str, Refusal]] = {}
         self._load_erased(drafts)
         self._values.load(draft.finding for draft in drafts if draft.writes_survivor)
         self._ledger = LedgerRows(self._sources, drafts)
@@ -49,24 +50,24 @@ class Fetcher:
 
     def fetch(
         self, drafts: Sequence[ActionDraft], past: PastReversals = NOTHING_REVERSED
-    ) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
+    ) -> tuple[list[tuple[ActionDraft, Payload]], list[RefusedFinding]]:
         """Return those of some drafts that can be done with their payloads, in order, each after those that go before
-        it; and a refusal for each finding that has one which cannot. All drafts of a finding are among them. Copies
+        it; and each finding that has one which cannot, with its refusal. All drafts of a finding are among them. Copies
         that were taken back before, and keys of which no row agrees with the source, are in neither: those findings
         stay open."""
         self._begin(drafts, past)
         fetched: list[tuple[ActionDraft, Payload]] = []
-        refusals: dict[tuple[str, str], Refusal] = {}
+        refused: dict[tuple[str, str], RefusedFinding] = {}
         for draft in drafts:
             try:
                 made = [*(self._fetch(one) for one in draft.aside if self._rows(one)), self._fetch(draft)]
             except RefusedError as error:
                 for finding in (draft.finding, *(one.finding for one in draft.aside)):
-                    refusal = Refusal(hop=finding.hop, key_hash=finding.key_hash, reason=str(error))
-                    refusals.setdefault((refusal.hop, refusal.key_hash), refusal)
+                    one = RefusedFinding(hop=finding.hop, key_hash=finding.key_hash, refusal=error.refusal)
+                    refused.setdefault((one.hop, one.key_hash), one)
             else:
                 fetched += [item for item in made if item is not None]
-        return fetched, list(refusals.values())
+        return fetched, list(refused.values())
 
     def _fetch(self, draft: ActionDraft) -> tuple[ActionDraft, Payload] | None:
         self._require_not_erased(draft)
@@ -98,11 +99,11 @@ class Fetcher:
     def _require_not_erased(self, draft: ActionDraft) -> None:
         stores = _erasable_at(self._pipeline, draft)
         if stores and "erased" in draft.finding.evidence:  # a row of an erased key that is still there, and differs
-            raise RefusedError(f"erased: {draft.finding.evidence['erased']}")
+            raise ActionRefusedError.of(RefusalCode.ERASED, str(draft.finding.evidence["erased"]))
         for store in stores:
-            reason = self._erased[store.name].get(draft.action.key)
-            if reason is not None:
-                raise RefusedError(reason)
+            refusal = self._erased[store.name].get(draft.action.key)
+            if refusal is not None:
+                raise ActionRefusedError(refusal)
 
     def _payload_from(self, draft: ActionDraft) -> dict[str, Any]:
         """Return the entry of the action that names its source; none for one that moves rows aside."""
@@ -126,7 +127,7 @@ class Fetcher:
         hop = self._hops[draft.action.hop]
         found = self._ledger.of(draft)
         if found is None:
-            raise RefusedError("erased: the ledger has no row of this key any more")
+            raise ActionRefusedError.of(RefusalCode.ERASED, "the ledger has no row of this key any more")
         extra = {"origin": "ledger"}
         payload = Payload(
             key=found.key, value=found.value, headers=found.headers, timestamp_ms=found.timestamp_ms, extra=extra
@@ -142,7 +143,9 @@ class Fetcher:
         require_quarantine_possible(session, table)
         rows, keeps = self._rows(draft), 1 if draft.finding.verdict is Verdict.DUPLICATE else 0
         if len(rows) <= keeps:
-            raise RefusedError(f"stale: the key has {len(rows)} rows now; there is nothing to move aside")
+            raise ActionRefusedError.of(
+                RefusalCode.STALE, f"the key has {len(rows)} rows now; there is nothing to move aside"
+            )
         require_rows_as_judged(rows, draft.finding)
         ordered = self._survivor_first(draft, rows)
         if ordered is None:
@@ -167,7 +170,9 @@ class Fetcher:
         elif len(rows) > 1:
             values = self._values.of(draft.finding)
             if values is None:
-                raise RefusedError("unfit: the source's latest version deletes this key; delete its rows by hand")
+                raise ActionRefusedError.of(
+                    RefusalCode.UNFIT, "the source's latest version deletes this key; delete its rows by hand"
+                )
             ordered = survivor_first(rows, values)
         return None if ordered is None else [found.row for found in ordered]
 
@@ -180,7 +185,9 @@ class Fetcher:
         for other in self._pipeline.hops_into(hop.target):
             is_table = can_look_up(self._pipeline.points[other.source])
             if is_table and self._values.has_row(other, key):
-                raise RefusedError(f"stale: {other.source} has this key; its row in {hop.target} stays")
+                raise ActionRefusedError.of(
+                    RefusalCode.STALE, f"{other.source} has this key; its row in {hop.target} stays"
+                )
 
     def _original(self, draft: ActionDraft) -> SourceRecord:
         return self._sources.record(self._hops[draft.action.hop].source, draft.origin, draft.action.key)

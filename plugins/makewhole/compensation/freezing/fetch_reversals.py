@@ -12,11 +12,12 @@ from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord, So
 from makewhole.compute.keys import key_hash
 from makewhole.config.template import exact_json
 from makewhole.config.template.reversal import Rendered, Template, names_of, scope_of
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Pipeline, Reverse
 from makewhole.model.plan import REVERSES_HEADER
 from makewhole.model.points import Point, has_log
+from makewhole.model.refusal import RefusalCode
 from makewhole.model.reversal import PastReversals, Repetition
 from makewhole.model.window import Window
 from makewhole.postgres.read.ledger import ledger_record
@@ -156,7 +157,7 @@ class ReversalFetcher:
         point, session, table = self._sources.table(hop.source)
         found = ledger_record(session, table, point, draft.action.key, hop, {}, self._pipeline.filter_types)
         if found is None:
-            raise RefusedError("erased: the source table has no row of this key any more")
+            raise ActionRefusedError.of(RefusalCode.ERASED, "the source table has no row of this key any more")
         return {
             **_decodable_texts({"key": found.key}),
             "value": _parse_json(found.value),
@@ -177,9 +178,10 @@ class ReversalFetcher:
         )
         key = business_key(point, record)
         if key == draft.action.key and _leads_to(self._pipeline, point.name, hop.target):
-            raise RefusedError(
-                f"unfit: in {point.name} the reversal would be one more copy of the key that it takes back; give it a "
-                "key of its own, or send it to a topic of its own"
+            raise ActionRefusedError.of(
+                RefusalCode.UNFIT,
+                f"in {point.name} the reversal would be one more copy of the key that it takes back; give it a "
+                "key of its own, or send it to a topic of its own",
             )
         return {} if key is None else {"reversal_key_hash": key_hash(key)}
 
@@ -213,7 +215,7 @@ def _parse_json(value: bytes | None) -> Any:
     try:
         return exact_json.loads(value or b"")
     except ValueError:  # not chained: the cause quotes the data
-        raise RefusedError("unfit: the record's value is not JSON") from None
+        raise ActionRefusedError.of(RefusalCode.UNFIT, "the record's value is not JSON") from None
 
 
 def _named_place(point: Point) -> dict[str, str]:

@@ -10,10 +10,11 @@ from makewhole.compensation.sources.sources import SourceRecord, Sources
 from makewhole.compute.column_values import ColumnValue, as_object, parse_fields
 from makewhole.compute.decode.record_values import record_part, version_of
 from makewhole.compute.versions import UNREADABLE
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import KeyType, Point, TablePoint, TopicPoint, has_log
+from makewhole.model.refusal import RefusalCode
 from makewhole.model.verdict import Verdict
 from makewhole.postgres.read.ledger import LedgerRecord
 from makewhole.postgres.read.valued_rows import ValuedRow
@@ -142,7 +143,7 @@ class UpsertFetcher:
         version = None if guard is None else guard.column
         found = self._ledger.of(draft)
         if found is None:
-            raise RefusedError("erased: the source table has no row of this key any more")
+            raise ActionRefusedError.of(RefusalCode.ERASED, "the source table has no row of this key any more")
         fields = parse_fields(found.value or b"")
         texts = {name: text for name, _, text in found.compared}
         names = {name: source.version if name == version and source.version else name for name in declared}
@@ -162,7 +163,9 @@ def _of_record(
     places: Mapping[str, str],
 ) -> tuple[ColumnValues, Mapping[str, str]]:
     if record.value is None:
-        raise RefusedError("unfit: the latest version is a tombstone; upsert writes rows and deletes none")
+        raise ActionRefusedError.of(
+            RefusalCode.UNFIT, "the latest version is a tombstone; upsert writes rows and deletes none"
+        )
     fields = parse_fields(record.value, declared)
     headers = [{"key": name, "value": value} for name, value in record.headers]
     raws: dict[str, Any] = {name: fields.get(name) for name in declared}
@@ -178,7 +181,9 @@ def _raw_version(place: str, record_key: bytes | None, fields: Mapping[str, Any]
     """Return the version as a record has it; None: it has none."""
     number = version_of(place, record_key, fields, headers)
     if number == UNREADABLE:
-        raise RefusedError(f"not known: what {place} of the record holds is no version (see `version`)")
+        raise ActionRefusedError.of(
+            RefusalCode.NOT_KNOWN, f"what {place} of the record holds is no version (see `version`)"
+        )
     return None if number is None else record_part(place, record_key, fields, headers)
 
 
@@ -200,11 +205,11 @@ def _require_as_judged(draft: ActionDraft, before: Sequence[ValuedRow]) -> None:
     """Refuse an action when the store is not as the finding says any more."""
     if draft.finding.verdict is not Verdict.MISMATCHED:
         if before:
-            raise RefusedError("arrived: a row of this key is there now")
+            raise ActionRefusedError.of(RefusalCode.ARRIVED, "a row of this key is there now")
     elif not before:
-        raise RefusedError("erased: the row of this key is gone")
+        raise ActionRefusedError.of(RefusalCode.ERASED, "the row of this key is gone")
     elif len(before) > 1:
-        raise RefusedError("stale: the key has several rows now; move the extra ones aside first")
+        raise ActionRefusedError.of(RefusalCode.STALE, "the key has several rows now; move the extra ones aside first")
 
 
 def row_images(rows: Iterable[TableRow]) -> list[dict[str, Any]]:

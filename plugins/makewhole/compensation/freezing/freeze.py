@@ -15,7 +15,7 @@ from makewhole.compensation.freezing.batches.ordered_items import ItemsInOrder
 from makewhole.compensation.freezing.chunks import PlannedPayload
 from makewhole.compensation.freezing.fetch import Fetcher, add_originals
 from makewhole.compensation.freezing.write_plan import PlanFiles, PlanFrame, put_files, put_refused
-from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
+from makewhole.compensation.planning.action_draft import ActionDraft, RefusedFinding
 from makewhole.compensation.planning.disputed import OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch, over_limits
 from makewhole.compensation.planning.redelivery import Readers, read_readers
@@ -30,6 +30,7 @@ from makewhole.lake.record_file import WantedPositions
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Action, Plan
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding, Verdict
 from makewhole.model.window import Window
@@ -83,7 +84,7 @@ class FreezeResult:
 
     plan: Plan | None
     actions: tuple[Action, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[RefusedFinding, ...] = ()
 
 
 class RefusedFindings:
@@ -91,13 +92,13 @@ class RefusedFindings:
 
     def __init__(self, journal: PgConnection, window: Window) -> None:
         self._journal, self._window = journal, window
-        self.first: list[Refusal] = []
+        self.first: list[RefusedFinding] = []
 
-    def add(self, refusals: Sequence[Refusal]) -> None:
+    def add(self, refusals: Sequence[RefusedFinding]) -> None:
         """Write these to their findings, in the caller's transaction."""
         self.first += refusals[: SHOWN - len(self.first)]
         window = (self._window.pipeline, self._window.number, self._window.revision)
-        refused = [(refusal.hop, refusal.key_hash, refusal.reason) for refusal in refusals]
+        refused = [(one.hop, one.key_hash, one.refusal) for one in refusals]
         plan_progress.refuse_findings(self._journal, window, refused)
 
 
@@ -214,17 +215,17 @@ def open_elsewhere(journal: PgConnection, window: Window, findings: Sequence[Fin
 
 def refuse_written(
     journal: PgConnection, window: Window, findings: Sequence[Finding]
-) -> tuple[list[Finding], list[Refusal]]:
+) -> tuple[list[Finding], list[RefusedFinding]]:
     """Return the findings that still stand, and a refusal for each whose key was written after it was judged."""
     gaps = [(finding.hop, finding.key_hash) for finding in findings if finding.verdict in REPAIRABLE]
     written = written_keys.keys_written_since(journal, (window.pipeline, window.number, window.revision), gaps)
     refusals = [
-        Refusal(hop=hop, key_hash=key_hash, reason=_written_reason(plan_id, is_proven=is_proven))
+        RefusedFinding(hop=hop, key_hash=key_hash, refusal=_written_since(plan_id, is_proven=is_proven))
         for (hop, key_hash), (plan_id, is_proven) in written.items()
     ]
     return [finding for finding in findings if (finding.hop, finding.key_hash) not in written], refusals
 
 
-def _written_reason(plan_id: str, *, is_proven: bool) -> str:
+def _written_since(plan_id: str, *, is_proven: bool) -> Refusal:
     verb = "wrote" if is_proven else "may have written"
-    return f"stale: plan {plan_id} {verb} this key after it was judged; run the window again"
+    return Refusal(RefusalCode.STALE, f"plan {plan_id} {verb} this key after it was judged; run the window again")

@@ -4,9 +4,10 @@ from decimal import Decimal
 
 from makewhole.compensation.sources.sources import SourceRecord, business_key, decoded
 from makewhole.compute.versions import version_of_canonical
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
+from makewhole.model.refusal import RefusalCode
 from makewhole.postgres.read.ledger import LedgerRecord
 from makewhole.postgres.read.valued_rows import differing_columns
 from makewhole.window.context import value_shape
@@ -20,10 +21,11 @@ def require_own_key(pipeline: Pipeline, hop: Hop, payload: Payload, key: str) ->
     """
     point = pipeline.topic(hop.target)
     if business_key(point, _as_record(payload)) != key:
-        raise RefusedError(
-            f"unfit: as the record that {hop.source} gives it would not have this key in {point.name}, which reads it "
+        raise ActionRefusedError.of(
+            RefusalCode.UNFIT,
+            f"as the record that {hop.source} gives it would not have this key in {point.name}, which reads it "
             f"from {', '.join(point.key)}: name the columns that hold the record, `record_key` and `payload`, at "
-            f"points.{hop.source}"
+            f"points.{hop.source}",
         )
 
 
@@ -39,10 +41,11 @@ def require_own_values(pipeline: Pipeline, hop: Hop, payload: Payload, row: Ledg
     sent = {name: fields[f"c:{name}"] for name in pipeline.compare}
     differing = [*differing_columns(sent, of_row), *_differing_version(pipeline, hop, fields["version"], row)]
     if differing:
-        raise RefusedError(
-            f"disputed: the record that {hop.source} gives has another value than its row in {', '.join(differing)}, "
+        raise ActionRefusedError.of(
+            RefusalCode.DISPUTED,
+            f"the record that {hop.source} gives has another value than its row in {', '.join(differing)}, "
             f"and would be mismatched in {point.name} for ever; correct the row, or the column that is named under "
-            f"`payload` at points.{hop.source}, then run this window again"
+            f"`payload` at points.{hop.source}, then run this window again",
         )
 
 

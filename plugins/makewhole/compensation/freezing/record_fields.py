@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from makewhole.compute.json_fields import NULL
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import TablePoint
+from makewhole.model.refusal import Refusal, RefusalCode
 
 FieldsOfPair = tuple[Mapping[str, str] | None, Mapping[str, str] | None]
 """The fields of a record in the topic, and of the one that the ledger gives for its key, each with its JSON type; None:
@@ -17,7 +18,7 @@ it is no JSON object."""
 
 def field_objection(
     hop: Hop, point: TablePoint, pairs: Sequence[FieldsOfPair], compared: Collection[str]
-) -> str | None:
+) -> Refusal | None:
     """Return why the values of the ledger's records do not look like those of the topic, with the line to write; None:
     they do, or that is not known. `compared`: fields whose types may differ."""
     known = [(in_topic, given) for in_topic, given in pairs if in_topic is not None and given is not None]
@@ -27,16 +28,18 @@ def field_objection(
     given_by_any = {name for _, given in known for name in given}
     absent = sorted(of_all - given_by_any - {*point.leave_fields})
     if absent:
-        return (
-            f"unfit: all of the last {len(known)} records in {hop.target} have the fields {', '.join(absent)}, and "
-            f"that of {hop.source} would not; {_lines(point, absent)}"
+        return Refusal(
+            RefusalCode.UNFIT,
+            f"all of the last {len(known)} records in {hop.target} have the fields {', '.join(absent)}, and "
+            f"that of {hop.source} would not; {_lines(point, absent)}",
         )
     for name in sorted(given_by_any - {*compared, *point.leave_fields}):
         in_topic, given = (_types(name, fields) for fields in zip(*known, strict=True))
         if in_topic and given and not in_topic & given:
-            return (
-                f"unfit: the field {name} is a {' or '.join(sorted(in_topic))} in the last records in {hop.target}, "
-                f"and that of {hop.source} would be a {' or '.join(sorted(given))}; {_lines(point, [name])}"
+            return Refusal(
+                RefusalCode.UNFIT,
+                f"the field {name} is a {' or '.join(sorted(in_topic))} in the last records in {hop.target}, "
+                f"and that of {hop.source} would be a {' or '.join(sorted(given))}; {_lines(point, [name])}",
             )
     return None
 

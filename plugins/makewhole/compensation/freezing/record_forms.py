@@ -14,10 +14,11 @@ from makewhole.compensation.sources.sources import Sources
 from makewhole.compute.column_values import parse_fields
 from makewhole.compute.json_fields import json_fields
 from makewhole.kafka.partitioner import KnownRecord
-from makewhole.model.errors import CorruptionError, RefusedError
+from makewhole.model.errors import ActionRefusedError, CorruptionError, RefusedError
 from makewhole.model.pipeline import Hop
 from makewhole.model.plan import LINEAGE_PREFIX
 from makewhole.model.points import TablePoint
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.read.ledger import LedgerRecord, ledger_record
 from makewhole.postgres.read.many_keys import ledger_records
 from makewhole.postgres.tables import Table
@@ -40,7 +41,7 @@ class RecordForms:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._objections: dict[str, str | None] = {}
+        self._objections: dict[str, Refusal | None] = {}
 
     def require_fitting(self, hop: Hop) -> None:
         """Refuse to produce over a hop whose ledger gives other records than those that stand in its topic.
@@ -52,13 +53,13 @@ class RecordForms:
             self._objections[hop.name] = self._objection(hop)
         objection = self._objections[hop.name]
         if objection is not None:
-            raise RefusedError(objection)
+            raise ActionRefusedError(objection)
 
-    def _objection(self, hop: Hop) -> str | None:
+    def _objection(self, hop: Hop) -> Refusal | None:
         try:
             known = self._sources.known_keys(hop.target)
         except (CorruptionError, RefusedError) as error:
-            return f"not known: what the records in {hop.target} look like: {error}"
+            return Refusal(RefusalCode.NOT_KNOWN, f"what the records in {hop.target} look like: {error}")
         records = () if known is None else [one for one in known.records if one.business_key is not None]
         if not records:
             return None
@@ -115,7 +116,9 @@ class _Ledger:
             return None
 
 
-def _key_objection(hop: Hop, point: TablePoint, records: Sequence[KnownRecord], pairs: Sequence[_Pair]) -> str | None:
+def _key_objection(
+    hop: Hop, point: TablePoint, records: Sequence[KnownRecord], pairs: Sequence[_Pair]
+) -> Refusal | None:
     """Return why the ledger's record keys are not those of the topic, with the line to write; None: they are, or
     that is not known."""
     if pairs:
@@ -128,9 +131,10 @@ def _key_objection(hop: Hop, point: TablePoint, records: Sequence[KnownRecord], 
     if not differing:
         return None
     source = "its business key" if point.record_key is None else f"column {point.record_key}"
-    return (
-        f"unfit: {differing} of the last {compared} records in {hop.target} have another Kafka key than {source}, "
-        f"by which {hop.source} would give it; {_key_remedy(point, pairs)}"
+    return Refusal(
+        RefusalCode.UNFIT,
+        f"{differing} of the last {compared} records in {hop.target} have another Kafka key than {source}, "
+        f"by which {hop.source} would give it; {_key_remedy(point, pairs)}",
     )
 
 
@@ -148,23 +152,25 @@ def _key_remedy(point: TablePoint, pairs: Sequence[_Pair]) -> str:
 
 def _header_objection(
     hop: Hop, point: TablePoint, records: Sequence[KnownRecord], pairs: Sequence[_Pair]
-) -> str | None:
+) -> Refusal | None:
     """Return why the headers of the ledger's records are not those of the topic, with the line to write."""
     named = {name for name, _ in point.headers} | set(point.leave_headers)
     absent = [name for name in _headers_of_all(records) if name not in named]
     if absent:
         lines = ", ".join(f"{name}: {_column_of(pairs, _value_of(name)) or 'COLUMN'}" for name in absent)
-        return (
-            f"unfit: all of the last {len(records)} records in {hop.target} have the headers {', '.join(absent)}, and "
+        return Refusal(
+            RefusalCode.UNFIT,
+            f"all of the last {len(records)} records in {hop.target} have the headers {', '.join(absent)}, and "
             f"that of {hop.source} would not; write 'headers: {{{lines}}}' on point {point.name}, with a column for "
-            f"each or its text in quotes, or 'leave_headers: [{', '.join(absent)}]' if their readers need none of them"
+            f"each or its text in quotes, or 'leave_headers: [{', '.join(absent)}]' if their readers need none of them",
         )
     for name, source in point.headers:
         wrong = sum(_value_of(name)(pair.known) != dict(pair.made.headers).get(name) for pair in pairs)
         if wrong:
-            return (
-                f"unfit: {wrong} of the last {len(pairs)} records in {hop.target} have another header {name} than "
-                f"{source} gives; name what holds it under 'headers' at point {point.name}"
+            return Refusal(
+                RefusalCode.UNFIT,
+                f"{wrong} of the last {len(pairs)} records in {hop.target} have another header {name} than "
+                f"{source} gives; name what holds it under 'headers' at point {point.name}",
             )
     return None
 

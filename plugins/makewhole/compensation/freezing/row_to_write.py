@@ -7,13 +7,14 @@ from decimal import Decimal
 
 from makewhole.compute.column_values import ColumnValue
 from makewhole.compute.versions import are_one_version, is_multiple, version_of_canonical
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.read.valued_rows import ValuedRow, differing_columns
 from makewhole.postgres.tables import Table
 from makewhole.postgres.write.new_row import NewRow
 from makewhole.postgres.write.upsert_row import ExpectedValue
 
-NOTHING_DIFFERS = "arrived: the row of this key has the values of its source by now"
+NOTHING_DIFFERS = Refusal(RefusalCode.ARRIVED, "the row of this key has the values of its source by now")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +59,10 @@ def missing_row(new: NewRow, values: Mapping[str, ColumnValue], hop: str, versio
         RefusedError: nothing says what a column of the table holds, or the record has no value for one.
     """
     if new.unaccounted:
-        raise RefusedError(
-            f"unfit: nothing says what {', '.join(new.unaccounted)} of a new row holds; write it under `write` or "
-            f"`leave` of hop {hop}"
+        raise ActionRefusedError.of(
+            RefusalCode.UNFIT,
+            f"nothing says what {', '.join(new.unaccounted)} of a new row holds; write it under `write` or "
+            f"`leave` of hop {hop}",
         )
     _require_values(new.written, values)
     expected = _expected(values, new.declared, version)
@@ -85,9 +87,11 @@ def differing_row(
     differing = differing_columns(row.values, {name: values[name].text for name in known})
     computed = [name for name in differing if table.columns[name].is_generated]
     if computed:
-        raise RefusedError(f"unfit: {', '.join(computed)} cannot be written: the table computes it")
+        raise ActionRefusedError.of(
+            RefusalCode.UNFIT, f"{', '.join(computed)} cannot be written: the table computes it"
+        )
     if not differing:
-        raise RefusedError(NOTHING_DIFFERS)
+        raise ActionRefusedError(NOTHING_DIFFERS)
     _require_values(differing, values)
     columns = tuple(name for name in table.writable if name in differing)
     return RowToWrite(columns=columns, expected=_expected(values, known, version))
@@ -97,9 +101,10 @@ def _require_values(columns: Iterable[str], values: Mapping[str, ColumnValue]) -
     """Refuse to write what stands for no value."""
     absent = [name for name in columns if name in values and values[name].is_placeholder]
     if absent:
-        raise RefusedError(
-            f"unfit: of {', '.join(absent)} the record has only the placeholder of its capture, which was sent because "
-            "the value did not change; write the row by hand"
+        raise ActionRefusedError.of(
+            RefusalCode.UNFIT,
+            f"of {', '.join(absent)} the record has only the placeholder of its capture, which was sent because "
+            "the value did not change; write the row by hand",
         )
 
 

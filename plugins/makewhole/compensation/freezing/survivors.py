@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError
+from makewhole.model.refusal import RefusalCode
 from makewhole.model.verdict import Finding
 from makewhole.postgres.read.valued_rows import ValuedRow, Values, differing_columns
 
@@ -18,7 +19,9 @@ def require_rows_as_judged(rows: Sequence[ValuedRow], finding: Finding) -> None:
         return
     judged, now = {copy["place"] for copy in named}, {row.place for row in rows}
     if not judged <= now or len(now) != finding.evidence["target_copies"]:
-        raise RefusedError("stale: the rows of this key changed since it was judged; run the window again")
+        raise ActionRefusedError.of(
+            RefusalCode.STALE, "the rows of this key changed since it was judged; run the window again"
+        )
 
 
 def survivor_first(rows: Sequence[ValuedRow], values: Values) -> list[ValuedRow] | None:

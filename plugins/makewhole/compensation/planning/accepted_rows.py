@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from makewhole.model.dispute import accepted_reason
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.plan import Action
 from makewhole.model.points import can_look_up
+from makewhole.model.refusal import Refusal, refusal_by_acceptance
 
 _TOUCHING = (Remedy.QUARANTINE, Remedy.UPSERT)
 _SENDING = (Remedy.PRODUCE, Remedy.REDELIVER)
@@ -19,10 +19,10 @@ class AcceptedRows:
         self._pipeline, self._accepted = pipeline, frozenset(accepted)
         self._hops: dict[tuple[str, Remedy, str], tuple[str, ...]] = {}
 
-    def reason(self, hop: Hop, action: Action) -> str | None:
+    def refusal(self, hop: Hop, action: Action) -> Refusal | None:
         """Return why an action of a hop is not done that would change the rows of an accepted finding, or None."""
         kept = (one for one in self.hops(hop, action) if (one, action.key_hash) in self._accepted)
-        return next(map(accepted_reason, kept), None)
+        return next(map(refusal_by_acceptance, kept), None)
 
     def hops(self, hop: Hop, action: Action) -> tuple[str, ...]:
         """Return the hops into the tables whose rows an action of a hop would change: by itself, or by a loader that

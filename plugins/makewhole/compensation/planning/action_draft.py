@@ -1,10 +1,11 @@
-"""Hold the draft of an action, or the refusal of a finding with its reason."""
+"""Hold the draft of an action, or a finding for which there is none, with its refusal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action
+from makewhole.model.refusal import Refusal
 from makewhole.model.reversal import Repetition
 from makewhole.model.verdict import Finding, Verdict
 
@@ -41,9 +42,9 @@ def asides_first(drafts: Sequence[ActionDraft]) -> list[ActionDraft]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refusal:
-    """A finding for which nothing is done, and the reason."""
+class RefusedFinding:
+    """Hold a finding for which nothing is done, and why."""
 
     hop: str
     key_hash: str
-    reason: str
+    refusal: Refusal

@@ -5,9 +5,10 @@ A finding whose action is left out stays open, and is judged again after the pla
 
 from collections.abc import Iterable, Sequence
 
-from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
+from makewhole.compensation.planning.action_draft import ActionDraft, RefusedFinding
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.points import can_look_up
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict
 
 _ONCE_AT_A_PLACE = (Remedy.QUARANTINE, Remedy.UPSERT, Remedy.PRODUCE, Remedy.REDELIVER)
@@ -17,7 +18,7 @@ _Place = tuple[str, str]
 
 def without_conflicts(
     pipeline: Pipeline, drafts: Sequence[ActionDraft], findings: Iterable[Finding]
-) -> tuple[list[ActionDraft], list[Refusal]]:
+) -> tuple[list[ActionDraft], list[RefusedFinding]]:
     """Return the drafts, in order, that stay right whatever the others do, and why rows stay that no other draft is
     about. `findings`: all of their keys.
 
@@ -33,7 +34,7 @@ def without_conflicts(
     missing = _missing_hops(pipeline, findings)
     claimed = _claimed(pipeline, hops, drafts)
     touched: set[_Place] = set()
-    kept, stay = list[ActionDraft](), list[Refusal]()
+    kept, stay = list[ActionDraft](), list[RefusedFinding]()
     for draft in drafts:
         hop = hops[draft.action.hop]
         source, target = (_place(pipeline, point, draft.finding) for point in (hop.source, hop.target))
@@ -41,8 +42,8 @@ def without_conflicts(
         if is_unexpected and (source in arriving or target in claimed):
             continue
         if is_unexpected and source in missing:
-            reason = _why_it_stays(pipeline, hop, missing[source])
-            stay.append(Refusal(hop=hop.name, key_hash=draft.finding.key_hash, reason=reason))
+            refusal = Refusal(RefusalCode.KEPT, _why_it_stays(pipeline, hop, missing[source]))
+            stay.append(RefusedFinding(hop=hop.name, key_hash=draft.finding.key_hash, refusal=refusal))
             continue
         if _inserts_row(draft) and target in arriving:
             continue
@@ -69,7 +70,7 @@ def _arriving(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionD
 
 def _why_it_stays(pipeline: Pipeline, hop: Hop, missing: Hop) -> str:
     """Return why an unexpected row at the end of a hop stays whose key another hop misses, and the line to write."""
-    kept = f"kept: {missing.source} has this key, which {missing.target} lacks: its row in {hop.target} is not extra"
+    kept = f"{missing.source} has this key, which {missing.target} lacks: its row in {hop.target} is not extra"
     if missing.remedies.missing is Remedy.REPORT:
         is_ledger = can_look_up(pipeline.points[missing.source])
         remedy = (Remedy.PRODUCE if is_ledger else Remedy.REDELIVER).value

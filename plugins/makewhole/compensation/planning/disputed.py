@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from makewhole.model.dispute import disputed_reason, says_nothing_of_values
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
-from makewhole.model.verdict import DISPUTING, Cause, Finding, Verdict
+from makewhole.model.refusal import Refusal, refusal_by_dispute
+from makewhole.model.verdict import DISPUTING, Cause, Finding, Verdict, says_nothing_of_values
 from makewhole.model.window import PartitionRange
 
 
@@ -42,8 +42,8 @@ class _Dispute:
         """Whether another window only could not know if the key was there, and a repair has its record now."""
         return self.window is not None and says_nothing_of_values(self.finding)
 
-    def reason(self, hop: Hop) -> str:
-        return disputed_reason(self.finding, self.window, (hop.source, hop.target))
+    def refusal(self, hop: Hop) -> Refusal:
+        return refusal_by_dispute(self.finding, self.window, (hop.source, hop.target))
 
 
 class DisputedValues:
@@ -76,7 +76,7 @@ class DisputedValues:
         if finding.cause is Cause.SOURCE_CONTRADICTS:
             yield hop.source
 
-    def reason(self, hop: Hop, finding: Finding, origin: tuple[int, int] | None) -> str | None:
+    def refusal(self, hop: Hop, finding: Finding, origin: tuple[int, int] | None) -> Refusal | None:
         """Return why the finding of a hop is not answered; None: nothing disputes what a remedy goes by. `origin`:
         (partition, offset) of the record that counts.
 
@@ -88,11 +88,11 @@ class DisputedValues:
             is_own = dispute.window is None and dispute.finding.hop == finding.hop
             counts = dispute.is_not_known if is_unexpected else not dispute.says_nothing_of_values
             if counts and not is_own and not self._is_superseded(dispute, hop, origin):
-                return dispute.reason(hop)
+                return dispute.refusal(hop)
         return None
 
     def disputing_hops(self, hop: Hop, finding: Finding, origin: tuple[int, int] | None) -> dict[str, Any]:
-        """Return the hops whose findings in other windows would dispute what `reason` was asked about: they may come
+        """Return the hops whose findings in other windows would dispute what `refusal` was asked about: they may come
         after the plan was made (`DISPUTED_BY`)."""
         place = self._pipeline.place_of(hop.source)
         ends = [one.name for one in self._pipeline.hops if self._leads_to(one.target, place)]

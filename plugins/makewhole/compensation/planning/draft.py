@@ -1,17 +1,18 @@
-"""Draft the ordered actions of findings: pure. What a remedy cannot do becomes a refusal with its reason."""
+"""Draft the ordered actions of findings: pure. What a remedy cannot do is refused."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from makewhole.compensation.planning.action_draft import ActionDraft, PlanOrder, Refusal, asides_first
+from makewhole.compensation.planning.action_draft import ActionDraft, PlanOrder, RefusedFinding, asides_first
 from makewhole.compensation.planning.conflicts import without_conflicts
 from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, OpenElsewhere
 from makewhole.compensation.planning.draft_actions import Known, absent_at, draft_actions, with_before
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers
 from makewhole.model.pipeline import Limits, Pipeline, Remedy
 from makewhole.model.plan import ABSENT_AT, ERASABLE, ONCE, PASSED, PUTS_ASIDE, RECORDS, Action, count_remedies
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding
 
@@ -23,7 +24,7 @@ class PlanDraft:
     """Drafted actions and refusals of a plan. `refused_as_a_whole`: the limit that the plan exceeds, if any."""
 
     drafts: tuple[ActionDraft, ...]
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[RefusedFinding, ...]
     refused_as_a_whole: str | None
     needs_approval: bool
 
@@ -38,7 +39,7 @@ class DraftBatch:
     those that count: rows that were taken back before are recognised only when they are read, and have drafts, too."""
 
     drafts: Sequence[tuple[PlanOrder, ActionDraft]]
-    refusals: Sequence[Refusal]
+    refusals: Sequence[RefusedFinding]
     actions: int
     keys: int
 
@@ -141,22 +142,23 @@ def renumbered(drafts: Iterable[ActionDraft]) -> tuple[ActionDraft, ...]:
 
 def _draft_all(
     pipeline: Pipeline, findings: Sequence[Finding], to_answer: Iterable[Finding], known: Known
-) -> tuple[list[ActionDraft], list[Refusal]]:
+) -> tuple[list[ActionDraft], list[RefusedFinding]]:
     hops = {hop.name: hop for hop in pipeline.hops}
     drafts: list[ActionDraft] = []
-    refusals: list[Refusal] = []
+    refusals: list[RefusedFinding] = []
     for finding in to_answer:
         if finding.verdict not in REPAIRABLE:
             continue
         if finding.hop not in hops:
-            refusals.append(_refuse(finding, f"the pipeline has no hop {finding.hop} any more"))
+            no_hop = Refusal(RefusalCode.OTHER, f"the pipeline has no hop {finding.hop} any more")
+            refusals.append(_refuse(finding, no_hop))
             continue
         hop = hops[finding.hop]
         remedy = hop.remedies.answer_to(finding.verdict)
         if remedy is Remedy.REPORT:
             continue
         made = draft_actions(pipeline, hop, remedy, finding, known)
-        if isinstance(made, str):
+        if isinstance(made, Refusal):
             refusals.append(_refuse(finding, made))
         else:
             drafts += [made] if isinstance(made, ActionDraft) else made
@@ -199,5 +201,5 @@ def _for_both(first: ActionDraft, other: ActionDraft) -> ActionDraft:
     return replace(first, action=replace(first.action, before=before))
 
 
-def _refuse(finding: Finding, reason: str) -> Refusal:
-    return Refusal(hop=finding.hop, key_hash=finding.key_hash, reason=reason)
+def _refuse(finding: Finding, refusal: Refusal) -> RefusedFinding:
+    return RefusedFinding(hop=finding.hop, key_hash=finding.key_hash, refusal=refusal)

@@ -1,4 +1,4 @@
-"""Draft the actions of one finding by the remedy that answers it: pure. What a remedy cannot do is a reason."""
+"""Draft the actions of one finding by the remedy that answers it: pure. What a remedy cannot do is a refusal."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -27,6 +27,7 @@ from makewhole.model.plan import (
     Action,
 )
 from makewhole.model.points import Point, PointKind, can_look_up, has_log
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.window.readers.hop_offsets import still_to_come
@@ -66,18 +67,18 @@ class Known:
 
 def draft_actions(
     pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding, known: Known
-) -> ActionDraft | Sequence[ActionDraft] | str:
-    """Return the draft or drafts for a finding, or the reason why there is none."""
+) -> ActionDraft | Sequence[ActionDraft] | Refusal:
+    """Return the draft or drafts for a finding, or why there is none."""
     made = _drafted(pipeline, hop, remedy, finding, known)
-    if isinstance(made, str):
+    if isinstance(made, Refusal):
         return made
     origin = source_position(finding, hop.semantics)
-    disputed = known.disputed.reason(hop, finding, origin)
+    disputed = known.disputed.refusal(hop, finding, origin)
     if disputed is not None:
         return disputed
     if not isinstance(made, ActionDraft):
         return [known.with_disputing(hop, one, origin) for one in made]
-    kept = known.accepted.reason(hop, made.action)
+    kept = known.accepted.refusal(hop, made.action)
     if kept is not None:
         return kept
     draft = _behind_loaders(pipeline, hop, remedy, known.with_disputing(hop, made, origin))
@@ -85,20 +86,22 @@ def draft_actions(
     return _after_rows_aside(pipeline, hop, draft, known) if is_sent else draft
 
 
-def _after_rows_aside(pipeline: Pipeline, hop: Hop, draft: ActionDraft, known: Known) -> ActionDraft | str:
+def _after_rows_aside(pipeline: Pipeline, hop: Hop, draft: ActionDraft, known: Known) -> ActionDraft | Refusal:
     """Name in the draft of a record that is sent the rows that are put aside before; or return why one cannot be."""
     if not has_log(pipeline.points[hop.target]):
         return draft
     rows = known.in_the_way.of(hop.target, draft.finding)
-    if isinstance(rows, str):
+    if isinstance(rows, Refusal):
         return rows
     aside = []
     for way, finding in rows:
-        disputed = known.disputed.reason(way, finding, None)
+        disputed = known.disputed.refusal(way, finding, None)
         made = _quarantine(pipeline, way, finding, sent_by=hop)
-        if disputed is not None or isinstance(made, str):
-            return disputed or str(made)
-        kept = known.accepted.reason(way, made.action)
+        if disputed is not None:
+            return disputed
+        if isinstance(made, Refusal):
+            return made
+        kept = known.accepted.refusal(way, made.action)
         if kept is not None:
             return kept
         aside.append(replace(known.with_disputing(way, made, None), goes_first=True))
@@ -109,20 +112,11 @@ def _after_rows_aside(pipeline: Pipeline, hop: Hop, draft: ActionDraft, known: K
 
 def _drafted(
     pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding, known: Known
-) -> ActionDraft | Sequence[ActionDraft] | str:
+) -> ActionDraft | Sequence[ActionDraft] | Refusal:
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
-    later = finding.evidence.get("later_sources", ())
-    if later and remedy in _SENDING:
-        return f"stale: {later[0]['source']} has a later version of this key; run the window that holds that one again"
-    if has_log(source) and finding.evidence.get("has_later"):
-        return "stale: the log has a later version of this key; the window that holds it judges that one"
-    if finding.verdict in _ABSENT and finding.evidence.get("source_contradicts"):
-        return (
-            f"conflict: {source.name} has this key with different values; say which is right, then run the window again"
-        )
-    waiting = _still_to_come(pipeline, hop, remedy, finding)
-    if waiting is not None:
-        return waiting
+    left_alone = _not_settled(source, remedy, finding) or _still_to_come(pipeline, hop, remedy, finding)
+    if left_alone is not None:
+        return left_alone
     match remedy:
         case Remedy.PRODUCE:
             return _produce(pipeline, source, target, finding, known.second_copies)
@@ -136,14 +130,34 @@ def _drafted(
             return _quarantine(pipeline, hop, finding)
 
 
-def _still_to_come(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding) -> str | None:
+def _not_settled(source: Point, remedy: Remedy, finding: Finding) -> Refusal | None:
+    """Return why a key is left alone of which there is a later version, or of which the source has several values."""
+    later = finding.evidence.get("later_sources", ())
+    if later and remedy in _SENDING:
+        return Refusal(
+            RefusalCode.STALE,
+            f"{later[0]['source']} has a later version of this key; run the window that holds that one again",
+        )
+    if has_log(source) and finding.evidence.get("has_later"):
+        return Refusal(
+            RefusalCode.STALE, "the log has a later version of this key; the window that holds it judges that one"
+        )
+    if finding.verdict in _ABSENT and finding.evidence.get("source_contradicts"):
+        return Refusal(
+            RefusalCode.CONFLICT,
+            f"{source.name} has this key with different values; say which is right, then run the window again",
+        )
+    return None
+
+
+def _still_to_come(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding) -> Refusal | None:
     """Return why a key whose record still stands in front of its reader is left alone: it would arrive twice.
 
     A row may be written where the loader overwrites rows of the same key.
     """
     if finding.cause is Cause.NOT_COMMITTED:
         places = ", ".join(finding.evidence.get("open", ()))
-        return (
+        return _refused(
             f"its record is in or behind an open transaction ({places}) and may yet be committed; end the transaction, "
             "then run this window again"
         )
@@ -168,14 +182,14 @@ def _behind_loaders(pipeline: Pipeline, hop: Hop, remedy: Remedy, draft: ActionD
 
 def _produce(
     pipeline: Pipeline, source: Point, target: Point, finding: Finding, second_copies: SecondCopies
-) -> ActionDraft | str:
+) -> ActionDraft | Refusal:
     if source.kind is not PointKind.LEDGER:
-        return f"produce needs a ledger to take the record from; {source.name} is a {source.kind.value}"
+        return _refused(f"produce needs a ledger to take the record from; {source.name} is a {source.kind.value}")
     if not has_log(target):
-        return f"produce writes to a topic; {target.name} is a {target.kind.value}"
+        return _refused(f"produce writes to a topic; {target.name} is a {target.kind.value}")
     if finding.verdict is not Verdict.MISSING:
-        return f"produce answers a missing key; this one is {finding.verdict.value}"
-    twice = second_copies.reason(target.name, finding)
+        return _refused(f"produce answers a missing key; this one is {finding.verdict.value}")
+    twice = second_copies.refusal(target.name, finding)
     if twice is not None:
         return twice
     draft = _erasable(pipeline, _draft_action(Remedy.PRODUCE, target, finding), target.name)
@@ -184,20 +198,20 @@ def _produce(
     return absent_at(with_before(draft, {ONCE: sorted(once)} if once else {}), {target.name})
 
 
-def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding, redelivery: Redelivery) -> ActionDraft | str:
+def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding, redelivery: Redelivery) -> ActionDraft | Refusal:
     source = pipeline.points[hop.source]
     if not has_log(source):
-        return f"redeliver repeats a record of a topic; {source.name} is a {source.kind.value}"
+        return _refused(f"redeliver repeats a record of a topic; {source.name} is a {source.kind.value}")
     if finding.verdict not in _UPSERTABLE:
-        return f"redeliver answers a missing or mismatched key; this one is {finding.verdict.value}"
+        return _refused(f"redeliver answers a missing or mismatched key; this one is {finding.verdict.value}")
     if _may_add_a_row(pipeline, hop, finding):
-        return "where its loader inserts, redeliver would add a row beside the one that differs; use upsert"
+        return _refused("where its loader inserts, redeliver would add a row beside the one that differs; use upsert")
     origin = source_position(finding, hop.semantics)
     if origin is None:
-        return "the evidence names no committed record to redeliver"
+        return _refused("the evidence names no committed record to redeliver")
     draft = _draft_action(Remedy.REDELIVER, pipeline.points[hop.redeliver_to or hop.source], finding, origin)
     reach = redelivery.reach(hop, finding)
-    if isinstance(reach, str):
+    if isinstance(reach, Refusal):
         return reach
     draft = _erasable(pipeline, with_before(draft, {REPEATS: hop.source, **reach}), draft.action.target, hop.target)
     return absent_at(draft, {hop.target}) if finding.verdict in _ABSENT else draft
@@ -215,26 +229,28 @@ def _may_add_a_row(pipeline: Pipeline, hop: Hop, finding: Finding) -> bool:
     return finding.verdict is Verdict.MISMATCHED and not pipeline.overwrites(hop)
 
 
-def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> ActionDraft | str:
+def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> ActionDraft | Refusal:
     if not can_look_up(target):
-        return f"upsert writes to a table; {target.name} is a topic"
+        return _refused(f"upsert writes to a table; {target.name} is a topic")
     if finding.verdict not in _UPSERTABLE:
-        return f"upsert answers a missing or mismatched key; this one is {finding.verdict.value}"
+        return _refused(f"upsert answers a missing or mismatched key; this one is {finding.verdict.value}")
     if can_look_up(source):
         return _draft_action(Remedy.UPSERT, target, finding)
     origin = source_position(finding, hop.semantics)
     if origin is None:
-        return "the evidence names no committed record to take the row from"
+        return _refused("the evidence names no committed record to take the row from")
     return with_before(_draft_action(Remedy.UPSERT, target, finding, origin), {REPEATS: source.name})
 
 
-def _quarantine(pipeline: Pipeline, hop: Hop, finding: Finding, *, sent_by: Hop | None = None) -> ActionDraft | str:
+def _quarantine(pipeline: Pipeline, hop: Hop, finding: Finding, *, sent_by: Hop | None = None) -> ActionDraft | Refusal:
     """Draft to move rows aside. `sent_by`: the hop that sends the record of their key afterwards."""
     target = pipeline.points[hop.target]
     if not can_look_up(target):
-        return f"records cannot be taken out of topic {target.name}; its duplicates are contained at the stores"
+        return _refused(
+            f"records cannot be taken out of topic {target.name}; its duplicates are contained at the stores"
+        )
     if finding.verdict not in (Verdict.DUPLICATE, Verdict.UNEXPECTED):
-        return f"quarantine answers a duplicate or unexpected key; this one is {finding.verdict.value}"
+        return _refused(f"quarantine answers a duplicate or unexpected key; this one is {finding.verdict.value}")
     return _as_unmatched(pipeline, hop, _draft_action(Remedy.QUARANTINE, target, finding), sent_by)
 
 
@@ -266,26 +282,31 @@ def _tables_before(pipeline: Pipeline, topic: str) -> set[str]:
     return found
 
 
-def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals) -> Sequence[ActionDraft] | str:
+def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals) -> Sequence[ActionDraft] | Refusal:
     """Draft a reversal for every extra copy. Which rows these are is found when they are read."""
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
     if hop.reverse is None:
-        return f"{hop.name} has no template to reverse with any more"
+        return _refused(f"{hop.name} has no template to reverse with any more")
     is_topic = has_log(target)
     if finding.verdict is not Verdict.DUPLICATE and (is_topic or finding.verdict is not Verdict.UNEXPECTED):
         answered = "a duplicate key in a topic" if is_topic else "a duplicate or unexpected key"
-        return f"reverse answers {answered}; this one is {finding.verdict.value}"
+        return _refused(f"reverse answers {answered}; this one is {finding.verdict.value}")
     try:
         origin = source_position(finding) if "source" in names_of(hop.reverse) else None
         if origin is None and has_log(source) and "source" in names_of(hop.reverse):
-            return "the evidence names no committed record for the template's 'source'"
+            return _refused("the evidence names no committed record for the template's 'source'")
         draft = _draft_action(Remedy.REVERSE, pipeline.points[hop.reverse.to], finding, origin)
         draft = _as_unmatched(pipeline, hop, draft)
         if is_topic:
             return [replace(draft, repetition=one) for one in extra_records(finding, target, past)]
         return [replace(draft, extra=extra) for extra in range(extra_rows(finding))]
     except RefusedError as error:
-        return str(error)
+        return error.refusal
+
+
+def _refused(text: str) -> Refusal:
+    """Return the refusal of a finding that the remedy does not answer, or not yet."""
+    return Refusal(RefusalCode.OTHER, text)
 
 
 def _draft_action(

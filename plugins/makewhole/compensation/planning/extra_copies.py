@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from makewhole.config.template import exact_json
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError
 from makewhole.model.points import Point, TablePoint
+from makewhole.model.refusal import RefusalCode
 from makewhole.model.reversal import PastReversals, Repetition, ReversedCopy
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.tables import TableRow
@@ -40,9 +41,10 @@ def _repetitions(finding: Finding) -> list[Repetition]:
     repeated = finding.evidence.get("repeated", {"here": [], "elsewhere": 0})
     places, elsewhere = repeated["here"], repeated["elsewhere"]
     if len(places) + elsewhere != finding.evidence["target_copies"]:
-        raise RefusedError(
-            f"not known: {len(places) + elsewhere} of the key's {finding.evidence['target_copies']} records could be "
-            "distinguished. The others name a plan that did not write them, or are too many; reverse by hand"
+        raise ActionRefusedError.of(
+            RefusalCode.NOT_KNOWN,
+            f"{len(places) + elsewhere} of the key's {finding.evidence['target_copies']} records could be "
+            "distinguished. The others name a plan that did not write them, or are too many; reverse by hand",
         )
     positions = [(number, *place.split(":")) for number, place in enumerate(places, start=elsewhere + 1)]
     records = [Repetition(number=at, partition=int(part), offset=int(offset)) for at, part, offset in positions]
@@ -68,9 +70,10 @@ def left_to_reverse(
         RefusedError: there are not as many rows as were judged, or what was taken back is not certain.
     """
     if len(rows) != finding.evidence["target_copies"]:
-        raise RefusedError(
-            f"stale: the key has {len(rows)} rows now and had {finding.evidence['target_copies']} when it was judged; "
-            "run the window again"
+        raise ActionRefusedError.of(
+            RefusalCode.STALE,
+            f"the key has {len(rows)} rows now and had {finding.evidence['target_copies']} when it was judged; "
+            "run the window again",
         )
     left = list(enumerate(rows, start=1))[_surviving_copies(finding) :]
     before = _known_reversals(past, point, finding)
@@ -82,10 +85,11 @@ def left_to_reverse(
         else:
             left.remove(again)
     if left and (gone or (before and len(rows) > before[-1].copy.get("rows", 0))):
-        raise RefusedError(
-            f"not known: plan {before[-1].plan} took back a row of this key, and its rows changed since. Whether an "
-            "extra row is that one, what its reversal wrote, or one more repetition cannot be determined; reverse by "
-            "hand"
+        raise ActionRefusedError.of(
+            RefusalCode.NOT_KNOWN,
+            f"plan {before[-1].plan} took back a row of this key, and its rows changed since. Whether an "
+            "extra row is that one, what its reversal wrote, or one more repetition cannot be determined; reverse "
+            "by hand",
         )
     return left
 
@@ -98,17 +102,20 @@ def _known_reversals(past: PastReversals, point: Point, finding: Finding) -> Seq
     """
     elsewhere = past.in_former_places(finding.key_hash)
     if elsewhere:
-        raise RefusedError(
-            f"not known: plan {elsewhere[0].plan} took back a copy of this key in {elsewhere[0].place}, which is no "
+        raise ActionRefusedError.of(
+            RefusalCode.NOT_KNOWN,
+            f"plan {elsewhere[0].plan} took back a copy of this key in {elsewhere[0].place}, which is no "
             "point of the pipeline any more; whether it is this one under another name cannot be determined. "
-            "Reverse by hand"
+            "Reverse by hand",
         )
     copies = past.of(point.places, finding.key_hash)
     unproven = next((copy for copy in copies if not copy.is_done), None)
     if unproven is not None:
-        raise RefusedError(
-            f"not known: plan {unproven.plan} was begun, and the journal has no receipt of its action {unproven.seq}, "
-            f"which takes back a copy of this key. Look for both numbers in the lineage headers of {unproven.target}"
+        raise ActionRefusedError.of(
+            RefusalCode.NOT_KNOWN,
+            f"plan {unproven.plan} was begun, and the journal has no receipt of its action {unproven.seq}, "
+            "which takes back a copy of this key. Look for both numbers in the lineage headers of "
+            f"{unproven.target}",
         )
     return copies
 

@@ -15,6 +15,7 @@ from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.plan import GROUPS, ONCE
 from makewhole.model.points import has_log
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import GAPS, Finding, Verdict
 
 
@@ -73,7 +74,7 @@ class Redelivery:
         self._pipeline, self._readers = pipeline, readers
         self._missing = {(one.hop, one.key_hash) for one in findings if one.verdict is Verdict.MISSING}
 
-    def reach(self, hop: Hop, finding: Finding) -> dict[str, Any] | str:
+    def reach(self, hop: Hop, finding: Finding) -> dict[str, Any] | Refusal:
         """Return what the action that redelivers a finding's record has in `before` for it, or why there is none."""
         known = self._known_groups(hop)
         if hop.redeliver_to is None:
@@ -86,9 +87,10 @@ class Redelivery:
             if self._pipeline.overwrites(other) or (not is_itself and other.consumer_group in hop.redeliver_despite):
                 continue
             if not is_itself and self._may_have(other, finding):
-                return (
-                    f"twice: {other.target} is filled from {hop.redeliver_to or hop.source}, too, and is not known to "
-                    f"lack this key; {_despite(hop, [other.consumer_group])}"
+                return Refusal(
+                    RefusalCode.TWICE,
+                    f"{other.target} is filled from {hop.redeliver_to or hop.source}, too, and is not known to "
+                    f"lack this key; {_despite(hop, [other.consumer_group])}",
                 )
             if is_itself and finding.verdict is not Verdict.MISSING:
                 continue
@@ -102,11 +104,12 @@ class Redelivery:
         of_hops = {one.consumer_group for one in self._pipeline.readers_of(hop.source)} - {None}
         return {*(group for group in of_hops if group is not None), *hop.redeliver_despite}
 
-    def _unknown_groups(self, hop: Hop, known: set[str] | None) -> str | None:
+    def _unknown_groups(self, hop: Hop, known: set[str] | None) -> Refusal | None:
         if hop.source in self._readers.silent:
-            return (
-                f"not known: the groups that read {hop.source} cannot be listed: {self._readers.silent[hop.source]}; "
-                "use upsert or a replay topic"
+            return Refusal(
+                RefusalCode.NOT_KNOWN,
+                f"the groups that read {hop.source} cannot be listed: {self._readers.silent[hop.source]}; "
+                "use upsert or a replay topic",
             )
         unknown = [group for group in self._readers.groups.get(hop.source, ()) if group not in (known or ())]
         return unknown_readers(hop, unknown) if unknown else None
@@ -131,14 +134,15 @@ def loaders_to_pass(pipeline: Pipeline, hop: Hop, remedy: Remedy) -> list[str]:
     ]
 
 
-def unknown_readers(hop: Hop, groups: Sequence[str]) -> str:
+def unknown_readers(hop: Hop, groups: Sequence[str]) -> Refusal:
     """Return why nothing is redelivered to a hop's source that groups read which the pipeline does not know."""
     listed = ", ".join(groups)
     is_one = len(groups) == 1
-    return (
-        f"twice: {'group' if is_one else 'groups'} {listed} {'reads' if is_one else 'read'} {hop.source}, and nothing "
+    return Refusal(
+        RefusalCode.TWICE,
+        f"{'group' if is_one else 'groups'} {listed} {'reads' if is_one else 'read'} {hop.source}, and nothing "
         f"says what a second copy does there; write 'consumer_group: {groups[0]}' on the hop that it loads, or "
-        f"{_despite(hop, groups)}"
+        f"{_despite(hop, groups)}",
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.points import has_log
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Finding, Verdict
 
 _NEVER_COMMITTED = (Cause.NEVER_PRODUCED, Cause.ABORTED)
@@ -20,12 +21,12 @@ _IF_UNEXPECTED = (
 _IF_REDELIVERED = "use upsert, a replay topic, or 'despite' under 'redeliver' if that does no harm"
 
 
-def already_in_table(point: str, *, is_produced: bool, hop: str | None = None) -> str:
+def already_in_table(point: str, *, is_produced: bool, hop: str | None = None) -> Refusal:
     """Return why a record is not sent whose key a table holds that would add a row for it. `hop`: the one that calls
     this row unexpected."""
     advices = _IF_UNEXPECTED if hop is not None else _IF_PRODUCED if is_produced else _IF_REDELIVERED
     advice = advices.format(point=point, hop=hop)
-    return f"twice: {point} holds the key, and would get it a second time; {advice}"
+    return Refusal(RefusalCode.TWICE, f"{point} holds the key, and would get it a second time; {advice}")
 
 
 def topics_behind(pipeline: Pipeline, topic: str) -> tuple[str, ...]:
@@ -48,19 +49,21 @@ class SecondCopies:
             (targets.get(one.hop), one.key_hash) for one in findings if one.verdict is Verdict.UNEXPECTED
         }
 
-    def reason(self, topic: str, finding: Finding) -> str | None:
+    def refusal(self, topic: str, finding: Finding) -> Refusal | None:
         """Return why the record of a key that a topic lacks is not produced to it, or None."""
         behind = topics_behind(self._pipeline, topic)
         holding = self._holding(behind, finding)
         if holding:
-            return (
-                f"twice: {holding[0]} is filled from {topic}, holds the key without it, and would get it a second "
-                "time; send the record by hand to who else lacks it"
+            return Refusal(
+                RefusalCode.TWICE,
+                f"{holding[0]} is filled from {topic}, holds the key without it, and would get it a second "
+                "time; send the record by hand to who else lacks it",
             )
         if behind and finding.cause not in _NEVER_COMMITTED:
-            return (
-                f"twice: {behind[0]} is filled from {topic}, and may have had the record before {topic} lost it "
-                f"({finding.cause.value}); look for the key there, and send the record by hand where it lacks it"
+            return Refusal(
+                RefusalCode.TWICE,
+                f"{behind[0]} is filled from {topic}, and may have had the record before {topic} lost it "
+                f"({finding.cause.value}); look for the key there, and send the record by hand where it lacks it",
             )
         return None
 
@@ -84,7 +87,7 @@ class RowsInTheWay:
                 place = pipeline.place_of(hop.target)
                 self._found.setdefault((place, finding.key_hash), []).append((hop, finding))
 
-    def of(self, topic: str, finding: Finding) -> list[tuple[Hop, Finding]] | str:
+    def of(self, topic: str, finding: Finding) -> list[tuple[Hop, Finding]] | Refusal:
         """Return the hops and findings by which rows are put aside before the record of a key comes to a topic, one for
         each table that would add a row; or why one of them cannot be."""
         found: dict[str, tuple[Hop, Finding]] = {}

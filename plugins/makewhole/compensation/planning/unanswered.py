@@ -18,6 +18,7 @@ from makewhole.journal.results import hop_results
 from makewhole.model.connection import Connection
 from makewhole.model.errors import MakewholeError
 from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.refusal import Refusal
 from makewhole.model.text import counted
 from makewhole.model.verdict import Finding
 from makewhole.model.window import Window
@@ -36,7 +37,7 @@ class Unanswered:
     """The keys of one verdict on one hop whose remedy is `report`, and what would answer them.
 
     `drafted` is how many of them were looked at, which is all unless there are very many. `actions` is the most that a
-    plan of these alone would do. `refused` counts findings by the reason why they would be left alone;
+    plan of these alone would do. `refused` counts findings by why they would be left alone;
     `refused_as_a_whole` is the limit that the plan would exceed, if any. `more_lines`: what else the file has to say
     before a window is opened with the remedy, such as the columns of a new row.
     """
@@ -46,7 +47,7 @@ class Unanswered:
     suggestion: Suggestion
     drafted: int
     actions: int = 0
-    refused: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[Refusal, int] = field(default_factory=dict)
     refused_as_a_whole: str | None = None
     needs_approval: bool = False
     more_lines: Sequence[str] = ()
@@ -77,9 +78,10 @@ class Unanswered:
 
     def _refusals(self, line: str) -> list[str]:
         """Return how many findings it would leave alone, by the most frequent reasons."""
-        ordered = sorted(self.refused.items(), key=lambda item: (-item[1], item[0]))
+        ordered = sorted(self.refused.items(), key=lambda item: (-item[1], str(item[0])))
         sentences = [
-            f"`{line}` would leave {counted(count, 'key')} alone: {reason}" for reason, count in ordered[:_REASONS_MOST]
+            f"`{line}` would leave {counted(count, 'key')} alone: {refusal}"
+            for refusal, count in ordered[:_REASONS_MOST]
         ]
         more = len(ordered) - len(sentences)
         return [*sentences, counted(more, "more reason")] if more else sentences
@@ -157,7 +159,7 @@ def _drafted(one: Unanswered, pipeline: Pipeline, findings: Sequence[Finding], w
     return replace(
         one,
         actions=len(draft.drafts),
-        refused=Counter(refusal.reason for refusal in draft.refusals),
+        refused=Counter(one.refusal for one in draft.refusals),
         refused_as_a_whole=draft.refused_as_a_whole,
         needs_approval=draft.needs_approval,
     )

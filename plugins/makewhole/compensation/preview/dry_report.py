@@ -8,6 +8,7 @@ from makewhole.compensation.preview.table_lock import table_lock_sentence
 from makewhole.kafka.replay_records import Header
 from makewhole.kafka.topic_readers import ReadingGroup
 from makewhole.model.plan import Action, Plan
+from makewhole.model.refusal import Refusal
 from makewhole.model.text import counted
 from makewhole.postgres.write.row_change import RowChange
 
@@ -24,7 +25,7 @@ class Forecast(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class DryRunPart:
-    """The actions of one kind at one target. `forecasts` add up to `actions`; `reasons` counts the refusals by reason,
+    """The actions of one kind at one target. `forecasts` add up to `actions`; `reasons` counts the refusals,
     `payload_from` the actions by the source of their payload."""
 
     remedy: str
@@ -32,7 +33,7 @@ class DryRunPart:
     place: str
     actions: int
     forecasts: Mapping[Forecast, int]
-    reasons: Mapping[str, int]
+    reasons: Mapping[Refusal, int]
     payload_from: Mapping[str, int]
 
 
@@ -142,12 +143,20 @@ class RecordToSend:
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One action and its forecast. `shown`: its change of a table, or the record that it would send."""
+    """One action and its forecast. `refusal` of one that is refused; `shown`: its change of a table, or the record that
+    it would send."""
 
     action: Action
     forecast: Forecast
-    reason: str | None
+    refusal: Refusal | None
     shown: RowChange | RecordToSend
+
+    @property
+    def reason(self) -> str | None:
+        """Return why it would not be done now; None: it would, or is done already."""
+        if self.forecast is Forecast.WAITS:
+            return "an earlier action is about the same key: this one is judged when that is done"
+        return None if self.refusal is None else str(self.refusal)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,6 +40,7 @@ from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import PUTS_ASIDE
+from makewhole.model.refusal import Refusal
 from makewhole.postgres.write.row_change import RowChange
 from makewhole.sql import PgConnection
 
@@ -202,7 +203,7 @@ class _PlanForecast:
             ]
         return max(recorded, default=-1) + 1
 
-    def _refused(self, name: str, number: int) -> Mapping[int, str]:
+    def _refused(self, name: str, number: int) -> Mapping[int, Refusal]:
         """Return what earlier attempts refused: it stays refused."""
         with _read_only_transaction(self._journal) as journal:
             return plan_progress.refused_actions(journal, self._content.chunk_actions(name, number))
@@ -217,25 +218,25 @@ class _PlanForecast:
     def _note(
         self,
         chunk: Chunk,
-        refused: Mapping[int, str],
+        refused: Mapping[int, Refusal],
         waiting: Collection[int],
         shown: Mapping[int, RowChange | RecordToSend],
     ) -> None:
         forecasts = {seq: _forecast(seq, refused, waiting) for seq in _seqs(chunk.rows)}
         self._count(chunk.rows, forecasts)
         for action in actions_in(chunk.rows.filter(pa.array([seq in shown for seq in _seqs(chunk.rows)]))):
-            forecast, reason = forecasts[action.seq]
-            self.samples.append(Sample(action=action, forecast=forecast, reason=reason, shown=shown[action.seq]))
+            forecast, refusal = forecasts[action.seq]
+            self.samples.append(Sample(action=action, forecast=forecast, refusal=refusal, shown=shown[action.seq]))
         self._report_progress(len(chunk.rows))
 
-    def _count(self, rows: pa.Table, forecasts: Mapping[int, tuple[Forecast, str | None]]) -> None:
-        """Count the forecasts of the actions of a chunk, and the reasons of the refused ones in their order."""
+    def _count(self, rows: pa.Table, forecasts: Mapping[int, tuple[Forecast, Refusal | None]]) -> None:
+        """Count the forecasts of the actions of a chunk, and the refusals in their order."""
         for seq, target, remedy in zip(*(rows.column(name).to_pylist() for name in _SAMPLED), strict=True):
-            forecast, reason = forecasts[seq]
+            forecast, refusal = forecasts[seq]
             counts = self._counts[target, remedy]
             counts.forecasts[forecast] += 1
-            if forecast is Forecast.REFUSED and reason:
-                counts.reasons[reason] += 1
+            if refusal is not None:
+                counts.reasons[refusal] += 1
 
     def _report_progress(self, actions: int) -> None:
         self._judged += actions
@@ -265,17 +266,17 @@ class _PlanForecast:
 
 @dataclass
 class _PartCounts:
-    """The forecasts of the actions of one remedy at one target, and the reasons of those that are refused."""
+    """The forecasts of the actions of one remedy at one target, and the refusals among them."""
 
     forecasts: Counter[Forecast] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[Refusal] = field(default_factory=Counter)
 
 
 def _forecast(
-    seq: int, refused: Mapping[int, str], waiting: Collection[int], by_itself: Forecast = Forecast.WOULD
-) -> tuple[Forecast, str | None]:
+    seq: int, refused: Mapping[int, Refusal], waiting: Collection[int], by_itself: Forecast = Forecast.WOULD
+) -> tuple[Forecast, Refusal | None]:
     if seq in waiting:
-        return Forecast.WAITS, "an earlier action is about the same key: this one is judged when that is done"
+        return Forecast.WAITS, None
     return (Forecast.REFUSED, refused[seq]) if seq in refused else (by_itself, None)
 
 

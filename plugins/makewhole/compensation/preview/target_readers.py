@@ -20,6 +20,7 @@ from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, RefusedError
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.points import TablePoint, TopicPoint, can_look_up, has_log
+from makewhole.model.refusal import Refusal
 from makewhole.postgres.write.dry_run import forecast_chunk, read_only_session, read_receipts
 from makewhole.postgres.write.receipts import ChunkId
 from makewhole.postgres.write.row_change import RowChange
@@ -36,7 +37,7 @@ class ChunkPreview:
     `left_empty` and `locks_table` of a table are as `ChunkForecast` has them.
     """
 
-    refused: Mapping[int, str]
+    refused: Mapping[int, Refusal]
     shown: Mapping[int, RowChange | RecordToSend]
     left_empty: Mapping[str, int] = field(default_factory=dict)
     locks_table: bool = False
@@ -47,7 +48,7 @@ class ChunksDone:
     """The number of chunks that happened, from 0 on, and the refusals in them that the target knows."""
 
     chunks: int
-    refused: Mapping[int, str] = field(default_factory=dict)
+    refused: Mapping[int, Refusal] = field(default_factory=dict)
 
 
 class TargetReader(Protocol):
@@ -86,7 +87,7 @@ class _TableReader:
 
     def done(self) -> ChunksDone:
         found = read_receipts(self._session, self._id(0))
-        refused = {seq: why for receipt in found for seq, why in receipt.refused.items()}
+        refused = {seq: refusal for receipt in found for seq, refusal in receipt.refused.items()}
         return ChunksDone(chunks=len(found), refused=refused)
 
     def forecast(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:

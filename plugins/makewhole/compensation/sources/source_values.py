@@ -14,17 +14,24 @@ from makewhole.compensation.sources.sources import Position, Sources, decoded
 from makewhole.compute.frames import KEYS, empty
 from makewhole.compute.normalise import table_frame
 from makewhole.compute.versions import version_in_order
-from makewhole.model.errors import PermanentError, RefusedError
+from makewhole.model.errors import ActionRefusedError, PermanentError
 from makewhole.model.pipeline import Hop, Semantics
 from makewhole.model.points import TablePoint, TopicPoint, has_log
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.valued_rows import Values
 from makewhole.window.context import table_shape, value_shape
 
-_UNORDERED = "not known: nothing shows which version of this key is the source's latest; repair it by hand"
-_UNNAMED = "not known: the evidence names no record of this key in the source; run the window again"
-_UNREADABLE = "not known: the source's record of this key can be read nowhere any more; repair it by hand"
+_UNORDERED = Refusal(
+    RefusalCode.NOT_KNOWN, "nothing shows which version of this key is the source's latest; repair it by hand"
+)
+_UNNAMED = Refusal(
+    RefusalCode.NOT_KNOWN, "the evidence names no record of this key in the source; run the window again"
+)
+_UNREADABLE = Refusal(
+    RefusalCode.NOT_KNOWN, "the source's record of this key can be read nowhere any more; repair it by hand"
+)
 
 
 class SourceValues:
@@ -58,7 +65,7 @@ class SourceValues:
         """
         hop, evidence = self._hops[finding.hop], finding.evidence
         if evidence.get("order_unknown"):
-            raise RefusedError(_UNORDERED)
+            raise ActionRefusedError(_UNORDERED)
         if _is_decided(finding, hop):
             deleted = evidence.get("latest", {}).get("tombstone")
             return None if deleted else {name: evidence["values"].get(name) for name in self._pipeline.compare}
@@ -97,20 +104,20 @@ class SourceValues:
         is_upsert = hop.semantics is Semantics.UPSERT
         copies = _copies_outside(finding)
         if not copies:
-            raise RefusedError(_UNNAMED)
+            raise ActionRefusedError(_UNNAMED)
         if is_upsert:
             copies = [_latest(copies, has_versions=point.version is not None)]
         shape = value_shape(self._pipeline, point)
         for copy in copies:
             record = self._sources.find(hop.source, _position(copy), finding.key)
             if record is None:
-                raise RefusedError(_UNREADABLE)
+                raise ActionRefusedError(_UNREADABLE)
             if record.value is None and is_upsert:
                 return None
             fields = decoded(record, shape)
             if hop.name not in (fields["excluded_by"] or ()):
                 return self._values(fields)
-        raise RefusedError(_UNNAMED)
+        raise ActionRefusedError(_UNNAMED)
 
     # Rows
 
@@ -129,7 +136,7 @@ class SourceValues:
     def _of_row(self, point: TablePoint, hop: Hop, finding: Finding) -> Values:
         rows = self._rows[hop.name, finding.key]
         if rows.is_empty():
-            raise RefusedError(f"erased: {point.name} has no row of this key any more")
+            raise ActionRefusedError.of(RefusalCode.ERASED, f"{point.name} has no row of this key any more")
         return self._values(self._counting_row(hop, rows))
 
     def _counting_row(self, hop: Hop, rows: pl.DataFrame) -> Mapping[str, Any]:
@@ -138,7 +145,7 @@ class SourceValues:
             return rows.sort("time", "place", nulls_last=True).row(0, named=True)
         last = _latest_rows(rows)
         if last["row_hash"].n_unique() > 1:
-            raise RefusedError(_UNORDERED)
+            raise ActionRefusedError(_UNORDERED)
         return last.row(0, named=True)
 
     def _values(self, fields: Mapping[str, Any]) -> Values:
@@ -196,5 +203,5 @@ def _latest(copies: Sequence[Mapping[str, Any]], *, has_versions: bool) -> Mappi
     rivals = [copy for copy in copies if copy.get("version") == last.get("version")] if has_versions else copies
     states = {(copy.get("row_hash"), copy.get("tombstone", False)) for copy in rivals}
     if len({copy["partition"] for copy in rivals}) > 1 and len(states) > 1:
-        raise RefusedError(_UNORDERED)
+        raise ActionRefusedError(_UNORDERED)
     return last

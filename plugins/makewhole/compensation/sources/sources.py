@@ -14,10 +14,11 @@ from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.kafka.partitioner import KnownKeys
 from makewhole.lake.record_file import RecordFile
 from makewhole.model.connection import Connection, PostgresConnection
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import ErasedSince
 from makewhole.model.points import TablePoint, TopicPoint, can_look_up
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.erased import erased_in
 from makewhole.postgres.tables import Table, describe_table
@@ -130,13 +131,14 @@ class Sources:
             RefusedError: it is nowhere any more, or is not of this business key.
         """
         if self._loaded.find(name, *(position or _NOWHERE)) is None:
-            raise RefusedError(
-                f"not known: its record in {name} is in no archive and on no broker any more; write the row by hand"
+            raise ActionRefusedError.of(
+                RefusalCode.NOT_KNOWN,
+                f"its record in {name} is in no archive and on no broker any more; write the row by hand",
             )
         found = self.find(name, position, key)
         if found is None:
-            raise RefusedError(
-                "stale: another record is at the original's offset now; the log was cut off or made again"
+            raise ActionRefusedError.of(
+                RefusalCode.STALE, "another record is at the original's offset now; the log was cut off or made again"
             )
         return found
 
@@ -171,18 +173,20 @@ class Sources:
             self._tables[name] = describe_table(session, point)
         return point, session, self._tables[name]
 
-    def erased(self, name: str, keys: Iterable[str]) -> dict[str, str]:
+    def erased(self, name: str, keys: Iterable[str]) -> dict[str, Refusal]:
         """Return those of the keys that a store names as erased on purpose, or of which that cannot be known; each with
-        the reason not to write it."""
+        why it is not written."""
         point, wanted = self.pipeline.points[name], sorted(set(keys))
         if not can_look_up(point) or point.erased is None:
             return {}
         if point.erased.topics:
             not_asked = ErasedSince(not_known=f"no source was given to ask for the tombstones of {name}")
             found = not_asked if self._tombstones is None else self._tombstones.erased(point, wanted)
-            return found.reasons(name, wanted)
+            return found.refusals(name, wanted)
         _, session, _ = self.table(name)
-        return dict.fromkeys(erased_in(session, point, wanted), f"erased: {name}: {point.erased.description}")
+        return dict.fromkeys(
+            erased_in(session, point, wanted), Refusal(RefusalCode.ERASED, f"{name}: {point.erased.description}")
+        )
 
     def postgres(self, point: TablePoint) -> PostgresConnection:
         """Return the connection of a table."""

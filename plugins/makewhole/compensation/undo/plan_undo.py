@@ -43,6 +43,7 @@ from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Pipeline, Remedy
 from makewhole.model.plan import Action, Plan, PlanState
 from makewhole.model.points import can_look_up, has_log
+from makewhole.model.refusal import Refusal
 from makewhole.model.window import Window
 from makewhole.postgres.connect import connect
 from makewhole.postgres.write.effects import Effect, effects
@@ -128,12 +129,12 @@ def _freeze(journal: PgConnection, attempt: Attempt, request: UndoRequest, sourc
         if not adds_reversals or _has_any(_reverse_written_records(journal, request, sources, window, Counter())):
             require_same_kind(known.plan, request)
         return Undo(plan=known.plan, remaining=remaining)
-    refused = Counter[str]()
+    refused = Counter[Refusal]()
     items = _restore_items(attempt, planned, targets)
     if request.reverses:
         items = chain(items, _reverse_written_records(journal, request, sources, window, refused))
     with PlanFiles(pipeline.limits, items) as files:
-        remaining += tuple(f"{count} of these records are not reversed: {reason}" for reason, count in refused.items())
+        remaining += tuple(f"{count} of these records are not reversed: {why}" for why, count in refused.items())
         if not len(files.actions):
             return Undo(plan=None, remaining=remaining)
         frame = PlanFrame(window=window, storage=sources.storage, limits=pipeline.limits, undoes=request.plan)
@@ -195,10 +196,10 @@ def _has_reversals(undo: Plan) -> bool:
 
 
 def _reverse_written_records(
-    journal: PgConnection, request: UndoRequest, sources: FreezeSources, window: Window, refused: Counter[str]
+    journal: PgConnection, request: UndoRequest, sources: FreezeSources, window: Window, refused: Counter[Refusal]
 ) -> Iterator[PlannedPayload]:
     """Yield the reversals of the records that receipts prove; others may not exist. `refused` counts the records
-    without one, by the reason."""
+    without one, by why there is none."""
     past = partial(reversals_of, journal, request.pipeline, window.number)
     written = plan_progress.written_records(journal, request.plan)
     with Sources(request.pipeline, sources.records, sources.connections) as opened:

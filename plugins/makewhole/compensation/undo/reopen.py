@@ -12,6 +12,7 @@ from makewhole.journal import plan_progress, plans
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState
+from makewhole.model.refusal import Refusal
 from makewhole.model.window import WindowState
 from makewhole.signing.keys import SigningKey
 from makewhole.window.certifying.certify import certify_again
@@ -20,11 +21,11 @@ from makewhole.window.context import WindowContext
 
 @dataclass(frozen=True, kw_only=True)
 class ReopenedWindow:
-    """The state of an undone plan's window. `not_restored`: number of rows that were not put back, by reason."""
+    """The state of an undone plan's window. `not_restored`: number of rows that were not put back, by refusal."""
 
     state: WindowState
     reason: str | None
-    not_restored: Mapping[str, int]
+    not_restored: Mapping[Refusal, int]
 
 
 def reopen_window(
@@ -43,7 +44,7 @@ def reopen_window(
         raise RefusedError(f"the undo of plan {undone} is {state_text}; nothing is said of its window")
     verify_window(context, progress, patience_seconds=0.0)
     with connect() as journal:
-        not_restored = Counter(reason for *_, reason in plan_progress.refused_keys(journal, undo.plan.id))
+        not_restored = Counter(refusal for *_, refusal in plan_progress.refused_keys(journal, undo.plan.id))
         because = f"plan {undone} was undone by plan {undo.plan.id}"
         closed = certify_again(
             journal, context.pipeline, context.window, context.storage, key, because, also_older=True

@@ -20,6 +20,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.plan import Action
 from makewhole.model.points import can_look_up
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import PastReversals
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
@@ -44,12 +45,12 @@ def reverse_records(
     sources: Sources,
     past: FindReversals,
     written: Iterable[Sequence[Action]],
-    refused: Counter[str],
+    refused: Counter[Refusal],
 ) -> Iterator[PlannedPayload]:
     """Yield the reversals of records that receipts prove (`written`: the last one first, so many at a time).
 
-    Each is made from the one row that the store has of the key now. `refused` counts the records without one, by the
-    reason.
+    Each is made from the one row that the store has of the key now. `refused` counts the records without one, by
+    why there is none.
     """
     with BatchFile[ActionDraft]() as batches:
         origins: dict[str, array[int]] = {}
@@ -66,14 +67,14 @@ def reverse_records(
                     yield made
 
 
-def _reversal(fetcher: ReversalFetcher, draft: ActionDraft, refused: Counter[str]) -> PlannedPayload | None:
+def _reversal(fetcher: ReversalFetcher, draft: ActionDraft, refused: Counter[Refusal]) -> PlannedPayload | None:
     try:
         reversal = fetcher.fetch(draft)
     except RefusedError as error:
-        refused[str(error)] += 1
+        refused[error.refusal] += 1
         return None
     if reversal is None:
-        refused["it was taken back before"] += 1
+        refused[Refusal(RefusalCode.OTHER, "it was taken back before")] += 1
         return None
     return replace(draft.action, before={**draft.action.before, **reversal.before}), reversal.payload
 

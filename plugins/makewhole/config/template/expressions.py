@@ -17,7 +17,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from makewhole.config.template import exact_json
 from makewhole.config.values import UnfitError, allowed, shown
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError
+from makewhole.model.refusal import RefusalCode
 
 SCOPE: Mapping[str, tuple[str, ...] | None] = {
     "key": (),
@@ -117,7 +118,7 @@ class TemplateLeaf:
             why = "cannot be computed exactly"
         except Exception:  # whatever the data caused; only our own name for it may be shown
             why = "names what the data do not have, or have not of that kind"
-        raise RefusedError(f"unfit: the template {shown(self.text)} {why}") from None
+        raise ActionRefusedError.of(RefusalCode.UNFIT, f"the template {shown(self.text)} {why}") from None
 
 
 @lru_cache(maxsize=1_024)

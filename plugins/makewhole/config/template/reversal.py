@@ -7,8 +7,9 @@ from typing import Any
 from makewhole.config.template import exact_json
 from makewhole.config.template.expressions import Scope, TemplateLeaf, read_leaf
 from makewhole.config.values import UnfitError, shown
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError
 from makewhole.model.pipeline import Pipeline, Reverse
+from makewhole.model.refusal import RefusalCode
 from makewhole.model.verdict import Finding
 from makewhole.model.window import Window
 
@@ -43,7 +44,7 @@ class Template:
                 headers=tuple((name, text(scope).encode()) for name, text in self._headers),
             )
         except UnicodeEncodeError:  # not chained: it quotes the data
-            raise RefusedError("unfit: what the template gives is not Unicode text") from None
+            raise ActionRefusedError.of(RefusalCode.UNFIT, "what the template gives is not Unicode text") from None
 
 
 def names_of(reverse: Reverse) -> frozenset[str]:
@@ -80,7 +81,7 @@ def _leaf(text: str) -> TemplateLeaf:
     try:
         return read_leaf(text)
     except UnfitError as unfit:
-        raise RefusedError(f"unfit: the template {unfit.found}. {unfit.remedy}") from None
+        raise ActionRefusedError.of(RefusalCode.UNFIT, f"the template {unfit.found}. {unfit.remedy}") from None
 
 
 def _text(text: str) -> Callable[[Scope], str]:
@@ -90,7 +91,9 @@ def _text(text: str) -> Callable[[Scope], str]:
     def render(scope: Scope) -> str:
         value = leaf.value(scope)
         if value is None:
-            raise RefusedError(f"unfit: the template {shown(leaf.text)} gives null, where a text has to be")
+            raise ActionRefusedError.of(
+                RefusalCode.UNFIT, f"the template {shown(leaf.text)} gives null, where a text has to be"
+            )
         return value if isinstance(value, str) else exact_json.dumps(value)
 
     return render

@@ -36,8 +36,8 @@ def plan() -> list[str]:
     for failure in report.failures:
         logger.info("gate: %s", failure)
     frozen = plan_window(context)
-    for refusal in frozen.refusals[:20]:
-        logger.info("no action for a finding of %s: %s", refusal.hop, refusal.reason)
+    for refused in frozen.refusals[:20]:
+        logger.info("no action for a finding of %s: %s", refused.hop, refused.refusal)
     unanswered = log_unanswered(context)
     if frozen.plan is None:
         logger.info("no action can be taken; what is there will be judged as it is")

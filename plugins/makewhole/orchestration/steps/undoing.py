@@ -106,7 +106,8 @@ def reopen() -> dict[str, Any]:
     else:
         logger.info("%s is %s: %s", window_context.window.label, reopened.state.value, reopened.reason)
     if reopened.not_restored:
-        reasons = "; ".join(f"{count} {reason}" for reason, count in sorted(reopened.not_restored.items()))
+        by_text = sorted((str(refusal), count) for refusal, count in reopened.not_restored.items())
+        reasons = "; ".join(f"{count} {text}" for text, count in by_text)
         raise AirflowFailException(
             f"of plan {undone}, rows were left as they are ({reasons}). The others are back; see them with "
             "`makewhole plan show`"

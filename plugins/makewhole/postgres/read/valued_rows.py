@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from psycopg2 import sql
 
 from makewhole.compute.canonical import column_text
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError
 from makewhole.model.points import TablePoint
+from makewhole.model.refusal import RefusalCode
 from makewhole.postgres.canonical import canonical_array
 from makewhole.postgres.tables import Table, TableRow, key_lookup, match_key, statement, survivor_order
 from makewhole.sql import PgConnection
@@ -54,9 +55,10 @@ class ValuedTable:
         """
         absent = sorted(name for name in self.compare if name not in self.table.columns)
         if absent:
-            raise RefusedError(
-                f"unfit: {self.point.table} has no column {', '.join(absent)} to compare with the source; "
-                "the table changed, or the pipeline file is wrong"
+            raise ActionRefusedError.of(
+                RefusalCode.UNFIT,
+                f"{self.point.table} has no column {', '.join(absent)} to compare with the source; "
+                "the table changed, or the pipeline file is wrong",
             )
         return {
             "table": self.table.identifier,

@@ -1,7 +1,7 @@
 """Apply one chunk to a PostgreSQL table: rows, effects and the receipt in one transaction, refusals in the receipt.
 
 Where a unique index keeps a key from having two rows, others write the table meanwhile. Where none does, a chunk that
-may insert locks the table (docs/adr/0023).
+may insert locks the table (docs/adr/0026).
 """
 
 import time
@@ -11,6 +11,7 @@ from typing import cast
 from psycopg2 import errors as pg_errors
 
 from makewhole.model.points import TablePoint
+from makewhole.model.refusal import Refusal
 from makewhole.postgres.tables import Table, describe_table
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.halving import Operation, RowItem, run_with_halving
@@ -23,11 +24,11 @@ from makewhole.postgres.write.upsert_many import upsert_many
 from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.sql import PgConnection
 
-Guard = Callable[[PgConnection, Sequence[RowItem]], Mapping[int, str]]
+Guard = Callable[[PgConnection, Sequence[RowItem]], Mapping[int, Refusal]]
 """Return the refusals of items, by action number, as the transaction of their chunk sees them."""
 
 
-def _refuse_none(session: PgConnection, items: Sequence[RowItem]) -> Mapping[int, str]:  # noqa: ARG001
+def _refuse_none(session: PgConnection, items: Sequence[RowItem]) -> Mapping[int, Refusal]:  # noqa: ARG001
     return {}
 
 
@@ -37,7 +38,7 @@ def apply_chunk(
     """Apply the items in order and leave their effects and the receipt; a chunk that has one is left as it is.
 
     `guard` is asked first, in the same transaction. Each item succeeds or is refused by itself (its savepoint is
-    undone); the reasons are in the receipt.
+    undone); the refusals are in the receipt.
 
     Raises:
         LeaseLostError: a newer runner has been here.
@@ -88,7 +89,7 @@ def locks_table(table: Table, point: TablePoint, items: Sequence[RowItem]) -> bo
     return not table.has_one_row_per(point) and any(item.may_insert for item in items)
 
 
-def _write_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, str]:
+def _write_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, Refusal]:
     """Write items of one kind. Returns the refusals by action number."""
     match items[0]:
         case UpsertRow():
@@ -99,7 +100,7 @@ def _write_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, str]:
             return restore_many(chunk, cast(Sequence[RestoreRow], items))
 
 
-def _write_one(chunk: TableChunk, item: RowItem) -> str | None:
+def _write_one(chunk: TableChunk, item: RowItem) -> Refusal | None:
     match item:
         case UpsertRow():
             return upsert(chunk, item)

@@ -7,8 +7,9 @@ from typing import Any
 
 from psycopg2 import sql
 
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError
 from makewhole.model.points import TablePoint
+from makewhole.model.refusal import RefusalCode
 from makewhole.postgres.canonical import comparable_expression
 from makewhole.postgres.tables import (
     Table,
@@ -87,7 +88,7 @@ class TableChunk:
         """
         lost = [name for name, _ in columns if name not in self.table.columns]
         if lost:
-            raise RefusedError(f"unfit: the table has no column {', '.join(lost)} any more")
+            raise ActionRefusedError.of(RefusalCode.UNFIT, f"the table has no column {', '.join(lost)} any more")
         types = self.table.base_types
         texts = [comparable_expression(quoted(row, name), declared, types[name]) for name, declared in columns]
         return sql.SQL('array[{}]::text[] collate "C"').format(listed(texts))

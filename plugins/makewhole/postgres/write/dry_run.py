@@ -14,6 +14,7 @@ from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.points import TablePoint
+from makewhole.model.refusal import Refusal
 from makewhole.postgres.connect import connect
 from makewhole.postgres.tables import Table, TableRow, describe_table, listed, quoted, statement
 from makewhole.postgres.write import quarantine, restore_many, upsert_many
@@ -30,19 +31,19 @@ from makewhole.postgres.write.row_change import RowChange, upserted
 from makewhole.postgres.write.upsert_row import UpsertRow, not_as_expected
 from makewhole.sql import PgConnection
 
-ChooseChanges = Callable[[Mapping[int, str]], Iterable[int]]
+ChooseChanges = Callable[[Mapping[int, Refusal]], Iterable[int]]
 """Choose, by the refusals, the numbers of the actions to show."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkForecast:
-    """`refused` by action number with the reason; `changes` of the actions that were chosen.
+    """`refused` has the refusals by action number; `changes` of the actions that were chosen.
 
     `left_empty`: columns that nothing fills in rows that would be inserted, with the number of these rows.
     `locks_table`: other writers of the table would wait until the end of the chunk.
     """
 
-    refused: Mapping[int, str]
+    refused: Mapping[int, Refusal]
     changes: Mapping[int, RowChange]
     left_empty: Mapping[str, int]
     locks_table: bool
@@ -103,7 +104,7 @@ def _left_empty(table: Table, items: Iterable[RowItem]) -> dict[str, int]:
     return dict(counted)
 
 
-def _forecast_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, str]:
+def _forecast_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, Refusal]:
     """Forecast items of one kind. Returns the refusals by action number."""
     match items[0]:
         case UpsertRow():
@@ -115,14 +116,14 @@ def _forecast_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, str
             return restore_many.refusals(chunk, cast(Sequence[RestoreRow], items))
 
 
-def _forecast_one(chunk: TableChunk, item: RowItem) -> str | None:
+def _forecast_one(chunk: TableChunk, item: RowItem) -> Refusal | None:
     return _forecast_many(chunk, [item]).get(item.seq)
 
 
-def _not_as_expected(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
+def _not_as_expected(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, Refusal]:
     """Return the refusals of rows that would hold something else than is expected. What the table computes itself is
     not known; a value that it cannot read raises, as it would when writing."""
-    refused: dict[int, str] = {}
+    refused: dict[int, Refusal] = {}
     compared: dict[tuple[tuple[str, str], ...], dict[int, UpsertRow]] = {}
     for item in items:
         compared.setdefault(item.compared, {})[item.seq] = item

@@ -12,6 +12,7 @@ import psycopg2
 from psycopg2 import errors as pg_errors
 
 from makewhole.model.errors import RefusedError
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.connect import describe
 from makewhole.postgres.write.array_parameter import CannotRunTogether
 from makewhole.postgres.write.chunk import TableChunk
@@ -41,24 +42,24 @@ _CAUSED_BY_DATA = (
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """An operation on items: `many` of one kind at once gives the refusals by action number, `one` gives its reason.
+    """An operation on items: `many` of one kind at once gives the refusals by action number, `one` gives its own.
 
     Both may raise RefusedError, and `many` CannotRunTogether; what they wrote is taken back then.
     """
 
-    many: Callable[[TableChunk, Sequence[RowItem]], Mapping[int, str]]
-    one: Callable[[TableChunk, RowItem], str | None]
+    many: Callable[[TableChunk, Sequence[RowItem]], Mapping[int, Refusal]]
+    one: Callable[[TableChunk, RowItem], Refusal | None]
 
 
-def run_with_halving(chunk: TableChunk, items: Sequence[RowItem], operation: Operation) -> dict[int, str]:
+def run_with_halving(chunk: TableChunk, items: Sequence[RowItem], operation: Operation) -> dict[int, Refusal]:
     """Run the operation on all items in order, neighbours of one kind together. Returns refusals by action number."""
-    refused: dict[int, str] = {}
+    refused: dict[int, Refusal] = {}
     for _, group in groupby(items, key=type):
         refused |= _run_or_halve(chunk, list(group), operation)
     return refused
 
 
-def _run_or_halve(chunk: TableChunk, items: Sequence[RowItem], operation: Operation) -> dict[int, str]:
+def _run_or_halve(chunk: TableChunk, items: Sequence[RowItem], operation: Operation) -> dict[int, Refusal]:
     """Run items of one kind at once, or else each half by itself: one bad row slows the few around it, not the chunk.
 
     The order is kept: an item that runs alone runs after everything before it.
@@ -70,11 +71,11 @@ def _run_or_halve(chunk: TableChunk, items: Sequence[RowItem], operation: Operat
             return dict(refused)
         half = len(items) // 2
         return {**_run_or_halve(chunk, items[:half], operation), **_run_or_halve(chunk, items[half:], operation)}
-    reasons = {item.seq: _run_alone(chunk, item, operation) for item in items}
-    return {seq: reason for seq, reason in reasons.items() if reason is not None}
+    answers = {item.seq: _run_alone(chunk, item, operation) for item in items}
+    return {seq: refusal for seq, refusal in answers.items() if refusal is not None}
 
 
-def _run_together(chunk: TableChunk, items: Sequence[RowItem], operation: Operation) -> Mapping[int, str] | None:
+def _run_together(chunk: TableChunk, items: Sequence[RowItem], operation: Operation) -> Mapping[int, Refusal] | None:
     """Run items at once in a savepoint. Returns the refusals, or None when that failed and nothing was done."""
     with chunk.session.cursor() as cursor:
         cursor.execute("savepoint attempt")
@@ -90,7 +91,7 @@ def _run_together(chunk: TableChunk, items: Sequence[RowItem], operation: Operat
     return refused
 
 
-def _run_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> str | None:
+def _run_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> Refusal | None:
     """Run one item in a savepoint. Returns a refusal where the data are the cause; where the server is, it raises.
 
     Where others may write, a row that is not unique may be one that they inserted meanwhile: it is looked at once more.
@@ -106,29 +107,29 @@ def _run_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> str | 
         return _unfit(error)
 
 
-def _try_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> str | None:
+def _try_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> Refusal | None:
     failed: psycopg2.Error | None = None
     with chunk.session.cursor() as cursor:
         cursor.execute("savepoint attempt")
         try:
-            reason = operation.one(chunk, item)
+            refusal = operation.one(chunk, item)
         except pg_errors.UniqueViolation:
             _end_savepoint(cursor, is_kept=False)
             raise
         except _CAUSED_BY_DATA as error:
-            failed, reason = error, None
+            failed, refusal = error, None
         except RefusedError as error:
-            reason = str(error)
-        _end_savepoint(cursor, is_kept=failed is None and reason is None)
+            refusal = error.refusal
+        _end_savepoint(cursor, is_kept=failed is None and refusal is None)
     if failed is None:
-        return reason
+        return refusal
     if isinstance(failed, psycopg2.DataError) and isinstance(item, UpsertRow):
         return _unfit(failed, unfit_columns(chunk, item))
     return _unfit(failed)
 
 
-def _unfit(error: psycopg2.Error, columns: Sequence[str] = ()) -> str:
-    return f"unfit: the table does not take it: {describe(error, columns)}"
+def _unfit(error: psycopg2.Error, columns: Sequence[str] = ()) -> Refusal:
+    return Refusal(RefusalCode.UNFIT, f"the table does not take it: {describe(error, columns)}")
 
 
 def _end_savepoint(cursor: PgCursor, *, is_kept: bool) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from psycopg2 import sql
 
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError, RefusedError
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.tables import Table, TableRow, cascading_references, listed, quoted, statement
 from makewhole.postgres.write.array_parameter import (
     CannotRunTogether,
@@ -20,7 +21,7 @@ from makewhole.postgres.write.array_parameter import (
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.sql import PgConnection
 
-KEPT = "stale: the table did not let an extra row go (a trigger or a policy kept it)"
+KEPT = Refusal(RefusalCode.STALE, "the table did not let an extra row go (a trigger or a policy kept it)")
 
 _ExtraRow = tuple[str, dict[str, Any]]
 """A key and the fields of one of its extra rows, as a statement of many reads them."""
@@ -51,8 +52,8 @@ def require_quarantine_possible(session: PgConnection, table: Table) -> None:
     _require_no_cascade(table, cascading_references(session, table, with_triggers=True))
 
 
-def move_aside(chunk: TableChunk, item: QuarantineRows) -> str | None:
-    """Move the extra rows of one key, all or none, in the chunk's transaction. Returns the reason when it is refused.
+def move_aside(chunk: TableChunk, item: QuarantineRows) -> Refusal | None:
+    """Move the extra rows of one key, all or none, in the chunk's transaction. Returns its refusal, if any.
 
     The rows of the key are locked first, so what is compared is what is deleted.
     """
@@ -66,7 +67,7 @@ def move_aside(chunk: TableChunk, item: QuarantineRows) -> str | None:
     return refusal
 
 
-def move_aside_many(chunk: TableChunk, items: Sequence[QuarantineRows]) -> dict[int, str]:
+def move_aside_many(chunk: TableChunk, items: Sequence[QuarantineRows]) -> dict[int, Refusal]:
     """Move the extra rows of many keys by one read and one write. Returns the refusals by action number.
 
     Raises:
@@ -81,7 +82,7 @@ def move_aside_many(chunk: TableChunk, items: Sequence[QuarantineRows]) -> dict[
     return refused
 
 
-def refusals(chunk: TableChunk, items: Sequence[QuarantineRows]) -> dict[int, str]:
+def refusals(chunk: TableChunk, items: Sequence[QuarantineRows]) -> dict[int, Refusal]:
     """Return the refusals by action number, each item judged as if nothing before it had been done. Writes nothing.
 
     Raises:
@@ -90,17 +91,19 @@ def refusals(chunk: TableChunk, items: Sequence[QuarantineRows]) -> dict[int, st
     return _compare(chunk, items)[1]
 
 
-def _refusal(now: Sequence[TableRow], item: QuarantineRows) -> str | None:
+def _refusal(now: Sequence[TableRow], item: QuarantineRows) -> Refusal | None:
     """Return why the rows of a key are not those that the plan saw, or None when they are."""
     seen = {row for row in (item.survivor, *item.extras) if row is not None}
     current = set(now)
     if seen <= current:
         return None
     if item.survivor is not None and item.survivor not in current and not current - seen:
-        return "erased: the row that was to stay is gone, so the extra rows may be the only copy left"
+        return Refusal(
+            RefusalCode.ERASED, "the row that was to stay is gone, so the extra rows may be the only copy left"
+        )
     if current - seen:
-        return "stale: rows of this key changed after the plan was made"
-    return "erased: an extra row of this key is gone already"
+        return Refusal(RefusalCode.STALE, "rows of this key changed after the plan was made")
+    return Refusal(RefusalCode.ERASED, "an extra row of this key is gone already")
 
 
 def _survivor_image(item: QuarantineRows, now: Sequence[TableRow]) -> str | None:
@@ -112,15 +115,17 @@ def _move(chunk: TableChunk, seq: int, row: TableRow, stays: str | None) -> None
     place = {"ctid": row.ctid, "table_oid": row.table_oid}
     known = {"seq": seq, "source_table": _source_table(chunk), "stays": stays}
     if not chunk.run("move_to_quarantine", {**place, **known, "how_to_restore": _how_to_restore(chunk)}):
-        raise RefusedError(KEPT)
+        raise ActionRefusedError(KEPT)
 
 
-def _compare(chunk: TableChunk, items: Sequence[QuarantineRows]) -> tuple[Mapping[int, list[TableRow]], dict[int, str]]:
+def _compare(
+    chunk: TableChunk, items: Sequence[QuarantineRows]
+) -> tuple[Mapping[int, list[TableRow]], dict[int, Refusal]]:
     """Return the rows of each item's key, and the refusals, both by action number."""
     _require_no_cascade(chunk.table, chunk.reaches)
     now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=True)
-    reasons = {item.seq: _refusal(now.get(item.seq, []), item) for item in items}
-    return now, {seq: reason for seq, reason in reasons.items() if reason is not None}
+    answers = {item.seq: _refusal(now.get(item.seq, []), item) for item in items}
+    return now, {seq: refusal for seq, refusal in answers.items() if refusal is not None}
 
 
 def _require_disjoint(items: Sequence[QuarantineRows]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from makewhole.model.errors import CorruptionError, LeaseLostError
+from makewhole.model.refusal import Refusal
 from makewhole.sql import PgConnection, load_queries
 
 
@@ -22,12 +23,12 @@ class ChunkId:
 
 @dataclass(frozen=True, kw_only=True)
 class ReceiptRow:
-    """A receipt: `actions` is the number that took effect, `refused` the reason of each other by action number."""
+    """A receipt: `actions` is the number that took effect, `refused` has the refusal of each other by action number."""
 
     chunk: int
     actions: int
     lease_epoch: int
-    refused: Mapping[int, str] = field(default_factory=dict)
+    refused: Mapping[int, Refusal] = field(default_factory=dict)
 
 
 def ensure_schema(session: PgConnection) -> None:
@@ -56,7 +57,10 @@ def receipts(session: PgConnection, plan: str, target: str, plan_sha256: str) ->
         )
     return [
         ReceiptRow(
-            chunk=row[0], actions=row[1], lease_epoch=row[3], refused={int(seq): why for seq, why in row[4].items()}
+            chunk=row[0],
+            actions=row[1],
+            lease_epoch=row[3],
+            refused={int(seq): Refusal.of_text(text) for seq, text in row[4].items()},
         )
         for row in found
     ]
@@ -96,7 +100,7 @@ def begin_chunk(session: PgConnection, chunk: ChunkId) -> ReceiptRow | None:
     return None
 
 
-def put_receipt(session: PgConnection, chunk: ChunkId, actions: int, refused: Mapping[int, str]) -> ReceiptRow:
+def put_receipt(session: PgConnection, chunk: ChunkId, actions: int, refused: Mapping[int, Refusal]) -> ReceiptRow:
     """Write the receipt of a chunk, in the transaction of its rows."""
     parameters: dict[str, Any] = {
         "plan": chunk.plan,
@@ -105,7 +109,7 @@ def put_receipt(session: PgConnection, chunk: ChunkId, actions: int, refused: Ma
         "actions": actions,
         "plan_sha256": chunk.plan_sha256,
         "lease_epoch": chunk.lease_epoch,
-        "refused": json.dumps({str(seq): why for seq, why in refused.items()}),
+        "refused": json.dumps({str(seq): str(refusal) for seq, refusal in refused.items()}),
     }
     with session.cursor() as cursor:
         cursor.execute(load_queries("target")["insert_receipt"], parameters)

@@ -8,23 +8,25 @@ from typing import Any
 import psycopg2
 from psycopg2 import sql
 
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.tables import TableRow, listed, quoted
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.effects import Effect, EffectKind
 from makewhole.postgres.write.write_row import RowWrite, write_row
 
-CHANGED = "stale: the row was changed after the plan wrote it"
-GONE = "erased: the row that the plan wrote is gone"
-KEPT = "stale: the table did not let the row go (a trigger or a policy kept it)"
-SURVIVOR_GONE = (
-    "erased: the row of this key that stayed is gone; whoever removed it may have intended to remove this one too"
+CHANGED = Refusal(RefusalCode.STALE, "the row was changed after the plan wrote it")
+GONE = Refusal(RefusalCode.ERASED, "the row that the plan wrote is gone")
+KEPT = Refusal(RefusalCode.STALE, "the table did not let the row go (a trigger or a policy kept it)")
+SURVIVOR_GONE = Refusal(
+    RefusalCode.ERASED,
+    "the row of this key that stayed is gone; whoever removed it may have intended to remove this one too",
 )
-OTHERS_CHANGED = "stale: the rows of this key changed after the plan moved this one aside"
-BACK_ALREADY = "stale: the row was put back already"
-NOT_KEPT = "erased: the row is no longer in makewhole.quarantine"
-APPEARED = "stale: a row of this key appeared after the plan was done"
-ALTERED = "unfit: the table has other columns than when the plan wrote the row"
+OTHERS_CHANGED = Refusal(RefusalCode.STALE, "the rows of this key changed after the plan moved this one aside")
+BACK_ALREADY = Refusal(RefusalCode.STALE, "the row was put back already")
+NOT_KEPT = Refusal(RefusalCode.ERASED, "the row is no longer in makewhole.quarantine")
+APPEARED = Refusal(RefusalCode.STALE, "a row of this key appeared after the plan was done")
+ALTERED = Refusal(RefusalCode.UNFIT, "the table has other columns than when the plan wrote the row")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +100,7 @@ def require_kept(chunk: TableChunk, effect: Effect) -> None:
     """
     found = chunk.run("is_in_quarantine", undone_parameters(effect))
     if not any(waits for (waits,) in found):
-        raise RefusedError(BACK_ALREADY if found else NOT_KEPT)
+        raise ActionRefusedError(BACK_ALREADY if found else NOT_KEPT)
 
 
 def _row_as_left(chunk: TableChunk, effect: Effect, now: Sequence[TableRow]) -> TableRow:
@@ -111,8 +113,8 @@ def _row_as_left(chunk: TableChunk, effect: Effect, now: Sequence[TableRow]) -> 
     if equal:
         return next((row for row in equal if row.place == effect.place), equal[0])
     if not now:
-        raise RefusedError(GONE)
-    raise RefusedError(CHANGED if _is_readable(chunk, effect.after) else ALTERED)
+        raise ActionRefusedError(GONE)
+    raise ActionRefusedError(CHANGED if _is_readable(chunk, effect.after) else ALTERED)
 
 
 def _require_insertable(effect: Effect, now: Sequence[TableRow], back: Sequence[str]) -> None:
@@ -123,11 +125,11 @@ def _require_insertable(effect: Effect, now: Sequence[TableRow], back: Sequence[
         RefusedError: the key has other rows, or the row that stayed is gone.
     """
     if effect.kind is not EffectKind.MOVED and now:
-        raise RefusedError(APPEARED)
+        raise ActionRefusedError(APPEARED)
     if Counter(row.image for row in now if row.image != effect.after) - Counter(back):
-        raise RefusedError(OTHERS_CHANGED)
+        raise ActionRefusedError(OTHERS_CHANGED)
     if effect.after is not None and all(row.image != effect.after for row in now):
-        raise RefusedError(SURVIVOR_GONE)
+        raise ActionRefusedError(SURVIVOR_GONE)
 
 
 def _require_deletable(chunk: TableChunk) -> None:
@@ -137,9 +139,10 @@ def _require_deletable(chunk: TableChunk) -> None:
         RefusedError: a foreign key on this table cascades.
     """
     if chunk.cascades:
-        raise RefusedError(
-            f"unfit: rows of {chunk.table.schema}.{chunk.table.name} cannot be deleted: that also changes other tables "
-            f"through {', '.join(chunk.cascades)}"
+        raise ActionRefusedError.of(
+            RefusalCode.UNFIT,
+            f"rows of {chunk.table.schema}.{chunk.table.name} cannot be deleted: that also changes other tables "
+            f"through {', '.join(chunk.cascades)}",
         )
 
 
@@ -164,7 +167,7 @@ def columns_of_image(chunk: TableChunk) -> dict[str, sql.Composable]:
 def _delete(chunk: TableChunk, item: RestoreRow, row: TableRow) -> None:
     """Delete a row that was inserted; the effect of this keeps its image."""
     if not chunk.run("delete_row", {"seq": item.seq, "ctid": row.ctid, "table_oid": row.table_oid}):
-        raise RefusedError(KEPT)
+        raise ActionRefusedError(KEPT)
 
 
 def _put_back(chunk: TableChunk, item: RestoreRow, row: TableRow) -> None:
@@ -178,7 +181,7 @@ def _release(chunk: TableChunk, effect: Effect) -> None:
     """Take a row out of quarantine, once."""
     if not chunk.run("release_from_quarantine", undone_parameters(effect)):
         require_kept(chunk, effect)
-        raise RefusedError(BACK_ALREADY)
+        raise ActionRefusedError(BACK_ALREADY)
 
 
 def _insert_again(chunk: TableChunk, item: RestoreRow) -> None:

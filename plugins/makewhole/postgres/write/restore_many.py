@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from makewhole.model.errors import RefusedError
+from makewhole.model.refusal import Refusal
 from makewhole.postgres.tables import TableRow
 from makewhole.postgres.write.array_parameter import (
     CannotRunTogether,
@@ -31,7 +32,7 @@ class _Writes:
     inserts: list[KeyedFields] = field(default_factory=list)
 
 
-def restore_many(chunk: TableChunk, items: Sequence[RestoreRow]) -> dict[int, str]:
+def restore_many(chunk: TableChunk, items: Sequence[RestoreRow]) -> dict[int, Refusal]:
     """Take back many effects, with the table opened by `apply`. Returns the refusals by action number.
 
     Raises:
@@ -40,22 +41,22 @@ def restore_many(chunk: TableChunk, items: Sequence[RestoreRow]) -> dict[int, st
     now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=False)
     _require_disjoint(items, now)
     back = _images_by_action(chunk, items)
-    writes, refused = _Writes(), dict[int, str]()
+    writes, refused = _Writes(), dict[int, Refusal]()
     for item in items:
         try:
             _collect(chunk, item, now.get(item.seq, []), back.get((item.effect.plan, item.effect.seq), ()), writes)
         except RefusedError as error:
-            refused[item.seq] = str(error)
+            refused[item.seq] = error.refusal
     _run(chunk, writes)
     require_rows_as_written(chunk, (item.seq for item in items))
     return refused
 
 
-def refusals(chunk: TableChunk, items: Sequence[RestoreRow]) -> dict[int, str]:
+def refusals(chunk: TableChunk, items: Sequence[RestoreRow]) -> dict[int, Refusal]:
     """Return the refusals by action number, each item judged as if nothing before it had been done. Writes nothing."""
     now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=False)
     back = _images_by_action(chunk, items)
-    found = dict[int, str]()
+    found = dict[int, Refusal]()
     for item in items:
         effect = item.effect
         try:
@@ -63,7 +64,7 @@ def refusals(chunk: TableChunk, items: Sequence[RestoreRow]) -> dict[int, str]:
             if effect.kind is EffectKind.MOVED:
                 require_kept(chunk, effect)
         except RefusedError as error:
-            found[item.seq] = str(error)
+            found[item.seq] = error.refusal
     return found
 
 

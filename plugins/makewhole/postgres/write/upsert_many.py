@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import msgspec
 from psycopg2 import sql
 
+from makewhole.model.refusal import Refusal
 from makewhole.postgres.tables import key_values, listed, quoted
 from makewhole.postgres.write.array_parameter import (
     CannotRunTogether,
@@ -36,7 +37,7 @@ class _KeyState:
     is_newer: bool
 
 
-def upsert_many(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
+def upsert_many(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, Refusal]:
     """Insert or replace many keys, with the table opened by `apply`. Returns the refusals by action number.
 
     A key that another session inserts meanwhile is an error of the unique index, where no lock keeps them out.
@@ -113,21 +114,21 @@ def _replace(chunk: TableChunk, columns: "_Columns", items: Sequence[UpsertRow])
     return set(seqs)
 
 
-def _refuse(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
+def _refuse(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, Refusal]:
     """Return why these items were not written, by action number."""
     now = _key_states(chunk, items) if items else {}
-    reasons = {item.seq: _refusal(chunk, item, now[item.seq]) for item in items}
-    if any(now[item.seq].is_ours or reasons[item.seq] is None for item in items):
+    answers = {item.seq: _refusal(chunk, item, now[item.seq]) for item in items}
+    if any(now[item.seq].is_ours or answers[item.seq] is None for item in items):
         # An earlier item wrote this key, or nothing prevented the write and yet it did not happen.
         raise CannotRunTogether
-    return {seq: reason for seq, reason in reasons.items() if reason is not None}
+    return {seq: refusal for seq, refusal in answers.items() if refusal is not None}
 
 
-def refusals(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
+def refusals(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, Refusal]:
     """Return the refusals by action number, each item judged as if nothing before it had been done. Writes nothing."""
     now = _key_states(chunk, items)
-    found = {item.seq: _refusal(chunk, item, now[item.seq]) for item in items}
-    return {seq: reason for seq, reason in found.items() if reason is not None}
+    answers = {item.seq: _refusal(chunk, item, now[item.seq]) for item in items}
+    return {seq: refusal for seq, refusal in answers.items() if refusal is not None}
 
 
 def _is_writable(item: UpsertRow, now: _KeyState) -> bool:
@@ -135,7 +136,7 @@ def _is_writable(item: UpsertRow, now: _KeyState) -> bool:
     return now.rows == len(item.before) and (not item.before or (now.is_as_planned and not now.is_newer))
 
 
-def _refusal(chunk: TableChunk, item: UpsertRow, now: _KeyState) -> str | None:
+def _refusal(chunk: TableChunk, item: UpsertRow, now: _KeyState) -> Refusal | None:
     if _is_writable(item, now):
         return not_accounted_for(chunk, item)
     if not item.before:

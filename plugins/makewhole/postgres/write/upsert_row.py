@@ -10,6 +10,7 @@ import msgspec
 
 from makewhole.compute.canonical import ARRAY
 from makewhole.compute.structures import array_literal
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.tables import TableRow, key_components, key_parameters
 
 _JSON_SPACE = " \t\n\r"
@@ -128,9 +129,10 @@ def _comparable(text: str | None, declared: str) -> str | None:
     return "\\x" + struct.pack(">d", float(text)).hex()
 
 
-def not_as_expected(columns: Sequence[str]) -> str:
+def not_as_expected(columns: Sequence[str]) -> Refusal:
     """Return the refusal of a row whose columns would hold something else than is expected."""
-    return (
-        f"unfit: written to this table, {', '.join(columns)} would not hold what the record is compared by (the type "
-        "of the column, a trigger or a generated column makes another value of it)"
+    return Refusal(
+        RefusalCode.UNFIT,
+        f"written to this table, {', '.join(columns)} would not hold what the record is compared by (the type "
+        "of the column, a trigger or a generated column makes another value of it)",
     )

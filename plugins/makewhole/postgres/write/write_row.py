@@ -6,18 +6,20 @@ from typing import Any
 
 from psycopg2 import sql
 
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.tables import key_components, match_key
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.effects import EffectKind
 from makewhole.postgres.write.upsert_row import UpsertRow, not_as_expected
 
-NOT_TAKEN = "stale: the table did not take the row (a trigger or a policy stopped it)"
-OTHER_KEY = "unfit: written to this table, the record's value has another key than its own"
+NOT_TAKEN = Refusal(RefusalCode.STALE, "the table did not take the row (a trigger or a policy stopped it)")
+OTHER_KEY = Refusal(RefusalCode.UNFIT, "written to this table, the record's value has another key than its own")
 
-OTHER_ROW = (
-    "unfit: the table makes another row of it than there was (a trigger or a generated column changes it); "
-    "restore this one by hand"
+OTHER_ROW = Refusal(
+    RefusalCode.UNFIT,
+    "the table makes another row of it than there was (a trigger or a generated column changes it); "
+    "restore this one by hand",
 )
 
 
@@ -54,16 +56,16 @@ def write_row(
     )
     found = chunk.run(query, parameters, written=written, **parts)
     if len(found) != 1:
-        raise RefusedError(NOT_TAKEN)
+        raise ActionRefusedError(NOT_TAKEN)
     table_oid, ctid, place, image, key, texts = found[0]
     if write.image is None and tuple(key) != key_components(write.key, chunk.point.key):
-        raise RefusedError(OTHER_KEY)
+        raise ActionRefusedError(OTHER_KEY)
     if chunk.has_triggers_after:
         place, image, texts = _after_triggers(chunk, write, table_oid, ctid)
     if write.image is not None and image != write.image:
-        raise RefusedError(OTHER_ROW)
+        raise ActionRefusedError(OTHER_ROW)
     if write.item is not None and (differing := write.item.differing(texts)):
-        raise RefusedError(not_as_expected(differing))
+        raise ActionRefusedError(not_as_expected(differing))
     kind = EffectKind.INSERTED if write.before is None else EffectKind.UPDATED
     known = {"seq": write.seq, "kind": kind.value, "before": write.before}
     chunk.run("insert_effect", {**known, "place": place, "after": image})
@@ -79,6 +81,6 @@ def _after_triggers(
         match, parameters = match_key(chunk.table, chunk.point, write.key, is_exact=False)
         found = chunk.run("row_of_key", parameters, match=match, texts=texts)
     if len(found) != 1:
-        raise RefusedError(NOT_TAKEN)
+        raise ActionRefusedError(NOT_TAKEN)
     place, image, now = found[0]
     return place, image, now

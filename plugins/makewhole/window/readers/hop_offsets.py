@@ -14,6 +14,7 @@ from makewhole.kafka.offsets import TopicLog
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import OffsetMeaning, Point, SinkProgress, TablePoint
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.read.progress import ProgressRows, read_progress_rows
 
 
@@ -79,11 +80,12 @@ def standing_name(hop: Hop) -> str:
     return hop.consumer_group or "" if hop.progress is None else hop.progress.text
 
 
-def still_to_come(hop: Hop) -> str:
+def still_to_come(hop: Hop) -> Refusal:
     """Return why nothing is done about a key whose record what loads the hop's target has not reached."""
-    return (
+    return Refusal(
+        RefusalCode.OTHER,
         f"its record still stands in front of {hop.reader}, which would load it a second time when it goes on; mend "
-        "the consumer, then run this window again"
+        "the consumer, then run this window again",
     )
 
 

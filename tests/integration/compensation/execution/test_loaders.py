@@ -8,6 +8,7 @@ from confluent_kafka import TopicPartition
 from makewhole.cli.plan.dry_run import dry_run_document
 from makewhole.model.pipeline import Hop, Remedies, Remedy
 from makewhole.model.points import PointKind, SinkProgress, TablePoint
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.preview.dry_runs import looked
 from tests.integration.compensation.world import PlanWorld
@@ -133,7 +134,7 @@ def test_the_dry_run_counts_what_is_before_a_sink_by_its_own_progress(by_progres
     forecast = looked(world, plan)
 
     (part,) = forecast.parts
-    assert part.reasons == {still_before(SINK)[1]: 1}
+    assert part.reasons == {Refusal(RefusalCode.OTHER, still_before(SINK)[1]): 1}
     place = f"flights (kafka:{world.topic}) is read by {SINK}, whose group is {LOADER}"
     (topic,) = forecast.topics
     assert list(topic.sentences()) == [f"{place}, 3 behind"]
@@ -161,11 +162,12 @@ def test_the_lag_of_a_group_at_an_offset_that_the_log_does_not_have_is_no_number
 
     forecast = looked(world, plan)
 
-    reason = (
-        f"not known: group {LOADER} stands at offset 99 of {world.topic}/0, whose log has 0 to 2; mend that, then run "
-        "this window again"
+    refusal = Refusal(
+        RefusalCode.NOT_KNOWN,
+        f"group {LOADER} stands at offset 99 of {world.topic}/0, whose log has 0 to 2; mend that, then run "
+        "this window again",
     )
-    assert forecast.parts[0].reasons == {reason: 1}
+    assert forecast.parts[0].reasons == {refusal: 1}
     (document,) = dry_run_document(forecast)["topics"]
     out_of_range = {0: {"committed": 99, "start": 0, "end": 2}}
     assert document["groups"] == [

@@ -14,6 +14,7 @@ from makewhole.journal.database import connect
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.pipeline import Semantics
 from makewhole.model.plan import Plan
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.window.opening.observe import observe, read_topic_state, topic_logs
 from tests.integration.compensation.preview.dry_runs import looked
@@ -49,7 +50,9 @@ def test_the_dry_run_says_what_has_arrived(world: PlanWorld) -> None:
 
     (part,) = looked(world, plan).parts
 
-    assert part.reasons == {f"arrived: a record of the key came to flights at {place} after the window was judged": 1}
+    assert part.reasons == {
+        Refusal(RefusalCode.ARRIVED, f"a record of the key came to flights at {place} after the window was judged"): 1
+    }
 
 
 def test_a_key_that_the_consumer_loads_before_the_run_is_not_redelivered(world: PlanWorld) -> None:
@@ -67,16 +70,17 @@ def test_a_record_that_the_log_lost_is_not_produced_while_a_table_holds_its_row(
     """The loader read the record before the log lost it, and would insert its row a second time."""
     plan = _to_produce(world, range(3))
     world.load_again("K1", copies=1)
-    reason = (
-        "twice: warehouse holds the key, and would get it a second time; name the 'version' of warehouse if its loader "
-        "overwrites, or take the row out first"
+    refusal = Refusal(
+        RefusalCode.TWICE,
+        "warehouse holds the key, and would get it a second time; name the 'version' of warehouse if its loader "
+        "overwrites, or take the row out first",
     )
-    assert [part.reasons for part in looked(world, plan).parts] == [{reason: 1}]
+    assert [part.reasons for part in looked(world, plan).parts] == [{refusal: 1}]
 
     world.run(plan.id)
 
     assert _keys(world) == ["K0", "K2"]
-    assert world.outcomes(plan.id)["K1"] == ("refused", reason)
+    assert world.outcomes(plan.id)["K1"] == ("refused", str(refusal))
 
 
 def test_a_record_is_produced_where_the_loader_overwrites_the_row(world: PlanWorld) -> None:

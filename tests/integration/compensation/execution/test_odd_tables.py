@@ -7,6 +7,7 @@ import pytest
 from makewhole.compensation.sources.sources import SourceRecord
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Finding, Verdict
 from tests.integration.compensation.world import PlanWorld
 
@@ -67,10 +68,13 @@ def test_a_key_that_the_columns_cannot_hold_is_refused_without_quoting_it(odd: P
         _finding(odd, 4, '["2013","DL"]', Verdict.MISSING, '{"carrier": "DL"}'),
     ]
     frozen = odd.freeze_plan(findings)
-    assert sorted(refusal.reason for refusal in frozen.refusals) == [
-        "unfit: the key columns of dw.odd (year integer, carrier bpchar) cannot hold this key: "
-        "InvalidTextRepresentation (22P02)",
-        "unfit: the record's value is not JSON",
+    assert sorted((one.refusal for one in frozen.refusals), key=str) == [
+        Refusal(
+            RefusalCode.UNFIT,
+            "the key columns of dw.odd (year integer, carrier bpchar) cannot hold this key: "
+            "InvalidTextRepresentation (22P02)",
+        ),
+        Refusal(RefusalCode.UNFIT, "the record's value is not JSON"),
     ]
     odd.run(frozen.plan.id)
     assert odd.outcomes(frozen.plan.id) == {
@@ -92,9 +96,12 @@ def test_rows_that_others_hang_on_by_cascade_are_not_quarantined(world: PlanWorl
     )
     frozen = world.freeze([world.finding(0, Verdict.DUPLICATE)])
     assert frozen.plan is None
-    assert [refusal.reason for refusal in frozen.refusals] == [
-        "rows of dw.departures cannot be quarantined: deleting one also changes other tables through bags_n_fkey; "
-        "repair these duplicates by hand"
+    assert [one.refusal for one in frozen.refusals] == [
+        Refusal(
+            RefusalCode.OTHER,
+            "rows of dw.departures cannot be quarantined: deleting one also changes other tables through bags_n_fkey; "
+            "repair these duplicates by hand",
+        )
     ]
 
 
@@ -112,9 +119,12 @@ def test_rows_that_others_hang_on_through_one_partition_are_not_quarantined(worl
     )
     frozen = world.freeze([world.finding(0, Verdict.DUPLICATE)])
     assert frozen.plan is None
-    assert [refusal.reason for refusal in frozen.refusals] == [
-        "rows of dw.departures cannot be quarantined: deleting one also changes other tables through bags_delay_fkey; "
-        "repair these duplicates by hand"
+    assert [one.refusal for one in frozen.refusals] == [
+        Refusal(
+            RefusalCode.OTHER,
+            "rows of dw.departures cannot be quarantined: deleting one also changes other tables through "
+            "bags_delay_fkey; repair these duplicates by hand",
+        )
     ]
 
 
@@ -129,12 +139,13 @@ def test_rows_whose_deletion_runs_a_trigger_are_not_quarantined_not_even_if_it_c
     )
     world.run(frozen.plan.id)
     later = world.freeze([world.finding(1, Verdict.DUPLICATE)])
-    reason = (
+    refusal = Refusal(
+        RefusalCode.OTHER,
         "rows of dw.departures cannot be quarantined: deleting one also changes other tables through trigger "
-        "note_gone; repair these duplicates by hand"
+        "note_gone; repair these duplicates by hand",
     )
-    assert world.outcomes(frozen.plan.id) == {"K0": ("refused", reason)}
-    assert [refusal.reason for refusal in later.refusals] == [reason]
+    assert world.outcomes(frozen.plan.id) == {"K0": ("refused", str(refusal))}
+    assert [one.refusal for one in later.refusals] == [refusal]
     assert world.sql("select (select count(*) from dw.departures), (select count(*) from dw.gone)") == [(4, 0)]
 
 
@@ -143,7 +154,7 @@ def test_a_table_that_the_catalogue_does_not_know_is_refused(world: PlanWorld, t
     world.change_points(replace(world.table_point(), table=table))
     frozen = world.freeze([world.finding(0, Verdict.DUPLICATE)])
     assert frozen.plan is None
-    assert "is not a table that connection pg can see" in frozen.refusals[0].reason
+    assert "is not a table that connection pg can see" in frozen.refusals[0].refusal.text
     assert world.sql("select count(*) from dw.departures") == [(0,)]
 
 
@@ -154,8 +165,8 @@ def test_another_record_at_the_originals_offset_is_never_written(odd: PlanWorld)
 
     frozen = odd.freeze([finding])
 
-    assert [refusal.reason for refusal in frozen.refusals] == [
-        "stale: another record is at the original's offset now; the log was cut off or made again"
+    assert [one.refusal for one in frozen.refusals] == [
+        Refusal(RefusalCode.STALE, "another record is at the original's offset now; the log was cut off or made again")
     ]
 
 

@@ -11,6 +11,7 @@ from makewhole.cli.plan.dry_run import dry_run_document
 from makewhole.compensation.approval.page import ApprovalQuestion, approval_page
 from makewhole.model.pipeline import Hop, Remedies, Remedy, Semantics
 from makewhole.model.points import PointKind, TablePoint
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.preview.dry_runs import looked
 from tests.integration.compensation.world import PlanWorld
@@ -64,7 +65,7 @@ def test_the_dry_run_says_what_another_store_has(two_stores: PlanWorld) -> None:
 
     (part,) = looked(world, plan).parts
 
-    assert part.reasons == {HOLDS.format("lake"): 1}
+    assert part.reasons == {Refusal.of_text(HOLDS.format("lake")): 1}
 
 
 def test_where_one_of_two_stores_that_lack_a_key_catches_up_it_is_not_sent(two_stores: PlanWorld) -> None:
@@ -152,10 +153,13 @@ def test_a_group_that_the_pipeline_does_not_know_stops_the_plan_with_the_line_to
     frozen = world.freeze(findings)
 
     assert frozen.plan is None
-    assert [refusal.reason for refusal in frozen.refusals] == [
-        "twice: group audit reads flights, and nothing says what a second copy does there; write 'consumer_group: "
-        "audit' on the hop that it loads, or 'redeliver: {to: source, despite: [audit]}' on hop flights→warehouse if "
-        "it does no harm, or use upsert or a replay topic"
+    assert [one.refusal for one in frozen.refusals] == [
+        Refusal(
+            RefusalCode.TWICE,
+            "group audit reads flights, and nothing says what a second copy does there; write 'consumer_group: "
+            "audit' on the hop that it loads, or 'redeliver: {to: source, despite: [audit]}' on hop flights→warehouse "
+            "if it does no harm, or use upsert or a replay topic",
+        )
     ]
     assert world.journal_sql("select outcome from makewhole.finding where revision = 2") == [("refused",)]
 

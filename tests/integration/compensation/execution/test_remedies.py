@@ -6,6 +6,7 @@ import pytest
 
 from makewhole.model.pipeline import Hop, Remedies, Remedy
 from makewhole.model.plan import PlanState
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.world import PlanWorld
 
@@ -51,7 +52,9 @@ def test_what_never_reached_the_topic_is_produced_from_the_ledger(world: PlanWor
     assert (message.key, message.value) == (b"K1", body.encode())
     assert message.timestamp_ms == 1_356_998_401_000
     assert dict(message.headers)["makewhole-origin"] == b"ledger"
-    assert [refusal.reason for refusal in frozen.refusals] == ["erased: the ledger has no row of this key any more"]
+    assert [one.refusal for one in frozen.refusals] == [
+        Refusal(RefusalCode.ERASED, "the ledger has no row of this key any more")
+    ]
     assert world.journal_sql("select key, outcome, outcome_reason from makewhole.finding where outcome <> 'open'") == [
         ("K2", "refused", "erased: the ledger has no row of this key any more")
     ]
@@ -133,8 +136,8 @@ def test_rows_that_are_not_those_that_were_judged_stay_where_they_are(world: Pla
     frozen = world.freeze([named])
 
     assert frozen.plan is None
-    assert [refusal.reason for refusal in frozen.refusals] == [
-        "stale: the rows of this key changed since it was judged; run the window again"
+    assert [one.refusal for one in frozen.refusals] == [
+        Refusal(RefusalCode.STALE, "the rows of this key changed since it was judged; run the window again")
     ]
 
 
@@ -150,7 +153,9 @@ def test_an_unexpected_row_that_a_ledger_of_the_same_store_has_is_not_moved(worl
     frozen = world.freeze([world.finding(number, Verdict.UNEXPECTED) for number in (1, 2)])
 
     assert [action.key for action in frozen.actions] == ["K2"]
-    assert [refusal.reason for refusal in frozen.refusals] == ["stale: outbox has this key; its row in warehouse stays"]
+    assert [one.refusal for one in frozen.refusals] == [
+        Refusal(RefusalCode.STALE, "outbox has this key; its row in warehouse stays")
+    ]
 
 
 def test_rows_that_changed_or_vanished_are_not_quarantined(world: PlanWorld) -> None:

@@ -9,6 +9,7 @@ import pytest
 from makewhole.compute.keys import key_hash
 from makewhole.model.pipeline import Limits, Remedy, Reverse
 from makewhole.model.plan import PlanState
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict
 from tests.integration.compensation.world import PlanWorld
 
@@ -122,13 +123,14 @@ def test_a_revision_goes_on_where_the_one_before_was_stopped_if_it_is_known_wher
     frozen = world.freeze_plan([duplicate(world, number, 2) for number in (1, 2, 3)])
     world.run(frozen.plan.id)
 
-    refusal = (
-        f"not known: plan {stopped.id} was begun, and the journal has no receipt of its action 0, which takes back a "
-        "copy of this key. Look for both numbers in the lineage headers of reversals"
+    refusal = Refusal(
+        RefusalCode.NOT_KNOWN,
+        f"plan {stopped.id} was begun, and the journal has no receipt of its action 0, which takes back a "
+        "copy of this key. Look for both numbers in the lineage headers of reversals",
     )
     keys = ["K3"] if is_unknown else ["K2", "K3"]
     assert [action.key for action in frozen.actions] == keys
-    assert [found.reason for found in frozen.refusals] == ([refusal] if is_unknown else [])
+    assert [one.refusal for one in frozen.refusals] == ([refusal] if is_unknown else [])
     assert [key for key, _, _ in sent(world, topic)] == ["K1", *keys]
 
 
@@ -163,11 +165,12 @@ def test_rows_that_changed_after_a_reversal_are_known_again_or_left_to_a_person(
     again = world.freeze([duplicate(world, 1, rows)])
 
     assert again.plan is None
-    refusal = (
-        f"not known: plan {first.plan.id} took back a row of this key, and its rows changed since. Whether an extra "
-        "row is that one, what its reversal wrote, or one more repetition cannot be determined; reverse by hand"
+    refusal = Refusal(
+        RefusalCode.NOT_KNOWN,
+        f"plan {first.plan.id} took back a row of this key, and its rows changed since. Whether an extra "
+        "row is that one, what its reversal wrote, or one more repetition cannot be determined; reverse by hand",
     )
-    assert [found.reason for found in again.refusals] == ([] if is_known else [refusal])
+    assert [one.refusal for one in again.refusals] == ([] if is_known else [refusal])
     assert len(world.records(topic)) == 1
 
 
@@ -181,11 +184,14 @@ def test_rows_that_are_not_as_they_were_judged_are_not_taken_back(world: PlanWor
     frozen = world.freeze([duplicate(world, 1, 2), duplicate(world, 2, 2)])
 
     assert frozen.plan is None
-    assert [(refusal.key_hash[-1], refusal.reason) for refusal in frozen.refusals] == [
-        ("1", "stale: the key has 1 rows now and had 2 when it was judged; run the window again"),
+    assert [(one.key_hash[-1], one.refusal) for one in frozen.refusals] == [
+        ("1", Refusal(RefusalCode.STALE, "the key has 1 rows now and had 2 when it was judged; run the window again")),
         (
             "2",
-            "unfit: the template '{{ -row.delay }}' names what the data do not have, or have not of that kind",
+            Refusal(
+                RefusalCode.UNFIT,
+                "the template '{{ -row.delay }}' names what the data do not have, or have not of that kind",
+            ),
         ),
     ]
 
@@ -213,9 +219,12 @@ def test_a_reversal_that_would_be_one_more_copy_of_its_key_is_refused(world: Pla
 
     frozen = world.freeze([duplicate(world, 1, 2)])
 
-    assert [refusal.reason for refusal in frozen.refusals] == [
-        "unfit: in flights the reversal would be one more copy of the key that it takes back; give it a key of its "
-        "own, or send it to a topic of its own"
+    assert [one.refusal for one in frozen.refusals] == [
+        Refusal(
+            RefusalCode.UNFIT,
+            "in flights the reversal would be one more copy of the key that it takes back; give it a key of its "
+            "own, or send it to a topic of its own",
+        )
     ]
 
 

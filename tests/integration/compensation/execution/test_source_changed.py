@@ -8,6 +8,7 @@ import pytest
 
 from makewhole.journal.database import connect
 from makewhole.model.pipeline import Remedy, Semantics
+from makewhole.model.refusal import Refusal
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.window.opening.observe import observe, read_topic_state, topic_logs
 from tests.integration.compensation.preview.dry_runs import looked
@@ -29,7 +30,7 @@ def test_a_row_whose_record_comes_before_the_run_is_not_moved_aside(world: PlanW
     plan = world.plan([world.finding(number, Verdict.UNEXPECTED) for number in range(3)])
     place = _send(world, "K1", {"id": "K1", "delay": 1})
     reason = KEPT.format(place=place)
-    assert [part.reasons for part in looked(world, plan).parts] == [{reason: 1}]
+    assert [part.reasons for part in looked(world, plan).parts] == [{Refusal.of_text(reason): 1}]
 
     world.run(plan.id)
 

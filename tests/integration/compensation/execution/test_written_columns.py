@@ -7,6 +7,7 @@ import pytest
 from makewhole.compensation.preview.dry_report import Forecast
 from makewhole.compensation.sources.sources import SourceRecord
 from makewhole.model.pipeline import Remedy
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
 from makewhole.postgres.write.row_change import ColumnChange, HowFilled, RowChange
 from tests.integration.compensation.preview.dry_runs import looked
@@ -215,9 +216,11 @@ def test_half_a_row_is_not_written(own: PlanWorld) -> None:
     put(own, 1, RECORD)
     own.sql("alter table dw.departures add column customer text")
     frozen = own.freeze([own.finding(1, Verdict.MISSING)])
-    assert [refusal.reason for refusal in frozen.refusals] == [
-        "unfit: nothing says what customer of a new row holds; write it under `write` or `leave` of hop "
-        "flights→warehouse"
+    assert [one.refusal for one in frozen.refusals] == [
+        Refusal(
+            RefusalCode.UNFIT,
+            "nothing says what customer of a new row holds; write it under `write` or `leave` of hop flights→warehouse",
+        )
     ]
 
 
@@ -233,7 +236,7 @@ def test_what_is_written_reads_back_as_the_record_has_it(own: PlanWorld, column:
     own.run(plan.id)
     ((outcome, reason),) = own.outcomes(plan.id).values()
     assert outcome == "refused"
-    assert (reason or "").startswith("unfit: ")
+    assert Refusal.of_text(reason or "").code is RefusalCode.UNFIT
     assert own.sql("select count(*) from dw.departures") == [(0,)]
 
 
@@ -244,8 +247,8 @@ def test_a_placeholder_of_the_capture_is_never_written(own: PlanWorld) -> None:
     put(own, 2, f', "delay": 5, "note": "a", "channel": "{PLACEHOLDER}"')
     own.sql("insert into dw.departures (id, delay, note) values ('K1', 7, 'a long text')")
     frozen = own.freeze([own.finding(1, Verdict.MISMATCHED), own.finding(2, Verdict.MISSING)])
-    assert sorted(refusal.reason[:50] for refusal in frozen.refusals) == [
-        "unfit: of channel the record has only the placehol",
-        "unfit: of note the record has only the placeholder",
+    assert sorted((one.refusal.code, one.refusal.text[:43]) for one in frozen.refusals) == [
+        (RefusalCode.UNFIT, "of channel the record has only the placehol"),
+        (RefusalCode.UNFIT, "of note the record has only the placeholder"),
     ]
     assert own.sql("select delay, note from dw.departures") == [(7, "a long text")]

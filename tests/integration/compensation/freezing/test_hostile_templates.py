@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from makewhole.cli.main import app
+from makewhole.model.refusal import Refusal, RefusalCode
 from tests.integration.compensation.hostile import COUPON, duplicate, prepare
 from tests.integration.compensation.world import PlanWorld
 
@@ -18,34 +19,49 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
     [
         (
             "{{ ''.__class__.__mro__[1].__subclasses__() }}",
-            "unfit: the template \"{{ ''.__class__.__mro__[1].__subclasses__() }}\" calls something. Write fields of "
-            "data, such as {{ row.amount }}",
+            Refusal(
+                RefusalCode.UNFIT,
+                "the template \"{{ ''.__class__.__mro__[1].__subclasses__() }}\" calls something. Write fields of "
+                "data, such as {{ row.amount }}",
+            ),
         ),
         (
             "{{ row.__class__ }}",
-            "unfit: the template '{{ row.__class__ }}' asks for '__class__'. Name a field of data: there is nothing "
-            "else to reach",
+            Refusal(
+                RefusalCode.UNFIT,
+                "the template '{{ row.__class__ }}' asks for '__class__'. Name a field of data: there is nothing "
+                "else to reach",
+            ),
         ),
         (
             "{% for x in row %}{{ x }}{% endfor %}",
-            "unfit: the template '{% for x in row %}{{ x }}{% endfor %}' has a statement. Write fields of data, such "
-            "as {{ row.amount }}",
+            Refusal(
+                RefusalCode.UNFIT,
+                "the template '{% for x in row %}{{ x }}{% endfor %}' has a statement. Write fields of data, such "
+                "as {{ row.amount }}",
+            ),
         ),
         (
             "{{ lipsum.__globals__ }}",
-            "unfit: the template '{{ lipsum.__globals__ }}' asks for '__globals__'. Name a field of data: there is "
-            "nothing else to reach",
+            Refusal(
+                RefusalCode.UNFIT,
+                "the template '{{ lipsum.__globals__ }}' asks for '__globals__'. Name a field of data: there is "
+                "nothing else to reach",
+            ),
         ),
         (
             "{{ row | attr('__class__') }}",
-            "unfit: the template \"{{ row | attr('__class__') }}\" uses the filter 'attr'. Allowed: abs, default, "
-            "lower, string, trim, upper",
+            Refusal(
+                RefusalCode.UNFIT,
+                "the template \"{{ row | attr('__class__') }}\" uses the filter 'attr'. Allowed: abs, default, "
+                "lower, string, trim, upper",
+            ),
         ),
     ],
 )
 @pytest.mark.parametrize("place", ["key", "value", "headers"])
 def test_a_template_that_reaches_out_is_refused_however_it_came_here(
-    world: PlanWorld, leaf: str, message: str, place: str
+    world: PlanWorld, leaf: str, refusal: Refusal, place: str
 ) -> None:
     """The check of the file refuses it, too: tests/unit/config/test_reverse.py."""
     changes: dict[str, Any] = {"key": leaf, "value": {"a": [{"b": leaf}]}, "headers": (("h", leaf),)}
@@ -53,7 +69,7 @@ def test_a_template_that_reaches_out_is_refused_however_it_came_here(
     prepare(world, replace(COUPON, **{place: changes[place]}))
     frozen = world.freeze([duplicate(world, "K1")])
 
-    assert (frozen.plan, [found.reason for found in frozen.refusals]) == (None, [message])
+    assert (frozen.plan, [one.refusal for one in frozen.refusals]) == (None, [refusal])
 
 
 HOSTILE = [
@@ -109,7 +125,9 @@ def test_a_refusal_names_the_template_and_no_data(world: PlanWorld, caplog: pyte
     world.load_again("SECRET-KEY", copies=2)
     frozen = world.freeze([duplicate(world, "SECRET-KEY")])
 
-    assert [found.reason for found in frozen.refusals] == [
-        "unfit: the template '{{ row.gone }}' names what the data do not have, or have not of that kind"
+    assert [one.refusal for one in frozen.refusals] == [
+        Refusal(
+            RefusalCode.UNFIT, "the template '{{ row.gone }}' names what the data do not have, or have not of that kind"
+        )
     ]
     assert "SECRET" not in caplog.text

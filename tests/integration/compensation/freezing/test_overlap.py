@@ -17,6 +17,7 @@ from makewhole.kafka.replay import FencedError, ReplayWriter
 from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords
 from makewhole.model.errors import LeaseLostError, RefusedError, TransientError
 from makewhole.model.payload import Payload
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.connect import connect as connect_to_target
 from makewhole.postgres.write.receipts import ChunkId, begin_chunk
@@ -64,12 +65,12 @@ def test_a_plan_that_broke_off_is_asked_what_it_wrote_before_another_takes_its_p
     world.journal_sql("delete from makewhole.chunk where chunk = 1")
     frozen = world.freeze_plan(_findings(world))
     assert _state(world, first) == ("rejected", f"superseded by plan {frozen.plan.id}")
-    stale = f"stale: plan {first} wrote this key after it was judged; run the window again"
+    stale = Refusal(RefusalCode.STALE, f"plan {first} wrote this key after it was judged; run the window again")
     written = world.journal_sql("select key_hash from makewhole.action where plan = %s and chunk = 1", first)
-    assert {(refusal.key_hash, refusal.reason) for refusal in frozen.refusals} == {(row[0], stale) for row in written}
+    assert {(one.key_hash, one.refusal) for one in frozen.refusals} == {(row[0], stale) for row in written}
     assert world.journal_sql(
         "select count(*) from makewhole.finding where revision = 2 and outcome = 'refused' and outcome_reason = %s",
-        stale,
+        str(stale),
     ) == [(5,)]
     assert world.journal_sql("select settled_at is not null, is_unknown from makewhole.plan where id = %s", first) == [
         (True, False)
@@ -135,8 +136,8 @@ def test_what_another_plan_wrote_after_the_window_was_opened_is_not_written_agai
     world.run(first.id)
     frozen = world.freeze(findings, is_new=False)
     assert frozen.plan is None
-    reason = f"stale: plan {first.id} wrote this key after it was judged; run the window again"
-    assert Counter(refusal.reason for refusal in frozen.refusals) == {reason: RECORDS}
+    refusal = Refusal(RefusalCode.STALE, f"plan {first.id} wrote this key after it was judged; run the window again")
+    assert Counter(one.refusal for one in frozen.refusals) == {refusal: RECORDS}
     _assert_each_once(world)
 
 
@@ -163,8 +164,10 @@ def test_where_nothing_shows_what_a_plan_wrote_its_keys_are_left_alone_until_the
     world.journal_sql("update makewhole.action set key_hash = key_hash, key = 'K999' where seq = 14")
     frozen = world.freeze(findings, is_new=False)
     assert frozen.plan is None
-    message = f"stale: plan {first} may have written this key after it was judged; run the window again"
-    assert Counter(refusal.reason for refusal in frozen.refusals) == {message: RECORDS}
+    refusal = Refusal(
+        RefusalCode.STALE, f"plan {first} may have written this key after it was judged; run the window again"
+    )
+    assert Counter(one.refusal for one in frozen.refusals) == {refusal: RECORDS}
     later = world.freeze_plan(_findings(world))
     assert later.refusals == ()
     assert later.plan.actions == RECORDS

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.world import PlanWorld
 
@@ -32,5 +33,5 @@ def test_a_record_that_was_sent_for_two_stores_is_not_sent_again_for_either(worl
         world.run(frozen.plan.id)
 
     assert [record.key_text for record in world.records(topic)] == ["K1"]
-    reason = f"stale: plan {first.id} wrote this key after it was judged; run the window again"
-    assert {(one.hop, one.reason) for one in frozen.refusals} == {(name, reason) for name in HOPS}
+    refusal = Refusal(RefusalCode.STALE, f"plan {first.id} wrote this key after it was judged; run the window again")
+    assert {(one.hop, one.refusal) for one in frozen.refusals} == {(name, refusal) for name in HOPS}

@@ -9,6 +9,7 @@ import pytest
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.preview.dry_report import DryRun, Forecast, RecordToSend
 from makewhole.model.pipeline import Hop, Remedy, Reverse
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.preview.dry_runs import HOP, approve, looked, mixed, row_change, undo_of
 from tests.integration.compensation.world import PlanWorld
@@ -90,11 +91,11 @@ def test_what_changed_since_is_refused_for_the_same_reasons_as_when_it_runs(worl
     assert forecast_outcomes(report) == world.outcomes(plan.id)
     assert [dict(part.reasons) for part in report.parts] == [
         {
-            "arrived: a row of this key appeared after the plan was made": 1,
-            "stale: the row of this key changed after the plan was made": 1,
-            "erased: the row of this key is gone since the plan was made": 1,
+            Refusal(RefusalCode.ARRIVED, "a row of this key appeared after the plan was made"): 1,
+            Refusal(RefusalCode.STALE, "the row of this key changed after the plan was made"): 1,
+            Refusal(RefusalCode.ERASED, "the row of this key is gone since the plan was made"): 1,
         },
-        {"erased: an extra row of this key is gone already": 1},
+        {Refusal(RefusalCode.ERASED, "an extra row of this key is gone already"): 1},
     ]
 
 
@@ -102,7 +103,7 @@ def test_a_value_that_the_table_cannot_read_is_refused_and_its_neighbours_are_no
     plan = mixed(world)
     world.sql("alter table dw.departures alter delay type numeric(2,1) using null")
     report = looked(world, plan, samples=9)
-    assert all("appeared" not in reason for part in report.parts for reason in part.reasons)
+    assert all("appeared" not in refusal.text for part in report.parts for refusal in part.reasons)
     world.run(plan.id)
     assert forecast_outcomes(report) == world.outcomes(plan.id)
 

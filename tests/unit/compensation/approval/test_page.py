@@ -23,6 +23,7 @@ from makewhole.kafka.group_offsets import OffsetOutOfRange
 from makewhole.kafka.topic_readers import ReadingGroup
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.write.row_change import RowChange
 
 pytestmark = pytest.mark.unit
@@ -112,7 +113,10 @@ def test_what_is_only_reported_is_named_as_no_part_of_the_plan() -> None:
 
 def test_the_page_stays_small_however_large_the_plan_is() -> None:
     small = dry_run()
-    parts = tuple(replace(small.parts[1], reasons={f"unfit: {number} " + "x" * 900: 1}) for number in range(500))
+    parts = tuple(
+        replace(small.parts[1], reasons={Refusal(RefusalCode.UNFIT, f"{number} " + "x" * 900): 1})
+        for number in range(500)
+    )
     large = replace(small, parts=parts, samples=small.samples * 500)
     page = approval_page(replace(question(), dry_run=large, about=("a" * 100_000,), reported=("b" * 9_000,) * 500))
     assert len(page.body) < 20_000
@@ -232,7 +236,7 @@ def dry_run() -> DryRun:
         (Remedy.RESTORE, Forecast.WOULD, RowChange(before=(old,), after=(old, old))),
         (Remedy.UPSERT, Forecast.REFUSED, RowChange(before=(old,), after=(old,))),
     ]
-    newer = "stale: the row is of a newer version than the record"
+    newer = Refusal(RefusalCode.STALE, "the row is of a newer version than the record")
     return DryRun(
         plan=PLAN,
         stopped_by=None,
@@ -257,7 +261,7 @@ def dry_run() -> DryRun:
             ),
         ),
         samples=tuple(
-            Sample(action=action(seq, remedy), forecast=forecast, reason=None, shown=what)
+            Sample(action=action(seq, remedy), forecast=forecast, refusal=None, shown=what)
             for seq, (remedy, forecast, what) in enumerate(shown)
         ),
     )

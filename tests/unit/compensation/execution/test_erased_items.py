@@ -8,6 +8,7 @@ import pytest
 from makewhole.compensation.execution.look_again import erased_items
 from makewhole.compensation.execution.look_again.erased_items import refuse_erased
 from makewhole.model.points import Erased, PointKind, TablePoint
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.write.effects import Effect, EffectKind
 from makewhole.postgres.write.halving import RowItem
 from makewhole.postgres.write.quarantine import QuarantineRows
@@ -21,7 +22,7 @@ SESSION = cast(PgConnection, None)
 STORE = TablePoint(
     name="store", kind=PointKind.STORE, connection="db", table="store", key=("id",), erased=Erased(column="deleted_at")
 )
-REASON = "erased: store: its row has a value in deleted_at"
+REFUSAL = Refusal(RefusalCode.ERASED, "store: its row has a value in deleted_at")
 
 
 def upsert(seq: int, key: str) -> UpsertRow:
@@ -58,7 +59,7 @@ def test_what_writes_values_of_an_erased_key_is_refused_and_what_takes_them_away
 
     inserted = 3 + list(EffectKind).index(EffectKind.INSERTED)
     bringing = [0, *(3 + at for at in range(len(EffectKind)) if 3 + at != inserted)]
-    assert refused == dict.fromkeys(bringing, REASON)
+    assert refused == dict.fromkeys(bringing, REFUSAL)
     assert asked == [["gone", "kept"]]
 
 

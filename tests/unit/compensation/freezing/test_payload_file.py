@@ -18,6 +18,7 @@ from makewhole.compensation.freezing.payload_file import verified_copy, write_pa
 from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords, TopicRules
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.payload import Payload
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.tables import key_components
 
 pytestmark = pytest.mark.unit
@@ -105,30 +106,36 @@ def _seqs(group: Sequence[tuple[int, Payload]]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("record", "reason"),
+    ("record", "refusal"),
     [
         ({}, None),
         ({"timestamp_ms": 3_600_000 + 1_000_000}, None),
         (
             {"timestamp_ms": 3_600_001 + 1_000_000},
-            "unfit: its timestamp is further ahead than message.timestamp.after.max.ms allows",
+            Refusal(RefusalCode.UNFIT, "its timestamp is further ahead than message.timestamp.after.max.ms allows"),
         ),
-        ({"timestamp_ms": 1}, "unfit: its timestamp is older than message.timestamp.before.max.ms allows"),
-        ({"partition": 2}, "unfit: the topic has no partition 2 any more"),
+        (
+            {"timestamp_ms": 1},
+            Refusal(RefusalCode.UNFIT, "its timestamp is older than message.timestamp.before.max.ms allows"),
+        ),
+        ({"partition": 2}, Refusal(RefusalCode.UNFIT, "the topic has no partition 2 any more")),
         ({"extra": {"origin": "ledger", "partition_count": 2}}, None),
         (
             {"partition": 2, "extra": {"origin": "ledger", "partition_count": 4}},
-            "stale: the topic has 2 partitions now and had 4 when the plan was frozen: the key may belong into another "
-            "one; run the window again",
+            Refusal(
+                RefusalCode.STALE,
+                "the topic has 2 partitions now and had 4 when the plan was frozen: the key may belong into another "
+                "one; run the window again",
+            ),
         ),
         ({"extra": {"rows": [{"text": '{"partition_count": 4}'}]}}, None),
         (
             {"value": b"x" * 9_000},
-            "unfit: with its lineage headers the record exceeds max.message.bytes (10000)",
+            Refusal(RefusalCode.UNFIT, "with its lineage headers the record exceeds max.message.bytes (10000)"),
         ),
     ],
 )
-def test_what_the_broker_would_refuse_is_known_before(record: dict[str, object], reason: str | None) -> None:
+def test_what_the_broker_would_refuse_is_known_before(record: dict[str, object], refusal: Refusal | None) -> None:
     rules = TopicRules(
         partitions=frozenset({0, 1}),
         max_message_bytes=10_000,
@@ -138,7 +145,7 @@ def test_what_the_broker_would_refuse_is_known_before(record: dict[str, object],
     )
     fields = {"key": b"k", "value": b"v", "timestamp_ms": 1_000_000, "partition": 1, "extra": {"origin": "t/1/5"}}
     frozen = [(7, Payload(value=b"v")), (8, Payload(**(fields | record)))]  # type: ignore[arg-type]
-    assert _records(frozen).refusals(rules, now_ms=1_000_000) == ({} if reason is None else {8: reason})
+    assert _records(frozen).refusals(rules, now_ms=1_000_000) == ({} if refusal is None else {8: refusal})
 
 
 def test_the_size_that_is_checked_is_that_of_the_record_with_all_its_headers() -> None:

@@ -10,6 +10,7 @@ from makewhole.compensation.freezing.record_fields import FieldsOfPair, field_ob
 from makewhole.compute.json_fields import json_fields
 from makewhole.model.pipeline import Hop, Remedies, Remedy
 from makewhole.model.points import PointKind, TablePoint
+from makewhole.model.refusal import Refusal, RefusalCode
 
 pytestmark = pytest.mark.unit
 
@@ -29,7 +30,7 @@ def pair(in_topic: Any, given: Any) -> FieldsOfPair:
     return json_fields(json.dumps(in_topic).encode()), json_fields(json.dumps(given).encode())
 
 
-def objection(*pairs: FieldsOfPair, point: TablePoint = OUTBOX) -> str | None:
+def objection(*pairs: FieldsOfPair, point: TablePoint = OUTBOX) -> Refusal | None:
     return field_objection(HOP, point, pairs, {"id", "amount"})
 
 
@@ -52,23 +53,25 @@ def test_values_of_the_same_form_are_fine(in_topic: Any, given: Any) -> None:
 
 def test_a_field_that_all_records_have_and_the_ledger_has_not_is_named_with_the_line_to_write() -> None:
     both = [pair({"id": at, "channel": "web", "tags": []}, {"id": at}) for at in range(3)]
-    assert objection(*both) == (
-        "unfit: all of the last 3 records in orders have the fields channel, tags, and that of outbox would not; "
-        + ADVICE.format("channel, tags")
+    assert objection(*both) == Refusal(
+        RefusalCode.UNFIT,
+        "all of the last 3 records in orders have the fields channel, tags, and that of outbox would not; "
+        + ADVICE.format("channel, tags"),
     )
     assert objection(*both, point=replace(OUTBOX, leave_fields=("channel", "tags"))) is None
     assert objection(*both, pair({"id": 9, "tags": []}, {"id": 9, "tags": []})) is None  # each is there in some record
 
 
 def test_a_field_of_another_type_is_named() -> None:
-    assert objection(pair({"id": 1, "qty": 2}, {"id": 1, "qty": "2"})) == (
-        "unfit: the field qty is a number in the last records in orders, and that of outbox would be a text; "
-        + ADVICE.format("qty")
+    assert objection(pair({"id": 1, "qty": 2}, {"id": 1, "qty": "2"})) == Refusal(
+        RefusalCode.UNFIT,
+        "the field qty is a number in the last records in orders, and that of outbox would be a text; "
+        + ADVICE.format("qty"),
     )
     assert objection(pair({"id": 1, "qty": 2}, {"id": 1, "qty": "2"}), pair({"qty": "3"}, {"qty": "3"})) is None
-    reason = objection(pair({"id": 1, "qty": 2}, {"id": 1, "qty": "2"}), point=replace(OUTBOX, payload="body"))
-    assert reason is not None
-    assert "name another column than body that holds the whole value under 'payload' at point outbox" in reason
+    refusal = objection(pair({"id": 1, "qty": 2}, {"id": 1, "qty": "2"}), point=replace(OUTBOX, payload="body"))
+    assert refusal is not None
+    assert "name another column than body that holds the whole value under 'payload' at point outbox" in refusal.text
 
 
 def test_without_a_record_to_compare_nothing_is_said() -> None:

@@ -10,6 +10,7 @@ from makewhole.compensation.planning.draft import draft_batch
 from makewhole.model.pipeline import Hop, Remedy, Semantics
 from makewhole.model.plan import Action
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of
 
@@ -55,11 +56,14 @@ def test_an_accepted_row_is_not_put_aside_for_the_record_of_its_key(is_of_this_w
     batch = draft_batch(pipeline, found, elsewhere=elsewhere, accepted=names if is_of_this_window else ())
 
     assert batch.drafts == []
-    assert [(one.hop, one.reason) for one in batch.refusals] == [
+    assert [(one.hop, one.refusal) for one in batch.refusals] == [
         (
             LEDGER_HOP,
-            "accepted: a person accepted what topic→store says of this key, and its rows in store stay as they are; "
-            "take that word back (`makewhole accept --revoke ID`), or accept this finding, too",
+            Refusal(
+                RefusalCode.ACCEPTED,
+                "a person accepted what topic→store says of this key, and its rows in store stay as they are; "
+                "take that word back (`makewhole accept --revoke ID`), or accept this finding, too",
+            ),
         )
     ]
 
@@ -80,7 +84,7 @@ def test_no_other_hop_touches_the_rows_that_a_person_accepted() -> None:
     batch = draft_batch(pipeline, found, accepted={(STORE_HOP, found[0].key_hash)})
 
     assert batch.drafts == []
-    assert [(one.hop, one.reason.partition(":")[0]) for one in batch.refusals] == [("topic→again", "accepted")]
+    assert [(one.hop, one.refusal.code) for one in batch.refusals] == [("topic→again", RefusalCode.ACCEPTED)]
 
 
 @pytest.mark.parametrize("semantics", list(Semantics))
@@ -105,6 +109,6 @@ def test_an_action_names_the_hops_whose_acceptance_stops_it_and_is_stopped_by_no
     changed = overwritten if is_sent else (STORE_HOP,)
 
     assert AcceptedRows(pipeline, []).hops(hop, action) == changed
-    stopped = [one.name for one in hops if AcceptedRows(pipeline, [(one.name, "0a")]).reason(hop, action) is not None]
+    stopped = [one.name for one in hops if AcceptedRows(pipeline, [(one.name, "0a")]).refusal(hop, action) is not None]
     assert stopped == [*changed]
-    assert AcceptedRows(pipeline, [(one.name, "0b") for one in hops]).reason(hop, action) is None
+    assert AcceptedRows(pipeline, [(one.name, "0b") for one in hops]).refusal(hop, action) is None

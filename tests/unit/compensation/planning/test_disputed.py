@@ -6,10 +6,10 @@ import pytest
 
 from makewhole.compensation.planning.disputed import DisputedValues, OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch, draft_plan
-from makewhole.model.dispute import disputes_since
 from makewhole.model.pipeline import Pipeline, Remedy, Semantics
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
-from makewhole.model.verdict import DISPUTING, Cause, Finding, Verdict
+from makewhole.model.refusal import Refusal, RefusalCode
+from makewhole.model.verdict import DISPUTING, Cause, Finding, Verdict, disputes_since
 from makewhole.model.window import PartitionRange
 from makewhole.sql import load_queries
 from tests.unit.compensation.planning.drafted import COPY, finding_of, pipeline_of
@@ -47,9 +47,12 @@ def test_what_a_hop_disputes_is_carried_on_nowhere_behind_it_and_the_reason_name
         draft = draft_plan(pipeline, [found(verdict, FIRST), found(asked, hop)], window_keys=10)
         source, _, target = hop.partition("→")
         assert not draft.drafts
-        assert [refusal.reason for refusal in draft.refusals if refusal.hop == hop] == [
-            f"disputed: ledger→topic calls this key {verdict.value} (value_differs), and what {source} has of it is "
-            f"not carried on to {target}; {ADVICE}"
+        assert [one.refusal for one in draft.refusals if one.hop == hop] == [
+            Refusal(
+                RefusalCode.DISPUTED,
+                f"ledger→topic calls this key {verdict.value} (value_differs), and what {source} has of it is "
+                f"not carried on to {target}; {ADVICE}",
+            )
         ]
 
 
@@ -57,7 +60,7 @@ def test_what_a_hop_disputes_is_carried_on_nowhere_behind_it_and_the_reason_name
 def test_no_other_verdict_disputes_a_value(verdict: Verdict) -> None:
     disputed = DisputedValues(relayed(), [found(verdict, FIRST)], OpenElsewhere())
     hop = relayed().hop(LAST)
-    assert disputed.reason(hop, found(Verdict.MISSING, LAST), None) is None
+    assert disputed.refusal(hop, found(Verdict.MISSING, LAST), None) is None
 
 
 def test_what_is_disputed_behind_a_hop_or_of_another_key_stops_it_not() -> None:
@@ -87,7 +90,7 @@ def test_a_value_is_disputed_at_every_point_of_its_place_and_behind_each_of_them
         replace(pipeline, points=points, hops=hops), [found(Verdict.MISMATCHED, SECOND)], OpenElsewhere()
     )
 
-    asked = {hop.name: disputed.reason(hop, found(Verdict.MISSING, hop.name), None) is not None for hop in hops}
+    asked = {hop.name: disputed.refusal(hop, found(Verdict.MISSING, hop.name), None) is not None for hop in hops}
 
     assert asked == {FIRST: False, SECOND: False, "read_on→clean": True, "clean→last": True}
 
@@ -96,7 +99,7 @@ def test_a_source_that_contradicts_itself_is_carried_on_by_none_of_its_hops() ->
     contradicted = replace(found(Verdict.CONFLICT, "topic→other"), cause=Cause.SOURCE_CONTRADICTS)
     disputed = DisputedValues(relayed(), [contradicted], OpenElsewhere())
     asked = {
-        hop.name: disputed.reason(hop, found(Verdict.MISSING, hop.name), None) is not None for hop in relayed().hops
+        hop.name: disputed.refusal(hop, found(Verdict.MISSING, hop.name), None) is not None for hop in relayed().hops
     }
     assert asked == {FIRST: False, "topic→clean": True, LAST: True, "topic→other": False}
 
@@ -115,9 +118,12 @@ def test_an_unexpected_row_goes_by_nothing_that_its_source_has() -> None:
 def test_an_open_finding_of_another_window_disputes_the_value_and_is_named_with_its_window() -> None:
     elsewhere = OpenElsewhere(findings=[(3, found(Verdict.MISMATCHED, FIRST))])
     batch = draft_batch(pipeline_of(), [found(Verdict.MISSING, SECOND)], elsewhere=elsewhere)
-    assert [refusal.reason for refusal in batch.refusals] == [
-        "disputed: ledger→topic calls this key mismatched (value_differs) in window 3, and what topic has of it is not "
-        f"carried on to store; {ADVICE}"
+    assert [one.refusal for one in batch.refusals] == [
+        Refusal(
+            RefusalCode.DISPUTED,
+            "ledger→topic calls this key mismatched (value_differs) in window 3, and what topic has of it is not "
+            f"carried on to store; {ADVICE}",
+        )
     ]
 
 
@@ -130,9 +136,9 @@ def test_another_window_that_could_not_know_if_the_key_was_there_disputes_no_val
     elsewhere = OpenElsewhere(findings=[] if window is None else [(window, not_known)])
     disputed = DisputedValues(pipeline_of(), [not_known] if window is None else [], elsewhere)
     hop = pipeline_of().hop(SECOND)
-    is_carried_on = disputed.reason(hop, found(Verdict.MISSING, SECOND), None) is None
+    is_carried_on = disputed.refusal(hop, found(Verdict.MISSING, SECOND), None) is None
     assert is_carried_on == (window is not None and not copies)
-    assert disputed.reason(hop, found(Verdict.UNEXPECTED, SECOND), None) is not None
+    assert disputed.refusal(hop, found(Verdict.UNEXPECTED, SECOND), None) is not None
 
 
 @pytest.mark.parametrize("offset", [17, 30])
@@ -169,7 +175,7 @@ def test_a_finding_that_comes_after_the_plan_disputes_what_it_would_have_dispute
             for repaired in pipeline.hops:
                 finding, origin = found(asked, repaired.name), (1, offset)
                 named = after.disputing_hops(repaired, finding, origin)
-                is_disputed = before.reason(repaired, finding, origin) is not None
+                is_disputed = before.refusal(repaired, finding, origin) is not None
                 assert disputes_since(named, other) == is_disputed, (hop.name, repaired.name, asked)
 
 
@@ -189,7 +195,7 @@ def test_a_table_under_two_names_hands_on_what_is_disputed() -> None:
     onward = replace(pipeline.hops[0], source="shelf", target="stock")
     pipeline = replace(pipeline, points=points, hops=(*pipeline.hops, onward))
     disputed = DisputedValues(pipeline, [found(Verdict.MISMATCHED, FIRST)], OpenElsewhere())
-    assert disputed.reason(onward, found(Verdict.MISSING, onward.name), None) is not None
+    assert disputed.refusal(onward, found(Verdict.MISSING, onward.name), None) is not None
 
 
 @pytest.mark.parametrize("name", ["open_disputes", "disputes_since_plan"])

@@ -9,6 +9,7 @@ from makewhole.compensation.planning.draft import draft_plan
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
 from makewhole.model.plan import PASSED, RECORDS
 from makewhole.model.points import PointKind, SinkProgress, TablePoint
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Verdict
 from tests.unit.compensation.planning.drafted import COPY, finding_of, pipeline_of
 
@@ -82,8 +83,11 @@ def test_a_record_that_two_stores_lack_is_sent_once_behind_both_loaders() -> Non
 
 def test_a_record_that_is_still_to_come_is_refused_with_what_stands_before_it() -> None:
     waiting = replace(finding_of("K", Verdict.MISSING, HOP), cause=Cause.NOT_CONSUMED)
-    (refusal,) = draft_plan(pipeline_with(progress=PROGRESS), [waiting], window_keys=1).refusals
-    assert refusal.reason == (
-        "its record still stands in front of the sink of store (at of offsets), which would load it a second time when "
-        "it goes on; mend the consumer, then run this window again"
+    (refused,) = draft_plan(pipeline_with(progress=PROGRESS), [waiting], window_keys=1).refusals
+    assert refused.refusal == (
+        Refusal(
+            RefusalCode.OTHER,
+            "its record still stands in front of the sink of store (at of offsets), which would load it a second time "
+            "when it goes on; mend the consumer, then run this window again",
+        )
     )

@@ -9,6 +9,7 @@ from makewhole.compensation.verification.other_stores import reached_hops
 from makewhole.journal.written_keys import RedeliveredKey
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Finding, Verdict
 
 pytestmark = pytest.mark.unit
@@ -80,30 +81,39 @@ def test_every_point_that_would_get_a_second_copy_is_asked(
 
 
 @pytest.mark.parametrize(
-    ("hops", "readers", "reason"),
+    ("hops", "readers", "refusal"),
     [
         (
             (WAREHOUSE, ONWARD),
             Readers(),
-            "twice: onward is filled from orders, too, and is not known to lack this key; 'redeliver: {to: source, "
-            "despite: [copier]}' on hop orders→warehouse if it does no harm, or use upsert or a replay topic",
+            Refusal(
+                RefusalCode.TWICE,
+                "onward is filled from orders, too, and is not known to lack this key; 'redeliver: {to: source, "
+                "despite: [copier]}' on hop orders→warehouse if it does no harm, or use upsert or a replay topic",
+            ),
         ),
         (
             (replace(WAREHOUSE, redeliver_despite=("audit",)),),
             Readers(groups={"orders": ("audit", "bi", "dw", "export")}),
-            "twice: groups bi, export read orders, and nothing says what a second copy does there; write "
-            "'consumer_group: bi' on the hop that it loads, or 'redeliver: {to: source, despite: [audit, bi, export]}' "
-            "on hop orders→warehouse if it does no harm, or use upsert or a replay topic",
+            Refusal(
+                RefusalCode.TWICE,
+                "groups bi, export read orders, and nothing says what a second copy does there; write "
+                "'consumer_group: bi' on the hop that it loads, or 'redeliver: {to: source, despite: [audit, bi, "
+                "export]}' on hop orders→warehouse if it does no harm, or use upsert or a replay topic",
+            ),
         ),
         (
             (WAREHOUSE,),
             Readers(silent={"orders": "refused"}),
-            "not known: the groups that read orders cannot be listed: refused; use upsert or a replay topic",
+            Refusal(
+                RefusalCode.NOT_KNOWN,
+                "the groups that read orders cannot be listed: refused; use upsert or a replay topic",
+            ),
         ),
     ],
 )
-def test_what_may_reach_a_reader_twice_is_refused(hops: tuple[Hop, ...], readers: Readers, reason: str) -> None:
-    assert Redelivery(pipeline(*hops), [missing()], readers).reach(hops[0], missing()) == reason
+def test_what_may_reach_a_reader_twice_is_refused(hops: tuple[Hop, ...], readers: Readers, refusal: Refusal) -> None:
+    assert Redelivery(pipeline(*hops), [missing()], readers).reach(hops[0], missing()) == refusal
 
 
 @pytest.mark.parametrize(

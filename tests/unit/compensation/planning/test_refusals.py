@@ -8,6 +8,7 @@ from makewhole.compensation.planning.draft import draft_plan
 from makewhole.compensation.planning.draft_actions import source_position
 from makewhole.model.pipeline import Pipeline, Remedy, Semantics
 from makewhole.model.points import TablePoint
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Verdict
 from tests.unit.compensation.planning.drafted import COPY, finding_of, pipeline_of, reversing_pipeline, with_evidence
 
@@ -15,70 +16,91 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize(
-    ("hop", "verdict", "remedy", "reason"),
+    ("hop", "verdict", "remedy", "refusal"),
     [
         (
             "ledger→topic",
             Verdict.DUPLICATE,
             Remedy.QUARANTINE,
-            "records cannot be taken out of topic topic; its duplicates are contained at the stores",
+            Refusal(
+                RefusalCode.OTHER,
+                "records cannot be taken out of topic topic; its duplicates are contained at the stores",
+            ),
         ),
         (
             "topic→store",
             Verdict.MISSING,
             Remedy.PRODUCE,
-            "produce needs a ledger to take the record from; topic is a topic",
+            Refusal(RefusalCode.OTHER, "produce needs a ledger to take the record from; topic is a topic"),
         ),
         (
             "ledger→topic",
             Verdict.MISSING,
             Remedy.REDELIVER,
-            "redeliver repeats a record of a topic; ledger is a ledger",
+            Refusal(RefusalCode.OTHER, "redeliver repeats a record of a topic; ledger is a ledger"),
         ),
-        ("ledger→topic", Verdict.MISSING, Remedy.UPSERT, "upsert writes to a table; topic is a topic"),
+        (
+            "ledger→topic",
+            Verdict.MISSING,
+            Remedy.UPSERT,
+            Refusal(RefusalCode.OTHER, "upsert writes to a table; topic is a topic"),
+        ),
         (
             "topic→store",
             Verdict.DUPLICATE,
             Remedy.UPSERT,
-            "upsert answers a missing or mismatched key; this one is duplicate",
+            Refusal(RefusalCode.OTHER, "upsert answers a missing or mismatched key; this one is duplicate"),
         ),
         (
             "topic→store",
             Verdict.MISSING,
             Remedy.QUARANTINE,
-            "quarantine answers a duplicate or unexpected key; this one is missing",
+            Refusal(RefusalCode.OTHER, "quarantine answers a duplicate or unexpected key; this one is missing"),
         ),
-        ("gone→hop", Verdict.MISSING, Remedy.REPORT, "the pipeline has no hop gone→hop any more"),
+        (
+            "gone→hop",
+            Verdict.MISSING,
+            Remedy.REPORT,
+            Refusal(RefusalCode.OTHER, "the pipeline has no hop gone→hop any more"),
+        ),
     ],
 )
 def test_what_a_remedy_cannot_do_is_refused_with_its_reason(
-    hop: str, verdict: Verdict, remedy: Remedy, reason: str
+    hop: str, verdict: Verdict, remedy: Remedy, refusal: Refusal
 ) -> None:
     pipeline = pipeline_of(**{verdict.value: remedy})
     draft = draft_plan(pipeline, [finding_of("a", verdict, hop)], window_keys=10)
     assert draft.drafts == ()
-    assert [refusal.reason for refusal in draft.refusals] == [reason]
+    assert [one.refusal for one in draft.refusals] == [refusal]
 
 
 def test_a_copy_of_an_aborted_transaction_is_never_redelivered() -> None:
     finding = finding_of("a", Verdict.MISSING, "topic→store", source=[COPY | {"aborted": True}])
     assert source_position(finding) is None
-    (refusal,) = draft_plan(pipeline_of(), [finding], window_keys=10).refusals
-    assert refusal.reason == "the evidence names no committed record to redeliver"
+    (refused,) = draft_plan(pipeline_of(), [finding], window_keys=10).refusals
+    assert refused.refusal == Refusal(RefusalCode.OTHER, "the evidence names no committed record to redeliver")
 
 
 @pytest.mark.parametrize(
-    ("hop", "verdict", "reason"),
+    ("hop", "verdict", "refusal"),
     [
-        ("ledger→topic", Verdict.UNEXPECTED, "reverse answers a duplicate key in a topic; this one is unexpected"),
-        ("topic→store", Verdict.MISSING, "reverse answers a duplicate or unexpected key; this one is missing"),
+        (
+            "ledger→topic",
+            Verdict.UNEXPECTED,
+            Refusal(RefusalCode.OTHER, "reverse answers a duplicate key in a topic; this one is unexpected"),
+        ),
+        (
+            "topic→store",
+            Verdict.MISSING,
+            Refusal(RefusalCode.OTHER, "reverse answers a duplicate or unexpected key; this one is missing"),
+        ),
     ],
 )
-def test_what_cannot_be_taken_back_is_refused_with_its_reason(hop: str, verdict: Verdict, reason: str) -> None:
+def test_what_cannot_be_taken_back_is_refused_with_its_reason(hop: str, verdict: Verdict, refusal: Refusal) -> None:
     pipeline = reversing_pipeline(None, **{verdict.value: Remedy.REVERSE})
     draft = draft_plan(pipeline, [finding_of("a", verdict, hop)], window_keys=10)
 
-    assert (draft.drafts, [refusal.reason for refusal in draft.refusals]) == ((), [reason])
+    assert (draft.drafts, [one.refusal for one in draft.refusals]) == ((), [refusal])
 
 
 def test_a_template_that_was_taken_out_of_the_file_or_lacks_its_source_is_refused() -> None:
@@ -86,11 +108,11 @@ def test_a_template_that_was_taken_out_of_the_file_or_lacks_its_source_is_refuse
     bare = pipeline_of(duplicate=Remedy.REVERSE)
     with_source = reversing_pipeline(value={"of": "{{ source.value.id }}"}, duplicate=Remedy.REVERSE)
 
-    reasons = [draft_plan(one, [finding], window_keys=10).refusals[0].reason for one in (bare, with_source)]
+    refusals = [draft_plan(one, [finding], window_keys=10).refusals[0].refusal for one in (bare, with_source)]
 
-    assert reasons == [
-        "topic→store has no template to reverse with any more",
-        "the evidence names no committed record for the template's 'source'",
+    assert refusals == [
+        Refusal(RefusalCode.OTHER, "topic→store has no template to reverse with any more"),
+        Refusal(RefusalCode.OTHER, "the evidence names no committed record for the template's 'source'"),
     ]
 
 
@@ -100,14 +122,19 @@ def test_a_template_that_was_taken_out_of_the_file_or_lacks_its_source_is_refuse
         (
             None,
             Semantics.EVENT,
-            ["where its loader inserts, redeliver would add a row beside the one that differs; use upsert"],
+            [
+                Refusal(
+                    RefusalCode.OTHER,
+                    "where its loader inserts, redeliver would add a row beside the one that differs; use upsert",
+                )
+            ],
         ),
         ("v", Semantics.EVENT, []),
         (None, Semantics.UPSERT, []),
     ],
 )
 def test_a_mismatch_is_redelivered_only_where_the_loader_overwrites(
-    version: str | None, semantics: Semantics, refused: list[str]
+    version: str | None, semantics: Semantics, refused: list[Refusal]
 ) -> None:
     pipeline = pipeline_of(mismatched=Remedy.REDELIVER)
     store = replace(pipeline.points["store"], version=version)
@@ -117,7 +144,7 @@ def test_a_mismatch_is_redelivered_only_where_the_loader_overwrites(
 
     draft = draft_plan(pipeline, [finding], window_keys=10)
 
-    assert [refusal.reason for refusal in draft.refusals] == refused
+    assert [one.refusal for one in draft.refusals] == refused
     assert len(draft.drafts) == 1 - len(refused)
 
 
@@ -128,8 +155,8 @@ def test_a_version_that_was_overtaken_in_the_log_is_not_written_again(remedy: Re
 
     draft = draft_plan(pipeline_of(missing=remedy), [overtaken], window_keys=100)
 
-    assert [refusal.reason for refusal in draft.refusals] == [
-        "stale: the log has a later version of this key; the window that holds it judges that one"
+    assert [one.refusal for one in draft.refusals] == [
+        Refusal(RefusalCode.STALE, "the log has a later version of this key; the window that holds it judges that one")
     ]
 
 
@@ -138,9 +165,12 @@ def test_a_record_that_still_stands_in_front_of_its_reader_is_not_sent_again() -
     pipeline = pipeline_of()
     for remedy in (Remedy.REDELIVER, Remedy.UPSERT):
         draft = draft_plan(_grouped(pipeline_of(missing=remedy)), [finding], window_keys=100)
-        assert [refusal.reason for refusal in draft.refusals] == [
-            "its record still stands in front of group loader, which would load it a second time when it goes on; mend "
-            "the consumer, then run this window again"
+        assert [one.refusal for one in draft.refusals] == [
+            Refusal(
+                RefusalCode.OTHER,
+                "its record still stands in front of group loader, which would load it a second time when it goes on; "
+                "mend the consumer, then run this window again",
+            )
         ]
         assert draft.drafts == ()
     lost = replace(finding, cause=Cause.COMMITTED_BEFORE_WRITTEN)
@@ -162,9 +192,12 @@ def test_a_row_is_written_ahead_of_the_consumer_only_where_its_loader_overwrites
 def test_a_record_that_may_yet_be_committed_is_not_produced_again() -> None:
     finding = replace(finding_of("a", Verdict.MISSING, "ledger→topic"), cause=Cause.NOT_COMMITTED)
     draft = draft_plan(pipeline_of(), [with_evidence(finding, open=["0:7"])], window_keys=100)
-    assert [refusal.reason for refusal in draft.refusals] == [
-        "its record is in or behind an open transaction (0:7) and may yet be committed; end the transaction, then run "
-        "this window again"
+    assert [one.refusal for one in draft.refusals] == [
+        Refusal(
+            RefusalCode.OTHER,
+            "its record is in or behind an open transaction (0:7) and may yet be committed; end the transaction, then "
+            "run this window again",
+        )
     ]
 
 

@@ -87,5 +87,5 @@ def test_where_one_remedy_is_on_its_refusal_names_the_other(chosen: dict[str, Re
     pipeline = replace(pipeline, hops=(first, second))
     draft = draft_plan(pipeline, [missing("a"), row("a")], window_keys=10)
     assert not draft.drafts
-    (reason,) = [refusal.reason for refusal in draft.refusals if refusal.hop == hop]
-    assert line in reason
+    (refusal,) = [one.refusal for one in draft.refusals if one.hop == hop]
+    assert line in refusal.text

@@ -8,6 +8,7 @@ from makewhole.compensation.planning.draft import draft_plan
 from makewhole.compensation.planning.second_copies import topics_behind
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Finding, Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of
 
@@ -40,9 +41,12 @@ def test_what_readers_may_have_had_before_the_topic_lost_it_is_refused() -> None
     draft = draft_plan(relayed(), findings, window_keys=10)
 
     assert [one.action.key for one in draft.drafts] == ["aborted_transaction", "never_produced"]
-    assert [refusal.reason for refusal in draft.refusals] == [
-        "twice: relay is filled from topic, and may have had the record before topic lost it (truncated); look for the "
-        "key there, and send the record by hand where it lacks it"
+    assert [one.refusal for one in draft.refusals] == [
+        Refusal(
+            RefusalCode.TWICE,
+            "relay is filled from topic, and may have had the record before topic lost it (truncated); look for the "
+            "key there, and send the record by hand where it lacks it",
+        )
     ]
 
 
@@ -53,9 +57,12 @@ def test_a_key_that_a_topic_behind_has_alone_is_refused() -> None:
     draft = draft_plan(relayed(), findings, window_keys=10)
 
     assert [one.action.key for one in draft.drafts] == ["b"]
-    assert [refusal.reason for refusal in draft.refusals] == [
-        "twice: copies is filled from topic, holds the key without it, and would get it a second time; send the record "
-        "by hand to who else lacks it"
+    assert [one.refusal for one in draft.refusals] == [
+        Refusal(
+            RefusalCode.TWICE,
+            "copies is filled from topic, holds the key without it, and would get it a second time; send the record "
+            "by hand to who else lacks it",
+        )
     ]
 
 
@@ -65,10 +72,13 @@ def test_a_key_that_a_table_behind_has_alone_is_refused_unless_its_loader_overwr
 
     draft = draft_plan(pipeline, findings, window_keys=10)
 
-    assert [refusal.reason for refusal in draft.refusals] == [
-        "twice: store holds the key, and would get it a second time; write `unexpected: quarantine` on hop "
-        "topic→store, which puts the row aside before the record is sent, or name the 'version' of store if its loader "
-        "overwrites"
+    assert [one.refusal for one in draft.refusals] == [
+        Refusal(
+            RefusalCode.TWICE,
+            "store holds the key, and would get it a second time; write `unexpected: quarantine` on hop "
+            "topic→store, which puts the row aside before the record is sent, or name the 'version' of store if its "
+            "loader overwrites",
+        )
     ]
     store = pipeline.points["store"]
     assert isinstance(store, TablePoint)

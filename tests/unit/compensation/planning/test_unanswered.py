@@ -8,6 +8,7 @@ import pytest
 from makewhole.compensation.planning.unanswered import Unanswered, unanswered
 from makewhole.config.hops.suggested import Suggestion
 from makewhole.model.pipeline import Approval, Limits, Pipeline, Remedies, Remedy
+from makewhole.model.refusal import Refusal
 from makewhole.model.verdict import Cause, Finding, Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of
 
@@ -119,8 +120,8 @@ def test_of_very_many_keys_all_are_counted_and_the_first_are_looked_at() -> None
 
 
 def test_the_most_frequent_reasons_are_reported_and_the_others_counted() -> None:
-    reasons = {"a": 1, "b": 5, "c": 1, "d": 2}
-    found = Unanswered(hop="ledger→topic", keys=9, suggestion=PRODUCE, drafted=9, refused=reasons)
+    refused = {Refusal.of_text(text): count for text, count in {"a": 1, "b": 5, "c": 1, "d": 2}.items()}
+    found = Unanswered(hop="ledger→topic", keys=9, suggestion=PRODUCE, drafted=9, refused=refused)
 
     assert found.sentences()[1:-1] == [
         "`missing: produce` would leave 5 keys alone: b",

@@ -7,6 +7,7 @@ import pytest
 from makewhole.compensation.planning.draft import draft_plan, plan_actions
 from makewhole.model.pipeline import Remedy
 from makewhole.model.points import Erased, TablePoint
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of, with_evidence
 
@@ -29,8 +30,11 @@ def test_a_key_that_its_source_has_with_different_values_is_not_written() -> Non
     draft = draft_plan(pipeline_of(), [lost], window_keys=1)
 
     assert draft.drafts == ()
-    assert [refusal.reason for refusal in draft.refusals] == [
-        "conflict: ledger has this key with different values; say which is right, then run the window again"
+    assert [one.refusal for one in draft.refusals] == [
+        Refusal(
+            RefusalCode.CONFLICT,
+            "ledger has this key with different values; say which is right, then run the window again",
+        )
     ]
 
 

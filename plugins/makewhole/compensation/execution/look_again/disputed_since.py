@@ -9,15 +9,15 @@ import pyarrow as pa
 
 from makewhole.journal.findings import window_findings
 from makewhole.journal.replayed_positions import PlanInJournal
-from makewhole.model.dispute import accepted_reason, disputed_reason, disputes_since
 from makewhole.model.plan import ACCEPTED_BY, DISPUTED_BY
-from makewhole.model.verdict import Finding
+from makewhole.model.refusal import Refusal, refusal_by_acceptance, refusal_by_dispute
+from makewhole.model.verdict import Finding, disputes_since
 
 _TEXTS = ("hop", "key_hash", "before")
 
 
-def disputed_since(plan: PlanInJournal, rows: pa.Table) -> dict[int, str]:
-    """Return the reasons not to do these actions (rows of a chunk), by action number: each names the finding that calls
+def disputed_since(plan: PlanInJournal, rows: pa.Table) -> dict[int, Refusal]:
+    """Return why these actions (rows of a chunk) are not done, by action number: each names the finding that calls
     the value wrong, or not known, or the hop of the one that is accepted."""
     actions = _named(rows)
     if actions.is_empty():
@@ -28,17 +28,17 @@ def disputed_since(plan: PlanInJournal, rows: pa.Table) -> dict[int, str]:
     of_key: dict[str, list[tuple[int, Finding]]] = defaultdict(list)
     for number, finding in found:
         of_key[finding.key_hash].append((number, finding))
-    reasons: dict[int, str] = {}
+    refused: dict[int, Refusal] = {}
     for seq, hop, key_hash, named, changed in actions.iter_rows():
         kept = [one for one in json.loads(changed or "[]") if (one, key_hash) in accepted]
         disputing = [one for one in of_key.get(key_hash, ()) if disputes_since(json.loads(named or "{}"), one[1])]
         if kept:
-            reasons[seq] = accepted_reason(kept[0])
+            refused[seq] = refusal_by_acceptance(kept[0])
         elif disputing:
             source, _, target = hop.partition("→")
             number, finding = disputing[0]
-            reasons[seq] = disputed_reason(finding, number, (source, target))
-    return reasons
+            refused[seq] = refusal_by_dispute(finding, number, (source, target))
+    return refused
 
 
 def _named(rows: pa.Table) -> pl.DataFrame:

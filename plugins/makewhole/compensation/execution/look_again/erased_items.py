@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from makewhole.model.points import TablePoint
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.read.erased import erased_in
 from makewhole.postgres.write.effects import EffectKind
 from makewhole.postgres.write.halving import RowItem
@@ -11,21 +12,21 @@ from makewhole.postgres.write.restore import RestoreRow
 from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.sql import PgConnection
 
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NONE: Mapping[str, Refusal] = MappingProxyType({})
 
 
 def refuse_erased(
-    point: TablePoint, session: PgConnection, items: Sequence[RowItem], by_tombstones: Mapping[str, str] = _NONE
-) -> dict[int, str]:
+    point: TablePoint, session: PgConnection, items: Sequence[RowItem], by_tombstones: Mapping[str, Refusal] = _NONE
+) -> dict[int, Refusal]:
     """Return a refusal, by action number, for each item that would bring back an erased key. `by_tombstones`: the keys
-    that the topics of the point say it of, each with the reason."""
+    that the topics of the point say it of, each with its refusal."""
     if point.erased is None:
         return {}
     bringing = [item for item in items if _brings_back(item)]
     erased = erased_in(session, point, keys_brought_back(bringing))
-    reason = f"erased: {point.name}: {point.erased.description}"
-    reasons = {**by_tombstones, **dict.fromkeys(erased, reason)}
-    return {item.seq: reasons[item.key] for item in bringing if item.key in reasons}
+    refusal = Refusal(RefusalCode.ERASED, f"{point.name}: {point.erased.description}")
+    refused = {**by_tombstones, **dict.fromkeys(erased, refusal)}
+    return {item.seq: refused[item.key] for item in bringing if item.key in refused}
 
 
 def keys_brought_back(items: Sequence[RowItem]) -> list[str]:

@@ -10,6 +10,7 @@ from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import Connection, KafkaConnection
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import Point, has_log
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.window.readers.hop_offsets import ReaderOffsets, read_hop_offsets, still_to_come
 from makewhole.window.readers.standing_text import unknown_standing
 
@@ -30,9 +31,9 @@ class Loaders(ClosingContext):
     def close(self) -> None:
         self._stack.close()
 
-    def not_past(self, hop_name: str, records: pl.DataFrame) -> dict[int, str]:
+    def not_past(self, hop_name: str, records: pl.DataFrame) -> dict[int, Refusal]:
         """Return the actions (`seq`) of whose `records` (`partition:offset`, joined by commas) a hop's loader is not
-        known to be past all, with the reason.
+        known to be past all, each with its refusal.
 
         Of a group without an offset nothing is known; its findings say by which cause they were judged. A sink whose
         own progress says nothing refuses them.
@@ -41,13 +42,16 @@ class Loaders(ClosingContext):
         log = None if hop is None else self._log(hop.source)
         target = None if hop is None else self._places.get(hop.target)
         if hop is None or log is None or target is None:
-            reason = f"not known: how far the loader of {hop_name} is cannot be asked any more; run the window again"
-            return dict.fromkeys(records["seq"].to_list(), reason)
+            refusal = Refusal(
+                RefusalCode.NOT_KNOWN,
+                f"how far the loader of {hop_name} is cannot be asked any more; run the window again",
+            )
+            return dict.fromkeys(records["seq"].to_list(), refusal)
         offsets = read_hop_offsets(log, hop, *target)
         if offsets is None:
             return {}
-        reasons = ((seq, _first_reason(hop, offsets, log.topic, places)) for seq, places in _places(records))
-        return {seq: reason for seq, reason in reasons if reason is not None}
+        answers = ((seq, _first_refusal(hop, offsets, log.topic, places)) for seq, places in _places(records))
+        return {seq: refusal for seq, refusal in answers if refusal is not None}
 
     def _log(self, name: str) -> TopicLog | None:
         point, connection = self._places.get(name, (None, None))
@@ -65,14 +69,14 @@ def _places(records: pl.DataFrame) -> Iterator[tuple[int, list[tuple[int, int]]]
         yield seq, [(int(partition), int(offset)) for partition, offset in parts]
 
 
-def _first_reason(hop: Hop, offsets: ReaderOffsets, topic: str, places: Iterable[tuple[int, int]]) -> str | None:
+def _first_refusal(hop: Hop, offsets: ReaderOffsets, topic: str, places: Iterable[tuple[int, int]]) -> Refusal | None:
     """Return why one of these records is not known to be passed; None: all of them are."""
-    return next(filter(None, (_reason(hop, offsets, topic, *place) for place in places)), None)
+    return next(filter(None, (_refusal(hop, offsets, topic, *place) for place in places)), None)
 
 
-def _reason(hop: Hop, offsets: ReaderOffsets, topic: str, partition: int, offset: int) -> str | None:
+def _refusal(hop: Hop, offsets: ReaderOffsets, topic: str, partition: int, offset: int) -> Refusal | None:
     committed = offsets.committed.get(partition)
     if committed is not None:
         return still_to_come(hop) if committed <= offset else None
     why = unknown_standing(hop, offsets, topic, partition)
-    return None if why is None else f"not known: {why}; mend that, then run this window again"
+    return None if why is None else Refusal(RefusalCode.NOT_KNOWN, f"{why}; mend that, then run this window again")

@@ -38,6 +38,7 @@ from makewhole.model.plan import (
 )
 from makewhole.model.points import TablePoint, can_look_up, has_erasures, has_log
 from makewhole.model.positions import RecordPositions
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.read.erased import erased_keys
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.expressions import TableShape
@@ -45,9 +46,8 @@ from makewhole.postgres.read.expressions import TableShape
 _ASKED = ("remedy", "absent_at", "once", "groups", "repeats", "erasable", "unknown_to")
 _FIELDS = (ABSENT_AT, ONCE, GROUPS, REPEATS, ERASABLE, UNKNOWN_TO)
 _TEXTS = ("key", "remedy", "before")
-_ARRIVED = "arrived: "
 
-ReasonsByKey = Mapping[str, str]
+RefusalsByKey = Mapping[str, Refusal]
 """Key → why its record is not sent."""
 
 
@@ -72,8 +72,8 @@ class LookAgain(ClosingContext):
     def close(self) -> None:
         self._stack.close()
 
-    def arrived(self, rows: pa.Table) -> dict[int, str]:
-        """Return the reasons not to do these actions (rows of a chunk), by action number."""
+    def arrived(self, rows: pa.Table) -> dict[int, Refusal]:
+        """Return why these actions (rows of a chunk) are not done, by action number."""
         found = disputed_since(self._plan, rows)
         asked = _asked(rows).group_by(*_ASKED, maintain_order=True)
         for (remedy, untraced, once, groups, repeats, erasable, unknown_to), actions in asked:
@@ -85,19 +85,19 @@ class LookAgain(ClosingContext):
             arrived = _in_all([answers[name] for name in points], keys)
             doubled = _in_any({name: answers[name] for name in _names(once)}, is_produced=is_produced)
             erased = [self._erased_at(store, keys) for store in sorted(stores)]
-            reasons = [*erased, self._unknown_readers(groups, keys), arrived, doubled]
-            reasons += [self._at(name, keys) for name in _names(unknown_to)]
+            refused = [*erased, self._unknown_readers(groups, keys), arrived, doubled]
+            refused += [self._at(name, keys) for name in _names(unknown_to)]
             if repeats is not None:
-                reasons.append(self._at(str(repeats), keys))
+                refused.append(self._at(str(repeats), keys))
             for seq, key in actions.select("seq", "key").iter_rows():
-                reason = next((one[key] for one in reasons if key in one), None)
-                if reason is not None:
-                    found.setdefault(seq, reason)
+                refusal = next((one[key] for one in refused if key in one), None)
+                if refusal is not None:
+                    found.setdefault(seq, refusal)
         return {**self._still_to_come(rows), **found}
 
-    def _still_to_come(self, rows: pa.Table) -> dict[int, str]:
-        """Return the actions of whose records a loader is not past one, each with the reason."""
-        found: dict[int, str] = {}
+    def _still_to_come(self, rows: pa.Table) -> dict[int, Refusal]:
+        """Return the actions of whose records a loader is not past one, each with its refusal."""
+        found: dict[int, Refusal] = {}
         for (names,), actions in _to_pass(rows).group_by("passed", maintain_order=True):
             for name in _names(names):
                 found |= self._loaders.not_past(name, actions)
@@ -109,7 +109,7 @@ class LookAgain(ClosingContext):
         if self._plan.target in self._tails and len(positions):
             self._tails[self._plan.target].skip(positions)
 
-    def _unknown_readers(self, groups: object, keys: Sequence[str]) -> ReasonsByKey:
+    def _unknown_readers(self, groups: object, keys: Sequence[str]) -> RefusalsByKey:
         """Return all keys if a group reads the target that was not known when the plan was made."""
         target = self._targets.get(self._plan.target)
         if groups is None or target is None or not has_log(target.point):
@@ -122,7 +122,8 @@ class LookAgain(ClosingContext):
             return {}
         return _all_refused(
             keys,
-            f"twice: {', '.join(unknown)} reads {target.point.name}, which was not so when the plan was made; run the "
+            RefusalCode.TWICE,
+            f"{', '.join(unknown)} reads {target.point.name}, which was not so when the plan was made; run the "
             "window again",
         )
 
@@ -131,33 +132,36 @@ class LookAgain(ClosingContext):
         point = self._targets[name].point if name in self._targets else None
         return can_look_up(point) and point.erased is not None
 
-    def _erased_at(self, name: str, keys: Sequence[str]) -> ReasonsByKey:
+    def _erased_at(self, name: str, keys: Sequence[str]) -> RefusalsByKey:
         """Return the keys that a store names as erased by now."""
         target = self._targets.get(name)
         point, connection = (None, None) if target is None else (target.point, target.connection)
         if not can_look_up(point) or not isinstance(connection, PostgresConnection) or point.erased is None:
             return _all_refused(
-                keys, f"not known: {name} cannot be asked any more which keys were erased; run the window again"
+                keys,
+                RefusalCode.NOT_KNOWN,
+                f"{name} cannot be asked any more which keys were erased; run the window again",
             )
         if point.erased.topics:
             return self.erased_by_tombstones(point, keys)
         erased = erased_keys(connection, point, keys)
-        return _all_refused((key for key in keys if key in erased), f"erased: {name}: {point.erased.description}")
+        gone = (key for key in keys if key in erased)
+        return _all_refused(gone, RefusalCode.ERASED, f"{name}: {point.erased.description}")
 
-    def erased_by_tombstones(self, store: TablePoint, keys: Sequence[str]) -> ReasonsByKey:
+    def erased_by_tombstones(self, store: TablePoint, keys: Sequence[str]) -> RefusalsByKey:
         """Return the keys that came to be erased from a store by tombstones, or of which that cannot be known; none of
         a store whose erased keys are known from something else."""
-        found: dict[str, str] = {}
+        found: dict[str, Refusal] = {}
         if store.erased is None or not keys:
             return found
         for topic in store.erased.topics:
             tail = self._tail(topic)
             gone = ErasedSince(not_known=f"{topic} cannot be asked any more which keys were erased")
             since = gone if tail is None else tail.erased_since(store.erased)
-            found = {**since.reasons(store.name, keys), **found}
+            found = {**since.refusals(store.name, keys), **found}
         return found
 
-    def _at(self, name: str, keys: Sequence[str]) -> ReasonsByKey:
+    def _at(self, name: str, keys: Sequence[str]) -> RefusalsByKey:
         tail = self._tail(name)
         if tail is not None:
             return _in_topic(name, tail, keys)
@@ -166,7 +170,9 @@ class LookAgain(ClosingContext):
         if can_look_up(point) and isinstance(connection, PostgresConnection):
             return _in_table(point, connection, keys)
         return _all_refused(
-            keys, f"not known: {name} cannot be asked any more whether it has the key; run the window again"
+            keys,
+            RefusalCode.NOT_KNOWN,
+            f"{name} cannot be asked any more whether it has the key; run the window again",
         )
 
     def _tail(self, name: str) -> TopicTail | None:
@@ -189,32 +195,37 @@ class LookAgain(ClosingContext):
         return OwnRecords(self._plan.plan.id, partial(self._plan.own_positions, name))
 
 
-def _in_topic(name: str, tail: TopicTail, keys: Sequence[str]) -> ReasonsByKey:
+def _in_topic(name: str, tail: TopicTail, keys: Sequence[str]) -> RefusalsByKey:
     places = tail.read_on()
     if tail.not_known is not None:
         return _all_refused(
-            keys, f"not known: {tail.not_known}, so that the key may have arrived there; run the window again"
+            keys,
+            RefusalCode.NOT_KNOWN,
+            f"{tail.not_known}, so that the key may have arrived there; run the window again",
         )
     records = {key: f"a record that {CANNOT_BE_READ}, and is" if key in tail.unread else "a record" for key in places}
     return {
-        key: f"arrived: {records[key]} of the key came to {name} at {places[key]} after the window was judged"
+        key: Refusal(
+            RefusalCode.ARRIVED,
+            f"{records[key]} of the key came to {name} at {places[key]} after the window was judged",
+        )
         for key in keys
         if key in places
     }
 
 
-def _in_all(answers: Sequence[ReasonsByKey], keys: Sequence[str]) -> ReasonsByKey:
+def _in_all(answers: Sequence[RefusalsByKey], keys: Sequence[str]) -> RefusalsByKey:
     """Return the keys that all of the points that lacked them have now; a record serves every point behind it."""
     return {key: answers[0][key] for key in keys if answers and all(key in answer for answer in answers)}
 
 
-def _in_any(answers: Mapping[str, ReasonsByKey], *, is_produced: bool) -> ReasonsByKey:
+def _in_any(answers: Mapping[str, RefusalsByKey], *, is_produced: bool) -> RefusalsByKey:
     """Return the keys that a point has which would add the record to it, by the answers of these points."""
-    found: dict[str, str] = {}
+    found: dict[str, Refusal] = {}
     for point, answer in answers.items():
-        for key, reason in answer.items():
-            is_there = reason.startswith(_ARRIVED)
-            found.setdefault(key, already_in_table(point, is_produced=is_produced) if is_there else reason)
+        for key, refusal in answer.items():
+            is_there = refusal.code is RefusalCode.ARRIVED
+            found.setdefault(key, already_in_table(point, is_produced=is_produced) if is_there else refusal)
     return found
 
 
@@ -223,14 +234,14 @@ def _names(listed: object) -> list[str]:
     return [] if listed is None else list(json.loads(str(listed)))
 
 
-def _in_table(point: TablePoint, connection: PostgresConnection, keys: Sequence[str]) -> ReasonsByKey:
+def _in_table(point: TablePoint, connection: PostgresConnection, keys: Sequence[str]) -> RefusalsByKey:
     shape = TableShape(point=point, compare={}, filters={})
     present = {key for frame in read_keys(connection, shape, sorted(set(keys))) for key in frame["key"].to_list()}
-    return _all_refused((key for key in keys if key in present), f"arrived: {point.name} holds the key now")
+    return _all_refused((key for key in keys if key in present), RefusalCode.ARRIVED, f"{point.name} holds the key now")
 
 
-def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
-    return dict.fromkeys(keys, reason)
+def _all_refused(keys: Iterable[str], code: RefusalCode, text: str) -> RefusalsByKey:
+    return dict.fromkeys(keys, Refusal(code, text))
 
 
 def _asked(rows: pa.Table) -> pl.DataFrame:

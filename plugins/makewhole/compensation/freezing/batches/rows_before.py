@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.sources.sources import Sources
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.pipeline import Hop, Remedy
 from makewhole.model.points import TablePoint
+from makewhole.model.refusal import RefusalCode
 from makewhole.postgres.read.ledger import LedgerRecord, ledger_record
 from makewhole.postgres.read.many_keys import ledger_records, rows_of_many_keys
 from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable
@@ -75,7 +76,9 @@ class LedgerRows:
         """
         found, hop = self._find(draft), self._hops[draft.action.hop]
         if found is not None and not found.passes:
-            raise RefusedError(f"stale: the row of this key in {hop.source} has left the filter `{hop.where}` by now")
+            raise ActionRefusedError.of(
+                RefusalCode.STALE, f"the row of this key in {hop.source} has left the filter `{hop.where}` by now"
+            )
         return found
 
     def _find(self, draft: ActionDraft) -> LedgerRecord | None:
@@ -109,5 +112,5 @@ class LedgerRows:
             point = replace(point, payload=None)
         absent = [name for name in columns if name not in table.columns]
         if absent:
-            raise RefusedError(f"unfit: {point.table} has no column {', '.join(absent)} any more")
+            raise ActionRefusedError.of(RefusalCode.UNFIT, f"{point.table} has no column {', '.join(absent)} any more")
         return point, session, table, columns
