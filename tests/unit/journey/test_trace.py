@@ -7,11 +7,13 @@ from typing import Any
 import polars as pl
 import pytest
 
+from makewhole.compute.buckets import bucket_name
 from makewhole.compute.key_layout import with_layout
 from makewhole.compute.keys import key_hash
 from makewhole.journal.key_history import Judgement
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.journey.trace import _WindowCopies, _without_finding, business_key
+from makewhole.lake.stored_verdicts import SEMANTICS
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
 from makewhole.model.points import KeyType, PointKind, TablePoint, TopicPoint
@@ -135,7 +137,12 @@ class Files:
 def test_a_key_that_was_handed_over_and_is_no_finding_is_reported_in_the_next_window(
     monkeypatch: pytest.MonkeyPatch, number: int, found: list[Judgement], is_reported: bool, verdict: str
 ) -> None:
-    result = HopResult(hop=HOP.name, counts=HopCounts(), digest="", files={"verdicts": ["verdicts.parquet"]})
+    files = {
+        "verdicts_by_bucket": {bucket_name(0, 1): ["verdicts.parquet"]},
+        "summary": {"clean": 0},
+        SEMANTICS: "event",
+    }
+    result = HopResult(hop=HOP.name, counts=HopCounts(), digest="", files=files)
     monkeypatch.setattr("makewhole.journal.results.hop_results.results", lambda *_: {HOP.name: result})
     monkeypatch.setattr("makewhole.journal.key_history.judged_at", lambda *_: {HOP.name: AT})
     window = Window(pipeline="flights", number=number, revision=1, start=None, end=AT, opened_at=AT, ranges={})
