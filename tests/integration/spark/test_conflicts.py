@@ -1,7 +1,5 @@
 """Test keys of which one side holds different values, or it is not known which: never matched, and for a person."""
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
@@ -211,36 +209,6 @@ def test_a_key_that_was_handed_over_and_whose_row_is_gone_is_not_known(shop: Rec
     second, closed = shop.whole_way(1)
 
     assert shop.found(second, LEDGER_HOP) == {"O3": ("undecidable", "source_gone")}
-    assert closed.state is WindowState.NOT_KNOWN
-
-
-def test_a_version_whose_value_the_index_does_not_know_is_not_known(shop: ReconciledShop) -> None:
-    """A run of the key index without values, as an early makewhole wrote it."""
-    shop.describe(is_upsert=True, topic_key="kafka.key")
-    made = orders(range(4))
-    shop.trade(made)
-    context, closed = shop.whole_way()
-    assert closed.state is WindowState.CERTIFIED
-    ((files,),) = shop.journal_sql("select files from makewhole.key_run where point = 'orders'")
-    for path in files.values():
-        place = Path(context.storage.root) / path
-        run = pl.read_parquet(place).with_columns(pl.format("{}:{}", "partition", "offset").alias("place"))
-        unknown = (
-            "window",
-            "partition",
-            "offset",
-            "row_hash",
-            *(name for name in run.columns if name.startswith(("last_", "is_latest"))),
-        )
-        run.drop(unknown).write_parquet(place)
-    changed = orders([1], 1)
-    shop.write("outbox", [*changed, *orders(range(100, 105), 1)])
-    shop.send(orders(range(100, 105), 1))
-    shop.write("warehouse", orders(range(100, 105), 1))
-
-    second, closed = shop.whole_way(1)
-
-    assert shop.found(second, LEDGER_HOP) == {"O1": ("undecidable", "unreadable_value")}
     assert closed.state is WindowState.NOT_KNOWN
 
 

@@ -6,7 +6,7 @@ import pytest
 from makewhole.journal.database import connect
 from makewhole.window.context import connections_of, window_context
 from makewhole.window.opening.open import Request, open_interval
-from makewhole_spark.reconcile.gather.met_alone import met_alone
+from makewhole_spark.reconcile.gather import met_alone
 from tests.world.orders import BORN, DAY, Order, at_day, orders
 from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 
 @pytest.mark.parametrize(
-    ("leaf", "message"),
+    ("leaf", "refusal"),
     [
         (
             "{{ ''.__class__.__mro__[1].__subclasses__() }}",
