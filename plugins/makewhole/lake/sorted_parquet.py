@@ -96,7 +96,7 @@ def _bounds(file: pq.ParquetFile) -> tuple[UInt64s, UInt64s]:
         group = file.metadata.row_group(at)
         columns = (group.column(number) for number in range(group.num_columns))
         known = next(column.statistics for column in columns if column.path_in_schema == _NUMBER)
-        assert known is not None
-        bounds.append((known.min, known.max))
+        # A group without rows has no bounds.
+        bounds.append((known.min, known.max) if known is not None and known.has_min_max else (0, 2**64 - 1))
     array = np.array(bounds, dtype=np.uint64).reshape(-1, 2)
     return array[:, 0], array[:, 1]

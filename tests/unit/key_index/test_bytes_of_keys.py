@@ -49,8 +49,8 @@ def run(storage: Storage, window: int, chance: np.random.Generator) -> IndexedRu
         ),
     )
     stored = rows.select(pl.col(name).cast(kind) for name, kind in STORED.items()).sort(*HASH)
-    path = write_index_file(storage, f"demo/index/orders/window={window}/bucket=00", [stored])
-    return IndexedRun(files={"00": path}, rows=KEYS, revisions={window: 1}, windows=(window,))
+    path = write_index_file(storage, f"demo/index/orders/window={window}/bucket=00of1", [stored])
+    return IndexedRun(files={"00of1": path}, rows=KEYS, revisions={window: 1}, windows=(window,))
 
 
 def bytes_a_key(storage: Storage, run: IndexedRun) -> float:

@@ -107,15 +107,6 @@ def test_the_filter_of_a_file_has_each_key_once(storage: Storage) -> None:
     assert content.split(b"\n", 1)[1] == build_filter(keys["key_hi"].to_numpy(), keys["key_lo"].to_numpy())
 
 
-def test_a_run_of_an_older_makewhole_is_read_though_it_has_no_filter(storage: Storage) -> None:
-    old = run(range(20), 10).drop("compared", "is_extra").select(*HASH, "place", "is_replay", "row_hash")
-    file = IndexFile(path=storage.write_parquet(FOLDER, old), windows=(4,))
-
-    assert maybe_known(storage, [file], hashes("k3", "never")).tolist() == [True, True]
-    found = rows_of_keys(storage, [file], hashes("k3", "never"))
-    assert found.select("window", "place", "row_hash", "compared").rows() == [(4, "0:3", 3, None)]
-
-
 def test_a_filter_that_is_gone_damaged_or_of_another_file_hides_nothing(
     storage: Storage, caplog: pytest.LogCaptureFixture
 ) -> None:

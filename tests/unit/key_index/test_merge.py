@@ -99,28 +99,3 @@ def test_windows_that_do_not_count_are_left_behind(tmp_path: Path) -> None:
     assert (again.revisions, again.windows) == ({2: 1, 3: 1}, (2, 3))
     assert sorted(rows_in(storage, again)["window"].unique().to_list()) == [2, 3]
     assert again.rows == second.rows + third.rows
-
-
-def test_runs_of_an_older_makewhole_are_merged_with_newer_ones(tmp_path: Path) -> None:
-    """Its names say no number of buckets: there were sixteen."""
-    storage = Storage(root=str(tmp_path))
-    old = run(range(60), 40).drop("compared", "is_extra").select(*HASH, "place", "is_replay", "row_hash")
-    files = {
-        f"{number:02d}": storage.write_parquet(f"p/index/t/window=1/bucket={number:02d}", part)
-        for number in range(16)
-        if len(part := old.filter(pl.col("key_hi") % 16 == number))
-    }
-    before = IndexedRun(files=files, rows=len(old), revisions={1: 1}, windows=(1,))
-    others = [single(storage, at, run(range(100 * at, 100 * at + 10), 10), buckets) for at, buckets in ((2, 1), (3, 2))]
-    merged = write_merged(storage, TOPIC, "m", [before, *others])
-
-    assert sorted(merged.files) == ["00of1"]
-    stored = rows_in(storage, merged)
-    assert (len(files) > 8, dict(stored.schema)) == (True, STORED)
-    of_old = stored.filter(pl.col("window") == 1).sort(*HASH, maintain_order=True)
-    assert of_old.equals(stored_run(old, 1).sort(*HASH, maintain_order=True))
-    assert stored["window"].value_counts().sort("window")["count"].to_list() == [
-        len(old),
-        *(one.rows for one in others),
-    ]
-    assert merged.rows == sum(one.rows for one in (before, *others))

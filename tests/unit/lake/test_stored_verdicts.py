@@ -14,7 +14,7 @@ from tests.unit.compute.judge.bucket_input import HOP, NEW, copies, one
 
 pytestmark = pytest.mark.unit
 
-BUCKET = "03"
+BUCKET = "03of16"
 CLEAN = {"summary": {"clean": 2}}
 
 
@@ -46,14 +46,13 @@ def files_of(
     window: Window,
     source: list[dict[str, Any]],
     target: list[dict[str, Any]],
-    semantics: str | None = None,
+    semantics: str = "event",
     **verdicts: str,
 ) -> VerdictFiles:
     slices = [
         {BUCKET: [window.put("slice", copies(rows, is_topic))]} for rows, is_topic in ((source, True), (target, False))
     ]
-    said = {} if semantics is None else {SEMANTICS: semantics}
-    files = {**CLEAN, **said, "verdicts_by_bucket": {BUCKET: [window.verdicts(**verdicts)]}}
+    files = {**CLEAN, SEMANTICS: semantics, "verdicts_by_bucket": {BUCKET: [window.verdicts(**verdicts)]}}
     return VerdictFiles.of(HOP, files, slices, BUCKET)
 
 
@@ -68,9 +67,9 @@ def test_a_key_without_a_row_is_matched_where_the_slices_show_that_it_was_clean(
     }
 
 
-@pytest.mark.parametrize("semantics", ["upsert", "event", None])
+@pytest.mark.parametrize("semantics", ["upsert", "event"])
 def test_a_key_without_a_row_was_clean_by_the_semantics_that_its_window_was_judged_by(
-    window: Window, semantics: str | None
+    window: Window, semantics: str
 ) -> None:
     """a: two versions; b: two rows of a store; c: the store has a lower number; d: an older version; e: read twice."""
     source = [one("a", 1), one("a", 2, NEW), one("b", 3), one("c", 4, version=2), one("d", 5), one("d", 6, NEW)]
@@ -89,17 +88,14 @@ def test_a_key_that_was_not_judged_has_no_verdict(window: Window) -> None:
 
 
 def test_without_clean_keys_no_slice_is_read(window: Window) -> None:
-    files = {"summary": {"clean": 0}, "verdicts_by_bucket": {BUCKET: [window.verdicts(a="missing")]}}
+    files = {
+        "summary": {"clean": 0},
+        SEMANTICS: "event",
+        "verdicts_by_bucket": {BUCKET: [window.verdicts(a="missing")]},
+    }
     slices = [{BUCKET: ["gone.parquet"]}, {BUCKET: ["gone.parquet"]}]
 
     assert window.asked(VerdictFiles.of(HOP, files, slices, BUCKET), "a", "b") == {"a": ("missing", None)}
-
-
-def test_files_of_an_older_version_are_read_whole(window: Window) -> None:
-    files = {"summary": {}, "verdicts": [window.verdicts(a="matched"), window.verdicts(b="missing")]}
-
-    found = window.asked(VerdictFiles.of(HOP, files, [{}, {}], BUCKET), "a", "b")
-    assert found == {"a": ("matched", None), "b": ("missing", None)}
 
 
 def test_nothing_is_read_for_no_key(window: Window) -> None:
