@@ -24,6 +24,7 @@ from makewhole.journal.results import hop_results, snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.kafka.offsets import describe_topic
 from makewhole.lake.storage import Storage
+from makewhole.lake.stored_verdicts import SEMANTICS
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState, Receipt
@@ -163,9 +164,10 @@ def _window(journal: PgConnection) -> None:
 
 def _judge(journal: PgConnection, window: Window, storage: Storage) -> None:
     """K1 matched, K2 missing in the warehouse."""
-    rows = [("flights→warehouse", "00", key_hash("K1"), "matched", None, True)]
+    rows = [("flights→warehouse", "00of1", key_hash("K1"), "matched", None, True)]
     verdicts = storage.write_parquet(f"{window.prefix}/flights-warehouse/verdicts", _frame(rows))
-    result = HopResult(hop="flights→warehouse", counts=HopCounts(), digest="", files={"verdicts": [verdicts]})
+    files = {"verdicts_by_bucket": {"00of1": [verdicts]}, "summary": {"clean": 0}, SEMANTICS: "event"}
+    result = HopResult(hop="flights→warehouse", counts=HopCounts(), digest="", files=files)
     finding = Finding(
         hop="flights→warehouse",
         key="K2",
