@@ -14,13 +14,12 @@ from makewhole.compute.normalise import table_frame
 from makewhole.journal import windows
 from makewhole.journal.results import snapshot_manifests
 from makewhole.lake.storage import Storage
-from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TablePoint
 from makewhole.model.window import Window
-from makewhole.postgres.read.export import read_keys
-from makewhole.postgres.read.expressions import TableShape
 from makewhole.sql import PgConnection
+from makewhole.tables.shape import TableShape
+from makewhole.tables.tables import Tables
 
 _IDENTITY = (
     "partition",
@@ -53,7 +52,7 @@ class JourneyCopy:
     identity: Mapping[str, Any] = field(default_factory=dict)
 
 
-def rows_now(connection: PostgresConnection, pipeline: Pipeline, point: TablePoint, key: str) -> list[JourneyCopy]:
+def rows_now(tables: Tables, pipeline: Pipeline, point: TablePoint, key: str) -> list[JourneyCopy]:
     """Return every row of the key as it stands now, by time and place.
 
     Raises:
@@ -61,7 +60,7 @@ def rows_now(connection: PostgresConnection, pipeline: Pipeline, point: TablePoi
         TransientError: the database does not answer.
     """
     shape = TableShape(point=point, compare=pipeline.compare, filters={})
-    frames = [table_frame(rows, dict(pipeline.compare))[0] for rows in read_keys(connection, shape, [key])]
+    frames = [table_frame(rows, dict(pipeline.compare))[0] for rows in tables.reader(shape).keys([key])]
     return _copies(pl.concat(frames).unique("place")) if frames else []
 
 

@@ -19,9 +19,10 @@ from makewhole.journal.key_history import Judgement, KeyAction
 from makewhole.journal.results import hop_results, snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.journey.copies import JourneyCopy, copies_in, read_manifests, rows_now, with_snapshots
+from makewhole.kinds import tables_of
 from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
-from makewhole.model.connection import Connection, PostgresConnection
+from makewhole.model.connection import Connection
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
 from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.points import KeyType, Point, PointKind, TablePoint, can_look_up
@@ -194,9 +195,7 @@ def _stop(pipeline: Pipeline, point: Point, seen: list[_WindowCopies], connectio
 def _table_stop(pipeline: Pipeline, point: TablePoint, connection_of: ConnectionOf, key: str) -> Stop:
     stop = Stop(point=point.name, kind=point.kind, system=f"table {point.table}", copies=(), searched=())
     try:
-        connection = connection_of(point.connection)
-        assert isinstance(connection, PostgresConnection)
-        rows = rows_now(connection, pipeline, point, key)
+        rows = rows_now(tables_of(connection_of(point.connection)), pipeline, point, key)
     except MakewholeError as error:
         return replace(stop, problems=(str(error),))
     return replace(stop, copies=tuple(rows), searched=("the table as it is now",))

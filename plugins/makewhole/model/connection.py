@@ -2,25 +2,30 @@
 another process."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import NoReturn
+from dataclasses import dataclass, field, replace
+from typing import NoReturn, Self
 
 
-class _StaysHere:
-    """A holder of secrets that cannot be pickled: tasks travel as pickles, and are kept in places that others read."""
+@dataclass(frozen=True, kw_only=True)
+class Connection:
+    """A connection to a system. It holds secrets, and cannot be pickled: tasks travel as pickles, and are kept where
+    others read them."""
 
     id: str
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"the connection {self.id} holds secrets and does not travel; send its id instead")
 
+    def limited(self, statement_seconds: float) -> Self:  # noqa: ARG002 - not every system ends what takes long
+        """Return the connection with this limit on what one request may take, where its system knows limits."""
+        return self
+
 
 @dataclass(frozen=True, kw_only=True)
-class KafkaConnection(_StaysHere):
+class KafkaConnection(Connection):
     """A connection to a Kafka. `properties` are librdkafka's names (`bootstrap.servers`, `security.protocol`,
     `sasl.*`, `ssl.*`)."""
 
-    id: str
     properties: Mapping[str, str] = field(repr=False)
 
     @property
@@ -29,27 +34,25 @@ class KafkaConnection(_StaysHere):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PostgresConnection(_StaysHere):
+class PostgresConnection(Connection):
     """A connection to a PostgreSQL database. `dsn` is a libpq connection string or URI.
 
     A statement that takes longer than `statement_seconds` is ended by the server, unless the `options` of `dsn` say
     another limit.
     """
 
-    id: str
     dsn: str = field(repr=False)
     statement_seconds: float = 86_400.0
 
+    def limited(self, statement_seconds: float) -> Self:
+        return replace(self, statement_seconds=statement_seconds)
+
 
 @dataclass(frozen=True, kw_only=True)
-class ObjectStoreConnection(_StaysHere):
+class ObjectStoreConnection(Connection):
     """A connection to an object store that speaks S3. Without keys, the SDK's own chain finds them. `settings`:
     `region`, `endpoint_url`, `session_token`, `role_arn`, `external_id`."""
 
-    id: str
     access_key: str | None = field(repr=False)
     secret_key: str | None = field(repr=False)
     settings: Mapping[str, str] = field(repr=False)
-
-
-Connection = KafkaConnection | PostgresConnection

@@ -11,8 +11,9 @@ from psycopg2 import sql
 from makewhole.compute.canonical import ARRAY, decimal_scale, moment_digits
 from makewhole.compute.key_values import MOST_NUMBER_CHARACTERS, NUMBER_PATTERN
 from makewhole.compute.moments import MICROSECOND_DIGITS
-from makewhole.postgres.key_columns import FLOATS, INTEGERS, TEXTS, address, bare, own_output
-from makewhole.postgres.tables import quoted
+from makewhole.postgres.key_columns import FLOATS, TEXTS, address, own_output
+from makewhole.postgres.table import quoted
+from makewhole.tables.description import INTEGERS, bare
 
 _MOMENTS = ("timestamp with time zone", "timestamp without time zone")
 _NUMBERS = (*INTEGERS, "numeric")

@@ -18,8 +18,8 @@ from makewhole.compute.key_values import (
     UUID_PATTERN,
 )
 from makewhole.model.points import KeyType
+from makewhole.tables.description import INTEGERS, bare
 
-INTEGERS = ("smallint", "integer", "bigint")
 FLOATS = ("real", "double precision")
 TEXTS = ("text", "character varying", "character", "bpchar", "citext", "name")
 _CHAR = ("character", "bpchar")
@@ -34,12 +34,6 @@ _NATIVE: Mapping[KeyType, tuple[str, ...]] = {
     KeyType.INET: ("inet", "cidr"),
 }
 """Types of columns whose `=` is the equality of the key's type, so that an index on the column serves."""
-
-
-def bare(column_type: str) -> str:
-    """Return a type without its modifier: `numeric(10,2)` is a numeric, `timestamp(3) with time zone` has a zone."""
-    name, _, rest = column_type.partition("(")
-    return name + rest.partition(")")[2]
 
 
 def is_native(column_type: str, kind: KeyType) -> bool:

@@ -3,31 +3,8 @@
 from psycopg2 import sql
 
 from makewhole.compute.versions import NO_VERSION, SCALE
-from makewhole.postgres.key_columns import INTEGERS, bare
-
-NUMERIC = "numeric"
-_MOMENTS = ("timestamp without time zone", "timestamp with time zone", "date")
-_DECLARED = {
-    **dict.fromkeys(INTEGERS, "bigint"),
-    NUMERIC: f"decimal(38,{SCALE})",
-    **dict.fromkeys(_MOMENTS[:2], "timestamp"),
-    "date": "date",
-}
-
-
-def is_version_type(column_type: str) -> bool:
-    """Return whether the values of a column of this type can be versions."""
-    return bare(column_type) in _DECLARED
-
-
-def is_moment_type(column_type: str) -> bool:
-    """Return whether the versions of a column of this type are moments."""
-    return bare(column_type) in _MOMENTS
-
-
-def declared_version(column_type: str) -> str:
-    """Return the declared type that reads every version of a column."""
-    return _DECLARED.get(bare(column_type), "bigint")
+from makewhole.tables.description import INTEGERS, bare
+from makewhole.tables.version_types import _MOMENTS, NUMERIC
 
 
 def version_text(column: sql.Composable, column_type: str) -> sql.Composable:

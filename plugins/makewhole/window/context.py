@@ -1,7 +1,7 @@
 """Gather what every step of a window needs: the pipeline, the window, connections and storage."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from makewhole.compute.decode.record_values import ValueShape
@@ -11,13 +11,15 @@ from makewhole.compute.same_place import with_former_filters, with_identities
 from makewhole.config.connections import from_environment
 from makewhole.config.pipeline_file import find_pipeline as find_pipeline
 from makewhole.journal import windows
+from makewhole.kinds import tables_of
 from makewhole.lake.storage import Storage
-from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
+from makewhole.model.connection import Connection, KafkaConnection
 from makewhole.model.pipeline import Pipeline, Semantics
 from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.window import Window
-from makewhole.postgres.read.expressions import TableShape
 from makewhole.sql import PgConnection
+from makewhole.tables.shape import TableShape
+from makewhole.tables.tables import Tables
 from makewhole.window.spark_steps.sent_connections import ServerDigests, resolve, server_digests
 
 
@@ -42,11 +44,9 @@ class WindowContext:
         assert isinstance(connection, KafkaConnection)
         return connection
 
-    def postgres(self, point: TablePoint) -> PostgresConnection:
-        """Return the connection of a table."""
-        connection = self.connections[point.connection]
-        assert isinstance(connection, PostgresConnection)
-        return connection
+    def tables(self, point: TablePoint) -> Tables:
+        """Return the tables that the connection of a table reaches."""
+        return tables_of(self.connections[point.connection])
 
     def value_shape(self, point: TopicPoint) -> ValueShape:
         """Return the columns to decode from the records of a topic."""
@@ -132,10 +132,4 @@ def connections_of(pipeline: Pipeline) -> dict[str, Connection]:
 
 def _all_limited(connections: Mapping[str, Connection], pipeline: Pipeline) -> dict[str, Connection]:
     seconds = pipeline.time_limits.longest.total_seconds()
-    return {name: _limited(connection, seconds) for name, connection in connections.items()}
-
-
-def _limited(connection: Connection, statement_seconds: float) -> Connection:
-    if isinstance(connection, PostgresConnection):
-        return replace(connection, statement_seconds=statement_seconds)
-    return connection
+    return {name: connection.limited(seconds) for name, connection in connections.items()}

@@ -1,4 +1,4 @@
-"""Choose the number of buckets of a window by its size: by the offsets of its topics and what PostgreSQL estimates."""
+"""Choose the number of buckets of a window by its size: by the offsets of its topics, and estimates of its tables."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -9,10 +9,8 @@ from makewhole.journal.results import snapshot_manifests
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Semantics
 from makewhole.model.points import PointKind, TablePoint, can_look_up
-from makewhole.postgres.connect import connect
-from makewhole.postgres.read.estimates import estimate_rows
-from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.sql import PgConnection
+from makewhole.tables.shape import TimeBounds
 from makewhole.window.context import WindowContext
 
 logger = logging.getLogger(__name__)
@@ -51,8 +49,7 @@ def _rows_of_table(context: WindowContext, point: TablePoint) -> int:
     """
     bounds = None if point.time is None else TimeBounds(start=context.window.start, end=context.window.end)
     try:
-        with connect(context.postgres(point), f"estimating the rows of {point.table}") as session:
-            return estimate_rows(session, point, bounds)
+        return context.tables(point).estimate_rows(point, bounds)
     except PermanentError as error:
         logger.warning("the size of %s is not known: %s", point.name, error)
         return 0

@@ -15,22 +15,17 @@ from makewhole.journal.results import slice_counts
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.points import TablePoint
 from makewhole.model.window import CountedSlice, KnownSlice, TimeSlice, Window
-from makewhole.postgres.read.expressions import EarlierRows
-from makewhole.postgres.read.slices import (
-    RowsAhead,
-    count_new_rows,
-    count_rows_and_ahead,
-    has_time_index,
-    pages,
-)
 from makewhole.sql import PgConnection
+from makewhole.tables.reading import TableView
+from makewhole.tables.shape import EarlierRows
+from makewhole.tables.slices import RowsAhead
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RECENT_SLICES = 7
 _ROTATED_SLICES = 16
 _ROWS_LEAST = 1_000_000
 _SLICES_LISTED_MOST = 20
-_PAGES_WITHOUT_INDEX = 4_096  # 32 MiB: below that no incident is needed
+_BYTES_WITHOUT_INDEX = 32 << 20  # below that no incident is needed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,17 +52,16 @@ class _Change:
 
 @dataclass(frozen=True, kw_only=True)
 class TableCensus:
-    """A census of one table for a window. `session` has the view of the data under which the window reads it.
+    """A census of one table for a window, under the view of the data by which the window reads it.
 
     `has_versions`: rows are updated and deleted as a rule, and leave their slices.
     """
 
     journal: PgConnection
-    session: PgConnection
+    view: TableView
     window: Window
     point: TablePoint
     late: timedelta
-    pg_snapshot: str
     has_versions: bool
 
     def take(self) -> Census:
@@ -78,11 +72,11 @@ class TableCensus:
         known = slice_counts.counted_before(self.journal, window, self.point, numbers)
         due = slices_due(known, window, self.late)
         # All at once: without an index each call reads the whole table.
-        now, ahead = count_rows_and_ahead(self.session, self.point, [one.slice for one in due])
+        now, ahead = self.view.count_rows_and_ahead([one.slice for one in due])
         changes = [self._change(one, now[one.slice.window]) for one in due]
         return Census(
             counted=tuple(
-                CountedSlice(slice=one.known.slice, rows=one.rows, pg_snapshot=self.pg_snapshot) for one in changes
+                CountedSlice(slice=one.known.slice, rows=one.rows, pg_snapshot=self.view.seen) for one in changes
             ),
             earlier=tuple(_rows_to_read(one) for one in changes if one.grown > 0 or one.new_rows),
             incidents=(*self._incidents(changes), *self._times_ahead(ahead)),
@@ -91,7 +85,7 @@ class TableCensus:
     def _change(self, known: KnownSlice, rows: int) -> _Change:
         """Return what changed. Only where the number did, or was never counted, it is asked which rows are new."""
         has_changed = rows != known.rows
-        new = count_new_rows(self.session, self.point, known.slice, known.pg_snapshot) if has_changed else 0
+        new = self.view.count_new_rows(known.slice, known.pg_snapshot) if has_changed else 0
         return _Change(known=known, rows=rows, new_rows=new)
 
     def _incidents(self, changes: Sequence[_Change]) -> Iterable[Incident]:
@@ -105,7 +99,7 @@ class TableCensus:
         for kind, ones in found.items():
             if ones:
                 yield self._incident(kind, ones)
-        if pages(self.session, self.point) > _PAGES_WITHOUT_INDEX and not has_time_index(self.session, self.point):
+        if self.view.size_bytes > _BYTES_WITHOUT_INDEX and not self.view.has_time_index:
             yield Incident(
                 kind=IncidentKind.NO_TIME_INDEX,
                 point=self.point.name,
@@ -133,7 +127,7 @@ class TableCensus:
         if known.slice.end <= from_when:
             return True
         reached = replace(known.slice, start=from_when)
-        return change.grown > count_new_rows(self.session, self.point, reached, known.pg_snapshot)
+        return change.grown > self.view.count_new_rows(reached, known.pg_snapshot)
 
     def _is_ours(self, change: _Change) -> bool:
         """Return whether what compensation wrote since the count may be all of the change."""

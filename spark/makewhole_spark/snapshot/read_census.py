@@ -14,7 +14,6 @@ from makewhole.compute.normalise import table_frame
 from makewhole.model.errors import CorruptionError
 from makewhole.model.pipeline import Hop, Semantics
 from makewhole.model.points import TablePoint, has_log
-from makewhole.postgres.read.export import ExportReader
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.read_piece import BucketWriter, PieceRead, TablePiece, point_folder, read_table_piece
 from makewhole_spark.snapshot.value_census import Share
@@ -27,14 +26,14 @@ _OF_TOPIC = [*_OF_TABLE, "partition", "offset", "is_aborted", "is_tombstone"]
 
 @dataclass(frozen=True, kw_only=True)
 class CensusPiece:
-    """Shares of the keys of earlier windows at a hop's source whose rows in a store are looked at, under an exported
-    snapshot. `bucket_count`: of the buckets to write."""
+    """Shares of the keys of earlier windows at a hop's source whose rows in a store are looked at, under a view that
+    is held. `bucket_count`: of the buckets to write."""
 
     context: WindowContext
     point: TablePoint
     hop: Hop
     bucket_count: int
-    snapshot: str
+    view: str
     shares: tuple[Share, ...]
 
 
@@ -54,7 +53,7 @@ def read_census_piece(piece: CensusPiece) -> PieceRead:
     context, gone = piece.context, list[int]()
     copies = pl.concat([empty(KEYS | {OF_WINDOW: pl.Int32}), *_copies(piece, gone)], how="diagonal_relaxed")
     keys = copies["key"].unique().sort().to_list()
-    reader = ExportReader(context.postgres(piece.point), context.table_shape(piece.point), piece.snapshot)
+    reader = context.tables(piece.point).reader(context.table_shape(piece.point), piece.view)
     frames = [table_frame(frame, dict(context.pipeline.compare))[0] for frame in reader.keys(keys)]
     writer = BucketWriter(context, point_folder(context, piece.point), piece.bucket_count)
     with closing(writer):

@@ -24,9 +24,7 @@ from makewhole.kafka.sequences.numbering import NO_PRODUCER
 from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.model.points import Point, TablePoint, TopicPoint
 from makewhole.model.window import Accounting, PartitionRange
-from makewhole.postgres.read.export import ExportPlan, ExportReader
-from makewhole.postgres.read.export_parts import ExportPart
-from makewhole.postgres.read.expressions import TimeBounds
+from makewhole.tables.shape import TimeBounds
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.census import own_slice, rows_in_slice
 
@@ -49,15 +47,15 @@ class TopicPiece:
 
 @dataclass(frozen=True, kw_only=True)
 class TablePiece:
-    """Pages of a table inside an exported snapshot; with `keys_of`, the rows of that point's keys in some buckets.
-    `bucket_count`: of the buckets to write."""
+    """A part of a table under a view that is held, as its `ReadPlan` has it; with `keys_of`, the rows of that point's
+    keys in some buckets. `bucket_count`: of the buckets to write."""
 
     context: WindowContext
     point: TablePoint
     bucket_count: int
-    plan: ExportPlan
+    view: str
     bounds: TimeBounds | None
-    part: ExportPart
+    part: Any = None
     keys_of: Mapping[str, list[str]] | None = None
     buckets: tuple[str, ...] = ()
 
@@ -259,8 +257,7 @@ def read_table_piece(piece: TablePiece) -> PieceRead:
         TransientError: the read came up short.
     """
     context, writer = piece.context, _writer(piece)
-    shape, connection = context.table_shape(piece.point), context.postgres(piece.point)
-    reader = ExportReader(connection, shape, piece.plan.snapshot)
+    reader = context.tables(piece.point).reader(context.table_shape(piece.point), piece.view)
     frames = reader.part(piece.bounds, piece.part) if piece.keys_of is None else reader.keys(_keys(piece))
     in_slice = list[int | None]()
     with closing(writer):

@@ -9,10 +9,9 @@ from makewhole.journal.results import snapshot_manifests
 from makewhole.model.pipeline import Semantics
 from makewhole.model.points import TablePoint
 from makewhole.model.window import Window
-from makewhole.postgres.read.export import HeldView
-from makewhole.postgres.read.expressions import EarlierRows, TimeBounds
-from makewhole.postgres.read.relations import has_places
 from makewhole.sql import PgConnection
+from makewhole.tables.reading import TableView
+from makewhole.tables.shape import EarlierRows, TimeBounds
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.census import Census, TableCensus, reaches_from
 
@@ -46,7 +45,7 @@ class TableBounds:
         }
 
 
-def table_bounds(journal: PgConnection, context: WindowContext, point: TablePoint, view: HeldView) -> TableBounds:
+def table_bounds(journal: PgConnection, context: WindowContext, point: TablePoint, view: TableView) -> TableBounds:
     """Return the bounds of a table's rows for this window, under the view of the data that it is read by.
 
     Rows of earlier times belong to it where they came since the window before read the table: as far back as `late`
@@ -58,14 +57,13 @@ def table_bounds(journal: PgConnection, context: WindowContext, point: TablePoin
     # Of a view's rows nothing tells when they came: each slice would look as if it had grown.
     census = (
         _NO_CENSUS
-        if not has_places(view.session, point)
+        if not view.has_places
         else TableCensus(
             journal=journal,
-            session=view.session,
+            view=view,
             window=window,
             point=point,
             late=late,
-            pg_snapshot=view.pg_snapshot,
             has_versions=any(
                 hop.semantics is Semantics.UPSERT
                 for hop in context.pipeline.hops

@@ -22,11 +22,9 @@ from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, Semantics
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint, can_look_up, has_log
 from makewhole.model.window import CountedSlice, PartitionRange
-from makewhole.postgres.read.export import ExportPlan, HeldView, hold_view
-from makewhole.postgres.read.export_parts import ExportPart
-from makewhole.postgres.read.expressions import TimeBounds
-from makewhole.postgres.read.slices import count_rows
 from makewhole.sql import PgConnection
+from makewhole.tables.reading import ReadPlan, TableView
+from makewhole.tables.shape import TimeBounds
 from makewhole.window.configuration import judging_sha256, reading_sha256
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import Carrier, carry_released
@@ -139,9 +137,7 @@ class _Reading:
         """Read tables, each under one exported snapshot; `manifests` name the keys by which stores are read."""
         with ExitStack() as stack:
             views = {
-                point.name: stack.enter_context(
-                    hold_view(self.context.postgres(point), self.context.table_shape(point))
-                )
+                point.name: stack.enter_context(self.context.tables(point).hold_view(self.context.table_shape(point)))
                 for point in points
             }
             bounds = {
@@ -154,7 +150,7 @@ class _Reading:
                 for piece in _table_pieces(self, point, plans[point.name], bounds[point.name].bounds, manifests)
             ]
             known = {
-                point.name: store_census(self.journal, views[point.name].session, self.context, point, manifests)
+                point.name: store_census(self.journal, views[point.name], self.context, point, manifests)
                 for point in points
             }
             looks = [piece for point in points for piece in _census_pieces(self, known[point.name], plans[point.name])]
@@ -176,7 +172,7 @@ class _Reading:
         return taken
 
     def _own_slice(
-        self, point: TablePoint, view: HeldView, pieces: Sequence[TablePiece], answers: Sequence[PieceRead]
+        self, point: TablePoint, view: TableView, pieces: Sequence[TablePiece], answers: Sequence[PieceRead]
     ) -> Sequence[CountedSlice]:
         """Return the window's own slice of a table with the number of its rows, where it has times.
 
@@ -193,8 +189,8 @@ class _Reading:
         ]
         rows = None if has_erased else sum_of_known(read)
         if rows is None:
-            rows = count_rows(view.session, point, [own])[own.window]
-        return [CountedSlice(slice=own, rows=rows, pg_snapshot=view.pg_snapshot)]
+            rows = view.count_rows([own])[own.window]
+        return [CountedSlice(slice=own, rows=rows, pg_snapshot=view.seen)]
 
     def _read_topics(self, pieces: list[TopicPiece], ids: Mapping[str, str]) -> list[PieceRead]:
         try:
@@ -252,14 +248,14 @@ def split_range(whole: PartitionRange, most: int) -> Iterator[PartitionRange]:
 def _table_pieces(
     reading: _Reading,
     point: TablePoint,
-    plan: ExportPlan,
+    plan: ReadPlan,
     bounds: TimeBounds | None,
     manifests: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[TablePiece]:
     context, parallelism, count = reading.context, reading.parallelism, reading.buckets
     if bounds is not None or point.kind is PointKind.LEDGER:
         for part in plan.parts:
-            yield TablePiece(context=context, point=point, bucket_count=count, plan=plan, bounds=bounds, part=part)
+            yield TablePiece(context=context, point=point, bucket_count=count, view=plan.view, bounds=bounds, part=part)
     for hop in _hops_read_by_keys(context, point):
         files = manifests[hop.source]["files"]
         for at in range(parallelism):
@@ -268,15 +264,14 @@ def _table_pieces(
                 context=context,
                 point=point,
                 bucket_count=count,
-                plan=plan,
+                view=plan.view,
                 bounds=None,
-                part=ExportPart(),
                 keys_of=files,
                 buckets=buckets,
             )
 
 
-def _census_pieces(reading: _Reading, known: StoreCensus, plan: ExportPlan) -> Iterator[CensusPiece]:
+def _census_pieces(reading: _Reading, known: StoreCensus, plan: ReadPlan) -> Iterator[CensusPiece]:
     """Yield the pieces in which rows of known keys are looked at: of each hop as many as run at once."""
     for look in known.looks:
         for at in range(min(reading.parallelism, len(look.shares))):
@@ -285,7 +280,7 @@ def _census_pieces(reading: _Reading, known: StoreCensus, plan: ExportPlan) -> I
                 point=known.point,
                 hop=look.hop,
                 bucket_count=reading.buckets,
-                snapshot=plan.snapshot,
+                view=plan.view,
                 shares=look.shares[at :: reading.parallelism],
             )
 
@@ -303,7 +298,7 @@ def _hops_read_by_keys(context: WindowContext, point: TablePoint) -> list[Hop]:
 
 
 def _manifest(
-    reading: _Reading, point: Point, taken_at: datetime, reads: list[PieceRead], plan: ExportPlan | None
+    reading: _Reading, point: Point, taken_at: datetime, reads: list[PieceRead], plan: ReadPlan | None
 ) -> dict[str, Any]:
     tombstones = _by_bucket(file for read in reads for file in read.tombstone_files)
     manifest: dict[str, Any] = {
@@ -323,7 +318,7 @@ def _manifest(
         "key_layout": [kind.value for kind in point.key_layout],
     }
     if plan is not None:
-        manifest["pg_snapshot"] = plan.pg_snapshot
+        manifest["pg_snapshot"] = plan.seen
         manifest["rows_counted"] = sum(read.rows_counted or 0 for read in reads)
     return manifest
 

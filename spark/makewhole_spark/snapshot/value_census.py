@@ -21,11 +21,9 @@ from makewhole.journal.results.snapshot_manifests import LOOKED_AT, VALUES_OF
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.points import TablePoint
-from makewhole.postgres.read.key_conditions import has_key_index
-from makewhole.postgres.read.relations import has_places
-from makewhole.postgres.read.slices import pages
 from makewhole.signing.keys import sha256_of
 from makewhole.sql import PgConnection
+from makewhole.tables.reading import TableView
 from makewhole.window.configuration import configuration_document
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.read_piece import PieceRead
@@ -35,7 +33,7 @@ _KEYS_OF_A_SHARE = 20_000
 _SHARES_MOST = 10
 _OWN_PART = 8
 _WINDOWS_MOST = 32
-_PAGES_WITHOUT_INDEX = 4_096  # 32 MiB: a table of that size is soon read whole
+_BYTES_WITHOUT_INDEX = 32 << 20  # a table of that size is soon read whole
 
 Manifest = Mapping[str, Any]
 
@@ -119,18 +117,18 @@ class StoreCensus:
 
 def store_census(
     journal: PgConnection,
-    session: PgConnection,
+    view: TableView,
     context: WindowContext,
     point: TablePoint,
     manifests: Mapping[str, Manifest],
 ) -> StoreCensus:
-    """Choose the keys of earlier windows whose rows in a store are looked at. `session` reads the store; `manifests`
+    """Choose the keys of earlier windows whose rows in a store are looked at. `view` is of the store; `manifests`
     are those of this window."""
     hops = hops_looked_at(context.pipeline, point)
     last = previous_window(journal, context) if hops else None
     if last is None:
         return StoreCensus(point=point)
-    reason = _why_not(session, context, point)
+    reason = _why_not(view)
     if reason is not None:
         detail = {"reason": reason, "key": list(point.key)}
         kind = IncidentKind.VALUES_NOT_LOOKED_AT
@@ -142,11 +140,11 @@ def store_census(
     return StoreCensus(point=point, looks=tuple(look for look in looks if look is not None))
 
 
-def _why_not(session: PgConnection, context: WindowContext, point: TablePoint) -> str | None:
+def _why_not(view: TableView) -> str | None:
     """Return why rows of known keys cannot be looked at without reading all of a large table; None where they can."""
-    if not has_places(session, point):
+    if not view.has_places:
         return "view"
-    if pages(session, point) <= _PAGES_WITHOUT_INDEX or has_key_index(session, context.table_shape(point)):
+    if view.size_bytes <= _BYTES_WITHOUT_INDEX or view.has_key_index:
         return None
     return "no_key_index"
 

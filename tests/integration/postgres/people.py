@@ -1,7 +1,7 @@
 """Read a database of people's as the snapshot does."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,10 @@ from makewhole.compute.normalise import table_frame
 from makewhole.compute.row_filter import TypedTerm
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.points import PointKind, TablePoint
-from makewhole.postgres.read.export import ExportReader, export_snapshot, read_keys
-from makewhole.postgres.read.expressions import TableShape, TimeBounds
+from makewhole.postgres.read.export import ExportReader, hold_view
 from makewhole.sql import PgConnection
+from makewhole.tables.reading import ReadPlan
+from makewhole.tables.shape import TableShape, TimeBounds
 from tests.world.sql import Rows, run_sql
 
 
@@ -47,8 +48,8 @@ class People:
 
     def read(self, shape: TableShape, bounds: TimeBounds | None = None) -> pl.DataFrame:
         """Read the whole table as the snapshot does."""
-        with export_snapshot(self.connection, shape, bounds, 4) as plan:
-            reader = ExportReader(self.connection, shape, plan.snapshot)
+        with planned(self.connection, shape, bounds, 4) as plan:
+            reader = ExportReader(self.connection, shape, plan.view)
             frames = [frame for part in plan.parts for frame in reader.part(bounds, part)]
         rows = pl.concat(frames) if frames else pl.DataFrame()
         assert len(rows) == reader.counted
@@ -56,9 +57,18 @@ class People:
 
     def look_up(self, shape: TableShape, keys: Sequence[str]) -> list[str]:
         """Return the keys of the rows that the look-up finds, sorted."""
-        frames = list(read_keys(self.connection, shape, keys))
+        frames = list(ExportReader(self.connection, shape, None).keys(keys))
         return sorted(pl.concat(frames)["key"].to_list()) if frames else []
 
     def texts(self, shape: TableShape) -> pl.DataFrame:
         """Return the keys frame of the whole table, by key."""
         return table_frame(self.read(shape), dict(shape.compare))[0].sort("key")
+
+
+@contextmanager
+def planned(
+    connection: PostgresConnection, shape: TableShape, bounds: TimeBounds | None, parts: int
+) -> Iterator[ReadPlan]:
+    """Hold a view of a table open, and plan the reading of the rows inside the bounds."""
+    with hold_view(connection, shape) as view:
+        yield view.plan(bounds, parts)

@@ -9,12 +9,14 @@ from psycopg2 import sql
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.postgres.connect import connect
-from makewhole.postgres.tables import TableRow, describe_table, rows_of_key
+from makewhole.postgres.table import describe_table, rows_of_key
 from makewhole.postgres.write.apply import apply_chunk
-from makewhole.postgres.write.effects import Effect, effects
-from makewhole.postgres.write.halving import RowItem
-from makewhole.postgres.write.receipts import ChunkId, ReceiptRow, ensure_schema
-from makewhole.postgres.write.upsert_row import ExpectedValue, UpsertRow
+from makewhole.postgres.write.effects import effects
+from makewhole.postgres.write.receipts import ensure_schema
+from makewhole.tables.effects import Effect
+from makewhole.tables.items import ExpectedValue, RowItem, UpsertRow
+from makewhole.tables.receipts import ChunkId, ReceiptRow
+from makewhole.tables.rows import TableRow
 from tests.world.sql import Rows, run_sql
 
 PLAN = "shop-1-0123456789ab"

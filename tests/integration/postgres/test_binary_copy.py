@@ -23,7 +23,8 @@ from makewhole.postgres.read.copy_binary.rows import copy_binary_rows
 from makewhole.postgres.read.copy_text import copy_text_rows
 from makewhole.postgres.read.export import ExportReader
 from makewhole.postgres.read.export_parts import ExportPart
-from makewhole.postgres.read.expressions import TableShape, column_types
+from makewhole.postgres.read.expressions import column_types
+from makewhole.tables.shape import TableShape
 from tests.integration.postgres.people import People
 from tests.world.examples import seeds
 

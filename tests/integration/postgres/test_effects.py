@@ -6,8 +6,8 @@ import pytest
 
 from makewhole.model.errors import RefusedError
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.postgres.write.effects import Effect, EffectKind
-from makewhole.postgres.write.quarantine import QuarantineRows
+from makewhole.tables.effects import Effect, EffectKind
+from makewhole.tables.items import QuarantineRows
 from tests.integration.postgres.store import PLAN, Store
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]

@@ -10,12 +10,12 @@ import pytest
 from makewhole.compute.row_filter import typed_term
 from makewhole.model.errors import ConfigurationError, PermanentError, TransientError
 from makewhole.postgres.read import export_parts, key_conditions
-from makewhole.postgres.read.export import ExportReader, export_snapshot, read_keys
+from makewhole.postgres.read.export import ExportReader
 from makewhole.postgres.read.export_parts import ExportPart
-from makewhole.postgres.read.expressions import EarlierRows, TimeBounds
 from makewhole.postgres.read.visibility import current_snapshot, keys_not_visible
+from makewhole.tables.shape import EarlierRows, TimeBounds
 from tests.conftest import AnyPostgres
-from tests.integration.postgres.people import People
+from tests.integration.postgres.people import People, planned
 
 pytestmark = pytest.mark.integration
 
@@ -40,8 +40,8 @@ def test_all_parts_see_one_moment_while_rows_move_across_their_bounds(
     """An update writes a new version behind the last page: each reader alone would see rows twice, or not at all."""
     monkeypatch.setattr(export_parts, "_PAGES_PER_PART", 16)
     shape = many.shape(compare={"x": "int"})
-    with export_snapshot(many.connection, shape, None, 4) as plan:
-        reader = ExportReader(many.connection, shape, plan.snapshot)
+    with planned(many.connection, shape, None, 4) as plan:
+        reader = ExportReader(many.connection, shape, plan.view)
         frames = []
         for number, part in enumerate(plan.parts):
             many.sql(f"update rows set x = x + 1 where id % 4 = {number % 4}")
@@ -117,11 +117,11 @@ def windows(timed: People, between: Callable[[], object]) -> tuple[list[str], li
     """The keys of two windows, day 1 and day 2; `between` runs after the first was read."""
     shape = timed.shape(time="at")
     first = TimeBounds(start=day(1), end=day(2))
-    with export_snapshot(timed.connection, shape, first, 1) as plan:
-        reader = ExportReader(timed.connection, shape, plan.snapshot)
+    with planned(timed.connection, shape, first, 1) as plan:
+        reader = ExportReader(timed.connection, shape, plan.view)
         one = [frame for part in plan.parts for frame in reader.part(first, part)]
     between()
-    two = timed.read(shape, next_day(plan.pg_snapshot))
+    two = timed.read(shape, next_day(plan.seen))
     return keys(pl.concat(one)) if one else [], keys(two)
 
 
@@ -321,7 +321,7 @@ def test_rows_name_the_hops_whose_filter_they_do_not_pass(people: People) -> Non
 def test_a_table_that_does_not_exist_is_named(people: People) -> None:
     with (
         pytest.raises(ConfigurationError) as raised,
-        export_snapshot(people.connection, people.shape("ops.none"), None, 1),
+        planned(people.connection, people.shape("ops.none"), None, 1),
     ):
         pass
 
@@ -332,7 +332,7 @@ def test_every_column_that_does_not_exist_is_named_with_what_there_is(people: Pe
     people.sql("create table rows (id int, b int, gone int); alter table rows drop column gone")
     shape = people.shape(key=("id", "gone"), compare={"x": "int"}, time="at")
 
-    with pytest.raises(ConfigurationError) as raised, export_snapshot(people.connection, shape, None, 1):
+    with pytest.raises(ConfigurationError) as raised, planned(people.connection, shape, None, 1):
         pass
 
     assert str(raised.value).splitlines() == [
@@ -343,7 +343,7 @@ def test_every_column_that_does_not_exist_is_named_with_what_there_is(people: Pe
 def test_a_column_dropped_during_the_run_is_an_error_and_not_a_loss(people: People) -> None:
     people.sql("create table rows (id int, x int); insert into rows values (1, 1)")
     shape = people.shape(compare={"x": "int"})
-    with export_snapshot(people.connection, shape, None, 1) as plan:
+    with planned(people.connection, shape, None, 1) as plan:
         pass
     people.sql("alter table rows drop column x")
 
@@ -353,11 +353,11 @@ def test_a_column_dropped_during_the_run_is_an_error_and_not_a_loss(people: Peop
 
 def test_a_view_of_the_data_that_is_gone_is_read_again(people: People) -> None:
     people.sql("create table rows (id int)")
-    with export_snapshot(people.connection, people.shape(), None, 1) as plan:
+    with planned(people.connection, people.shape(), None, 1) as plan:
         pass
 
     with pytest.raises(TransientError, match="the session that held the view of the data is gone; read again"):
-        list(ExportReader(people.connection, people.shape(), plan.snapshot).part(None, ExportPart()))
+        list(ExportReader(people.connection, people.shape(), plan.view).part(None, ExportPart()))
 
 
 def test_a_reader_that_is_cut_off_is_tried_again_and_gives_no_part_of_the_rows_as_all(many: People) -> None:
@@ -385,6 +385,6 @@ def test_rows_that_a_policy_hides_are_an_error_and_not_a_loss(people: People, po
         people.sql(f"grant select on rows to {role}")
         dsn = f"{people.connection.dsn}{'&' if '?' in people.connection.dsn else '?'}options=-c%20role%3D{role}"
         with pytest.raises(PermanentError, match="PostgreSQL refused a statement: InsufficientPrivilege"):
-            list(read_keys(PostgresConnection(id="people", dsn=dsn), people.shape(), ["1", "2"]))
+            list(ExportReader(PostgresConnection(id="people", dsn=dsn), people.shape(), None).keys(["1", "2"]))
     finally:
         people.sql(f"drop owned by {role}; drop role {role}")

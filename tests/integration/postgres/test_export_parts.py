@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 
 from makewhole.postgres.read import export_parts
-from makewhole.postgres.read.export import ExportReader, export_snapshot
+from makewhole.postgres.read.export import ExportReader
 from makewhole.postgres.read.export_parts import ExportPart
-from makewhole.postgres.read.expressions import EarlierRows, TimeBounds
 from makewhole.postgres.read.visibility import current_snapshot
-from tests.integration.postgres.people import People
+from makewhole.tables.shape import EarlierRows, TimeBounds
+from tests.integration.postgres.people import People, planned
 
 pytestmark = pytest.mark.integration
 
@@ -37,8 +37,8 @@ def fill(people: People, table: str, *more: str, rows: int = 10_000) -> None:
 def parts(people: People, bounds: TimeBounds | None) -> list[list[int]]:
     """Return the keys of each part."""
     shape = people.shape(time="at")
-    with export_snapshot(people.connection, shape, bounds, 4) as plan:
-        reader = ExportReader(people.connection, shape, plan.snapshot)
+    with planned(people.connection, shape, bounds, 4) as plan:
+        reader = ExportReader(people.connection, shape, plan.view)
         frames = [list(reader.part(bounds, part)) for part in plan.parts]
     return [sorted(int(key) for key in pl.concat(of_part)["key"]) if of_part else [] for of_part in frames]
 
@@ -49,7 +49,7 @@ def all_of(found: list[list[int]]) -> list[int]:
 
 def test_pages_tile_the_table_with_an_open_end(people: People) -> None:
     fill(people, "")
-    with export_snapshot(people.connection, people.shape(), None, 3) as plan:
+    with planned(people.connection, people.shape(), None, 3) as plan:
         ranges = plan.parts
 
     assert ranges[0].first_page == 0 and ranges[-1].last_page is None
@@ -61,7 +61,7 @@ def test_few_rows_that_an_index_finds_are_read_at_once(people: People, monkeypat
     monkeypatch.setattr(export_parts, "_ROWS_PER_PART", 1_000)
     fill(people, "", "create index on rows (at)")
 
-    with export_snapshot(people.connection, people.shape(time="at"), SECOND_DAY, 4) as plan:
+    with planned(people.connection, people.shape(time="at"), SECOND_DAY, 4) as plan:
         assert plan.parts == (ExportPart(),)
 
     assert all_of(parts(people, SECOND_DAY)) == list(range(1440, 2880))
@@ -99,7 +99,7 @@ def by_day(days: int) -> list[str]:
 def test_a_partition_is_read_by_its_pages(people: People) -> None:
     fill(people, "partition by range (at)", *by_day(7))
 
-    with export_snapshot(people.connection, people.shape(time="at"), SECOND_DAY, 4) as plan:
+    with planned(people.connection, people.shape(time="at"), SECOND_DAY, 4) as plan:
         ranges = plan.parts
 
     assert [one.relation for one in ranges] == ['"public"."rows_1"'] * len(ranges)

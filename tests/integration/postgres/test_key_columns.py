@@ -16,13 +16,14 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Remedies, Remedy, Semantics
 from makewhole.model.points import KeyType
 from makewhole.postgres.connect import connect
-from makewhole.postgres.read.expressions import TableShape, column_types
+from makewhole.postgres.read.expressions import column_types
 from makewhole.postgres.read.key_conditions import key_condition
 from makewhole.postgres.read.ledger import ledger_record
 from makewhole.postgres.read.many_keys import ledger_records, rows_of_many_keys
 from makewhole.postgres.read.valued_rows import ValuedTable
-from makewhole.postgres.tables import describe_table, rows_of_key
+from makewhole.postgres.table import describe_table, rows_of_key
 from makewhole.sql import PgConnection
+from makewhole.tables.shape import TableShape
 from tests.integration.postgres.people import People
 from tests.world.examples import seeds
 from tests.world.key_spellings import MOMENTS, SPELLINGS

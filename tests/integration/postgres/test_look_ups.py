@@ -21,7 +21,7 @@ from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole.postgres.read.export import ExportReader
 from makewhole.postgres.read.export_parts import ExportPart
-from makewhole.postgres.read.expressions import TimeBounds
+from makewhole.tables.shape import TimeBounds
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.bucket.other_windows import IndexFiles
 from makewhole_spark.reconcile.bucket.task import BucketEnd, BucketTask, PointIndex

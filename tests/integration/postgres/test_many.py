@@ -15,15 +15,14 @@ from hypothesis import strategies as st
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.connect import connect
-from makewhole.postgres.tables import TableRow, describe_table, rows_of_key
+from makewhole.postgres.table import describe_table, rows_of_key
 from makewhole.postgres.write import apply, halving
 from makewhole.postgres.write.effects import effects
-from makewhole.postgres.write.halving import RowItem
-from makewhole.postgres.write.quarantine import QuarantineRows
-from makewhole.postgres.write.receipts import ChunkId, begin_chunk, ensure_schema, put_receipt
-from makewhole.postgres.write.restore import RestoreRow
-from makewhole.postgres.write.upsert_row import UpsertRow
+from makewhole.postgres.write.receipts import begin_chunk, ensure_schema, put_receipt
 from makewhole.sql import PgConnection
+from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow
+from makewhole.tables.receipts import ChunkId
+from makewhole.tables.rows import TableRow
 from tests.integration.postgres.store import EMPTY, PLAN, Store
 from tests.world.examples import seeds
 

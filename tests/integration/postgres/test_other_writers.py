@@ -12,9 +12,8 @@ import pytest
 from makewhole.model.errors import TransientError
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.write import apply, halving
-from makewhole.postgres.write.quarantine import QuarantineRows
-from makewhole.postgres.write.restore import RestoreRow
 from makewhole.sql import PgCursor
+from makewhole.tables.items import QuarantineRows, RestoreRow
 from tests.integration.postgres.store import PLAN, Store
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]

@@ -8,10 +8,9 @@ import pytest
 
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.write import halving
-from makewhole.postgres.write.effects import EffectKind
-from makewhole.postgres.write.quarantine import QuarantineRows
-from makewhole.postgres.write.receipts import ReceiptRow
-from makewhole.postgres.write.restore import RestoreRow
+from makewhole.tables.effects import EffectKind
+from makewhole.tables.items import QuarantineRows, RestoreRow
+from makewhole.tables.receipts import ReceiptRow
 from tests.integration.postgres.store import PLAN, Store
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]

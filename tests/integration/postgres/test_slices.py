@@ -8,20 +8,20 @@ from psycopg2 import sql
 
 from makewhole.model.window import TimeSlice
 from makewhole.postgres.connect import connect
-from makewhole.postgres.read.export import export_snapshot
 from makewhole.postgres.read.export_parts import ExportPart
-from makewhole.postgres.read.expressions import EarlierRows, TableShape, TimeBounds, time_between, time_condition
+from makewhole.postgres.read.expressions import time_between, time_condition
 from makewhole.postgres.read.slices import (
-    RowsAhead,
     count_new_rows,
     count_rows,
     count_rows_and_ahead,
     has_time_index,
-    pages,
     rows_ahead,
+    size_bytes,
 )
 from makewhole.postgres.read.visibility import current_snapshot
-from tests.integration.postgres.people import People
+from makewhole.tables.shape import EarlierRows, TableShape, TimeBounds
+from makewhole.tables.slices import RowsAhead
+from tests.integration.postgres.people import People, planned
 
 pytestmark = pytest.mark.integration
 
@@ -63,7 +63,7 @@ def test_a_window_and_its_late_rows_are_found_by_the_index_on_the_time_column(bi
     late = EarlierRows(start=day(2), end=day(3), seen_before=before)
     bounds = TimeBounds(start=day(3), end=day(4), seen_before=before, earlier=(late,))
 
-    with export_snapshot(big.connection, shape, bounds, 4) as plan:
+    with planned(big.connection, shape, bounds, 4) as plan:
         assert plan.parts == (ExportPart(),)
     assert "Seq Scan" not in explained(big, "1", shape, time_condition(shape.point, bounds))
 
@@ -77,7 +77,7 @@ def test_the_rows_of_slices_are_counted_in_the_index_alone(big: People) -> None:
     big.sql("insert into rows values (-1, '2013-01-02 10:00'), (-2, null), (-3, '-infinity'), (-4, 'infinity')")
 
     with connect(big.connection) as session:
-        assert pages(session, shape.point) > 1_000
+        assert size_bytes(session, shape.point) > 8 << 20
         assert has_time_index(session, shape.point)
         assert count_rows(session, shape.point, slices(1, 2, 3)) == {1: 24 * 60 - 1 + 1, 2: 24 * 60 + 1, 3: 24 * 60}
         assert count_rows(session, shape.point, []) == {}
@@ -121,10 +121,8 @@ def test_the_size_and_the_index_of_a_table_in_partitions_are_those_of_all_of_the
     point = people.shape(time="at").point
 
     with connect(people.connection) as session:
-        sizes = people.sql(
-            "select sum(pg_relation_size(oid)) / 8192 from pg_class where relname in ('rows_1', 'rows_2')"
-        )
-        assert pages(session, point) == sizes[0][0] >= 2
+        sizes = people.sql("select sum(pg_relation_size(oid)) from pg_class where relname in ('rows_1', 'rows_2')")
+        assert size_bytes(session, point) == sizes[0][0] >= 16_384
         assert has_time_index(session, point)
         assert count_rows(session, point, slices(1, 2)) == {1: 24, 2: 24}
 

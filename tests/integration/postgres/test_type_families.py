@@ -7,6 +7,7 @@ import io
 import json
 import re
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC
 from decimal import Decimal
 from typing import Any
@@ -22,8 +23,8 @@ from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.value_types import ColumnKind, value_types
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
-from makewhole.model.points import KeyType, PointKind, TablePoint
-from makewhole.postgres.read.key_columns import read_columns
+from makewhole.model.points import KeyType, PointKind, TablePoint, can_look_up
+from makewhole.postgres.read.key_columns import describe_columns
 from tests.integration.postgres.people import People
 from tests.world.examples import seeds
 from tests.world.sql import execute
@@ -153,9 +154,10 @@ _REPORT = {"missing": Remedy.REPORT, "duplicate": Remedy.REPORT, "mismatched": R
 
 
 def _kinds(people: People) -> dict[str, dict[str, ColumnKind]]:
-    read = read_columns(_pipeline(), {"people": people.connection}, lambda _: people.shape())
-    assert not read.problems
-    return {name: dict(columns) for name, columns in read.kinds.items()}
+    shapes = [replace(people.shape(), point=point) for point in _pipeline().points.values() if can_look_up(point)]
+    found, problems = describe_columns(people.connection, shapes)
+    assert not problems
+    return {name: dict(columns.kinds) for name, columns in found.items()}
 
 
 def written(people: People) -> dict[str, list[Any]]:

@@ -11,13 +11,14 @@ from makewhole.compute.column_values import ColumnValue, as_object, parse_fields
 from makewhole.model.errors import PermanentError
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.connect import connect
-from makewhole.postgres.tables import describe_table, rows_of_key
+from makewhole.postgres.table import describe_table, rows_of_key
 from makewhole.postgres.write import halving
 from makewhole.postgres.write.apply import apply_chunk
 from makewhole.postgres.write.dry_run import forecast_chunk, read_only_session
-from makewhole.postgres.write.receipts import ChunkId, ensure_schema
-from makewhole.postgres.write.upsert_row import UpsertRow
+from makewhole.postgres.write.receipts import ensure_schema
 from makewhole.sql import PgConnection
+from makewhole.tables.items import UpsertRow
+from makewhole.tables.receipts import ChunkId
 from tests.integration.postgres.people import People
 from tests.integration.postgres.store import Store
 from tests.world.examples import in_turn

@@ -4,11 +4,11 @@ import pytest
 
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.connect import connect
-from makewhole.postgres.tables import describe_table
+from makewhole.postgres.table import describe_table
 from makewhole.postgres.write import upsert_many as upsert_many_module
 from makewhole.postgres.write.chunk import TableChunk
-from makewhole.postgres.write.receipts import ChunkId
-from makewhole.postgres.write.upsert_row import UpsertRow
+from makewhole.tables.items import UpsertRow
+from makewhole.tables.receipts import ChunkId
 from tests.integration.postgres.store import PLAN, Store
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]

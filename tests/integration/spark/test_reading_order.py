@@ -8,7 +8,8 @@ import pytest
 from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.postgres.read.export import hold_view
-from makewhole.postgres.read.slices import RowsAhead, count_rows, count_rows_and_ahead
+from makewhole.postgres.read.slices import count_rows, count_rows_and_ahead
+from makewhole.tables.slices import RowsAhead
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.snapshot import census, take
 from makewhole_spark.snapshot.read_piece import TablePiece, TopicPiece

@@ -7,7 +7,7 @@ from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Foreca
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.postgres.write.row_change import RowChange
+from makewhole.tables.row_change import RowChange
 
 pytestmark = pytest.mark.unit
 

@@ -28,7 +28,7 @@ from makewhole.compute.key_layout import with_layout
 from makewhole.journal import plans, windows
 from makewhole.journal.database import connect, journal_dsn
 from makewhole.kafka.topic_readers import ReadingGroup
-from makewhole.postgres.write.row_change import RowChange, column_lines
+from makewhole.tables.row_change import RowChange, column_lines
 from makewhole.window.context import connections_of, find_pipeline
 
 _console = console()

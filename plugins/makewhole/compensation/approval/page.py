@@ -17,7 +17,7 @@ from typing import Any
 from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample
 from makewhole.model.plan import Plan
 from makewhole.model.text import counted
-from makewhole.postgres.write.row_change import RowChange
+from makewhole.tables.row_change import RowChange
 
 SAMPLES = 2
 """Number of samples of each kind of action at each target, and of refused ones."""

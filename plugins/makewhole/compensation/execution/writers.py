@@ -6,17 +6,16 @@ from functools import partial
 
 from makewhole.compensation.execution.kafka_target import KafkaTarget, replay_identity
 from makewhole.compensation.execution.look_again.look_again import LookAgain
-from makewhole.compensation.execution.postgres_target import PostgresTarget
 from makewhole.compensation.execution.rescan import chunks_in_topic
+from makewhole.compensation.execution.table_target import TableTarget
 from makewhole.compensation.execution.targets import PlanAtTarget, Target, TargetWriter
 from makewhole.journal.plans import LogEnds
 from makewhole.kafka.offsets import stable_offsets
 from makewhole.kafka.replay import ReplayWriter
-from makewhole.model.connection import KafkaConnection, PostgresConnection
+from makewhole.kinds import tables_of
+from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import RefusedError
 from makewhole.model.points import can_look_up, has_log
-from makewhole.postgres.connect import connect
-from makewhole.postgres.write.receipts import ensure_schema
 
 
 def open_writer(stack: ExitStack, targets: Mapping[str, Target], plan: PlanAtTarget) -> TargetWriter:
@@ -29,10 +28,9 @@ def open_writer(stack: ExitStack, targets: Mapping[str, Target], plan: PlanAtTar
         writer = ReplayWriter(connection, point.topic, identity, point.partitioner)
         stack.callback(writer.close)
         return KafkaTarget(writer, plan, partial(chunks_in_topic, connection, point.topic, plan), look_again)
-    if can_look_up(point) and isinstance(connection, PostgresConnection):
-        session = stack.enter_context(connect(connection, f"writing {point.table}"))
-        ensure_schema(session)
-        return PostgresTarget(plan.plan, point, session, plan.lease_epoch, look_again)
+    if can_look_up(point):
+        rows = stack.enter_context(tables_of(connection).writer(point, f"writing {point.table}"))
+        return TableTarget(plan.plan, point, rows, plan.lease_epoch, look_again)
     raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
 
 

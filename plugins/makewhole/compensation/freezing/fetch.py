@@ -24,9 +24,7 @@ from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
-from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable
-from makewhole.postgres.tables import TableRow
-from makewhole.postgres.write.quarantine import require_quarantine_possible
+from makewhole.tables.rows import TableRow, ValuedRow
 
 
 class Fetcher:
@@ -139,8 +137,7 @@ class Fetcher:
 
     def _quarantine(self, draft: ActionDraft) -> Payload | None:
         """Return the rows of a key, the survivor first; None: no row agrees with the source."""
-        _, session, table = self._sources.table(self._hops[draft.action.hop].target)
-        require_quarantine_possible(session, table)
+        self._sources.table(self._hops[draft.action.hop].target).require_quarantine_possible()
         rows, keeps = self._rows(draft), 1 if draft.finding.verdict is Verdict.DUPLICATE else 0
         if len(rows) <= keeps:
             raise ActionRefusedError.of(
@@ -158,9 +155,8 @@ class Fetcher:
     def _rows(self, draft: ActionDraft) -> list[ValuedRow]:
         """Return the rows of a key by time, or the latest version first."""
         hop = self._hops[draft.action.hop]
-        point, session, table = self._sources.table(hop.target)
-        store = ValuedTable(session=session, table=table, point=point, compare=self._pipeline.compare)
-        return store.rows(draft.action.key, is_latest_first=hop.semantics is Semantics.UPSERT)
+        store, is_upsert = self._sources.table(hop.target), hop.semantics is Semantics.UPSERT
+        return store.valued_rows(self._pipeline.compare, draft.action.key, is_latest_first=is_upsert)
 
     def _survivor_first(self, draft: ActionDraft, rows: Sequence[ValuedRow]) -> list[TableRow] | None:
         """Put the row that stays first; None: no row agrees with the source. Of an unexpected key none stays."""

@@ -20,8 +20,8 @@ from makewhole.model.points import Point, has_log
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.reversal import PastReversals, Repetition
 from makewhole.model.window import Window
-from makewhole.postgres.read.ledger import ledger_record
-from makewhole.postgres.tables import TableRow, key_components, rows_of_key
+from makewhole.tables.keys import key_components
+from makewhole.tables.rows import TableRow
 
 RowsSurvivorFirst = Callable[[ActionDraft], Sequence[TableRow] | None]
 """Read the rows of a draft's key, the survivor first; None: no row agrees with the source."""
@@ -114,9 +114,10 @@ class ReversalFetcher:
         )
 
     def _rows_left(self, draft: ActionDraft, hop: Hop) -> Sequence[_ExtraCopy]:
-        point, session, table = self._sources.table(hop.target)
+        store = self._sources.table(hop.target)
+        point, table = store.point, store.description
         if self._rows_of is None:
-            rows: Sequence[TableRow] | None = rows_of_key(session, table, point, draft.action.key)
+            rows: Sequence[TableRow] | None = store.rows_of_key(draft.action.key)
         else:
             rows = self._rows_of(draft)
         if rows is None:
@@ -154,8 +155,8 @@ class ReversalFetcher:
         """Return the fields of the key's record or row upstream."""
         if has_log(self._pipeline.points[hop.source]):
             return _record_fields(self._sources.record(hop.source, draft.origin, draft.action.key))
-        point, session, table = self._sources.table(hop.source)
-        found = ledger_record(session, table, point, draft.action.key, hop, {}, self._pipeline.filter_types)
+        ledger = self._sources.table(hop.source)
+        found = ledger.ledger_record(draft.action.key, hop, {}, self._pipeline.filter_types)
         if found is None:
             raise ActionRefusedError.of(RefusalCode.ERASED, "the source table has no row of this key any more")
         return {

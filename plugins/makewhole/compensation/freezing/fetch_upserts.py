@@ -16,12 +16,10 @@ from makewhole.model.pipeline import Hop
 from makewhole.model.points import KeyType, Point, TablePoint, TopicPoint, has_log
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.verdict import Verdict
-from makewhole.postgres.read.ledger import LedgerRecord
-from makewhole.postgres.read.valued_rows import ValuedRow
-from makewhole.postgres.tables import TableRow
-from makewhole.postgres.write.new_row import NewRow, new_row, version_type
+from makewhole.tables.description import TEXTS
+from makewhole.tables.new_row import NewRow, new_row, version_type
+from makewhole.tables.rows import LedgerRecord, TableRow, ValuedRow
 
-_TEXTS = ("text", "character varying", "character")
 ColumnValues = Mapping[str, ColumnValue]
 
 
@@ -83,24 +81,22 @@ class UpsertFetcher:
         )
 
     def _row_to_write(self, hop: Hop, values: ColumnValues, before: Sequence[ValuedRow]) -> RowToWrite:
-        point, _, table = self._sources.table(hop.target)
-        version = None
+        store = self._sources.table(hop.target)
+        point, version = store.point, None
         if point.version is not None and point.version in self._new_row(hop).declared:
             version = VersionToWrite(column=point.version, unit=self._pipeline.version_unit(hop))
         if not before:
             return missing_row(self._new_row(hop), values, hop.name, version)
-        return differing_row(table, values, self._pipeline.compare, version, before[0])
+        return differing_row(store.description, values, self._pipeline.compare, version, before[0])
 
     def _new_row(self, hop: Hop) -> NewRow:
         if hop.name not in self._new:
-            point, _, table = self._sources.table(hop.target)
-            source = self._pipeline.points[hop.source]
-            self._new[hop.name] = new_row(table, hop, source, point, self._pipeline.compare)
+            store, source = self._sources.table(hop.target), self._pipeline.points[hop.source]
+            self._new[hop.name] = new_row(store.description, hop, source, store.point, self._pipeline.compare)
         return self._new[hop.name]
 
     def _locks_table(self, hop: Hop) -> bool:
-        point, _, table = self._sources.table(hop.target)
-        return not table.has_one_row_per(point)
+        return not self._sources.table(hop.target).has_one_row_per_key
 
     def _values(self, draft: ActionDraft, hop: Hop) -> tuple[ColumnValues, Mapping[str, str], str]:
         """Return the values of the source by column of the table, the texts of key columns that keep the source's
@@ -117,19 +113,21 @@ class UpsertFetcher:
         return values, keys, "ledger"
 
     def _guard(self, hop: Hop) -> _VersionColumn | None:
-        point, _, table = self._sources.table(hop.target)
-        return None if point.version is None else _VersionColumn(point.version, version_type(table, point.version))
+        store = self._sources.table(hop.target)
+        version = store.point.version
+        return None if version is None else _VersionColumn(version, version_type(store.description, version))
 
     def _key_places(self, hop: Hop, source: Point) -> dict[str, str]:
         """Return the key columns of texts that are read as another type, each with the place of its part in the source:
         of several texts of one key the table gets the source's."""
-        point, _, table = self._sources.table(hop.target)
+        store = self._sources.table(hop.target)
+        point, columns = store.point, store.description.columns
         if not point.key_layout:  # texts as they are
             return {}
         return {
             column: place
             for column, kind, place in zip(point.key, point.key_layout, source.key, strict=True)
-            if kind is not KeyType.STRING and table.columns[column].base_type in _TEXTS
+            if kind is not KeyType.STRING and columns[column].base_type in TEXTS
         }
 
     def _of_ledger(

@@ -8,8 +8,7 @@ from makewhole.model.errors import ActionRefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
 from makewhole.model.refusal import RefusalCode
-from makewhole.postgres.read.ledger import LedgerRecord
-from makewhole.postgres.read.valued_rows import differing_columns
+from makewhole.tables.rows import LedgerRecord, differing_columns
 from makewhole.window.context import value_shape
 
 

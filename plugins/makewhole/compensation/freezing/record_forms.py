@@ -19,10 +19,8 @@ from makewhole.model.pipeline import Hop
 from makewhole.model.plan import LINEAGE_PREFIX
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.postgres.read.ledger import LedgerRecord, ledger_record
-from makewhole.postgres.read.many_keys import ledger_records
-from makewhole.postgres.tables import Table
-from makewhole.sql import PgConnection
+from makewhole.tables.reading import OpenTable
+from makewhole.tables.rows import LedgerRecord
 
 _BY_HAND = "send these records with the system's own producer"
 
@@ -63,8 +61,8 @@ class RecordForms:
         records = () if known is None else [one for one in known.records if one.business_key is not None]
         if not records:
             return None
-        point, session, table = self._sources.table(hop.source)
-        pairs = _Ledger(session, table, point, hop, self._sources.pipeline.filter_types).pairs(records)
+        point = self._sources.pipeline.table(hop.source)
+        pairs = _Ledger(self._sources, hop).pairs(records)
         own = [pair.known for pair in pairs] or records  # another ledger may send to the topic, too
         return (
             _key_objection(hop, point, records, pairs)
@@ -82,36 +80,34 @@ class RecordForms:
 class _Ledger:
     """A ledger that is asked for the rows of known records."""
 
-    def __init__(
-        self, session: PgConnection, table: Table, point: TablePoint, hop: Hop, filter_types: Mapping[str, str]
-    ) -> None:
-        self._session, self._table, self._point, self._hop = session, table, point, hop
-        self._filter_types = filter_types
+    def __init__(self, sources: Sources, hop: Hop) -> None:
+        self._sources, self._hop, self._filter_types = sources, hop, sources.pipeline.filter_types
 
     def pairs(self, records: Iterable[KnownRecord]) -> list[_Pair]:
         """Return the last record of each key of which the ledger has a row, with what that gives."""
         last = {record.business_key: record for record in records if record.business_key is not None}
-        made = self._read(self._point, sorted(last))
-        plain = replace(self._point, payload=None, record_key=None, headers=())
-        rows = self._read(plain, sorted(made))
+        ledger = self._sources.table(self._hop.source)
+        made = self._read(ledger, sorted(last))
+        plain = replace(ledger.point, payload=None, record_key=None, headers=())
+        rows = self._read(self._sources.table_as(plain), sorted(made))
         return [
             _Pair(known=last[key], made=made[key], row=parse_fields(rows[key].value or b"{}"))
             for key in sorted(made)
             if key in rows
         ]
 
-    def _read(self, point: TablePoint, keys: Sequence[str]) -> Mapping[str, LedgerRecord]:
+    def _read(self, ledger: OpenTable, keys: Sequence[str]) -> Mapping[str, LedgerRecord]:
         if not keys:
             return {}
         try:
-            return ledger_records(self._session, self._table, point, keys, self._hop, {}, self._filter_types)
+            return ledger.ledger_records(keys, self._hop, {}, self._filter_types)
         except RefusedError:  # one of them is none that the table can hold
-            found = {key: self._one(point, key) for key in keys}
+            found = {key: self._one(ledger, key) for key in keys}
             return {key: record for key, record in found.items() if record is not None}
 
-    def _one(self, point: TablePoint, key: str) -> LedgerRecord | None:
+    def _one(self, ledger: OpenTable, key: str) -> LedgerRecord | None:
         try:
-            return ledger_record(self._session, self._table, point, key, self._hop, {}, self._filter_types)
+            return ledger.ledger_record(key, self._hop, {}, self._filter_types)
         except RefusedError:
             return None
 

@@ -9,10 +9,10 @@ from makewhole.compute.column_values import ColumnValue
 from makewhole.compute.versions import are_one_version, is_multiple, version_of_canonical
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.postgres.read.valued_rows import ValuedRow, differing_columns
-from makewhole.postgres.tables import Table
-from makewhole.postgres.write.new_row import NewRow
-from makewhole.postgres.write.upsert_row import ExpectedValue
+from makewhole.tables.description import TableDescription
+from makewhole.tables.items import ExpectedValue
+from makewhole.tables.new_row import NewRow
+from makewhole.tables.rows import ValuedRow, differing_columns
 
 NOTHING_DIFFERS = Refusal(RefusalCode.ARRIVED, "the row of this key has the values of its source by now")
 
@@ -70,7 +70,7 @@ def missing_row(new: NewRow, values: Mapping[str, ColumnValue], hop: str, versio
 
 
 def differing_row(
-    table: Table,
+    table: TableDescription,
     values: Mapping[str, ColumnValue],
     compare: Mapping[str, str],
     version: VersionToWrite | None,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.verdict import Finding
-from makewhole.postgres.read.valued_rows import ValuedRow, Values, differing_columns
+from makewhole.tables.rows import ValuedRow, Values, differing_columns
 
 
 def require_rows_as_judged(rows: Sequence[ValuedRow], finding: Finding) -> None:

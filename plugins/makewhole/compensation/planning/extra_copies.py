@@ -14,7 +14,7 @@ from makewhole.model.points import Point, TablePoint
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.reversal import PastReversals, Repetition, ReversedCopy
 from makewhole.model.verdict import Finding, Verdict
-from makewhole.postgres.tables import TableRow
+from makewhole.tables.rows import TableRow
 
 _SHA256_DIGITS = 32
 

@@ -10,7 +10,7 @@ from makewhole.kafka.topic_readers import ReadingGroup
 from makewhole.model.plan import Action, Plan
 from makewhole.model.refusal import Refusal
 from makewhole.model.text import counted
-from makewhole.postgres.write.row_change import RowChange
+from makewhole.tables.row_change import RowChange
 
 
 class Forecast(StrEnum):

@@ -41,8 +41,8 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import PUTS_ASIDE
 from makewhole.model.refusal import Refusal
-from makewhole.postgres.write.row_change import RowChange
 from makewhole.sql import PgConnection
+from makewhole.tables.row_change import RowChange
 
 SAMPLES = 3
 _READ_SECONDS_MOST = 300.0

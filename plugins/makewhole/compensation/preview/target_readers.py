@@ -4,27 +4,28 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from makewhole.compensation.execution.kafka_target import chunk_records, replay_identity
 from makewhole.compensation.execution.look_again.erased_items import keys_brought_back, refuse_erased
 from makewhole.compensation.execution.look_again.look_again import LookAgain
-from makewhole.compensation.execution.postgres_target import chunk_items
+from makewhole.compensation.execution.table_target import chunk_items
 from makewhole.compensation.execution.targets import Chunk, Target
 from makewhole.compensation.preview.dry_report import RecordToSend
 from makewhole.journal.plans import StoredPlan
 from makewhole.kafka.offsets import committed
 from makewhole.kafka.replay import MARKER_TOPIC, now_ms, topic_rules
 from makewhole.kafka.replay_records import Header
-from makewhole.model.connection import KafkaConnection, PostgresConnection
+from makewhole.kinds import tables_of
+from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError, RefusedError
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.points import TablePoint, TopicPoint, can_look_up, has_log
 from makewhole.model.refusal import Refusal
-from makewhole.postgres.write.dry_run import forecast_chunk, read_only_session, read_receipts
-from makewhole.postgres.write.receipts import ChunkId
-from makewhole.postgres.write.row_change import RowChange
-from makewhole.sql import PgConnection
+from makewhole.tables.receipts import ChunkId
+from makewhole.tables.row_change import RowChange
+from makewhole.tables.writing import ChunkForecaster
 
 ChooseShown = Callable[[Collection[int]], Iterable[int]]
 """Choose, by the numbers of the refused actions, the numbers of the actions to show."""
@@ -74,30 +75,29 @@ def open_target_reader(
     point, connection = target.point, target.connection
     if has_log(point) and isinstance(connection, KafkaConnection):
         return _TopicReader(stored, target, chunks_in_journal, look_again)
-    if can_look_up(point) and isinstance(connection, PostgresConnection):
-        return _TableReader(stored.plan, point, stack.enter_context(read_only_session(connection)), look_again)
+    if can_look_up(point):
+        return _TableReader(stored.plan, point, stack.enter_context(tables_of(connection).forecaster()), look_again)
     raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
 
 
 class _TableReader:
     """A table, read in transactions that cannot write."""
 
-    def __init__(self, plan: Plan, point: TablePoint, session: PgConnection, look_again: LookAgain) -> None:
-        self._plan, self._point, self._session, self._look_again = plan, point, session, look_again
+    def __init__(self, plan: Plan, point: TablePoint, forecaster: ChunkForecaster, look_again: LookAgain) -> None:
+        self._plan, self._point, self._forecaster, self._look_again = plan, point, forecaster, look_again
 
     def done(self) -> ChunksDone:
-        found = read_receipts(self._session, self._id(0))
+        found = self._forecaster.receipts(self._id(0))
         refused = {seq: refusal for receipt in found for seq, refusal in receipt.refused.items()}
         return ChunksDone(chunks=len(found), refused=refused)
 
     def forecast(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
         items = chunk_items(chunk, self._point.key)
         by_tombstones = self._look_again.erased_by_tombstones(self._point, keys_brought_back(items))
-        with self._session:
-            erased = refuse_erased(self._point, self._session, items, by_tombstones)
+        erased = refuse_erased(self._point, partial(self._forecaster.erased, self._point), items, by_tombstones)
         kept_out = {**erased, **self._look_again.arrived(chunk.rows)}
         left = [item for item in items if item.seq not in kept_out]
-        judged = forecast_chunk(self._session, self._point, self._id(chunk.number), left, choose)
+        judged = self._forecaster.forecast_chunk(self._point, self._id(chunk.number), left, choose)
         return ChunkPreview(
             refused={**judged.refused, **kept_out},
             shown=judged.changes,

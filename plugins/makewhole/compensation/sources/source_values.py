@@ -19,9 +19,8 @@ from makewhole.model.pipeline import Hop, Semantics
 from makewhole.model.points import TablePoint, TopicPoint, has_log
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict
-from makewhole.postgres.read.export import read_keys
-from makewhole.postgres.read.valued_rows import Values
-from makewhole.window.context import table_shape, value_shape
+from makewhole.tables.rows import Values
+from makewhole.window.context import value_shape
 
 _UNORDERED = Refusal(
     RefusalCode.NOT_KNOWN, "nothing shows which version of this key is the source's latest; repair it by hand"
@@ -122,12 +121,8 @@ class SourceValues:
     # Rows
 
     def _load_rows(self, hop: Hop, keys: Sequence[str]) -> None:
-        point = self._pipeline.table(hop.source)
-        shape = table_shape(self._pipeline, point)
-        frames = [
-            table_frame(frame, dict(self._pipeline.compare))[0]
-            for frame in read_keys(self._sources.postgres(point), shape, keys)
-        ]
+        read = self._sources.rows_now(hop.source, keys)
+        frames = [table_frame(frame, dict(self._pipeline.compare))[0] for frame in read]
         found = pl.concat(frames) if frames else empty(KEYS)
         passing = passing_source_rows(found, hop)
         by_key = {str(name[0]): rows for name, rows in passing.group_by("key")}

@@ -7,22 +7,22 @@ from enum import StrEnum
 from typing import Any, Protocol, Self
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.kafka.partitioner import KnownKeys
+from makewhole.kinds import OpenTables, tables_of
 from makewhole.lake.record_file import RecordFile
-from makewhole.model.connection import Connection, PostgresConnection
+from makewhole.model.connection import Connection
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import ErasedSince
 from makewhole.model.points import TablePoint, TopicPoint, can_look_up
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.postgres.connect import connect
-from makewhole.postgres.read.erased import erased_in
-from makewhole.postgres.tables import Table, describe_table
-from makewhole.sql import PgConnection
+from makewhole.tables.reading import OpenTable
+from makewhole.window.context import table_shape
 
 _HEADER: dict[str, pa.DataType] = {"key": pa.string(), "value": pa.binary()}
 _RECORD = pa.schema(
@@ -100,8 +100,9 @@ class Sources:
         self.pipeline = pipeline
         self._records, self._connections, self._tombstones = records, connections, tombstones
         self._stack = ExitStack()
-        self._sessions: dict[str, PgConnection] = {}
-        self._tables: dict[str, Table] = {}
+        self._tables = self._stack.enter_context(
+            OpenTables(connections, "reading rows of {}, and of others, for a plan")
+        )
         self._known: dict[str, KnownKeys | None] = {}
         self._loaded = self._stack.enter_context(RecordFile())
 
@@ -157,21 +158,22 @@ class Sources:
         record, own_key = self._loaded.find(name, *(position or _NOWHERE)) or (None, None)
         return record if own_key == key else None
 
-    def table(self, name: str) -> tuple[TablePoint, PgConnection, Table]:
-        """Return a table point, a session at its database and its description.
+    def table(self, name: str) -> OpenTable:
+        """Return the table of a point, open for reading.
 
         Raises:
             RefusedError: the table is not there, or lacks a column.
         """
+        return self._tables.of(self.pipeline.table(name))
+
+    def table_as(self, point: TablePoint) -> OpenTable:
+        """Return the table of a point that is described otherwise than the pipeline does. Raises as `table`."""
+        return self._tables.of(point)
+
+    def rows_now(self, name: str, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Yield the rows that a table has of some keys, as frames for `table_frame`."""
         point = self.pipeline.table(name)
-        if point.connection not in self._sessions:
-            self._sessions[point.connection] = self._stack.enter_context(
-                connect(self.postgres(point), f"reading rows of {point.table}, and of others, for a plan")
-            )
-        session = self._sessions[point.connection]
-        if name not in self._tables:
-            self._tables[name] = describe_table(session, point)
-        return point, session, self._tables[name]
+        return tables_of(self._connections[point.connection]).reader(table_shape(self.pipeline, point)).keys(keys)
 
     def erased(self, name: str, keys: Iterable[str]) -> dict[str, Refusal]:
         """Return those of the keys that a store names as erased on purpose, or of which that cannot be known; each with
@@ -183,16 +185,8 @@ class Sources:
             not_asked = ErasedSince(not_known=f"no source was given to ask for the tombstones of {name}")
             found = not_asked if self._tombstones is None else self._tombstones.erased(point, wanted)
             return found.refusals(name, wanted)
-        _, session, _ = self.table(name)
-        return dict.fromkeys(
-            erased_in(session, point, wanted), Refusal(RefusalCode.ERASED, f"{name}: {point.erased.description}")
-        )
-
-    def postgres(self, point: TablePoint) -> PostgresConnection:
-        """Return the connection of a table."""
-        connection = self._connections[point.connection]
-        assert isinstance(connection, PostgresConnection)
-        return connection
+        refusal = Refusal(RefusalCode.ERASED, f"{name}: {point.erased.description}")
+        return dict.fromkeys(self.table(name).erased(wanted), refusal)
 
 
 def _in_order(positions: Iterable[Position]) -> NDArray[np.int64]:

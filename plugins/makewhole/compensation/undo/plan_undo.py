@@ -36,8 +36,8 @@ from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.written_keys import reversals_of
+from makewhole.kinds import tables_of
 from makewhole.lake.local_files import BatchFile
-from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Pipeline, Remedy
@@ -45,10 +45,8 @@ from makewhole.model.plan import Action, Plan, PlanState
 from makewhole.model.points import can_look_up, has_log
 from makewhole.model.refusal import Refusal
 from makewhole.model.window import Window
-from makewhole.postgres.connect import connect
-from makewhole.postgres.write.effects import Effect, effects
-from makewhole.postgres.write.receipts import ensure_schema, fence
 from makewhole.sql import PgConnection
+from makewhole.tables.effects import Effect
 from makewhole.window.context import WindowContext
 
 logger = logging.getLogger(__name__)
@@ -220,17 +218,13 @@ def _restore_items(attempt: Attempt, planned: pa.Table, targets: Mapping[str, Ta
     with ExitStack() as stack:
         for name in _count_by_target(planned):
             target = targets[name]
-            if not can_look_up(target.point) or not isinstance(target.connection, PostgresConnection):
+            if not can_look_up(target.point):
                 continue
-            session = stack.enter_context(
-                connect(target.connection, f"reading what was written to {target.point.table}")
-            )
+            purpose = f"reading what was written to {target.point.table}"
+            writer = stack.enter_context(tables_of(target.connection).writer(target.point, purpose))
             done = stack.enter_context(BatchFile[Effect]())
-            ensure_schema(session)
-            with session:
-                fence(session, attempt.plan_id, name, attempt.epoch)
-                for some in effects(session, attempt.plan_id, name):
-                    done.add(some)
+            for some in writer.effects(attempt.plan_id, name, attempt.epoch):
+                done.add(some)
             for some in done:
                 by_seq = _actions_of(planned, some)
                 yield from (_restore_item(by_seq[effect.seq], effect, target) for effect in some)

@@ -11,7 +11,7 @@ from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.points import TablePoint, can_look_up
 from makewhole.model.positions import SeenLog
 from makewhole.model.verdict import Verdict
-from makewhole.postgres.read.erased import erased_everywhere, erased_in_table
+from makewhole.tables.erased import erased_everywhere, erased_in_table
 from makewhole.window.context import WindowContext
 
 
@@ -59,7 +59,7 @@ class ErasedJudge:
     def _ask(self, store: TablePoint, keys: Iterable[str]) -> Mapping[str, str]:
         if store.name in self._by_tombstones:
             return self._by_tombstones[store.name]
-        return erased_in_table(self._context.postgres(store), store, keys)
+        return erased_in_table(self._context.tables(store), store, keys)
 
 
 def _may_be_erased(item: JudgedFinding) -> bool:

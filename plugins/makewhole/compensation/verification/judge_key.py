@@ -20,7 +20,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import can_look_up, has_log
 from makewhole.model.verdict import Finding, Verdict
-from makewhole.postgres.read.valued_rows import Values, differing_columns
+from makewhole.tables.rows import Values, differing_columns
 
 Stores = Mapping[str, CopiesByKey]
 _SHOWN = 10

@@ -7,15 +7,12 @@ import polars as pl
 from makewhole.compensation.verification.committed_since import CopiesByKey, by_key
 from makewhole.compute.frames import KEYS, empty
 from makewhole.compute.normalise import table_frame
-from makewhole.postgres.read.export import read_keys
 from makewhole.window.context import WindowContext
 
 
 def read_rows(context: WindowContext, name: str, keys: Sequence[str]) -> CopiesByKey:
     """Read every row of these keys in a table."""
     point = context.pipeline.table(name)
-    frames = [
-        table_frame(frame, dict(context.pipeline.compare))[0]
-        for frame in read_keys(context.postgres(point), context.table_shape(point), keys)
-    ]
+    reader = context.tables(point).reader(context.table_shape(point))
+    frames = [table_frame(frame, dict(context.pipeline.compare))[0] for frame in reader.keys(keys)]
     return by_key(pl.concat(frames) if frames else empty(KEYS))

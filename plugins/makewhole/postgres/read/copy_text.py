@@ -17,8 +17,9 @@ from psycopg2 import sql
 from makewhole.compute.versions import versions_of_table
 from makewhole.model.errors import PermanentError
 from makewhole.postgres.read.copy_end import CopyEnd
-from makewhole.postgres.read.expressions import TableShape, select_list
+from makewhole.postgres.read.expressions import select_list
 from makewhole.sql import PgConnection
+from makewhole.tables.shape import TableShape
 
 _BLOCK_BYTES = 16 << 20
 

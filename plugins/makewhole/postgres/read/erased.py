@@ -1,6 +1,6 @@
 """Ask a store which keys were deleted on purpose."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from psycopg2 import sql
@@ -8,12 +8,10 @@ from psycopg2 import sql
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.points import TablePoint
 from makewhole.postgres.connect import connect
-from makewhole.postgres.read.expressions import TableShape, column_types, key_expression, table_identifier
+from makewhole.postgres.read.expressions import column_types, key_expression, table_identifier
 from makewhole.postgres.read.key_conditions import key_conditions
 from makewhole.sql import PgConnection
-
-AskErased = Callable[[TablePoint, Iterable[str]], Mapping[str, str]]
-"""Ask a store which of some keys were erased; each of them with what says so."""
+from makewhole.tables.shape import TableShape
 
 
 def erased_keys(connection: PostgresConnection, point: TablePoint, keys: Iterable[str]) -> set[str]:
@@ -28,24 +26,6 @@ def erased_keys(connection: PostgresConnection, point: TablePoint, keys: Iterabl
         return set()
     with connect(connection, f"asking which keys of {point.table} were erased") as session:
         return erased_in(session, point, wanted)
-
-
-def erased_in_table(connection: PostgresConnection, point: TablePoint, keys: Iterable[str]) -> dict[str, str]:
-    """Return what `erased_keys` does, each key with what says so."""
-    erased = erased_keys(connection, point, keys)
-    return {} if point.erased is None else dict.fromkeys(erased, point.erased.description)
-
-
-def erased_everywhere(stores: Sequence[TablePoint], ask: AskErased, keys: Iterable[str]) -> dict[str, str]:
-    """Return those of the keys that every one of these stores names as erased, each with what says so; none where a
-    store says nothing of it. Raises what `ask` does."""
-    if not stores or any(store.erased is None for store in stores):
-        return {}
-    said: dict[str, list[str]] = {key: [] for key in keys}
-    for store in stores:
-        reasons = ask(store, said)
-        said = {key: [*before, f"{store.name}: {reasons[key]}"] for key, before in said.items() if key in reasons}
-    return {key: "; ".join(parts) for key, parts in said.items()}
 
 
 def erased_in(session: PgConnection, point: TablePoint, keys: Sequence[str]) -> set[str]:

@@ -3,8 +3,9 @@
 from psycopg2 import sql
 
 from makewhole.model.points import TablePoint
-from makewhole.postgres.read.expressions import TimeBounds, regclass_text, table_identifier, time_condition
+from makewhole.postgres.read.expressions import regclass_text, table_identifier, time_condition
 from makewhole.sql import PgConnection, PgCursor
+from makewhole.tables.shape import TimeBounds
 
 _WAS_ANALYSED = "select relkind <> 'r' or reltuples >= 0 from pg_class where oid = to_regclass(%s)"
 _LEAST_SHARE = 64

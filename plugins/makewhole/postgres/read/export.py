@@ -15,51 +15,60 @@ from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import TransientError
+from makewhole.model.window import TimeSlice
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.copy_binary.rows import copy_binary_rows
 from makewhole.postgres.read.copy_text import copy_text_rows
 from makewhole.postgres.read.export_parts import ExportPart, part_condition, plan_parts
-from makewhole.postgres.read.expressions import (
-    TableShape,
-    TimeBounds,
-    column_types,
-    live_condition,
-)
-from makewhole.postgres.read.key_conditions import key_conditions
-from makewhole.postgres.read.relations import rows_of
+from makewhole.postgres.read.expressions import column_types, live_condition
+from makewhole.postgres.read.key_conditions import has_key_index, key_conditions
+from makewhole.postgres.read.relations import has_places, rows_of
+from makewhole.postgres.read.slices import count_new_rows, count_rows, count_rows_and_ahead, has_time_index, size_bytes
 from makewhole.sql import PgConnection
+from makewhole.tables.reading import ReadPlan
+from makewhole.tables.shape import TableShape, TimeBounds
+from makewhole.tables.slices import RowsAhead
 
 _FEW_KEYS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportPlan:
-    """A consistent view for all readers and the parts to read.
-
-    `snapshot` is for PostgreSQL's SET TRANSACTION SNAPSHOT; `pg_snapshot` shows later which rows it saw.
-    """
-
-    snapshot: str
-    pg_snapshot: str
-    parts: tuple[ExportPart, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class HeldView:
-    """A view of a table's data that a session holds open, while others read it by its `snapshot`."""
+    """A view of a table's data that a session holds open, while others read it by its `snapshot`: a name for
+    PostgreSQL's SET TRANSACTION SNAPSHOT. `seen` is its transaction snapshot (`pg_snapshot`)."""
 
     session: PgConnection
     shape: TableShape
     snapshot: str
-    pg_snapshot: str
+    seen: str
 
-    def plan(self, bounds: TimeBounds | None, parts: int) -> ExportPlan:
-        """Return the plan for reading the rows inside the bounds, in at most so many parts."""
-        return ExportPlan(
-            snapshot=self.snapshot,
-            pg_snapshot=self.pg_snapshot,
-            parts=plan_parts(self.session, self.shape, bounds, parts),
-        )
+    def plan(self, bounds: TimeBounds | None, parts: int) -> ReadPlan:
+        return ReadPlan(view=self.snapshot, seen=self.seen, parts=plan_parts(self.session, self.shape, bounds, parts))
+
+    @property
+    def has_places(self) -> bool:
+        return has_places(self.session, self.shape.point)
+
+    @property
+    def size_bytes(self) -> int:
+        return size_bytes(self.session, self.shape.point)
+
+    @property
+    def has_time_index(self) -> bool:
+        return has_time_index(self.session, self.shape.point)
+
+    @property
+    def has_key_index(self) -> bool:
+        return has_key_index(self.session, self.shape)
+
+    def count_rows(self, slices: Sequence[TimeSlice]) -> dict[int, int]:
+        return count_rows(self.session, self.shape.point, slices)
+
+    def count_rows_and_ahead(self, slices: Sequence[TimeSlice]) -> tuple[dict[int, int], RowsAhead]:
+        return count_rows_and_ahead(self.session, self.shape.point, slices)
+
+    def count_new_rows(self, of: TimeSlice, seen: str) -> int:
+        return count_new_rows(self.session, self.shape.point, of, seen)
 
 
 @contextmanager
@@ -76,16 +85,7 @@ def hold_view(connection: PostgresConnection, shape: TableShape) -> Iterator[Hel
             cursor.execute("select pg_export_snapshot(), pg_current_snapshot()::text")
             ((snapshot, pg_snapshot),) = cursor.fetchall()
         column_types(session, shape)
-        yield HeldView(session=session, shape=shape, snapshot=snapshot, pg_snapshot=pg_snapshot)
-
-
-@contextmanager
-def export_snapshot(
-    connection: PostgresConnection, shape: TableShape, bounds: TimeBounds | None, parts: int
-) -> Iterator[ExportPlan]:
-    """Hold a view of the table open, and plan the reading of the rows inside the bounds; raises as `hold_view`."""
-    with hold_view(connection, shape) as view:
-        yield view.plan(bounds, parts)
+        yield HeldView(session=session, shape=shape, snapshot=snapshot, seen=pg_snapshot)
 
 
 def _set_snapshot(session: PgConnection, snapshot: str | None = None) -> None:
@@ -142,8 +142,3 @@ class ExportReader:
     def _rows(self, session: PgConnection, condition: sql.Composable) -> sql.Composable:
         point = self._shape.point
         return sql.SQL("from {} where {} and {}").format(rows_of(session, point), condition, live_condition(point))
-
-
-def read_keys(connection: PostgresConnection, shape: TableShape, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Read every row with one of these business keys as it is now: the look-up that confirms an absence."""
-    return ExportReader(connection, shape, None).keys(keys)

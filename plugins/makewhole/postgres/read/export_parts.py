@@ -11,16 +11,10 @@ from typing import Any
 
 from psycopg2 import sql
 
-from makewhole.postgres.read.expressions import (
-    TableShape,
-    TimeBounds,
-    regclass_text,
-    table_identifier,
-    time_between,
-    time_condition,
-)
+from makewhole.postgres.read.expressions import regclass_text, table_identifier, time_between, time_condition
 from makewhole.postgres.read.relations import has_places
 from makewhole.sql import PgConnection, PgCursor
+from makewhole.tables.shape import TableShape, TimeBounds
 
 # Below that a second connection costs more than it saves.
 _PAGES_PER_PART = 4_096  # 32 MiB

@@ -4,7 +4,6 @@ Identifiers come from pipeline files. Each is checked against the catalogue firs
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from psycopg2 import sql
@@ -17,6 +16,7 @@ from makewhole.postgres.canonical import canonical_expression
 from makewhole.postgres.key_columns import key_column_text, kinds_of
 from makewhole.postgres.version_columns import version_text
 from makewhole.sql import PgConnection
+from makewhole.tables.shape import TableShape, TimeBounds
 
 # Of a domain, the type that it is made of.
 _COLUMNS = """
@@ -38,56 +38,6 @@ ROW_XID = """(case when xmin::text::bigint < 3 then 3 else
     - case when (pg_snapshot_xmax(pg_current_snapshot())::text::bigint >> 32 << 32) + xmin::text::bigint
                 > pg_snapshot_xmax(pg_current_snapshot())::text::bigint then 4294967296 else 0 end
     end)::text::xid8"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableShape:
-    """The columns and filters of an export: the point, the compared columns, the filters of its hops."""
-
-    point: TablePoint
-    compare: Mapping[str, str]
-    filters: Mapping[str, tuple[TypedTerm, ...]]
-
-    @property
-    def described(self) -> str:
-        """The table with the columns that are read of it, for messages."""
-        return f"{self.point.table} (point {self.point.name}; columns {', '.join(sorted(self.column_names()))})"
-
-    def column_names(self) -> set[str]:
-        """Return every column that the pipeline file names for this table."""
-        terms = {term.column for terms in self.filters.values() for term in terms}
-        erased = None if self.point.erased is None else self.point.erased.column
-        single = {self.point.time, self.point.version, self.point.payload, self.point.record_key, erased} - {None}
-        named = {*self.point.key, *self.compare, *self.point.header_columns, *terms}
-        return {*named, *(name for name in single if name)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class EarlierRows:
-    """The rows of times `[start, end)` before a window's own; `start` None has no lower bound.
-
-    `seen_before`: only those that may not have been visible in this transaction snapshot; None: all of them.
-    """
-
-    start: datetime | None
-    end: datetime
-    seen_before: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimeBounds:
-    """The times `[start, end)` of the rows; `start` None has no lower bound. A row of infinite time has none that a
-    window could reach.
-
-    `earlier`: rows of earlier times that belong here as well, since they came late. `seen_before`: the transaction
-    snapshot of the window before; rows without a time that it may not have seen belong here. Without one all of them
-    do.
-    """
-
-    start: datetime | None
-    end: datetime
-    seen_before: str | None = None
-    earlier: tuple[EarlierRows, ...] = ()
 
 
 def column_types(session: PgConnection, shape: TableShape) -> dict[str, str]:

@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from psycopg2 import sql
 
 from makewhole.model.points import KeyType
-from makewhole.postgres.key_columns import INTEGERS, bare, is_native, kinds_of
-from makewhole.postgres.read.expressions import TableShape, column_types, key_expression
+from makewhole.postgres.key_columns import is_native, kinds_of
+from makewhole.postgres.read.expressions import column_types, key_expression
 from makewhole.postgres.read.slices import has_index
 from makewhole.sql import PgConnection
+from makewhole.tables.description import INTEGERS, bare
+from makewhole.tables.shape import TableShape
 
 _KEYS_PER_STATEMENT = 500_000
 """Some 20 MB of text."""

@@ -1,7 +1,6 @@
 """Read one business key from the ledger as the record that should have been sent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from psycopg2 import sql
@@ -11,27 +10,12 @@ from makewhole.model.pipeline import Hop, Semantics
 from makewhole.model.points import TablePoint
 from makewhole.postgres.canonical import canonical_array
 from makewhole.postgres.read.expressions import passes_filter
-from makewhole.postgres.tables import Table, key_lookup, listed, match_key, quoted, statement, survivor_order
+from makewhole.postgres.table import Table, key_lookup, listed, match_key, quoted, statement, survivor_order
 from makewhole.sql import PgConnection
+from makewhole.tables.rows import LedgerRecord
 
 _PADDED = "bpchar"
 """PostgreSQL's name of `char(n)` without its length."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LedgerRecord:
-    """A ledger's row as a record. `key` None: it has none. `timestamp_ms` is from the ledger's time column.
-
-    `compared`: name, declared type and canonical text of the columns that were asked for. `passes`: the row passes the
-    filter of its hop.
-    """
-
-    key: bytes | None
-    value: bytes | None
-    timestamp_ms: int | None
-    headers: tuple[tuple[str, bytes], ...] = ()
-    compared: tuple[tuple[str, str, str | None], ...] = ()
-    passes: bool = True
 
 
 def ledger_record(

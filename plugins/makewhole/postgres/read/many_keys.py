@@ -7,20 +7,12 @@ from psycopg2 import sql
 
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import TablePoint
-from makewhole.postgres.read.ledger import LedgerRecord, ledger_columns, ledger_record_of
-from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable
-from makewhole.postgres.tables import (
-    Table,
-    key_components,
-    key_fields,
-    key_lookup,
-    listed,
-    match_parts,
-    quoted,
-    statement,
-    values_of_parts,
-)
+from makewhole.postgres.read.ledger import ledger_columns, ledger_record_of
+from makewhole.postgres.read.valued_rows import ValuedTable
+from makewhole.postgres.table import Table, key_lookup, listed, match_parts, quoted, statement, values_of_parts
 from makewhole.sql import PgConnection
+from makewhole.tables.keys import key_components, key_fields
+from makewhole.tables.rows import LedgerRecord, ValuedRow
 
 
 def rows_of_many_keys(store: ValuedTable, keys: Sequence[str], *, is_exact: bool) -> dict[str, list[ValuedRow]]:

@@ -1,7 +1,6 @@
 """Read how far a sink has come, from the table in which it keeps that itself."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from psycopg2 import sql
 
@@ -11,6 +10,7 @@ from makewhole.model.points import SinkProgress, TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import regclass_text, table_identifier
 from makewhole.sql import PgConnection
+from makewhole.tables.progress import ProgressRows, progress_table
 
 _ROWS = """
 select t.{partition}::bigint, count(*), count(t.{offset}), min(t.{offset})::text, max(t.{offset})::text
@@ -21,28 +21,6 @@ _MAY_READ = """
 select coalesce(bool_and(has_column_privilege(attrelid, attnum, 'select')), true) from pg_attribute
 where attrelid = to_regclass(%s) and attname = any(%s) and not attisdropped
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProgressRows:
-    """The rows of a partition in a sink's own progress: their number, how many of them have an offset, and the least
-    and the greatest of these, as PostgreSQL writes them."""
-
-    rows: int
-    offsets: int
-    least: str | None
-    greatest: str | None
-
-
-def progress_table(progress: SinkProgress, store: TablePoint) -> TablePoint:
-    """Return the table with a sink's progress as a point beside its store."""
-    return TablePoint(
-        name=store.name,
-        kind=store.kind,
-        connection=store.connection,
-        table=progress.table,
-        key=(progress.partition,),
-    )
 
 
 def may_read(session: PgConnection, table: TablePoint, columns: Iterable[str]) -> bool:

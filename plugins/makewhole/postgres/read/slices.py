@@ -1,7 +1,6 @@
 """Count the rows of a table by time slice: what came to a slice, or left it, since it was counted last."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from psycopg2 import sql
@@ -16,6 +15,7 @@ from makewhole.postgres.read.expressions import (
     time_between,
 )
 from makewhole.sql import PgConnection
+from makewhole.tables.slices import RowsAhead
 
 _INDEX = """
 select exists (
@@ -23,9 +23,8 @@ select exists (
     where i.indrelid = to_regclass(%s) and a.attname = %s and i.indisvalid and i.indpred is null
 )
 """
-_PAGES = """
-select (coalesce(sum(pg_relation_size(part.relid)), 0) + max(pg_relation_size(t.oid)))
-    / current_setting('block_size')::int
+_SIZE = """
+select coalesce(sum(pg_relation_size(part.relid)), 0) + max(pg_relation_size(t.oid))
 from pg_class t left join pg_partition_tree(t.oid) part on part.relid <> t.oid
 where t.oid = to_regclass(%s)
 """
@@ -38,17 +37,6 @@ _AHEAD = (
     "max({time}) filter (where {time} < 'infinity' and {ahead})::text, "
     "count(*) filter (where {time} = 'infinity' and {ahead})"
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowsAhead:
-    """The rows of a table with times more than a day after the database's clock: their number, the first and the last
-    of their times as PostgreSQL writes them (None without rows), and the number of rows with the time `infinity`."""
-
-    rows: int
-    oldest: str | None
-    newest: str | None
-    infinite: int
 
 
 def rows_ahead(session: PgConnection, point: TablePoint) -> RowsAhead:
@@ -87,12 +75,12 @@ def has_index(session: PgConnection, point: TablePoint, column: str) -> bool:
     return bool(found)
 
 
-def pages(session: PgConnection, point: TablePoint) -> int:
-    """Return the size of the table in pages, its partitions together."""
+def size_bytes(session: PgConnection, point: TablePoint) -> int:
+    """Return the size of the table, its partitions together."""
     with session.cursor() as cursor:
-        cursor.execute(_PAGES, (regclass_text(point),))
-        ((count,),) = cursor.fetchall()
-    return int(count)
+        cursor.execute(_SIZE, (regclass_text(point),))
+        ((size,),) = cursor.fetchall()
+    return int(size or 0)
 
 
 def count_rows(session: PgConnection, point: TablePoint, slices: Sequence[TimeSlice]) -> dict[int, int]:

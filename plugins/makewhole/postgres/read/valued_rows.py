@@ -10,20 +10,9 @@ from makewhole.model.errors import ActionRefusedError
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import RefusalCode
 from makewhole.postgres.canonical import canonical_array
-from makewhole.postgres.tables import Table, TableRow, key_lookup, match_key, statement, survivor_order
+from makewhole.postgres.table import Table, key_lookup, match_key, statement, survivor_order
 from makewhole.sql import PgConnection
-
-Values = Mapping[str, str | None]
-"""Compared column → its value as text, in the column's declared type."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ValuedRow:
-    """A row, its place as snapshots have it, and its compared values."""
-
-    row: TableRow
-    place: str
-    values: Values
+from makewhole.tables.rows import TableRow, ValuedRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +61,3 @@ class ValuedTable:
         pairs = zip(self.compare.items(), texts, strict=True)
         values = {name: column_text(text, declared) for (name, declared), text in pairs}
         return ValuedRow(row=TableRow(table_oid=table_oid, ctid=ctid, text=text), place=place, values=values)
-
-
-def differing_columns(row: Values, source: Values) -> list[str]:
-    """Return the compared columns in which a row differs from the source, in order of their names."""
-    return sorted(name for name, text in source.items() if row.get(name) != text)

@@ -8,16 +8,10 @@ from psycopg2 import sql
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.points import TablePoint
 from makewhole.postgres.connect import connect
-from makewhole.postgres.read.expressions import (
-    TableShape,
-    column_types,
-    key_expression,
-    surely_visible,
-    time_between,
-    without_time,
-)
+from makewhole.postgres.read.expressions import column_types, key_expression, surely_visible, time_between, without_time
 from makewhole.postgres.read.key_conditions import key_conditions
 from makewhole.postgres.read.relations import rows_of
+from makewhole.tables.shape import TableShape
 
 
 def current_snapshot(connection: PostgresConnection) -> str:

@@ -12,17 +12,18 @@ from psycopg2 import errors as pg_errors
 
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal
-from makewhole.postgres.tables import Table, describe_table
+from makewhole.postgres.table import Table, describe_table
 from makewhole.postgres.write.chunk import TableChunk
-from makewhole.postgres.write.halving import Operation, RowItem, run_with_halving
-from makewhole.postgres.write.quarantine import QuarantineRows, move_aside, move_aside_many
-from makewhole.postgres.write.receipts import ChunkId, ReceiptRow, begin_chunk, put_receipt
-from makewhole.postgres.write.restore import RestoreRow, restore
+from makewhole.postgres.write.halving import Operation, run_with_halving
+from makewhole.postgres.write.quarantine import move_aside, move_aside_many
+from makewhole.postgres.write.receipts import begin_chunk, put_receipt
+from makewhole.postgres.write.restore import restore
 from makewhole.postgres.write.restore_many import restore_many
 from makewhole.postgres.write.upsert import upsert
 from makewhole.postgres.write.upsert_many import upsert_many
-from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.sql import PgConnection
+from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow
+from makewhole.tables.receipts import ChunkId, ReceiptRow
 
 Guard = Callable[[PgConnection, Sequence[RowItem]], Mapping[int, Refusal]]
 """Return the refusals of items, by action number, as the transaction of their chunk sees them."""

@@ -6,8 +6,10 @@ from typing import Any
 import msgspec
 from psycopg2 import sql
 
-from makewhole.postgres.tables import TableRow, key_fields, key_parameters, listed, match_parts, quoted
+from makewhole.postgres.table import listed, match_parts, quoted
 from makewhole.postgres.write.chunk import TableChunk
+from makewhole.tables.keys import key_fields, key_parameters
+from makewhole.tables.rows import TableRow
 
 
 class CannotRunTogether(Exception):  # noqa: N818 - no error: it says how to go on

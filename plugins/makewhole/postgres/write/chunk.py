@@ -11,18 +11,10 @@ from makewhole.model.errors import ActionRefusedError
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import RefusalCode
 from makewhole.postgres.canonical import comparable_expression
-from makewhole.postgres.tables import (
-    Table,
-    TableRow,
-    cascading_references,
-    key_texts,
-    listed,
-    match_key,
-    quoted,
-    statement,
-)
-from makewhole.postgres.write.receipts import ChunkId
+from makewhole.postgres.table import Table, cascading_references, key_texts, listed, match_key, quoted, statement
 from makewhole.sql import PgConnection
+from makewhole.tables.receipts import ChunkId
+from makewhole.tables.rows import TableRow
 
 FoundRows = list[tuple[Any, ...]]
 

@@ -5,9 +5,8 @@ It takes no lock that anybody waits for, so the forecast is of the moment of its
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, cast
 
 from psycopg2 import sql
@@ -16,37 +15,22 @@ from makewhole.model.connection import PostgresConnection
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal
 from makewhole.postgres.connect import connect
-from makewhole.postgres.tables import Table, TableRow, describe_table, listed, quoted, statement
+from makewhole.postgres.table import Table, describe_table, listed, quoted, statement
 from makewhole.postgres.write import quarantine, restore_many, upsert_many
 from makewhole.postgres.write.apply import locks_table
 from makewhole.postgres.write.array_parameter import recordset_of_items
 from makewhole.postgres.write.chunk import TableChunk
-from makewhole.postgres.write.effects import EffectKind
-from makewhole.postgres.write.halving import Operation, RowItem, run_with_halving
+from makewhole.postgres.write.halving import Operation, run_with_halving
 from makewhole.postgres.write.new_row import values_to_insert
-from makewhole.postgres.write.quarantine import QuarantineRows
-from makewhole.postgres.write.receipts import ChunkId, ReceiptRow, receipts
-from makewhole.postgres.write.restore import RestoreRow, images_put_back, row_to_undo
-from makewhole.postgres.write.row_change import RowChange, upserted
-from makewhole.postgres.write.upsert_row import UpsertRow, not_as_expected
+from makewhole.postgres.write.receipts import receipts
+from makewhole.postgres.write.restore import images_put_back, row_to_undo
 from makewhole.sql import PgConnection
-
-ChooseChanges = Callable[[Mapping[int, Refusal]], Iterable[int]]
-"""Choose, by the refusals, the numbers of the actions to show."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChunkForecast:
-    """`refused` has the refusals by action number; `changes` of the actions that were chosen.
-
-    `left_empty`: columns that nothing fills in rows that would be inserted, with the number of these rows.
-    `locks_table`: other writers of the table would wait until the end of the chunk.
-    """
-
-    refused: Mapping[int, Refusal]
-    changes: Mapping[int, RowChange]
-    left_empty: Mapping[str, int]
-    locks_table: bool
+from makewhole.tables.effects import EffectKind
+from makewhole.tables.forecast import ChooseChanges, ChunkForecast
+from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow, not_as_expected
+from makewhole.tables.receipts import ChunkId, ReceiptRow
+from makewhole.tables.row_change import RowChange, upserted
+from makewhole.tables.rows import TableRow
 
 
 @contextmanager

@@ -16,13 +16,9 @@ from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.connect import describe
 from makewhole.postgres.write.array_parameter import CannotRunTogether
 from makewhole.postgres.write.chunk import TableChunk
-from makewhole.postgres.write.quarantine import QuarantineRows
-from makewhole.postgres.write.restore import RestoreRow
 from makewhole.postgres.write.unfit_columns import unfit_columns
-from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.sql import PgCursor
-
-RowItem = UpsertRow | QuarantineRows | RestoreRow
+from makewhole.tables.items import RowItem, UpsertRow
 
 _FEW = 8
 _MANY_BYTES = 8 << 20

@@ -4,14 +4,13 @@ A row is kept whole, with the statement that puts it back.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from psycopg2 import sql
 
 from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.postgres.tables import Table, TableRow, cascading_references, listed, quoted, statement
+from makewhole.postgres.table import Table, cascading_references, listed, quoted, statement
 from makewhole.postgres.write.array_parameter import (
     CannotRunTogether,
     items_parameter,
@@ -20,27 +19,13 @@ from makewhole.postgres.write.array_parameter import (
 )
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.sql import PgConnection
+from makewhole.tables.items import QuarantineRows
+from makewhole.tables.rows import TableRow
 
 KEPT = Refusal(RefusalCode.STALE, "the table did not let an extra row go (a trigger or a policy kept it)")
 
 _ExtraRow = tuple[str, dict[str, Any]]
 """A key and the fields of one of its extra rows, as a statement of many reads them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuarantineRows:
-    """One action: `extras` go, `survivor` (none when the whole key is unexpected) stays."""
-
-    seq: int
-    key: str
-    survivor: TableRow | None
-    extras: tuple[TableRow, ...]
-    may_insert = False
-
-    @property
-    def size_bytes(self) -> int:
-        """Approximate size as part of a statement."""
-        return len(self.key) + sum(len(row.text) for row in self.extras)
 
 
 def require_quarantine_possible(session: PgConnection, table: Table) -> None:

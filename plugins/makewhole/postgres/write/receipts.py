@@ -2,33 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from makewhole.model.errors import CorruptionError, LeaseLostError
 from makewhole.model.refusal import Refusal
 from makewhole.sql import PgConnection, load_queries
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChunkId:
-    """The identity of a chunk: its plan, target and number, and the lease of the runner that writes it."""
-
-    plan: str
-    plan_sha256: str
-    target: str
-    chunk: int
-    lease_epoch: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReceiptRow:
-    """A receipt: `actions` is the number that took effect, `refused` has the refusal of each other by action number."""
-
-    chunk: int
-    actions: int
-    lease_epoch: int
-    refused: Mapping[int, Refusal] = field(default_factory=dict)
+from makewhole.tables.receipts import ChunkId, ReceiptRow
 
 
 def ensure_schema(session: PgConnection) -> None:

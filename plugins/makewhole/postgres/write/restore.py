@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg2
@@ -10,10 +9,12 @@ from psycopg2 import sql
 
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.postgres.tables import TableRow, listed, quoted
+from makewhole.postgres.table import listed, quoted
 from makewhole.postgres.write.chunk import TableChunk
-from makewhole.postgres.write.effects import Effect, EffectKind
 from makewhole.postgres.write.write_row import RowWrite, write_row
+from makewhole.tables.effects import Effect, EffectKind
+from makewhole.tables.items import RestoreRow
+from makewhole.tables.rows import TableRow
 
 CHANGED = Refusal(RefusalCode.STALE, "the row was changed after the plan wrote it")
 GONE = Refusal(RefusalCode.ERASED, "the row that the plan wrote is gone")
@@ -27,25 +28,6 @@ BACK_ALREADY = Refusal(RefusalCode.STALE, "the row was put back already")
 NOT_KEPT = Refusal(RefusalCode.ERASED, "the row is no longer in makewhole.quarantine")
 APPEARED = Refusal(RefusalCode.STALE, "a row of this key appeared after the plan was done")
 ALTERED = Refusal(RefusalCode.UNFIT, "the table has other columns than when the plan wrote the row")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RestoreRow:
-    """One action of an undo: the business key, and the effect that is taken back."""
-
-    seq: int
-    key: str
-    effect: Effect
-
-    @property
-    def may_insert(self) -> bool:
-        """Whether a row of the key is put where there may be none."""
-        return self.effect.kind in (EffectKind.MOVED, EffectKind.DELETED)
-
-    @property
-    def size_bytes(self) -> int:
-        """Approximate size as part of a statement."""
-        return len(self.effect.before or "") + len(self.effect.after or "")
 
 
 def restore(chunk: TableChunk, item: RestoreRow) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from makewhole.model.errors import RefusedError
 from makewhole.model.refusal import Refusal
-from makewhole.postgres.tables import TableRow
 from makewhole.postgres.write.array_parameter import (
     CannotRunTogether,
     items_parameter,
@@ -15,8 +14,10 @@ from makewhole.postgres.write.array_parameter import (
     require_rows_as_written,
 )
 from makewhole.postgres.write.chunk import TableChunk
-from makewhole.postgres.write.effects import EffectKind
-from makewhole.postgres.write.restore import RestoreRow, columns_of_image, require_kept, row_to_undo, undone_parameters
+from makewhole.postgres.write.restore import columns_of_image, require_kept, row_to_undo, undone_parameters
+from makewhole.tables.effects import EffectKind
+from makewhole.tables.items import RestoreRow
+from makewhole.tables.rows import TableRow
 
 KeyedFields = tuple[str, dict[str, Any]]
 """A business key and the fields of an item, as a statement of many reads them."""

@@ -5,7 +5,7 @@ import psycopg2
 from psycopg2 import sql
 
 from makewhole.postgres.write.chunk import TableChunk
-from makewhole.postgres.write.upsert_row import UpsertRow
+from makewhole.tables.items import UpsertRow
 
 
 def unfit_columns(chunk: TableChunk, row: UpsertRow) -> list[str]:

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from psycopg2 import sql
 
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.postgres.tables import TableRow, listed, match_key, quoted
+from makewhole.postgres.table import listed, match_key, quoted
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.new_row import values_to_insert
-from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.postgres.write.write_row import RowWrite, write_row
+from makewhole.tables.items import UpsertRow
+from makewhole.tables.rows import TableRow
 
 APPEARED = Refusal(RefusalCode.ARRIVED, "a row of this key appeared after the plan was made")
 ERASED = Refusal(RefusalCode.ERASED, "the row of this key is gone since the plan was made")

@@ -12,7 +12,7 @@ import msgspec
 from psycopg2 import sql
 
 from makewhole.model.refusal import Refusal
-from makewhole.postgres.tables import key_values, listed, quoted
+from makewhole.postgres.table import key_values, listed, quoted
 from makewhole.postgres.write.array_parameter import (
     CannotRunTogether,
     item_key_array,
@@ -23,7 +23,7 @@ from makewhole.postgres.write.array_parameter import (
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.new_row import values_to_insert
 from makewhole.postgres.write.upsert import APPEARED, CHANGED, ERASED, NEWER, assignments, not_accounted_for
-from makewhole.postgres.write.upsert_row import UpsertRow
+from makewhole.tables.items import UpsertRow
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,11 @@ from psycopg2 import sql
 
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.postgres.tables import key_components, match_key
+from makewhole.postgres.table import match_key
 from makewhole.postgres.write.chunk import TableChunk
-from makewhole.postgres.write.effects import EffectKind
-from makewhole.postgres.write.upsert_row import UpsertRow, not_as_expected
+from makewhole.tables.effects import EffectKind
+from makewhole.tables.items import UpsertRow, not_as_expected
+from makewhole.tables.keys import key_components
 
 NOT_TAKEN = Refusal(RefusalCode.STALE, "the table did not take the row (a trigger or a policy stopped it)")
 OTHER_KEY = Refusal(RefusalCode.UNFIT, "written to this table, the record's value has another key than its own")

@@ -1,18 +1,14 @@
 """Refuse a window whose hops would write rows of which the file does not account for every column."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
 
 from makewhole.compute.value_types import ColumnKind, declaration, quoted_type
-from makewhole.model.connection import Connection, PostgresConnection
+from makewhole.kinds import OpenTables
+from makewhole.model.connection import Connection
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.points import TablePoint, can_look_up
-from makewhole.postgres.connect import connect
-from makewhole.postgres.read.key_columns import column_kinds
-from makewhole.postgres.tables import Table, describe_table
-from makewhole.postgres.write.new_row import new_row
-from makewhole.sql import PgConnection
+from makewhole.tables.new_row import new_row
 
 
 def unaccounted_columns(pipeline: Pipeline, connections: Mapping[str, Connection]) -> list[Problem]:
@@ -34,8 +30,7 @@ def unaccounted_if_written(pipeline: Pipeline, hop: Hop, connections: Mapping[st
 
 def _unaccounted(pipeline: Pipeline, hops: Iterable[Hop], connections: Mapping[str, Connection]) -> list[Problem]:
     problems: list[Problem] = []
-    with ExitStack() as stack:
-        tables = _Tables(stack, connections)
+    with OpenTables(connections, "reading the columns of its tables") as tables:
         for hop in hops:
             target = pipeline.points[hop.target]
             if can_look_up(target):
@@ -43,31 +38,8 @@ def _unaccounted(pipeline: Pipeline, hops: Iterable[Hop], connections: Mapping[s
     return problems
 
 
-class _Tables:
-    """The tables of points, with one session a connection."""
-
-    def __init__(self, stack: ExitStack, connections: Mapping[str, Connection]) -> None:
-        self._stack, self._connections = stack, connections
-        self._sessions: dict[str, PgConnection] = {}
-
-    def of(self, point: TablePoint) -> Table:
-        return describe_table(self._session(point), point)
-
-    def kinds_of(self, point: TablePoint) -> Mapping[str, ColumnKind]:
-        return column_kinds(self._session(point), point)
-
-    def _session(self, point: TablePoint) -> PgConnection:
-        if point.connection not in self._sessions:
-            connection = self._connections[point.connection]
-            assert isinstance(connection, PostgresConnection)
-            self._sessions[point.connection] = self._stack.enter_context(
-                connect(connection, "reading the columns of its tables")
-            )
-        return self._sessions[point.connection]
-
-
-def _problems(pipeline: Pipeline, hop: Hop, target: TablePoint, tables: _Tables) -> Iterator[Problem]:
-    source, table = pipeline.points[hop.source], tables.of(target)
+def _problems(pipeline: Pipeline, hop: Hop, target: TablePoint, tables: OpenTables) -> Iterator[Problem]:
+    source, table = pipeline.points[hop.source], tables.of(target).description
     row = new_row(table, hop, source, target, pipeline.compare)
     if row.unaccounted:
         listed = ", ".join(f"{name} ({table.columns[name].type})" for name in row.unaccounted)
@@ -75,7 +47,7 @@ def _problems(pipeline: Pipeline, hop: Hop, target: TablePoint, tables: _Tables)
             hop,
             "write",
             f"nothing says what {listed} of a row holds that 'upsert' writes into {target.table}",
-            _lines(tables.kinds_of(target), row.unaccounted),
+            _lines(tables.session(target).column_kinds(target), row.unaccounted),
         )
     for name in (*hop.write, *hop.leave):
         if name not in table.columns:
@@ -84,7 +56,7 @@ def _problems(pipeline: Pipeline, hop: Hop, target: TablePoint, tables: _Tables)
     for name in hop.write:
         if name in table.columns and table.columns[name].is_generated:
             yield _problem(hop, "write", f"{target.table} computes {name} itself", f"Take {name} out of `write`")
-        if can_look_up(source) and name not in tables.of(source).columns:
+        if can_look_up(source) and name not in tables.of(source).description.columns:
             yield _problem(hop, "write", f"{source.table} has no column {name} to take it from", "Correct its name")
     for name in hop.leave:
         column = table.columns.get(name)

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from makewhole.journal import observations, windows
 from makewhole.journal.observations import Observation
 from makewhole.kafka.offsets import LogEnd, TopicLog, TopicState
-from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
+from makewhole.kinds import tables_of
+from makewhole.model.connection import Connection, KafkaConnection
 from makewhole.model.errors import TransientError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint, can_look_up, has_log
 from makewhole.model.window import Window
-from makewhole.postgres.read.visibility import current_snapshot
 from makewhole.sql import PgConnection
 
 
@@ -68,9 +68,7 @@ def observe(
     ledgers: dict[str, str] = {}
     for point in pipeline.points.values():
         if point.kind is PointKind.LEDGER:
-            connection = connections[point.connection]
-            assert isinstance(connection, PostgresConnection)
-            ledgers[point.name] = current_snapshot(connection)
+            ledgers[point.name] = tables_of(connections[point.connection]).seen_now()
     # After the reads: everything that they returned existed by this moment.
     now = datetime.now(UTC)
     for name, topic in topics.items():

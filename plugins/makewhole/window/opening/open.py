@@ -29,9 +29,9 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TopicPoint, has_log
 from makewhole.model.window import Window, WindowState
-from makewhole.postgres.read.key_columns import ColumnsRead
 from makewhole.signing.keys import sha256_of
 from makewhole.sql import PgConnection
+from makewhole.tables.columns import ColumnsRead
 from makewhole.window.configuration import configuration_document, judging_sha256
 from makewhole.window.incidents import filter_incidents, transactions_at_window_end
 from makewhole.window.opening.former_filters import readable_filters

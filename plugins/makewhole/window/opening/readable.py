@@ -10,10 +10,10 @@ from makewhole.model.connection import Connection
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.value_types import ValueTypes
-from makewhole.postgres.read.key_columns import ColumnsRead, read_columns
-from makewhole.window.context import table_shape
+from makewhole.tables.columns import ColumnsRead
 from makewhole.window.opening.new_rows import unaccounted_columns
 from makewhole.window.opening.shared_rows import shared_rows
+from makewhole.window.opening.table_columns import read_columns
 from makewhole.window.opening.version_columns import unfit_versions
 from makewhole.window.opening.views import unfit_remedies
 from makewhole.window.readers.unfit_progress import unfit_progress
@@ -36,7 +36,7 @@ def readable_tables(pipeline: Pipeline, connections: Mapping[str, Connection]) -
             column of new rows of which nothing says what it holds.
         TransientError: a database does not answer.
     """
-    columns = read_columns(pipeline, connections, lambda point: table_shape(pipeline, point))
+    columns = read_columns(pipeline, connections)
     of_progress = unfit_progress(pipeline, connections)
     if columns.problems:
         raise ConfigurationError([*columns.problems, *of_progress])

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import can_look_up
-from makewhole.postgres.read.identities import PointPair
+from makewhole.tables.identities import PointPair
 
 
 def shared_rows(pipeline: Pipeline, sharing: Iterable[PointPair]) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from makewhole.compute.value_types import Kinds
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TablePoint, can_look_up
-from makewhole.postgres.version_columns import is_moment_type, is_version_type
+from makewhole.tables.version_types import is_moment_type, is_version_type
 
 
 def unfit_versions(pipeline: Pipeline, kinds: Kinds) -> list[Problem]:

@@ -11,11 +11,12 @@ from enum import StrEnum
 
 from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange, offsets_in_log, read_group_offsets
 from makewhole.kafka.offsets import TopicLog
-from makewhole.model.connection import Connection, PostgresConnection
+from makewhole.kinds import tables_of
+from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Hop
-from makewhole.model.points import OffsetMeaning, Point, SinkProgress, TablePoint
+from makewhole.model.points import OffsetMeaning, Point, SinkProgress, TablePoint, can_look_up
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.postgres.read.progress import ProgressRows, read_progress_rows
+from makewhole.tables.progress import ProgressRows
 
 
 class ProgressFault(StrEnum):
@@ -70,7 +71,7 @@ def read_hop_offsets(log: TopicLog, hop: Hop, target: Point, connection: Connect
     if hop.progress is None:
         group = hop.consumer_group
         return None if group is None else ReaderOffsets(offsets=read_group_offsets(log, group))
-    assert isinstance(target, TablePoint) and isinstance(connection, PostgresConnection)
+    assert can_look_up(target), target.name
     return _read_progress(log, hop.progress, target, connection)
 
 
@@ -89,14 +90,12 @@ def still_to_come(hop: Hop) -> Refusal:
     )
 
 
-def _read_progress(
-    log: TopicLog, progress: SinkProgress, store: TablePoint, connection: PostgresConnection
-) -> ReaderOffsets:
+def _read_progress(log: TopicLog, progress: SinkProgress, store: TablePoint, connection: Connection) -> ReaderOffsets:
     partitions = log.describe().partitions
     unknown: dict[int, UnknownProgress] = {}
 
     def read() -> Mapping[int, int | None]:
-        rows = read_progress_rows(connection, store, progress, log.topic, partitions)
+        rows = tables_of(connection).read_progress(store, progress, log.topic, partitions)
         found = {partition: next_offset(rows.get(partition), progress.means) for partition in partitions}
         unknown.clear()
         unknown.update({partition: one for partition, one in found.items() if isinstance(one, UnknownProgress)})

@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from makewhole.config.hops.where import WhereTerm, parse_where
-from makewhole.model.connection import Connection, PostgresConnection
+from makewhole.kinds import tables_of
+from makewhole.model.connection import Connection
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.points import SinkProgress, TablePoint, can_look_up
-from makewhole.postgres.connect import connect
-from makewhole.postgres.read.expressions import table_columns
-from makewhole.postgres.read.progress import may_read, progress_table
+from makewhole.tables.progress import progress_table
 
 _NUMBERS = ("smallint", "integer", "bigint", "numeric")
 _TEXTS = ("text", "character varying", "character", "bpchar", "name", "citext")
@@ -29,17 +28,15 @@ def unfit_progress(pipeline: Pipeline, connections: Mapping[str, Connection]) ->
     for hop in pipeline.hops:
         store = pipeline.points[hop.target]
         if hop.progress is not None and can_look_up(store):
-            connection = connections[store.connection]
-            assert isinstance(connection, PostgresConnection)
-            problems += _problems(hop, hop.progress, store, connection)
+            problems += _problems(hop, hop.progress, store, connections[store.connection])
     return problems
 
 
-def _problems(hop: Hop, progress: SinkProgress, store: TablePoint, connection: PostgresConnection) -> Iterator[Problem]:
+def _problems(hop: Hop, progress: SinkProgress, store: TablePoint, connection: Connection) -> Iterator[Problem]:
     table = progress_table(progress, store)
-    with connect(connection, f"reading the columns of {progress.table}") as session:
-        types = table_columns(session, table)
-        is_readable = bool(types) and may_read(session, table, _named(progress))
+    with tables_of(connection).session(f"reading the columns of {progress.table}") as session:
+        types = session.column_types(table)
+        is_readable = bool(types) and session.may_read(table, _named(progress))
     if not types:
         found = f"there is no table {progress.table} in the database of {store.name} (connection {connection.id})"
         yield _problem(hop, "table", found, "Correct its name, or take `progress` out of this hop")

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from makewhole.config.connections import from_environment
-from makewhole.model.connection import Connection, PostgresConnection
+from makewhole.kinds import server_of
+from makewhole.model.connection import Connection
 from makewhole.model.errors import ConfigurationError, Problem
-from makewhole.postgres.connect import server_parameters
 
 ServerDigests = Mapping[str, str]
 """Connection id → digest of the server that it leads to."""
@@ -46,11 +46,7 @@ def resolve(servers: ServerDigests) -> dict[str, Connection]:
 
 
 def _digest(connection: Connection) -> str:
-    if isinstance(connection, PostgresConnection):
-        parts: object = server_parameters(connection)
-    else:
-        parts = sorted(part.strip() for part in connection.bootstrap.split(","))
-    return hashlib.sha256(json.dumps([type(connection).__name__, parts]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([type(connection).__name__, server_of(connection)]).encode()).hexdigest()
 
 
 def _here(problem: Problem) -> Problem:

@@ -11,7 +11,7 @@ from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.judge.tombstones import followed_after, log_order, standing_tombstones
 from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Verdict
-from makewhole.postgres.read.erased import erased_everywhere, erased_in_table
+from makewhole.tables.erased import erased_everywhere, erased_in_table
 from makewhole_spark.reconcile.bucket.other_windows import LogFiles
 from makewhole_spark.reconcile.bucket.task import BucketTask
 
@@ -48,7 +48,7 @@ def erased_keys_of(task: BucketTask, judged: pl.DataFrame) -> ErasedInLog:
 
     def ask(store: TablePoint, keys: Iterable[str]) -> Mapping[str, str]:
         if store.erased is None or not store.erased.topics:
-            return erased_in_table(task.context.postgres(store), store, keys)
+            return erased_in_table(task.context.tables(store), store, keys)
         description, wanted = store.erased.description, set(keys)
         found = (one for topic in store.erased.topics for one in standing[topic].items())
         return {key: f"{description}: {_place(place)}" for key, place in found if key in wanted}

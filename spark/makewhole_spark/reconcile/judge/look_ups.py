@@ -10,8 +10,6 @@ from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.compute.normalise import table_frame
 from makewhole.model.points import TablePoint, can_look_up
 from makewhole.model.verdict import Cause, Verdict
-from makewhole.postgres.read.export import read_keys
-from makewhole.postgres.read.visibility import keys_not_visible
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.bucket.window_files import WindowFiles
 from makewhole_spark.reconcile.judge.index import overtaken_keys, rows_of
@@ -209,10 +207,9 @@ def _as_elsewhere(rows: pl.DataFrame, *, is_later: bool) -> pl.DataFrame:
 
 def look_up(task: BucketTask, point: TablePoint, keys: pl.DataFrame) -> pl.DataFrame:
     """Return the current rows of these keys (column `key`), as `KEYS`."""
-    shape, connection = task.context.table_shape(point), task.context.postgres(point)
+    reader = task.context.tables(point).reader(task.context.table_shape(point))
     frames = [
-        table_frame(frame, dict(task.context.pipeline.compare))[0]
-        for frame in read_keys(connection, shape, keys["key"].to_list())
+        table_frame(frame, dict(task.context.pipeline.compare))[0] for frame in reader.keys(keys["key"].to_list())
     ]
     return pl.concat(frames) if frames else slice_frame(task, point.name, ())
 
@@ -242,10 +239,10 @@ def _unsettled(task: BucketTask, point: TablePoint, to_confirm: pl.DataFrame) ->
     theirs: it may be the latest version."""
     if to_confirm.is_empty() or task.limits.settled_snapshot is None:
         return empty(HASHES)
-    shape, connection = task.context.table_shape(point), task.context.postgres(point)
+    tables, shape = task.context.tables(point), task.context.table_shape(point)
     every_before = task.context.window.end if task.is_upsert else None
     keys = to_confirm["key"].to_list()
-    unsettled = keys_not_visible(connection, shape, keys, task.limits.settled_snapshot, every_before)
+    unsettled = tables.keys_not_seen(shape, keys, task.limits.settled_snapshot, every_before)
     return to_confirm.filter(pl.col("key").is_in(unsettled)).select(HASH)
 
 

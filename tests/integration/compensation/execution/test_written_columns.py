@@ -9,7 +9,7 @@ from makewhole.compensation.sources.sources import SourceRecord
 from makewhole.model.pipeline import Remedy
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
-from makewhole.postgres.write.row_change import ColumnChange, HowFilled, RowChange
+from makewhole.tables.row_change import ColumnChange, HowFilled, RowChange
 from tests.integration.compensation.preview.dry_runs import looked
 from tests.integration.compensation.world import BORN_MS, PARTITIONS, PlanWorld
 

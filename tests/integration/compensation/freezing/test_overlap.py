@@ -20,7 +20,8 @@ from makewhole.model.payload import Payload
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.connect import connect as connect_to_target
-from makewhole.postgres.write.receipts import ChunkId, begin_chunk
+from makewhole.postgres.write.receipts import begin_chunk
+from makewhole.tables.receipts import ChunkId
 from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]

@@ -7,7 +7,7 @@ from makewhole.compensation.undo.plan_undo import UndoRequest, freeze_undo
 from makewhole.model.pipeline import Approval, Remedy
 from makewhole.model.plan import Plan
 from makewhole.model.verdict import Verdict
-from makewhole.postgres.write.row_change import RowChange
+from makewhole.tables.row_change import RowChange
 from tests.integration.compensation.world import PlanWorld
 
 HOP = "flights→warehouse"

@@ -1,24 +1,17 @@
 """Check which items of a chunk would bring back a key that was erased on purpose."""
 
 from collections.abc import Sequence
-from typing import cast
 
 import pytest
 
-from makewhole.compensation.execution.look_again import erased_items
 from makewhole.compensation.execution.look_again.erased_items import refuse_erased
 from makewhole.model.points import Erased, PointKind, TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.postgres.write.effects import Effect, EffectKind
-from makewhole.postgres.write.halving import RowItem
-from makewhole.postgres.write.quarantine import QuarantineRows
-from makewhole.postgres.write.restore import RestoreRow
-from makewhole.postgres.write.upsert_row import UpsertRow
-from makewhole.sql import PgConnection
+from makewhole.tables.effects import Effect, EffectKind
+from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow
 
 pytestmark = pytest.mark.unit
 
-SESSION = cast(PgConnection, None)
 STORE = TablePoint(
     name="store", kind=PointKind.STORE, connection="db", table="store", key=("id",), erased=Erased(column="deleted_at")
 )
@@ -34,20 +27,23 @@ def restore(seq: int, key: str, kind: EffectKind) -> RestoreRow:
     return RestoreRow(seq=seq, key=key, effect=effect)
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Have the store name key `gone` as erased; return what it was asked."""
-    questions: list[list[str]] = []
+class Asked:
+    """The store, which names key `gone` as erased; `questions`: what it was asked."""
 
-    def erased_in(_: PgConnection, __: TablePoint, keys: Sequence[str]) -> set[str]:
-        questions.append(list(keys))
+    def __init__(self) -> None:
+        self.questions: list[list[str]] = []
+
+    def erased(self, keys: Sequence[str]) -> set[str]:
+        self.questions.append(list(keys))
         return {"gone"}.intersection(keys)
 
-    monkeypatch.setattr(erased_items, "erased_in", erased_in)
-    return questions
+
+@pytest.fixture
+def asked() -> Asked:
+    return Asked()
 
 
-def test_what_writes_values_of_an_erased_key_is_refused_and_what_takes_them_away_is_not(asked: list[list[str]]) -> None:
+def test_what_writes_values_of_an_erased_key_is_refused_and_what_takes_them_away_is_not(asked: Asked) -> None:
     items: list[RowItem] = [
         upsert(0, "gone"),
         upsert(1, "kept"),
@@ -55,16 +51,16 @@ def test_what_writes_values_of_an_erased_key_is_refused_and_what_takes_them_away
         *(restore(3 + at, "gone", kind) for at, kind in enumerate(EffectKind)),
     ]
 
-    refused = refuse_erased(STORE, SESSION, items)
+    refused = refuse_erased(STORE, asked.erased, items)
 
     inserted = 3 + list(EffectKind).index(EffectKind.INSERTED)
     bringing = [0, *(3 + at for at in range(len(EffectKind)) if 3 + at != inserted)]
     assert refused == dict.fromkeys(bringing, REFUSAL)
-    assert asked == [["gone", "kept"]]
+    assert asked.questions == [["gone", "kept"]]
 
 
-def test_a_store_that_names_no_erasures_is_not_asked(asked: list[list[str]]) -> None:
+def test_a_store_that_names_no_erasures_is_not_asked(asked: Asked) -> None:
     plain = TablePoint(name="store", kind=PointKind.STORE, connection="db", table="store", key=("id",))
 
-    assert refuse_erased(plain, SESSION, [upsert(0, "gone")]) == {}
-    assert asked == []
+    assert refuse_erased(plain, asked.erased, [upsert(0, "gone")]) == {}
+    assert asked.questions == []

@@ -10,7 +10,7 @@ from makewhole.compensation.freezing.own_record import require_own_values
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Pipeline, Semantics
-from makewhole.postgres.read.ledger import LedgerRecord
+from makewhole.tables.rows import LedgerRecord
 from tests.unit.compensation.planning.drafted import pipeline_of
 
 pytestmark = pytest.mark.unit

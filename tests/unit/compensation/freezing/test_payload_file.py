@@ -19,7 +19,7 @@ from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords, TopicR
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.postgres.tables import key_components
+from makewhole.tables.keys import key_components
 
 pytestmark = pytest.mark.unit
 

@@ -11,9 +11,10 @@ from makewhole.compute.column_values import ColumnValue
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Remedies, Remedy
 from makewhole.model.points import Erased, PointKind, TablePoint, TopicPoint
-from makewhole.postgres.read.valued_rows import ValuedRow
-from makewhole.postgres.tables import Column, Table, TableRow
-from makewhole.postgres.write.new_row import ColumnOrigin, NewRow, new_row
+from makewhole.postgres.table import Table
+from makewhole.tables.description import Column
+from makewhole.tables.new_row import ColumnOrigin, NewRow, new_row
+from makewhole.tables.rows import TableRow, ValuedRow
 
 pytestmark = pytest.mark.unit
 

@@ -12,8 +12,7 @@ from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
-from makewhole.postgres.read.valued_rows import ValuedRow
-from makewhole.postgres.tables import TableRow
+from makewhole.tables.rows import TableRow, ValuedRow
 
 pytestmark = pytest.mark.unit
 

@@ -14,7 +14,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals, Repetition, ReversedCopy
 from makewhole.model.verdict import Cause, Finding, Verdict
-from makewhole.postgres.tables import TableRow
+from makewhole.tables.rows import TableRow
 
 pytestmark = pytest.mark.unit
 

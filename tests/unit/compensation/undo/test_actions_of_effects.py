@@ -9,7 +9,7 @@ from makewhole.compensation.undo.plan_undo import _actions_of, _count_by_target
 from makewhole.journal.actions import SCHEMA
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action
-from makewhole.postgres.write.effects import Effect, EffectKind
+from makewhole.tables.effects import Effect, EffectKind
 
 pytestmark = pytest.mark.unit
 

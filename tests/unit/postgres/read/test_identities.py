@@ -2,7 +2,7 @@
 
 import pytest
 
-from makewhole.postgres.read.identities import ServerIdentity, TableIdentity, identity_texts
+from makewhole.tables.identities import ServerIdentity, TableIdentity, identity_texts
 
 pytestmark = pytest.mark.unit
 

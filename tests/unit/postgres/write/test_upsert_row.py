@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.postgres.write.upsert_row import UpsertRow
+from makewhole.tables.items import UpsertRow
 
 pytestmark = pytest.mark.unit
 

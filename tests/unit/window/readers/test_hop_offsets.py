@@ -3,7 +3,7 @@
 import pytest
 
 from makewhole.model.points import OffsetMeaning
-from makewhole.postgres.read.progress import ProgressRows
+from makewhole.tables.progress import ProgressRows
 from makewhole.window.readers.hop_offsets import ProgressFault, UnknownProgress, next_offset
 
 pytestmark = pytest.mark.unit

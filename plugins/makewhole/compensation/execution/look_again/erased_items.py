@@ -5,25 +5,22 @@ from types import MappingProxyType
 
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.postgres.read.erased import erased_in
-from makewhole.postgres.write.effects import EffectKind
-from makewhole.postgres.write.halving import RowItem
-from makewhole.postgres.write.restore import RestoreRow
-from makewhole.postgres.write.upsert_row import UpsertRow
-from makewhole.sql import PgConnection
+from makewhole.tables.effects import EffectKind
+from makewhole.tables.items import RestoreRow, RowItem, UpsertRow
+from makewhole.tables.writing import ErasedKeys
 
 _NONE: Mapping[str, Refusal] = MappingProxyType({})
 
 
 def refuse_erased(
-    point: TablePoint, session: PgConnection, items: Sequence[RowItem], by_tombstones: Mapping[str, Refusal] = _NONE
+    point: TablePoint, erased_of: ErasedKeys, items: Sequence[RowItem], by_tombstones: Mapping[str, Refusal] = _NONE
 ) -> dict[int, Refusal]:
     """Return a refusal, by action number, for each item that would bring back an erased key. `by_tombstones`: the keys
     that the topics of the point say it of, each with its refusal."""
     if point.erased is None:
         return {}
     bringing = [item for item in items if _brings_back(item)]
-    erased = erased_in(session, point, keys_brought_back(bringing))
+    erased = erased_of(keys_brought_back(bringing))
     refusal = Refusal(RefusalCode.ERASED, f"{point.name}: {point.erased.description}")
     refused = {**by_tombstones, **dict.fromkeys(erased, refusal)}
     return {item.seq: refused[item.key] for item in bringing if item.key in refused}

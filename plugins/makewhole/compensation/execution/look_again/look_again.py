@@ -21,8 +21,9 @@ from makewhole.compensation.planning.second_copies import already_in_table
 from makewhole.journal.actions import ArrowColumn
 from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.kafka.topic_readers import topic_readers
+from makewhole.kinds import tables_of
 from makewhole.model.closing import ClosingContext
-from makewhole.model.connection import KafkaConnection, PostgresConnection
+from makewhole.model.connection import KafkaConnection
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import (
     ABSENT_AT,
@@ -39,9 +40,8 @@ from makewhole.model.plan import (
 from makewhole.model.points import TablePoint, can_look_up, has_erasures, has_log
 from makewhole.model.positions import RecordPositions
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.postgres.read.erased import erased_keys
-from makewhole.postgres.read.export import read_keys
-from makewhole.postgres.read.expressions import TableShape
+from makewhole.tables.shape import TableShape
+from makewhole.tables.tables import Tables
 
 _ASKED = ("remedy", "absent_at", "once", "groups", "repeats", "erasable", "unknown_to")
 _FIELDS = (ABSENT_AT, ONCE, GROUPS, REPEATS, ERASABLE, UNKNOWN_TO)
@@ -136,7 +136,7 @@ class LookAgain(ClosingContext):
         """Return the keys that a store names as erased by now."""
         target = self._targets.get(name)
         point, connection = (None, None) if target is None else (target.point, target.connection)
-        if not can_look_up(point) or not isinstance(connection, PostgresConnection) or point.erased is None:
+        if not can_look_up(point) or connection is None or point.erased is None:
             return _all_refused(
                 keys,
                 RefusalCode.NOT_KNOWN,
@@ -144,7 +144,7 @@ class LookAgain(ClosingContext):
             )
         if point.erased.topics:
             return self.erased_by_tombstones(point, keys)
-        erased = erased_keys(connection, point, keys)
+        erased = tables_of(connection).erased_keys(point, keys)
         gone = (key for key in keys if key in erased)
         return _all_refused(gone, RefusalCode.ERASED, f"{name}: {point.erased.description}")
 
@@ -167,8 +167,8 @@ class LookAgain(ClosingContext):
             return _in_topic(name, tail, keys)
         target = self._targets.get(name)
         point, connection = (None, None) if target is None else (target.point, target.connection)
-        if can_look_up(point) and isinstance(connection, PostgresConnection):
-            return _in_table(point, connection, keys)
+        if can_look_up(point) and connection is not None:
+            return _in_table(point, tables_of(connection), keys)
         return _all_refused(
             keys,
             RefusalCode.NOT_KNOWN,
@@ -234,9 +234,9 @@ def _names(listed: object) -> list[str]:
     return [] if listed is None else list(json.loads(str(listed)))
 
 
-def _in_table(point: TablePoint, connection: PostgresConnection, keys: Sequence[str]) -> RefusalsByKey:
+def _in_table(point: TablePoint, tables: Tables, keys: Sequence[str]) -> RefusalsByKey:
     shape = TableShape(point=point, compare={}, filters={})
-    present = {key for frame in read_keys(connection, shape, sorted(set(keys))) for key in frame["key"].to_list()}
+    present = {key for frame in tables.reader(shape).keys(sorted(set(keys))) for key in frame["key"].to_list()}
     return _all_refused((key for key in keys if key in present), RefusalCode.ARRIVED, f"{point.name} holds the key now")
 
 

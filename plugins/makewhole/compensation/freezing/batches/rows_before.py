@@ -7,14 +7,10 @@ from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.sources.sources import Sources
 from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.pipeline import Hop, Remedy
-from makewhole.model.points import TablePoint
 from makewhole.model.refusal import RefusalCode
-from makewhole.postgres.read.ledger import LedgerRecord, ledger_record
-from makewhole.postgres.read.many_keys import ledger_records, rows_of_many_keys
-from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable
-from makewhole.postgres.tables import Table
-from makewhole.postgres.write.new_row import version_type
-from makewhole.sql import PgConnection
+from makewhole.tables.new_row import version_type
+from makewhole.tables.reading import OpenTable
+from makewhole.tables.rows import LedgerRecord, ValuedRow
 
 
 class RowsBefore:
@@ -39,21 +35,22 @@ class RowsBefore:
         if hop not in self._rows:
             self._rows[hop] = self._together(hop)
         rows = self._rows[hop]
-        return self._store(hop).rows(key, is_exact=False) if rows is None else rows.get(key, ())
+        if rows is not None:
+            return rows.get(key, ())
+        return self._store(hop).valued_rows(self._compared(hop), key, is_exact=False)
 
     def _together(self, hop: str) -> Mapping[str, Sequence[ValuedRow]] | None:
         """Return the rows of all keys; None: one of them is unfit, and each is asked for alone."""
         try:
-            return rows_of_many_keys(self._store(hop), sorted(self._keys[hop]), is_exact=False)
+            return self._store(hop).valued_rows_of_many(self._compared(hop), sorted(self._keys[hop]), is_exact=False)
         except RefusedError:
             return None
 
-    def _store(self, hop: str) -> ValuedTable:
-        point, session, table = self._sources.table(self._hops[hop].target)
-        compare = dict(self._sources.pipeline.compare)
-        if point.version is not None:
-            compare.setdefault(point.version, version_type(table, point.version))
-        return ValuedTable(session=session, table=table, point=point, compare=compare)
+    def _store(self, hop: str) -> OpenTable:
+        return self._sources.table(self._hops[hop].target)
+
+    def _compared(self, hop: str) -> Mapping[str, str]:
+        return _with_version(self._store(hop), self._sources.pipeline.compare)
 
 
 class LedgerRows:
@@ -88,29 +85,34 @@ class LedgerRows:
         rows, hop = self._rows[place], self._hops[draft.action.hop]
         if rows is not None:
             return rows.get(key)
-        point, session, table, columns = self._asked(hop, draft.action.remedy)
-        return ledger_record(session, table, point, key, hop, columns, self._sources.pipeline.filter_types)
+        ledger, columns = self._asked(hop, draft.action.remedy)
+        return ledger.ledger_record(key, hop, columns, self._sources.pipeline.filter_types)
 
     def _together(self, hop_name: str, remedy: Remedy) -> Mapping[str, LedgerRecord] | None:
         """Return the rows of all keys; None: one of them is unfit, and each is asked for alone."""
         hop, keys = self._hops[hop_name], sorted(self._keys[hop_name, remedy])
-        point, session, table, columns = self._asked(hop, remedy)
+        ledger, columns = self._asked(hop, remedy)
         try:
-            return ledger_records(session, table, point, keys, hop, columns, self._sources.pipeline.filter_types)
+            return ledger.ledger_records(keys, hop, columns, self._sources.pipeline.filter_types)
         except RefusedError:
             return None
 
-    def _asked(self, hop: Hop, remedy: Remedy) -> tuple[TablePoint, PgConnection, Table, Mapping[str, str]]:
+    def _asked(self, hop: Hop, remedy: Remedy) -> tuple[OpenTable, Mapping[str, str]]:
         """Return the table that is asked, and the columns whose canonical texts are wanted: the compared ones, the
         version, and for an upsert those of its row, which takes nothing from a payload."""
-        point, session, table = self._sources.table(hop.source)
-        columns = dict(self._sources.pipeline.compare)
-        if point.version is not None:
-            columns.setdefault(point.version, version_type(table, point.version))
+        ledger = self._sources.table(hop.source)
+        columns = _with_version(ledger, self._sources.pipeline.compare)
         if remedy is Remedy.UPSERT:
             columns = {**columns, **hop.write}
-            point = replace(point, payload=None)
-        absent = [name for name in columns if name not in table.columns]
+            ledger = self._sources.table_as(replace(ledger.point, payload=None))
+        absent = [name for name in columns if name not in ledger.description.columns]
         if absent:
-            raise ActionRefusedError.of(RefusalCode.UNFIT, f"{point.table} has no column {', '.join(absent)} any more")
-        return point, session, table, columns
+            table = ledger.point.table
+            raise ActionRefusedError.of(RefusalCode.UNFIT, f"{table} has no column {', '.join(absent)} any more")
+        return ledger, columns
+
+
+def _with_version(table: OpenTable, compare: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the columns to compare with the version of the table, by their declared types."""
+    version = table.point.version
+    return dict(compare) if version is None else {version: version_type(table.description, version), **compare}

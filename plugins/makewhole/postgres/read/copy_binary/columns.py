@@ -12,19 +12,14 @@ from psycopg2 import sql
 from makewhole.compute.canonical import decimal_scale
 from makewhole.model.points import KeyType, TablePoint
 from makewhole.postgres.canonical import canonical_expression
-from makewhole.postgres.key_columns import INTEGERS, bare, kinds_of
+from makewhole.postgres.key_columns import kinds_of
 from makewhole.postgres.read.copy_binary import render
 from makewhole.postgres.read.copy_binary.render import Rule
-from makewhole.postgres.read.expressions import (
-    TableShape,
-    excluded_by,
-    key_expression,
-    microseconds,
-    place,
-    regclass_text,
-)
+from makewhole.postgres.read.expressions import excluded_by, key_expression, microseconds, place, regclass_text
 from makewhole.postgres.version_columns import version_text
 from makewhole.sql import PgConnection, load_queries
+from makewhole.tables.description import INTEGERS, bare
+from makewhole.tables.shape import TableShape
 
 _MOMENTS = ("timestamp with time zone", "timestamp without time zone")
 _TEXTS = ("text", "character varying")

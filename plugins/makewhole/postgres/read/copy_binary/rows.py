@@ -20,8 +20,8 @@ from makewhole.postgres.read.copy_binary.render import Fields
 from makewhole.postgres.read.copy_binary.stream import CHUNK_BYTES, CopyStream
 from makewhole.postgres.read.copy_binary.walk import BinaryRows, RowWalk
 from makewhole.postgres.read.copy_end import CopyEnd
-from makewhole.postgres.read.expressions import TableShape
 from makewhole.sql import PgConnection
+from makewhole.tables.shape import TableShape
 
 _MOST_TEXT_BYTES = 1 << 28  # a frame's column: places in it are of 32 bits, and a numeric can be long from few bytes
 

@@ -1,9 +1,8 @@
 """Describe a table from the catalogue and read its rows by business key. Identifiers are checked before use."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 import psycopg2
@@ -21,36 +20,19 @@ from makewhole.postgres.key_columns import (
     kinds_of,
 )
 from makewhole.sql import PgConnection, PgCursor, load_queries
+from makewhole.tables.description import Column, TableDescription
+from makewhole.tables.keys import key_fields, key_parameters
+from makewhole.tables.rows import TableRow
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
-    """A column of a table. `type` is without its modifier (`character varying`, not `character varying(3)`);
-    `base_type` is the same, but of a domain the type that it is made of.
-
-    `is_required`: it takes no null. `has_default`: a row that does not name it gets a value all the same.
-    """
-
-    name: str
-    type: str
-    base_type: str
-    is_generated: bool
-    is_identity_always: bool
-    is_required: bool
-    has_default: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """A table that exists, with its columns in order.
+class Table(TableDescription):
+    """A table that exists, with what PostgreSQL says of it.
 
     `unique` are the sets of columns for which the catalogue guarantees that `match_parts` finds one row at most.
     """
 
     oid: int
-    schema: str
-    name: str
-    columns: Mapping[str, Column]
     unique: Sequence[frozenset[str]]
 
     @property
@@ -68,36 +50,6 @@ class Table:
         their own `=`, none of them null."""
         names = {name for name, kind in _typed_parts(point) if is_native(self.columns[name].base_type, kind)}
         return any(columns <= names for columns in self.unique)
-
-    @property
-    def base_types(self) -> Mapping[str, str]:
-        """The types of its columns by name, without modifiers; of a domain the type that it is made of."""
-        return {name: column.base_type for name, column in self.columns.items()}
-
-    @property
-    def writable(self) -> tuple[str, ...]:
-        """Names of the columns that an insert may set."""
-        return tuple(column.name for column in self.columns.values() if not column.is_generated)
-
-    @property
-    def unfilled(self) -> tuple[str, ...]:
-        """Names of the columns that are null in a row whose insert does not set them."""
-        return tuple(name for name in self.writable if not self.columns[name].has_default)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableRow:
-    """A row: its table (`table_oid` distinguishes partitions), its ctid and its whole text as JSON.
-
-    `image` is its exact text as PostgreSQL's row literal and `place` its place as effects have it, where they were
-    asked for; they take no part in comparisons.
-    """
-
-    table_oid: int
-    ctid: str
-    text: str
-    image: str | None = field(default=None, compare=False)
-    place: str | None = field(default=None, compare=False)
 
 
 def describe_table(session: PgConnection, point: TablePoint) -> Table:
@@ -156,32 +108,6 @@ def quoted(*names: str) -> sql.Composable:
 def listed(parts: Iterable[sql.Composable], by: str = ", ") -> sql.Composed:
     """Join the parts with a separator."""
     return sql.SQL(by).join(parts)
-
-
-def key_components(key: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """Split a business key's text: one component is the text itself, several are a JSON array of strings.
-
-    Raises:
-        RefusedError: it has another number of components, or PostgreSQL cannot hold it as text.
-    """
-    parts = [key] if len(columns) == 1 else json.loads(key)
-    if not isinstance(parts, list) or len(parts) != len(columns):
-        raise RefusedError(f"a key does not have the {len(columns)} components that {', '.join(columns)} ask for")
-    if any("\0" in part for part in parts):
-        raise ActionRefusedError.of(
-            RefusalCode.UNFIT, f"{', '.join(columns)} cannot hold this key: it has a NUL character"
-        )
-    return tuple(parts)
-
-
-def key_fields(columns: Sequence[str]) -> list[str]:
-    """Return the names of a key's components as parameters of a statement, or as fields of the JSON that it reads."""
-    return [f"key_{place}" for place in range(len(columns))]
-
-
-def key_parameters(columns: Sequence[str], key: str) -> dict[str, str]:
-    """Return the components of a key by the names of `key_fields`."""
-    return dict(zip(key_fields(columns), key_components(key, columns), strict=True))
 
 
 def _typed_parts(point: TablePoint) -> Iterator[tuple[str, KeyType]]:

@@ -15,31 +15,25 @@ from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Plan
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal
-from makewhole.postgres.tables import TableRow
-from makewhole.postgres.write.apply import apply_chunk
-from makewhole.postgres.write.effects import Effect
-from makewhole.postgres.write.halving import RowItem
-from makewhole.postgres.write.quarantine import QuarantineRows
-from makewhole.postgres.write.receipts import ChunkId, fence, receipts
-from makewhole.postgres.write.restore import RestoreRow
-from makewhole.postgres.write.upsert_row import ExpectedValue, UpsertRow
-from makewhole.sql import PgConnection
+from makewhole.tables.effects import Effect
+from makewhole.tables.items import ExpectedValue, QuarantineRows, RestoreRow, RowItem, UpsertRow
+from makewhole.tables.receipts import ChunkId
+from makewhole.tables.rows import TableRow
+from makewhole.tables.writing import ErasedKeys, TableWriter
 
 
-class PostgresTarget:
+class TableTarget:
     """A table as the target of a plan."""
 
     def __init__(
-        self, plan: Plan, point: TablePoint, session: PgConnection, lease_epoch: int, arrivals: Arrivals
+        self, plan: Plan, point: TablePoint, writer: TableWriter, lease_epoch: int, arrivals: Arrivals
     ) -> None:
         """`arrivals` is asked before each chunk."""
-        self._plan, self._point, self._session, self._epoch = plan, point, session, lease_epoch
+        self._plan, self._point, self._writer, self._epoch = plan, point, writer, lease_epoch
         self._arrivals = arrivals
 
     def done(self) -> list[DoneChunk]:
-        with self._session:
-            fence(self._session, self._plan.id, self._point.name, self._epoch)
-            found = receipts(self._session, self._plan.id, self._point.name, self._plan.sha256)
+        found = self._writer.receipts(self._id(0))
         return [self._done(row.chunk, row.actions, row.refused) for row in found]
 
     def prepare(self, chunk: Chunk) -> "_PreparedItems":
@@ -57,18 +51,15 @@ class PostgresTarget:
 
     def write(self, chunk: int, items: Sequence[RowItem], refused: Mapping[int, Refusal]) -> DoneChunk:
         """Write the items that are not `refused`, and the receipt of all, in one transaction."""
-        identity = ChunkId(
-            plan=self._plan.id,
-            plan_sha256=self._plan.sha256,
-            target=self._point.name,
-            chunk=chunk,
-            lease_epoch=self._epoch,
-        )
         with _without_garbage_collection():
             by_tombstones = self._arrivals.erased_by_tombstones(self._point, keys_brought_back(items))
             refuse = partial(_kept_out, self._point, refused, by_tombstones)
-            row = apply_chunk(self._session, self._point, identity, items, refuse)
+            row = self._writer.write_chunk(self._point, self._id(chunk), items, refuse)
         return self._done(row.chunk, row.actions, row.refused)
+
+    def _id(self, chunk: int) -> ChunkId:
+        plan, target = self._plan, self._point.name
+        return ChunkId(plan=plan.id, plan_sha256=plan.sha256, target=target, chunk=chunk, lease_epoch=self._epoch)
 
     def _done(self, chunk: int, actions: int, refused: Mapping[int, Refusal]) -> DoneChunk:
         place = f"makewhole.receipt {self._plan.id}/{self._point.name}/{chunk}"
@@ -79,7 +70,7 @@ class PostgresTarget:
 class _PreparedItems:
     """The items of a chunk, ready to be written to their table."""
 
-    target: PostgresTarget
+    target: TableTarget
     chunk: Chunk
     items: Sequence[RowItem]
 
@@ -100,12 +91,12 @@ def _kept_out(
     point: TablePoint,
     refused: Mapping[int, Refusal],
     by_tombstones: Mapping[str, Refusal],
-    session: PgConnection,
+    erased_of: ErasedKeys,
     items: Sequence[RowItem],
 ) -> dict[int, Refusal]:
     """Return the items that are not to be written: those that were refused before, and those of erased keys."""
     known = {item.seq: refused[item.seq] for item in items if item.seq in refused}
-    return {**refuse_erased(point, session, items, by_tombstones), **known}
+    return {**refuse_erased(point, erased_of, items, by_tombstones), **known}
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from makewhole.postgres.tables import Column, Table
-from makewhole.postgres.write.upsert_row import UpsertRow
+from makewhole.tables.description import Column, TableDescription
+from makewhole.tables.items import UpsertRow
 
 
 class HowFilled(StrEnum):
@@ -44,7 +44,7 @@ class RowChange:
     columns: tuple[ColumnChange, ...] = ()
 
 
-def upserted(table: Table, item: UpsertRow, before: Sequence[str], after: str) -> RowChange:
+def upserted(table: TableDescription, item: UpsertRow, before: Sequence[str], after: str) -> RowChange:
     """Return what an upsert changes; both as JSON texts of rows, `before` without one where it inserts."""
     old, new = json.loads(before[0], parse_float=Decimal) if before else {}, json.loads(after, parse_float=Decimal)
     columns = table.columns.values() if not before else (table.columns[name] for name in item.columns)

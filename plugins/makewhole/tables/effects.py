@@ -1,0 +1,39 @@
+"""Describe the effects of a plan on people's rows, which a target keeps with them."""
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class EffectKind(StrEnum):
+    """The change that an action made to a row."""
+
+    INSERTED = "inserted"
+    UPDATED = "updated"
+    MOVED = "moved"
+    """Moved aside, into `makewhole.quarantine`."""
+    DELETED = "deleted"
+    """Only an undo deletes: what its plan had inserted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """The change of one row by one action. `place` is where the row is now, or where it was when it is gone.
+
+    `before` and `after` are PostgreSQL's row literals: exact for every type, triggers and defaults included. An insert
+    has no `before`. Of a row that was moved aside, `after` is the row of its key that stayed, if one did.
+    """
+
+    plan: str
+    target: str
+    chunk: int
+    seq: int
+    kind: EffectKind
+    place: str
+    before: str | None
+    after: str | None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The effect as JSON types, for the payload of the action that restores it."""
+        return asdict(self)

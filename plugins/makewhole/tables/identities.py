@@ -1,0 +1,68 @@
+"""Describe what a table is, whatever the connection, the schema or the point is called that names it."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+PointPair = tuple[str, str]
+"""The names of two points."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerIdentity:
+    """Identify a database by the number and the timeline of its server's data, when the server was started,
+    whether it follows another one (a standby has the rows of its primary), and the number of the database in it.
+
+    `data` None: the server does not say it.
+    """
+
+    data: str | None
+    started: str
+    is_standby: bool
+    database: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableIdentity:
+    """A table of a database, by its number in the catalogue. `rows_in`: the numbers of the tables that its rows lie in,
+    its own among them; `is_row_by_row`: each is one row there, which those of a view that joins or sums up are not."""
+
+    server: ServerIdentity
+    table: int
+    rows_in: frozenset[int] = frozenset()
+    is_row_by_row: bool = True
+
+
+def identity_texts(tables: Mapping[str, TableIdentity]) -> dict[str, str]:
+    """Return a text for each table (by point) that two points have in common if they are one table.
+
+    Servers whose data are a copy of one another's have one number: those that are started beside each other, and follow
+    none, differ by their starts.
+    """
+    primaries = {(one.server.data, one.server.started) for one in tables.values() if not one.server.is_standby}
+    copies = {data for data, number in Counter(data for data, _ in primaries).items() if number > 1 or data is None}
+    return {name: _text(one, copies) for name, one in tables.items()}
+
+
+def sharing_points(tables: Mapping[str, TableIdentity], keys: Mapping[str, Sequence[str]]) -> tuple[PointPair, ...]:
+    """Return each two points whose tables are two and have rows in common: a table and its partition, child or view.
+
+    `keys`: their key columns. Of a view whose rows are made of several it is known by the key alone that they are the
+    other's.
+    """
+    return tuple(
+        (name, other)
+        for (name, one), (other, two) in combinations(tables.items(), 2)
+        if one.server.data == two.server.data
+        and one.server.database == two.server.database
+        and one.table != two.table
+        and one.rows_in & two.rows_in
+        and ((one.is_row_by_row and two.is_row_by_row) or keys[name] == keys[other])
+    )
+
+
+def _text(one: TableIdentity, copies: set[str | None]) -> str:
+    server = one.server
+    beside = f"@{server.started}" if server.data in copies and not server.is_standby else ""
+    return f"postgresql:{server.data or ''}{beside}/{server.database}/{one.table}"

@@ -1,0 +1,206 @@
+"""Name what can be read of tables, whatever system keeps them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import polars as pl
+
+from makewhole.compute.value_types import ColumnKind
+from makewhole.model.pipeline import Hop
+from makewhole.model.points import TablePoint
+from makewhole.model.window import TimeSlice
+from makewhole.tables.description import TableDescription
+from makewhole.tables.rows import LedgerRecord, TableRow, ValuedRow
+from makewhole.tables.shape import TableShape, TimeBounds
+from makewhole.tables.slices import RowsAhead
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadPlan:
+    """How the rows of a table are read by several readers, under one view of its data.
+
+    `view` is what a reader reads by while the view is held; `seen` says later which rows it saw. Each of `parts` is
+    what the table's own system takes it to be, and travels to its reader.
+    """
+
+    view: str
+    seen: str
+    parts: tuple[Any, ...]
+
+
+class TableReader(Protocol):
+    """Reads rows as frames for `makewhole.compute.normalise.table_frame`."""
+
+    @property
+    def counted(self) -> int:
+        """The number of rows that the system says it sent; complete when all frames were taken."""
+        ...
+
+    def part(self, bounds: TimeBounds | None, part: Any) -> Iterator[pl.DataFrame]:
+        """Read the rows of a part of a `ReadPlan`.
+
+        Raises:
+            TransientError: the connection broke, or fewer rows arrived than were sent.
+        """
+        ...
+
+    def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Read every row with one of these business keys, whatever its time.
+
+        Raises:
+            TransientError: as `part`.
+        """
+        ...
+
+
+class TableView(Protocol):
+    """A view of a table's data that is held open, while others read it."""
+
+    @property
+    def seen(self) -> str:
+        """What says later which rows the view has."""
+        ...
+
+    @property
+    def has_places(self) -> bool:
+        """Whether rows have places of their own, and tell when they came: those of a view of SQL do not."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the table."""
+        ...
+
+    @property
+    def has_time_index(self) -> bool:
+        """Whether the rows of a slice of time are found without reading all of the table."""
+        ...
+
+    @property
+    def has_key_index(self) -> bool:
+        """Whether the rows of a key are found without reading all of the table."""
+        ...
+
+    def plan(self, bounds: TimeBounds | None, parts: int) -> ReadPlan:
+        """Return the plan for reading the rows inside the bounds, in at most so many parts."""
+        ...
+
+    def count_rows(self, slices: Sequence[TimeSlice]) -> dict[int, int]:
+        """Return the number of rows of each slice by its window; those without a time are in none."""
+        ...
+
+    def count_rows_and_ahead(self, slices: Sequence[TimeSlice]) -> tuple[dict[int, int], RowsAhead]:
+        """Return the number of rows of each slice by its window, and the rows ahead of the clock."""
+        ...
+
+    def count_new_rows(self, of: TimeSlice, seen: str) -> int:
+        """Return the number of rows of a slice that an earlier view may not have had; changed rows count."""
+        ...
+
+
+class OpenTable(Protocol):
+    """A table of a point, open for reading the rows of keys. Several reads need not be of one moment."""
+
+    @property
+    def point(self) -> TablePoint: ...
+
+    @property
+    def description(self) -> TableDescription: ...
+
+    @property
+    def has_one_row_per_key(self) -> bool:
+        """Whether the system lets no key have two rows."""
+        ...
+
+    def rows_of_key(self, key: str, *, is_exact: bool = True, is_latest_first: bool = False) -> list[TableRow]:
+        """Return all rows of a key by time, or the latest version first: the first is the survivor. `is_exact`: not
+        those of an equal key in another spelling.
+
+        Raises:
+            RefusedError: the table cannot hold such a key.
+        """
+        ...
+
+    def valued_rows(
+        self, compare: Mapping[str, str], key: str, *, is_exact: bool = True, is_latest_first: bool = False
+    ) -> list[ValuedRow]:
+        """Return the same with the values of these columns (name → declared type).
+
+        Raises:
+            RefusedError: the table lacks a compared column, or cannot hold such a key.
+        """
+        ...
+
+    def valued_rows_of_many(
+        self, compare: Mapping[str, str], keys: Sequence[str], *, is_exact: bool = True
+    ) -> Mapping[str, Sequence[ValuedRow]]:
+        """Return the rows of each key that has any, by time.
+
+        Raises:
+            RefusedError: as `valued_rows`; ask for the keys one by one then.
+        """
+        ...
+
+    def ledger_record(
+        self, key: str, hop: Hop, compare: Mapping[str, str], filter_types: Mapping[str, str]
+    ) -> LedgerRecord | None:
+        """Read the key's row now, as a record; None when the ledger no longer has it.
+
+        Of several rows: the first by (time, place) that passes the filter of the hop, or for `upsert` the latest
+        version. `filter_types` are those by which a window reads the columns of filters.
+        """
+        ...
+
+    def ledger_records(
+        self, keys: Sequence[str], hop: Hop, compare: Mapping[str, str], filter_types: Mapping[str, str]
+    ) -> Mapping[str, LedgerRecord]:
+        """Read the row of each key that the ledger has now, as `ledger_record` does of one.
+
+        Raises:
+            RefusedError: one of the keys is none that the table can hold; ask for them one by one then.
+        """
+        ...
+
+    def erased(self, keys: Sequence[str]) -> set[str]:
+        """Return those of the keys that a table or a column of the point's `erased` names."""
+        ...
+
+    def require_quarantine_possible(self) -> None:
+        """Check that moving rows aside does not reach into other tables.
+
+        Raises:
+            RefusedError: it does.
+        """
+        ...
+
+
+class TableSession(Protocol):
+    """A session at the system that keeps some tables."""
+
+    def open_table(self, point: TablePoint) -> OpenTable:
+        """Open the table of a point.
+
+        Raises:
+            RefusedError: there is no such table, or it lacks a column that the point names.
+        """
+        ...
+
+    def column_types(self, point: TablePoint) -> Mapping[str, str]:
+        """Return the types of all columns of a table, by name; empty: there is no such table."""
+        ...
+
+    def column_kinds(self, point: TablePoint) -> Mapping[str, ColumnKind]:
+        """Return the kinds of a table's columns by name."""
+        ...
+
+    def may_read(self, point: TablePoint, columns: Sequence[str]) -> bool:
+        """Return whether these columns of a table may be read, as far as they exist."""
+        ...
+
+
+HeldView = AbstractContextManager[TableView]
+Session = AbstractContextManager[TableSession]
+
+__all__ = ["HeldView", "OpenTable", "ReadPlan", "Session", "TableReader", "TableSession", "TableShape", "TableView"]

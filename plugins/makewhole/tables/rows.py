@@ -1,0 +1,53 @@
+"""Describe rows that were read by their keys: their texts and values, and rows of ledgers as records."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRow:
+    """A row: its table (`table_oid` distinguishes partitions), its ctid and its whole text as JSON.
+
+    `image` is its exact text as PostgreSQL's row literal and `place` its place as effects have it, where they were
+    asked for; they take no part in comparisons.
+    """
+
+    table_oid: int
+    ctid: str
+    text: str
+    image: str | None = field(default=None, compare=False)
+    place: str | None = field(default=None, compare=False)
+
+
+Values = Mapping[str, str | None]
+"""Compared column → its value as text, in the column's declared type."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValuedRow:
+    """A row, its place as snapshots have it, and its compared values."""
+
+    row: TableRow
+    place: str
+    values: Values
+
+
+def differing_columns(row: Values, source: Values) -> list[str]:
+    """Return the compared columns in which a row differs from the source, in order of their names."""
+    return sorted(name for name, text in source.items() if row.get(name) != text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerRecord:
+    """A ledger's row as a record. `key` None: it has none. `timestamp_ms` is from the ledger's time column.
+
+    `compared`: name, declared type and canonical text of the columns that were asked for. `passes`: the row passes the
+    filter of its hop.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    compared: tuple[tuple[str, str, str | None], ...] = ()
+    passes: bool = True

@@ -1,0 +1,58 @@
+"""Describe which columns and rows of a table are read for a window."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from makewhole.compute.row_filter import TypedTerm
+from makewhole.model.points import TablePoint
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableShape:
+    """The columns and filters of an export: the point, the compared columns, the filters of its hops."""
+
+    point: TablePoint
+    compare: Mapping[str, str]
+    filters: Mapping[str, tuple[TypedTerm, ...]]
+
+    @property
+    def described(self) -> str:
+        """The table with the columns that are read of it, for messages."""
+        return f"{self.point.table} (point {self.point.name}; columns {', '.join(sorted(self.column_names()))})"
+
+    def column_names(self) -> set[str]:
+        """Return every column that the pipeline file names for this table."""
+        terms = {term.column for terms in self.filters.values() for term in terms}
+        erased = None if self.point.erased is None else self.point.erased.column
+        single = {self.point.time, self.point.version, self.point.payload, self.point.record_key, erased} - {None}
+        named = {*self.point.key, *self.compare, *self.point.header_columns, *terms}
+        return {*named, *(name for name in single if name)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierRows:
+    """The rows of times `[start, end)` before a window's own; `start` None has no lower bound.
+
+    `seen_before`: only those that may not have been visible in this transaction snapshot; None: all of them.
+    """
+
+    start: datetime | None
+    end: datetime
+    seen_before: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeBounds:
+    """The times `[start, end)` of the rows; `start` None has no lower bound. A row of infinite time has none that a
+    window could reach.
+
+    `earlier`: rows of earlier times that belong here as well, since they came late. `seen_before`: the transaction
+    snapshot of the window before; rows without a time that it may not have seen belong here. Without one all of them
+    do.
+    """
+
+    start: datetime | None
+    end: datetime
+    seen_before: str | None = None
+    earlier: tuple[EarlierRows, ...] = ()

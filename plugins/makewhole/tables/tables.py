@@ -1,0 +1,130 @@
+"""Name what the tables of a connection can do, whatever system keeps them. A kind of table is one such class."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from makewhole.model.errors import Problem
+from makewhole.model.points import SinkProgress, TablePoint
+from makewhole.tables.columns import TableColumns
+from makewhole.tables.progress import ProgressRows
+from makewhole.tables.reading import TableReader, TableSession, TableView
+from makewhole.tables.shape import TableShape, TimeBounds
+from makewhole.tables.writing import ChunkForecaster, TableWriter
+
+
+class Ability(StrEnum):
+    """What not every kind of table can do. What it cannot is refused where a pipeline asks for it."""
+
+    LEDGER = "be a ledger"
+    """Tell which rows were there for certain at an earlier moment, and give rows as records."""
+    PROGRESS = "keep a sink's progress"
+    """Hold, with the rows of a sink, how far it has come in its topic."""
+    ERASED = "name erased keys"
+    """Say by a column, or by another table, which keys were deleted on purpose."""
+    REPAIRED = "be repaired"
+    """Take chunks of rows that are written, moved aside and put back."""
+
+
+class Tables(Protocol):
+    """The tables that a connection reaches."""
+
+    @property
+    def system(self) -> str:
+        """The name of the system, for messages: `PostgreSQL`."""
+        ...
+
+    @property
+    def abilities(self) -> frozenset[Ability]: ...
+
+    def describe_columns(self, shapes: Iterable[TableShape]) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
+        """Return the columns of tables by point, and the tables and columns that do not exist; those tables are left
+        out.
+
+        Raises:
+            TransientError: the system does not answer.
+        """
+        ...
+
+    def session(self, purpose: str) -> AbstractContextManager[TableSession]:
+        """Open a session. `purpose` is what it is for, with its tables: an error names it.
+
+        Raises:
+            TransientError: the system cannot be reached, or went away.
+            PermanentError: it refuses a request.
+        """
+        ...
+
+    def hold_view(self, shape: TableShape) -> AbstractContextManager[TableView]:
+        """Hold one view of a table's data open while readers work.
+
+        Raises:
+            ConfigurationError: the table or a column does not exist.
+            TransientError: the system does not answer.
+        """
+        ...
+
+    def reader(self, shape: TableShape, view: str | None = None) -> TableReader:
+        """Return a reader of a table under a view that is held; None: of the rows as they are now, the look-up that
+        confirms an absence."""
+        ...
+
+    def estimate_rows(self, point: TablePoint, bounds: TimeBounds | None) -> int:
+        """Return about how many rows a table has inside the bounds, without reading them.
+
+        Raises:
+            TransientError: the system does not answer.
+            PermanentError: the table or a column does not exist, or may not be read.
+        """
+        ...
+
+    def seen_now(self) -> str:
+        """Return what says later which rows were there now."""
+        ...
+
+    def keys_not_seen(
+        self, shape: TableShape, keys: Sequence[str], seen: str, every_before: datetime | None = None
+    ) -> list[str]:
+        """Return those of the keys of which no row (as it is now) was certainly there when `seen` was read. With
+        `every_before` also those with a row that was not and whose time is before that moment, or not known: their
+        latest version may be that row."""
+        ...
+
+    def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
+        """Return those of the keys that were erased from a store; none where no table and no column says so.
+
+        Raises:
+            ConfigurationError: the table or the column that `erased` names does not exist.
+            TransientError: the system does not answer.
+        """
+        ...
+
+    def read_progress(
+        self, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]
+    ) -> dict[int, ProgressRows]:
+        """Return what a sink's own progress has of some partitions of a topic, as of one moment. Partitions without a
+        row are left out.
+
+        Raises:
+            TransientError: the system does not answer.
+            PermanentError: it refuses: the table is not what it was when a window was opened.
+        """
+        ...
+
+    def writer(self, point: TablePoint, purpose: str) -> AbstractContextManager[TableWriter]:
+        """Open a writer; what it keeps beside the table of a point is made where it is not there yet.
+
+        Raises:
+            TransientError: the system cannot be reached.
+        """
+        ...
+
+    def forecaster(self) -> AbstractContextManager[ChunkForecaster]:
+        """Open what forecasts chunks, and cannot write.
+
+        Raises:
+            TransientError: the system cannot be reached.
+        """
+        ...
