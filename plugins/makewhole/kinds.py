@@ -1,6 +1,7 @@
 """Know the kinds of systems that keep the tables of points: what reads and writes those that a connection reaches.
 
-A new kind is a class of connections and one of their tables, registered here.
+A new kind is a class of connections and one of their tables (`makewhole.tables.tables.Tables`), registered by one entry
+point (`makewhole.config.other_kinds`).
 """
 
 from collections.abc import Callable, Mapping
@@ -8,8 +9,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from makewhole.config.other_kinds import ReadConnection, installed_kinds
 from makewhole.model.closing import ClosingContext
-from makewhole.model.connection import Connection, PostgresConnection
+from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.errors import RefusedError
 from makewhole.model.points import TablePoint
 from makewhole.postgres.connect import server_parameters
@@ -20,26 +22,13 @@ from makewhole.tables.tables import Tables
 
 @dataclass(frozen=True, kw_only=True)
 class TableKind:
-    """A kind of table. `server` returns, of a connection, what two of them have in common that lead to the same tables;
-    none of it is a secret."""
+    """A kind of table, with the class of its connections and what reads one. `server` returns, of a connection, what
+    two of them have in common that lead to the same tables, as JSON types; none of it is a secret."""
 
+    connections: type[Connection]
+    read_connection: ReadConnection
     tables: Callable[[Any], Tables]
     server: Callable[[Any], object]
-
-
-_KINDS: dict[type[Connection], TableKind] = {
-    PostgresConnection: TableKind(tables=PostgresTables, server=server_parameters)
-}
-
-
-def register(connections: type[Connection], kind: TableKind) -> None:
-    """Let a kind read and write the tables that connections of a class reach."""
-    _KINDS[connections] = kind
-
-
-def keeps_tables(connection: Connection) -> bool:
-    """Return whether a connection leads to a system that keeps tables."""
-    return type(connection) in _KINDS
 
 
 def tables_of(connection: Connection) -> Tables:
@@ -48,18 +37,30 @@ def tables_of(connection: Connection) -> Tables:
     Raises:
         RefusedError: it leads to a system that keeps none.
     """
-    return _kind_of(connection).tables(connection)
+    if isinstance(connection, PostgresConnection):
+        return PostgresTables(connection)
+    return _installed(connection).tables(connection)
 
 
 def server_of(connection: Connection) -> object:
-    """Return what two connections have in common that lead to the same tables, as JSON types. Raises as `tables_of`."""
-    return _kind_of(connection).server(connection)
+    """Return what two connections have in common that lead to the same server, as JSON types.
+
+    Raises:
+        RefusedError: it is of no kind that is known here.
+    """
+    if isinstance(connection, PostgresConnection):
+        return server_parameters(connection)
+    if isinstance(connection, KafkaConnection):
+        return sorted(part.strip() for part in connection.bootstrap.split(","))
+    return _installed(connection).server(connection)
 
 
-def _kind_of(connection: Connection) -> TableKind:
-    if not keeps_tables(connection):
-        raise RefusedError(f"connection {connection.id} leads to no system that keeps tables; name another one")
-    return _KINDS[type(connection)]
+def _installed(connection: Connection) -> TableKind:
+    for kind in installed_kinds().values():
+        if kind.connections is type(connection):
+            found: TableKind = kind
+            return found
+    raise RefusedError(f"connection {connection.id} leads to no system that keeps tables; name another one")
 
 
 class OpenTables(ClosingContext):

@@ -10,6 +10,7 @@ from typing import NoReturn
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from makewhole.config.connection_text import FILE_VARIABLE, find_connection
+from makewhole.config.other_kinds import installed_kind
 from makewhole.model.connection import Connection, KafkaConnection, ObjectStoreConnection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, Problem
 
@@ -206,10 +207,16 @@ def _build(connection_id: str, fields: Mapping[str, object], place: _ConnectionP
     extra = _extra(fields.get("extra"), place)
     if kind == "kafka":
         return _kafka(connection_id, extra, place)
-    if kind not in ("postgres", "postgresql"):
+    if kind in ("postgres", "postgresql"):
+        return PostgresConnection(id=connection_id, dsn=_dsn(fields, extra, place))
+    other = installed_kind(kind)
+    if other is None:
         found = "has a conn_type that makewhole does not read" if kind else "has no conn_type"
         place.fail(found, "Use kafka or postgres")
-    return PostgresConnection(id=connection_id, dsn=_dsn(fields, extra, place))
+    try:
+        return other.read_connection(connection_id, fields, extra)
+    except ValueError as error:
+        place.fail(str(error), f"Write it as the kind {kind} asks for")
 
 
 def _extra(extra: object, place: _ConnectionPlace) -> Mapping[str, object]:

@@ -11,6 +11,7 @@ from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.value_types import ValueTypes
 from makewhole.tables.columns import ColumnsRead
+from makewhole.window.opening.abilities import unfit_abilities
 from makewhole.window.opening.new_rows import unaccounted_columns
 from makewhole.window.opening.shared_rows import shared_rows
 from makewhole.window.opening.table_columns import read_columns
@@ -49,7 +50,7 @@ def readable_tables(pipeline: Pipeline, connections: Mapping[str, Connection]) -
         layout = key_layout(pipeline, columns.types)
     except ConfigurationError as error:
         problems += error.problems
-    unfit = list(unfit_remedies(pipeline, columns.relations))
+    unfit = [*unfit_remedies(pipeline, columns.relations), *unfit_abilities(pipeline, connections)]
     problems += unfit or unaccounted_columns(pipeline, connections)
     if problems:
         raise ConfigurationError(problems)
