@@ -1,7 +1,6 @@
 """Name what can be read of tables, whatever system keeps them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +12,7 @@ from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.tables.description import TableDescription
 from makewhole.tables.rows import LedgerRecord, TableRow, ValuedRow
-from makewhole.tables.shape import TableShape, TimeBounds
+from makewhole.tables.shape import TimeBounds
 from makewhole.tables.slices import RowsAhead
 
 
@@ -198,9 +197,3 @@ class TableSession(Protocol):
     def may_read(self, point: TablePoint, columns: Sequence[str]) -> bool:
         """Return whether these columns of a table may be read, as far as they exist."""
         ...
-
-
-HeldView = AbstractContextManager[TableView]
-Session = AbstractContextManager[TableSession]
-
-__all__ = ["HeldView", "OpenTable", "ReadPlan", "Session", "TableReader", "TableSession", "TableShape", "TableView"]

@@ -74,13 +74,13 @@ def open_target_reader(
     """Open the reader of a target, closed with the stack. `chunks_in_journal`: number of chunks with receipts there."""
     point, connection = target.point, target.connection
     if has_log(point) and isinstance(connection, KafkaConnection):
-        return _TopicReader(stored, target, chunks_in_journal, look_again)
+        return _TopicForecasts(stored, target, chunks_in_journal, look_again)
     if can_look_up(point):
-        return _TableReader(stored.plan, point, stack.enter_context(tables_of(connection).forecaster()), look_again)
+        return _TableForecasts(stored.plan, point, stack.enter_context(tables_of(connection).forecaster()), look_again)
     raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
 
 
-class _TableReader:
+class _TableForecasts:
     """A table, read in transactions that cannot write."""
 
     def __init__(self, plan: Plan, point: TablePoint, forecaster: ChunkForecaster, look_again: LookAgain) -> None:
@@ -110,7 +110,7 @@ class _TableReader:
         return ChunkId(plan=plan.id, plan_sha256=plan.sha256, target=self._point.name, chunk=chunk, lease_epoch=0)
 
 
-class _TopicReader:
+class _TopicForecasts:
     """A topic, of which metadata, settings, the plan's marker and what came since the window was judged are read: no
     producer is made, none is fenced."""
 

@@ -25,7 +25,7 @@ from makewhole.sql import PgConnection
 from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow
 from makewhole.tables.receipts import ChunkId, ReceiptRow
 
-Guard = Callable[[PgConnection, Sequence[RowItem]], Mapping[int, Refusal]]
+SessionGuard = Callable[[PgConnection, Sequence[RowItem]], Mapping[int, Refusal]]
 """Return the refusals of items, by action number, as the transaction of their chunk sees them."""
 
 
@@ -34,7 +34,11 @@ def _refuse_none(session: PgConnection, items: Sequence[RowItem]) -> Mapping[int
 
 
 def apply_chunk(
-    session: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem], guard: Guard = _refuse_none
+    session: PgConnection,
+    point: TablePoint,
+    chunk: ChunkId,
+    items: Sequence[RowItem],
+    guard: SessionGuard = _refuse_none,
 ) -> ReceiptRow:
     """Apply the items in order and leave their effects and the receipt; a chunk that has one is left as it is.
 
@@ -57,7 +61,7 @@ def apply_chunk(
 
 
 def _try_chunk(
-    session: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem], guard: Guard
+    session: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem], guard: SessionGuard
 ) -> ReceiptRow:
     with session:
         done = begin_chunk(session, chunk)
