@@ -7,11 +7,13 @@ import pytest
 
 from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
+from makewhole.postgres import postgres_tables
+from makewhole.postgres.read import export
 from makewhole.postgres.read.export import hold_view
 from makewhole.postgres.read.slices import count_rows, count_rows_and_ahead
 from makewhole.tables.slices import RowsAhead
 from makewhole_spark.carrier import carry_released
-from makewhole_spark.snapshot import census, take
+from makewhole_spark.snapshot import take
 from makewhole_spark.snapshot.read_piece import TablePiece, TopicPiece
 from tests.world.orders import orders
 from tests.world.pipeline_file import store
@@ -38,7 +40,7 @@ class Watched:
             return hold_view(connection, shape)
 
         patch.setattr(take, "carry_released", carried)
-        patch.setattr(take, "hold_view", held)
+        patch.setattr(postgres_tables, "hold_view", held)
 
 
 def test_ledgers_and_stores_that_are_read_by_their_times_are_read_at_once(
@@ -109,8 +111,8 @@ def test_a_window_counts_its_own_rows_while_it_reads_them(
         counted.append([one.window for one in slices])
         return count_rows_and_ahead(session, point, slices)
 
-    monkeypatch.setattr(census, "count_rows_and_ahead", watched_census)
-    monkeypatch.setattr(take, "count_rows", watched)
+    monkeypatch.setattr(export, "count_rows_and_ahead", watched_census)
+    monkeypatch.setattr(export, "count_rows", watched)
     shop.trade([*orders(range(10)), *orders(range(20, 24), 1)])
 
     shop.judged(0)
