@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, Self
 
+from makewhole.model.errors import RefusedError
+
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
@@ -56,3 +58,14 @@ class ObjectStoreConnection(Connection):
     access_key: str | None = field(repr=False)
     secret_key: str | None = field(repr=False)
     settings: Mapping[str, str] = field(repr=False)
+
+
+def kafka_of(connection: Connection) -> KafkaConnection:
+    """Return a connection as that to a Kafka.
+
+    Raises:
+        RefusedError: it leads to another system.
+    """
+    if not isinstance(connection, KafkaConnection):
+        raise RefusedError(f"connection {connection.id} leads to no Kafka; name another one")
+    return connection

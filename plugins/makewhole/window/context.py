@@ -13,7 +13,7 @@ from makewhole.config.pipeline_file import find_pipeline as find_pipeline
 from makewhole.journal import windows
 from makewhole.kinds import tables_of
 from makewhole.lake.storage import Storage
-from makewhole.model.connection import Connection, KafkaConnection
+from makewhole.model.connection import Connection, KafkaConnection, kafka_of
 from makewhole.model.pipeline import Pipeline, Semantics
 from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.window import Window
@@ -40,9 +40,7 @@ class WindowContext:
 
     def kafka(self, point: TopicPoint) -> KafkaConnection:
         """Return the connection of a topic."""
-        connection = self.connections[point.connection]
-        assert isinstance(connection, KafkaConnection)
-        return connection
+        return kafka_of(self.connections[point.connection])
 
     def tables(self, point: TablePoint) -> Tables:
         """Return the tables that the connection of a table reaches."""

@@ -13,9 +13,8 @@ from makewhole.journal.plans import LogEnds
 from makewhole.kafka.offsets import stable_offsets
 from makewhole.kafka.replay import ReplayWriter
 from makewhole.kinds import tables_of
-from makewhole.model.connection import KafkaConnection
-from makewhole.model.errors import RefusedError
-from makewhole.model.points import can_look_up, has_log
+from makewhole.model.connection import kafka_of
+from makewhole.model.points import has_log
 
 
 def open_writer(stack: ExitStack, targets: Mapping[str, Target], plan: PlanAtTarget) -> TargetWriter:
@@ -23,21 +22,19 @@ def open_writer(stack: ExitStack, targets: Mapping[str, Target], plan: PlanAtTar
     target = targets[plan.target]
     point, connection = target.point, target.connection
     look_again = stack.enter_context(LookAgain(targets, plan.in_journal, plan.keys))
-    if has_log(point) and isinstance(connection, KafkaConnection):
-        identity = replay_identity(plan.plan.id, plan.target)
-        writer = ReplayWriter(connection, point.topic, identity, point.partitioner)
+    if has_log(point):
+        identity, kafka = replay_identity(plan.plan.id, plan.target), kafka_of(connection)
+        writer = ReplayWriter(kafka, point.topic, identity, point.partitioner)
         stack.callback(writer.close)
-        return KafkaTarget(writer, plan, partial(chunks_in_topic, connection, point.topic, plan), look_again)
-    if can_look_up(point):
-        rows = stack.enter_context(tables_of(connection).writer(point, f"writing {point.table}"))
-        return TableTarget(plan.plan, point, rows, plan.lease_epoch, look_again)
-    raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
+        return KafkaTarget(writer, plan, partial(chunks_in_topic, kafka, point.topic, plan), look_again)
+    rows = stack.enter_context(tables_of(connection).writer(point, f"writing {point.table}"))
+    return TableTarget(plan.plan, point, rows, plan.lease_epoch, look_again)
 
 
 def log_ends(targets: Mapping[str, Target]) -> LogEnds:
     """Return where the logs of the topics among these targets end now: what a plan writes comes after that."""
     return {
-        name: stable_offsets(target.connection, target.point.topic)
+        name: stable_offsets(kafka_of(target.connection), target.point.topic)
         for name, target in targets.items()
-        if has_log(target.point) and isinstance(target.connection, KafkaConnection)
+        if has_log(target.point)
     }

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from makewhole.kafka.retention import Deadline, RecordRetention, Retention, read_retention
-from makewhole.model.connection import Connection, KafkaConnection
+from makewhole.model.connection import Connection, kafka_of
 from makewhole.model.errors import MakewholeError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import has_log
@@ -60,10 +60,12 @@ def read_deadlines(pipeline: Pipeline, connections: Mapping[str, Connection]) ->
     retention, silent = {}, {}
     for point in pipeline.points.values():
         connection = connections.get(point.connection)
-        if not has_log(point) or not isinstance(connection, KafkaConnection):
+        if not has_log(point) or connection is None:
             continue
         try:
-            retention[point.name] = read_retention(connection, point.topic, patience_seconds=_PATIENCE_SECONDS)
+            retention[point.name] = read_retention(
+                kafka_of(connection), point.topic, patience_seconds=_PATIENCE_SECONDS
+            )
         except MakewholeError as error:
             silent[point.name] = str(error)
     return Deadlines(retention=retention, silent=silent)

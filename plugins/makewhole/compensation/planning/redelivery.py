@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from makewhole.kafka.topic_readers import topic_readers
-from makewhole.model.connection import Connection, KafkaConnection
+from makewhole.model.connection import Connection, kafka_of
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.plan import GROUPS, ONCE
@@ -44,11 +44,11 @@ def read_readers(
     for name in sorted(_sources_written_again(pipeline, kinds)):
         point = pipeline.points[name]
         connection = connections.get(point.connection)
-        if not has_log(point) or not isinstance(connection, KafkaConnection):
+        if not has_log(point) or connection is None:
             silent[name] = f"there is no connection {point.connection}"
             continue
         try:
-            groups[name] = tuple(reader.group for reader in topic_readers(connection, point.topic))
+            groups[name] = tuple(reader.group for reader in topic_readers(kafka_of(connection), point.topic))
         except PermanentError as error:
             silent[name] = str(error)
     return Readers(groups=groups, silent=silent)

@@ -18,10 +18,10 @@ from makewhole.kafka.offsets import committed
 from makewhole.kafka.replay import MARKER_TOPIC, now_ms, topic_rules
 from makewhole.kafka.replay_records import Header
 from makewhole.kinds import tables_of
-from makewhole.model.connection import KafkaConnection
-from makewhole.model.errors import ConfigurationError, RefusedError
+from makewhole.model.connection import kafka_of
+from makewhole.model.errors import ConfigurationError
 from makewhole.model.plan import Plan, PlanState
-from makewhole.model.points import TablePoint, TopicPoint, can_look_up, has_log
+from makewhole.model.points import TablePoint, has_log
 from makewhole.model.refusal import Refusal
 from makewhole.tables.receipts import ChunkId
 from makewhole.tables.row_change import RowChange
@@ -73,11 +73,9 @@ def open_target_reader(
 ) -> TargetReader:
     """Open the reader of a target, closed with the stack. `chunks_in_journal`: number of chunks with receipts there."""
     point, connection = target.point, target.connection
-    if has_log(point) and isinstance(connection, KafkaConnection):
+    if has_log(point):
         return _TopicForecasts(stored, target, chunks_in_journal, look_again)
-    if can_look_up(point):
-        return _TableForecasts(stored.plan, point, stack.enter_context(tables_of(connection).forecaster()), look_again)
-    raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
+    return _TableForecasts(stored.plan, point, stack.enter_context(tables_of(connection).forecaster()), look_again)
 
 
 class _TableForecasts:
@@ -115,10 +113,10 @@ class _TopicForecasts:
     producer is made, none is fenced."""
 
     def __init__(self, stored: StoredPlan, target: Target, chunks_in_journal: int, look_again: LookAgain) -> None:
-        assert isinstance(target.point, TopicPoint) and isinstance(target.connection, KafkaConnection)
-        self._stored, self._connection, self._name = stored, target.connection, target.point.name
+        assert has_log(target.point), target.point.name
+        self._stored, self._connection, self._name = stored, kafka_of(target.connection), target.point.name
         self._in_journal, self._look_again = chunks_in_journal, look_again
-        self._rules = topic_rules(target.connection, target.point.topic)
+        self._rules = topic_rules(self._connection, target.point.topic)
 
     def done(self) -> ChunksDone:
         """Return the chunks by the marker; by the journal, which never leads, where the marker is lost."""

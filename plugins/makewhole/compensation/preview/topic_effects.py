@@ -6,7 +6,7 @@ from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.preview.dry_report import ReadingSink, TopicEffects
 from makewhole.kafka.offsets import TopicLog
 from makewhole.kafka.topic_readers import reading_group, topic_readers, with_records
-from makewhole.model.connection import KafkaConnection
+from makewhole.model.connection import KafkaConnection, kafka_of
 from makewhole.model.errors import MakewholeError
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import TopicPoint, has_log
@@ -24,8 +24,8 @@ def is_topic(target: Target) -> bool:
 def read_topic_effects(target: Target, targets: Mapping[str, Target]) -> TopicEffects:
     """Ask which consumer groups read a topic, and sinks by their own progress; `targets`: all points. What cannot be
     read is named, and no reason to have no dry run."""
-    point, connection = target.point, target.connection
-    assert isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection)
+    point, connection = target.point, kafka_of(target.connection)
+    assert has_log(point), point.name
     of_sinks = [hop for hop in target.hops if hop.progress is not None and hop.target in targets]
     copies = {hop.consumer_group for hop in of_sinks} - {hop.consumer_group for hop in target.hops if not hop.progress}
     try:

@@ -9,7 +9,7 @@ from makewhole.journal import observations, windows
 from makewhole.journal.observations import Observation
 from makewhole.kafka.offsets import LogEnd, TopicLog, TopicState
 from makewhole.kinds import tables_of
-from makewhole.model.connection import Connection, KafkaConnection
+from makewhole.model.connection import Connection, kafka_of
 from makewhole.model.errors import TransientError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint, can_look_up, has_log
@@ -32,9 +32,8 @@ def topic_logs(points: Iterable[Point], connections: Mapping[str, Connection]) -
         logs = {}
         for point in points:
             if has_log(point):
-                connection = connections[point.connection]
-                assert isinstance(connection, KafkaConnection)
-                logs[point.name] = stack.enter_context(TopicLog(connection, point.topic))
+                log = TopicLog(kafka_of(connections[point.connection]), point.topic)
+                logs[point.name] = stack.enter_context(log)
         yield logs
 
 

@@ -7,7 +7,7 @@ import polars as pl
 
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.closing import ClosingContext
-from makewhole.model.connection import Connection, KafkaConnection
+from makewhole.model.connection import Connection, kafka_of
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import Point, has_log
 from makewhole.model.refusal import Refusal, RefusalCode
@@ -55,10 +55,10 @@ class Loaders(ClosingContext):
 
     def _log(self, name: str) -> TopicLog | None:
         point, connection = self._places.get(name, (None, None))
-        if not has_log(point) or not isinstance(connection, KafkaConnection):
+        if not has_log(point) or connection is None:
             return None
         if name not in self._logs:
-            self._logs[name] = self._stack.enter_context(TopicLog(connection, point.topic))
+            self._logs[name] = self._stack.enter_context(TopicLog(kafka_of(connection), point.topic))
         return self._logs[name]
 
 

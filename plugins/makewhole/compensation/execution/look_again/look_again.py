@@ -23,7 +23,7 @@ from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.kafka.topic_readers import topic_readers
 from makewhole.kinds import tables_of
 from makewhole.model.closing import ClosingContext
-from makewhole.model.connection import KafkaConnection
+from makewhole.model.connection import kafka_of
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import (
     ABSENT_AT,
@@ -114,9 +114,9 @@ class LookAgain(ClosingContext):
         target = self._targets.get(self._plan.target)
         if groups is None or target is None or not has_log(target.point):
             return {}
-        assert isinstance(target.connection, KafkaConnection)
         if self._readers is None:
-            self._readers = [reader.group for reader in topic_readers(target.connection, target.point.topic)]
+            connection = kafka_of(target.connection)
+            self._readers = [reader.group for reader in topic_readers(connection, target.point.topic)]
         unknown = [group for group in self._readers if group not in _names(groups)]
         if not unknown:
             return {}
@@ -180,10 +180,11 @@ class LookAgain(ClosingContext):
         target = self._targets.get(name)
         if target is None or not has_log(target.point):
             return None
-        assert isinstance(target.connection, KafkaConnection)
         if name not in self._tails:
             is_erasing = has_erasures((one.point for one in self._targets.values()), name)
-            topic = FollowedTopic(connection=target.connection, point=target.point, tombstones_erase=is_erasing)
+            topic = FollowedTopic(
+                connection=kafka_of(target.connection), point=target.point, tombstones_erase=is_erasing
+            )
             tail = TopicTail(topic, self._plan.seen(name), self._keys, self._own_at(name), self._plan.renew)
             self._tails[name] = self._stack.enter_context(tail)
         return self._tails[name]
