@@ -19,11 +19,7 @@ from makewhole.compute.moments import ENDLESS, MICROSECOND_DIGITS, day_of, micro
 from makewhole.compute.numbers import MOST_DIGITS, NOT_FINITE, exact_number
 from makewhole.compute.numbers import plain_text as plain_text
 from makewhole.compute.structures import array_text, json_text, written_json
-from makewhole.native.arrays import UInt64s
-from makewhole.native.text_hashes import TextViews, hash_rows
 
-FEWEST_COMPILED = 4_096
-"""Rows for which it pays to load what is compiled."""
 ARRAY = "[]"
 """The end of the type of an array, behind that of its elements."""
 _EXACT = Context(prec=MOST_DIGITS + 100)
@@ -212,21 +208,11 @@ def with_row_hash(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """
     if not columns:
         return frame.with_columns(pl.lit(0, dtype=pl.UInt64).alias("row_hash"))
-    hashes = _hash_many(frame, columns) if len(frame) >= FEWEST_COMPILED else None
-    if hashes is not None:
-        return frame.with_columns(pl.Series("row_hash", hashes))
     longest = frame.select(pl.max_horizontal(pl.col(name).str.len_bytes().max() for name in columns)).item()
     prefixed = _prefixed_by_table if (longest or 0) < _TABLED else _prefixed
     parts = [part for number, name in enumerate(columns) for part in prefixed(name, number > 0)]
     text = pl.concat_str(parts, ignore_nulls=True).alias("row_hash")
     return frame.with_columns(frame.select(text).select(plh.col("row_hash").nchash.xxh3_64()).to_series())
-
-
-def _hash_many(frame: pl.DataFrame, columns: Sequence[str]) -> UInt64s | None:
-    """Return the hash of each row; None where a row is long."""
-    found = [TextViews.of(frame[name].to_arrow(compat_level=pl.CompatLevel.newest())) for name in columns]
-    views = [one for one in found if one is not None]
-    return hash_rows(views) if len(views) == len(found) else None
 
 
 def _prefixed(name: str, is_later: bool) -> list[pl.Expr]:

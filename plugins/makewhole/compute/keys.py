@@ -8,9 +8,7 @@ from typing import Any
 import polars as pl
 import polars_hash as plh
 
-from makewhole.compute.canonical import FEWEST_COMPILED, plain_text
-from makewhole.native import text_hashes
-from makewhole.native.arrays import UInt64s
+from makewhole.compute.canonical import plain_text
 
 _HALF = 2**64
 
@@ -58,9 +56,6 @@ def _usable(text: str) -> str:
 
 def with_hash(frame: pl.DataFrame) -> pl.DataFrame:
     """Add `key_hi` and `key_lo` (xxh3-128 of the UTF-8 text of `key`) to the frame."""
-    halves = _hash_many(frame["key"]) if len(frame) >= FEWEST_COMPILED else None
-    if halves is not None:
-        return frame.with_columns(pl.Series("key_hi", halves[0]), pl.Series("key_lo", halves[1]))
     return (
         frame.with_columns(plh.col("key").nchash.xxh3_128().alias("_hash"))
         .with_columns(
@@ -69,12 +64,6 @@ def with_hash(frame: pl.DataFrame) -> pl.DataFrame:
         )
         .drop("_hash")
     )
-
-
-def _hash_many(keys: pl.Series) -> tuple[UInt64s, UInt64s] | None:
-    """Return the halves of the hash of each key; None where a key is null or long."""
-    views = text_hashes.TextViews.of(keys.to_arrow(compat_level=pl.CompatLevel.newest()))
-    return None if views is None else text_hashes.hash_keys(views)
 
 
 def hash_hex() -> pl.Expr:

@@ -1,7 +1,6 @@
 """Call every compiled function once, so that none has to be compiled in the middle of a window."""
 
 import numpy as np
-import pyarrow as pa
 
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.frames import KEYS, empty
@@ -12,7 +11,6 @@ from makewhole.kafka.log.batches import Batch
 from makewhole.kafka.log.records import BatchToDecode, decode
 from makewhole.native.byte_strings import Blobs, Content
 from makewhole.native.digest_lines import sum_of_matched_lines
-from makewhole.native.text_hashes import TextViews, hash_keys, hash_rows
 from makewhole.postgres.read.copy_binary import render
 from makewhole.postgres.read.copy_binary.walk import RowWalk
 
@@ -25,7 +23,7 @@ _COPY = b"PGCOPY\n\xff\r\n\x00" + bytes(8) + b"\x00\x01" + b"\x00\x00\x00\x02" +
 
 def compile_all() -> None:
     """Read one record, copied and as a view, and decode its value; look one key up in a filter, make its digest;
-    hash a text; pair keys, and versions; read one row."""
+    pair keys, and versions; read one row."""
     batch = Batch(0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1, 0, len(_RECORD))
     for has_views in (False, True):
         [part] = decode(0, [BatchToDecode(batch, _RECORD, 0, 1, False)], has_views=has_views)
@@ -38,10 +36,6 @@ def compile_all() -> None:
     one = np.zeros(1, dtype=np.uint64)
     maybe_in(build_filter(one, one), one, one)
     sum_of_matched_lines(one, one, one)
-    text = TextViews.of(pa.array([""], pa.string_view()))
-    assert text is not None
-    hash_keys(text)
-    hash_rows([text])
     copies = empty(KEYS)
     find_clean_keys(copies, copies, "", copies)
     find_clean_versions(copies, copies, "", copies, NOTHING_BEFORE)

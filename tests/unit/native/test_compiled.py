@@ -18,7 +18,6 @@ from makewhole.native import (
     json_scan,
     latest_versions,
     sort_hashes,
-    text_hashes,
 )
 from makewhole.native.compiled import Compiled
 from makewhole.postgres.read.copy_binary import render, walk
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.unit
 
 MODULES = [
     *(byte_strings, digest_lines, equal_pairs, fingerprints, json_scan, latest_versions, record_walk),
-    *(render, sort_hashes, text_hashes, walk),
+    *(render, sort_hashes, walk),
 ]
 SOURCE = """
 from makewhole.native.compiled import compiled
@@ -64,7 +63,7 @@ def test_a_cached_function_names_no_class_of_ours() -> None:
     cached = [one for one in dispatchers if one.stats.cache_path is not None]
 
     assert sorted(one.__name__ for one in cached) == [
-        *("_add_room", "_add_up", "_append", "_group", "_hash_64", "_hash_views", "_is_ascii", "_read", "_render"),
+        *("_add_up", "_group", "_is_ascii", "_read", "_render"),
         *(
             "_room",
             "_scan",
