@@ -103,7 +103,7 @@ class SinkProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class TablePoint:
-    """A PostgreSQL table: the ledger of the producer, or a downstream store.
+    """A table: the ledger of the producer, or a downstream store.
 
     `key` names one or more columns, compared in this order. `time` is the column that labels a row with a moment
     (timestamp or timestamptz, read as UTC); a store without it is read by the window's keys only and cannot have
