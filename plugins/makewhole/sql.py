@@ -1,27 +1,43 @@
-"""Load the named statements of `sql/queries/`, name the types of the connection and cursor that run them, feed COPY."""
+"""Run the named statements of `sql/queries/`, name the types of the connection and cursor that do, feed COPY.
+
+Rows are read by name: they are tuples whose fields are the statement's columns, each of which has a name of its own;
+`record` makes an object of a dataclass with these fields of one.
+"""
 
 import re
+from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import uuid4
 
+import msgspec
 from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
 from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 from psycopg2.extensions import parse_dsn
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = [
     "CopyLines",
     "PgConnection",
     "PgCursor",
+    "Run",
     "connection_defaults",
     "load_queries",
+    "record",
+    "records",
     "rows_in_pieces",
+    "single_value",
     "sql_root",
+    "statements_of",
 ]
+
+_Made = TypeVar("_Made", bound="DataclassInstance")
 
 _CONNECTION_DEFAULTS = {
     "connect_timeout": 10,
@@ -60,17 +76,62 @@ def load_queries(name: str) -> Mapping[str, str]:
     return {mark["name"]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
 
 
+class Run(Protocol):
+    """Runs a named statement. Returns its rows; none where it has no result."""
+
+    def __call__(self, session: PgConnection, statement: str, /, **values: Any) -> list[Any]: ...
+
+
+def statements_of(file: str) -> Run:
+    """Return what runs the statements of `sql/queries/<file>.sql`."""
+
+    def run(session: PgConnection, statement: str, /, **values: Any) -> list[Any]:
+        with session.cursor() as cursor:
+            cursor.execute(load_queries(file)[statement], values)
+            return _named(cursor, cursor.fetchall()) if cursor.description else []
+
+    return run
+
+
 def rows_in_pieces(
-    session: PgConnection, file: str, name: str, parameters: Mapping[str, Any]
-) -> Iterator[list[tuple[Any, ...]]]:
+    session: PgConnection, file: str, name: str, parameters: Mapping[str, Any], most: int = _ROWS_OF_A_PIECE
+) -> Iterator[list[Any]]:
     """Yield the rows of a statement, so many at a time: no more are in memory, however many there are.
 
     They are read in the transaction of the session, which must not end meanwhile.
     """
     with session.cursor(f"makewhole_{uuid4().hex}") as cursor:
         cursor.execute(load_queries(file)[name], parameters)
-        while rows := cursor.fetchmany(_ROWS_OF_A_PIECE):
-            yield rows
+        while rows := cursor.fetchmany(most):
+            yield _named(cursor, rows)
+
+
+def _named(cursor: PgCursor, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+    kind = _kind_of_row(*(column.name for column in cursor.description or ()))
+    return list(map(kind._make, rows))
+
+
+@cache
+def _kind_of_row(*names: str) -> Any:
+    return namedtuple("Row", names)
+
+
+def record(kind: type[_Made], row: Any, /, **more: Any) -> _Made:
+    """Return a row as an object of a dataclass. Each field is the column of its name, or one of `more`; what is an
+    enumeration, a dataclass or a tuple there is made of its JSON."""
+    columns = {name: getattr(row, name) for name in kind.__dataclass_fields__ if name not in more}
+    return msgspec.convert(columns | more, kind, str_keys=True)
+
+
+def records(kind: type[_Made], rows: Iterable[Any]) -> list[_Made]:
+    """Return rows as objects of a dataclass."""
+    return [record(kind, row) for row in rows]
+
+
+def single_value(rows: Iterable[Any]) -> Any:
+    """Return the value of a statement that always gives one row of one column."""
+    ((value,),) = rows
+    return value
 
 
 class CopyLines:

@@ -18,33 +18,33 @@ values %s;
 
 -- by_id --
 -- Read one acceptance.
-select id, pipeline, number, revision, sha256, reason, until, findings, asked_by, asked_at, state, decided_by,
-    decided_at, revoked_by, revoked_at, revoked_because, coalesce(until <= now(), false)
+select id, pipeline, number as window, revision, sha256, reason, until, findings, asked_by, asked_at, state, decided_by,
+    decided_at, revoked_by, revoked_at, revoked_because, coalesce(until <= now(), false) as has_expired
 from makewhole.acceptance where id = %(id)s;
 
 -- by_id_locked --
 -- Read one acceptance and lock it until the end of the transaction.
-select id, pipeline, number, revision, sha256, reason, until, findings, asked_by, asked_at, state, decided_by,
-    decided_at, revoked_by, revoked_at, revoked_because, coalesce(until <= now(), false)
+select id, pipeline, number as window, revision, sha256, reason, until, findings, asked_by, asked_at, state, decided_by,
+    decided_at, revoked_by, revoked_at, revoked_because, coalesce(until <= now(), false) as has_expired
 from makewhole.acceptance where id = %(id)s for update;
 
 -- by_request --
 -- Read the acceptance that a run asked for.
-select id, pipeline, number, revision, sha256, reason, until, findings, asked_by, asked_at, state, decided_by,
-    decided_at, revoked_by, revoked_at, revoked_because, coalesce(until <= now(), false)
+select id, pipeline, number as window, revision, sha256, reason, until, findings, asked_by, asked_at, state, decided_by,
+    decided_at, revoked_by, revoked_at, revoked_because, coalesce(until <= now(), false) as has_expired
 from makewhole.acceptance where pipeline = %(pipeline)s and request = %(request)s;
 
 -- of_pipeline --
 -- Read the acceptances of a pipeline, or of one window of it, oldest first.
-select id, pipeline, number, revision, sha256, reason, until, findings, asked_by, asked_at, state, decided_by,
-    decided_at, revoked_by, revoked_at, revoked_because, coalesce(until <= now(), false)
+select id, pipeline, number as window, revision, sha256, reason, until, findings, asked_by, asked_at, state, decided_by,
+    decided_at, revoked_by, revoked_at, revoked_because, coalesce(until <= now(), false) as has_expired
 from makewhole.acceptance
 where pipeline = %(pipeline)s and (%(number)s::integer is null or number = %(number)s::integer)
 order by asked_at, id;
 
 -- question_has_expired --
 -- Return whether the time to answer is over.
-select expires_at <= clock_timestamp() from makewhole.acceptance where id = %(id)s;
+select expires_at <= clock_timestamp() as has_expired from makewhole.acceptance where id = %(id)s;
 
 -- decide --
 -- Write the answer to one that waits.
@@ -107,7 +107,8 @@ where same.pipeline = %(pipeline)s and same.number = %(number)s and same.revisio
 -- Read what stands of a window in revisions before one, each with the acceptance, the revision, and the finding that the
 -- given revision has of the same key, if any.
 select stood.acceptance, stood.revision, stood.hop, stood.key, stood.key_hash, stood.verdict, stood.cause,
-    stood.fingerprint, stood.held, found.verdict, found.cause, found.evidence::text
+    stood.fingerprint, stood.held, found.verdict as verdict_now, found.cause as cause_now,
+    found.evidence::text as evidence_now
 from makewhole.accepted_finding as stood
 left join makewhole.finding as found
     on (found.pipeline, found.number, found.hop, found.key_hash) = (stood.pipeline, stood.number, stood.hop, stood.key_hash)
@@ -140,7 +141,7 @@ where found.pipeline = %(pipeline)s and found.number = %(number)s and found.revi
 
 -- standing --
 -- Read what stands of a pipeline's windows in their newest revisions, window by window.
-select stood.number, stood.revision, stood.hop, stood.key, stood.key_hash, stood.verdict, stood.cause,
+select stood.number as window, stood.revision, stood.hop, stood.key, stood.key_hash, stood.verdict, stood.cause,
     stood.fingerprint, stood.held
 from makewhole.accepted_finding as stood
 join makewhole.window using (pipeline, number, revision)
@@ -149,7 +150,7 @@ order by stood.number, stood.hop, stood.key_hash;
 
 -- unanswered --
 -- Read the revisions of windows with findings that are open again, and have not been judged since, with the reasons.
-select found.number, found.revision, found.ended_because, count(*)
+select found.number as window, found.revision, found.ended_because, count(*) as keys
 from makewhole.accepted_finding as found
 where found.pipeline = %(pipeline)s and not found.is_answered
 group by found.number, found.revision, found.ended_because
@@ -162,7 +163,7 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 
 -- count_accepted --
 -- Count the findings of one revision that are accepted, by hop and verdict. `with_doubled`: those that verify found, too.
-select hop, verdict, count(*) from makewhole.finding_now
+select hop, verdict, count(*) as keys from makewhole.finding_now
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and outcome = 'accepted'
   and (%(with_doubled)s or not evidence ? 'caused_by')
 group by hop, verdict order by hop, verdict;
@@ -175,7 +176,9 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 -- standing_words --
 -- Read the acceptances of which findings of one revision are accepted now, with how many, and their identities in order.
 select word.id, word.sha256, word.reason, word.until, word.asked_by, word.asked_at, word.decided_by, word.decided_at,
-    count(*), array_agg(found.hop || ' ' || found.key_hash order by found.hop collate "C", found.key_hash collate "C")
+    count(*) as findings,
+    array_agg(found.hop || ' ' || found.key_hash order by found.hop collate "C", found.key_hash collate "C")
+        as identities
 from makewhole.finding_now as found
 join makewhole.acceptance as word on word.id = found.acceptance
 where found.pipeline = %(pipeline)s and found.number = %(number)s and found.revision = %(revision)s
@@ -186,7 +189,7 @@ group by word.id order by word.asked_at, word.id;
 select coalesce(
         found.ended_because,
         'it was accepted until ' || to_char(word.until at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')
-    ), count(*)
+    ) as because, count(*) as keys
 from makewhole.accepted_finding as found
 join makewhole.acceptance as word on word.id = found.acceptance
 join makewhole.finding_now as now_is
@@ -195,7 +198,7 @@ join makewhole.finding_now as now_is
 where found.pipeline = %(pipeline)s and found.number = %(number)s and found.revision = %(revision)s
   and now_is.outcome in ('open', 'refused') and (not found.stands or word.until <= now())
   and (found.ended_at is not null or word.until <= now())
-group by 1 order by 2 desc, 1;
+group by because order by keys desc, because;
 
 -- accepted_elsewhere --
 -- Read which findings of some keys are accepted now in other windows.
@@ -213,10 +216,11 @@ where asked.acceptance = %(id)s and coalesce(now_is.outcome not in ('open', 'ref
 
 -- words_on_key --
 -- Read what people said of the findings of a key, each with when it ended and why.
-select found.acceptance, found.number, found.revision, found.hop, found.verdict, word.state, word.reason, word.until,
-    word.asked_by, word.asked_at, word.decided_by, word.decided_at,
-    coalesce(found.ended_at, case when found.stands and word.until <= now() then word.until end),
+select found.acceptance, found.number as window, found.revision, found.hop, found.verdict, word.state, word.reason,
+    word.until, word.asked_by, word.asked_at, word.decided_by, word.decided_at,
+    coalesce(found.ended_at, case when found.stands and word.until <= now() then word.until end) as ended_at,
     coalesce(found.ended_because, case when found.stands and word.until <= now() then 'its time is over' end)
+        as ended_because
 from makewhole.accepted_finding as found
 join makewhole.acceptance as word on word.id = found.acceptance
 where found.pipeline = %(pipeline)s and found.key_hash = %(key_hash)s

@@ -16,14 +16,14 @@ with newest as (
     where pipeline = %(pipeline)s and is_newest and state = 'gaps' and not plan_only and opened_at < %(since)s
         and number = %(number)s
 )
-select newest.number, newest.revision, newest.start_time, newest.end_time, newest.opened_at, newest.reason,
-    newest.request,
+select newest.number, newest.revision, newest.start_time as start, newest.end_time as end, newest.opened_at,
+    newest.reason, newest.request,
     exists (
         select from makewhole.hop_result hop
         where hop.pipeline = newest.pipeline and hop.number = newest.number and hop.stage = 'reconciled'
-    ),
-    coalesce(plan.state = 'awaiting_approval', false),
-    coalesce(done.runs, '{}'), coalesce(done.askers, '{}')
+    ) as is_compared,
+    coalesce(plan.state = 'awaiting_approval', false) as awaits_approval,
+    coalesce(done.runs, '{}') as runs, coalesce(done.askers, '{}') as askers
 from newest
 left join makewhole.plan on (plan.pipeline, plan.number, plan.revision)
     = (newest.pipeline, newest.number, newest.revision) and plan.undoes is null

@@ -16,14 +16,14 @@ on conflict do nothing;
 
 -- findings --
 -- Read the findings of one revision.
-select hop, key, key_hash, verdict, cause, evidence::text, outcome, outcome_reason, acceptance
+select hop, key, key_hash, verdict, cause, evidence::text, outcome, outcome_reason as reason, acceptance
 from makewhole.finding_now
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 order by hop, verdict, key;
 
 -- findings_by_key --
 -- Read the findings of one revision, those of a key together.
-select hop, key, key_hash, verdict, cause, evidence::text, outcome, outcome_reason, acceptance
+select hop, key, key_hash, verdict, cause, evidence::text, outcome, outcome_reason as reason, acceptance
 from makewhole.finding_now
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 order by key_hash collate "C", hop, verdict, key;
@@ -36,7 +36,8 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 -- count_findings --
 -- Count the findings of each hop and verdict of one revision that its results count, and those of all that are open:
 -- verify adds some of keys that a repair broke on another hop.
-select hop, verdict, count(*) filter (where not evidence ? 'caused_by'), count(*) filter (where outcome = 'open')
+select hop, verdict, count(*) filter (where not evidence ? 'caused_by') as kept,
+    count(*) filter (where outcome = 'open') as open
 from makewhole.finding_now
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 group by hop, verdict;
@@ -68,7 +69,7 @@ order by hop, verdict, place;
 
 -- open_disputes --
 -- Read what is open in the newest revisions of other windows of some keys, as far as it disputes a value.
-select number, hop, key, key_hash, verdict, cause, coalesce((evidence ->> 'target_copies')::integer, 0)
+select number, hop, key, key_hash, verdict, cause, coalesce((evidence ->> 'target_copies')::integer, 0) as copies
 from makewhole.finding
 join makewhole.window as judged using (pipeline, number, revision)
 where pipeline = %(pipeline)s and number <> %(number)s and judged.is_newest and key_hash = any(%(hashes)s)
@@ -78,7 +79,8 @@ order by number, hop, key_hash;
 -- disputes_since_plan --
 -- Read, as `open_disputes` does, what other windows found since a plan was frozen; and, with no verdict, which findings of
 -- these keys a person has accepted in any window.
-select finding.number, hop, key, key_hash, verdict, cause, coalesce((evidence ->> 'target_copies')::integer, 0)
+select finding.number, hop, key, key_hash, verdict, cause,
+    coalesce((evidence ->> 'target_copies')::integer, 0) as copies
 from makewhole.plan
 join makewhole.finding on finding.pipeline = plan.pipeline and finding.number <> plan.number
 join makewhole.window as judged on judged.pipeline = finding.pipeline and judged.number = finding.number
@@ -94,7 +96,7 @@ union all
 select word.number, word.hop, null, word.key_hash, null, null, 0
 from makewhole.plan join makewhole.accepted_now as word on word.pipeline = plan.pipeline
 where plan.id = %(plan)s and word.key_hash = any(%(hashes)s)
-order by 1, 2, 4;
+order by number, hop, key_hash;
 
 -- set_outcomes --
 -- Write the outcomes of findings that have others, and add to their evidence what was compared. Each row is looked up by

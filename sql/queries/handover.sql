@@ -12,19 +12,19 @@ on conflict do nothing;
 
 -- count_handovers --
 -- Count the keys that a revision hands over, by hop.
-select hop, count(*) from makewhole.handover
+select hop, count(*) as keys from makewhole.handover
 where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = %(revision)s
 group by hop;
 
 -- waiting_by_hop --
 -- Count the keys that a revision hands over, by hop, with the moment since which the first of them waits.
-select hop, count(*), min(since) from makewhole.handover
+select hop, count(*) as keys, min(since) as since from makewhole.handover
 where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = %(revision)s
 group by hop order by hop;
 
 -- handover_ids --
 -- Read what identifies the keys that a revision handed over; bytes of UTF-8 sort as code points do.
-select hop || '|' || key_hash from makewhole.handover
+select hop || '|' || key_hash as identity from makewhole.handover
 where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = %(revision)s
 order by (hop || '|' || key_hash) collate "C";
 
@@ -42,7 +42,7 @@ with judged as (
 ), counted as (
     select revision from judged where revision >= (select revision from judged order by unread, revision desc limit 1)
 )
-select hop, min(key), key_hash, min(since) from makewhole.handover as handed
+select hop, min(key) as key, key_hash, min(since) as since from makewhole.handover as handed
 where pipeline = %(pipeline)s and from_number = %(number)s and from_revision in (select revision from counted)
   and (%(hop)s::text is null or hop = %(hop)s)
   and not exists (

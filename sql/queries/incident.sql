@@ -21,13 +21,13 @@ order by point, partition nulls first, lo nulls first, kind;
 -- incidents_of_log --
 -- Read the incidents of one revision, and those of other windows, in their newest compared revisions, by which a log lost
 -- records: with the times of their windows, oldest first.
-select incident.number, incident.revision, noticed.start_time, noticed.end_time, noticed.opened_at, kind, point, topic,
-    topic_id, partition, lo, hi, detail
+select incident.number, incident.revision, noticed.start_time as start, noticed.end_time as end, noticed.opened_at,
+    kind, point, topic, topic_id, partition, lo, hi, detail
 from makewhole.incident join makewhole.window as noticed using (pipeline, number, revision)
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 union all
-select incident.number, incident.revision, noticed.start_time, noticed.end_time, noticed.opened_at, kind, point, topic,
-    topic_id, partition, lo, hi, detail
+select incident.number, incident.revision, noticed.start_time as start, noticed.end_time as end, noticed.opened_at,
+    kind, point, topic, topic_id, partition, lo, hi, detail
 from makewhole.incident join makewhole.window as noticed using (pipeline, number, revision)
 where pipeline = %(pipeline)s and number <> %(number)s
   and (kind in ('truncated', 'expired', 'beginning_gone') or detail ->> 'before_it_was_read' = 'true')
@@ -35,4 +35,4 @@ where pipeline = %(pipeline)s and number <> %(number)s
     select max(result.revision) from makewhole.hop_result as result
     where result.pipeline = %(pipeline)s and result.number = incident.number and result.stage = 'reconciled'
 )
-order by 1, 2, 7, 10 nulls first, 11 nulls first, 6;
+order by number, revision, point, partition nulls first, lo nulls first, kind;

@@ -2,8 +2,9 @@
 
 -- judgements --
 -- Read every finding about the key, in every revision, with when it was judged and when it was verified.
-select finding.number, finding.revision, finding.hop, finding.verdict, finding.cause, finding.evidence,
-       finding.outcome, finding.outcome_reason, judged.committed_at, verified.committed_at
+select finding.number as window, finding.revision, finding.hop, finding.verdict, finding.cause, finding.evidence,
+       finding.outcome, finding.outcome_reason as reason, judged.committed_at as judged_at,
+       verified.committed_at as verified_at
 from makewhole.finding_now as finding
 left join makewhole.hop_result judged
     on (judged.pipeline, judged.number, judged.revision, judged.hop, judged.stage)
@@ -22,14 +23,14 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 -- deeds --
 -- Read every action on the key, with its plan, the answer to the plan, the receipt of its chunk, and the position of the
 -- record that it wrote.
-select plan.id, plan.number, plan.revision, plan.state, plan.reason, plan.frozen_at,
-       approval.decision, approval.by, approval.at,
-       action.seq, action.remedy, action.hop, action.target, action.outcome, action.outcome_reason,
-       receipt.chunk, receipt.place, receipt.observed_at,
+select plan.id as plan, plan.number as window, plan.revision, plan.state as plan_state, plan.reason as plan_reason,
+       plan.frozen_at, approval.decision, approval.by as decided_by, approval.at as decided_at,
+       action.seq, action.remedy, action.hop, action.target, action.outcome, action.outcome_reason as reason,
+       receipt.chunk, receipt.place as receipt, receipt.observed_at as done_at,
        (select position.partition || ':' || position.offsets[array_position(position.seqs, action.seq)]
         from makewhole.replayed_position as position
         where position.plan = action.plan and position.target = action.target and position.chunk = action.chunk
-        and action.seq = any(position.seqs))
+        and action.seq = any(position.seqs)) as position
 from makewhole.action
 join makewhole.plan on plan.id = action.plan
 left join makewhole.approval on approval.plan = plan.id

@@ -18,7 +18,8 @@ with asked as (
     from makewhole.key_run join asked using (number)
     where pipeline = %(pipeline)s and point = %(point)s
 )
-select distinct on (run.number) run.number, run.revision, run.files, run.keys, run.retired_at is not null
+select distinct on (run.number) run.number, run.revision, run.files, run.keys as rows,
+    run.retired_at is not null as is_retired
 from run left join makewhole.snapshot as taken
     on run.revisions > 1 and (taken.pipeline, taken.number, taken.revision, taken.point) =
         (%(pipeline)s, run.number, run.revision, %(point)s)
@@ -36,7 +37,7 @@ where pipeline = %(pipeline)s and point = %(point)s and number >= %(first)s orde
 
 -- first_indexed --
 -- Read the number of the first window that the index reaches: the one behind the last that was dropped.
-select coalesce(max(number), 0) + 1 from makewhole.key_run
+select coalesce(max(number), 0) + 1 as number from makewhole.key_run
 where pipeline = %(pipeline)s and point = %(point)s and is_dropped;
 
 -- drop_runs --

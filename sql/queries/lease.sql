@@ -1,7 +1,7 @@
 -- limit_idle --
 -- Make the server end the transaction of a client that stopped, and a statement that hangs; for this transaction only.
-select set_config('idle_in_transaction_session_timeout', %(milliseconds)s::text, true),
-    set_config('statement_timeout', %(statement_milliseconds)s::text, true)
+select set_config('idle_in_transaction_session_timeout', %(milliseconds)s::text, true) as idle,
+    set_config('statement_timeout', %(statement_milliseconds)s::text, true) as statement
 
 -- limit_statements --
 -- Make the server end a statement that hangs; for the session.

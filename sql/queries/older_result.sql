@@ -4,8 +4,8 @@
 -- Read the files of a hop's result, and of the keys that were repaired, of the newest certified revision of some windows;
 -- and those of its slices, where clean keys have no row among the verdicts.
 select distinct on (result.number)
-    result.number, result.revision, judged.end_time, result.files, verified.files ->> 'repaired',
-    source.manifest -> 'files', target.manifest -> 'files'
+    result.number, result.revision, judged.end_time as end, result.files, verified.files ->> 'repaired' as repaired,
+    source.manifest -> 'files' as source, target.manifest -> 'files' as target
 from makewhole.hop_result as result
 join makewhole.window as judged using (pipeline, number, revision)
 left join makewhole.hop_result as verified
@@ -35,8 +35,8 @@ with asked as (
       and (files ->> 'met_far_ahead')::bigint > 0
 )
 select distinct on (result.number)
-    result.number, judged.end_time, coalesce((result.files ->> 'met_far_ahead')::bigint, 0) > 0,
-    result.files -> 'met_alone'
+    result.number, judged.end_time as end, coalesce((result.files ->> 'met_far_ahead')::bigint, 0) > 0 as has_far_ahead,
+    result.files -> 'met_alone' as files
 from asked
 join makewhole.hop_result as result
     on (result.pipeline, result.number, result.hop, result.stage)
@@ -56,7 +56,7 @@ select number, revision,
     coalesce((files #>> '{summary,before_baseline_without_source}')::bigint, 0)
         + coalesce((files ->> 'met_far_ahead')::bigint, 0) as unnamed,
     (files #>> '{summary,counts,unexpected}')::bigint + (files #>> '{summary,counts,undecidable}')::bigint as finding_count,
-    files -> 'met_alone'
+    files -> 'met_alone' as files
 from makewhole.hop_result as met
 where pipeline = %(pipeline)s and hop = %(hop)s and number < %(number)s and stage = 'reconciled' and (
     (files #>> '{summary,counts,unexpected}')::bigint > 0

@@ -4,35 +4,35 @@ select pg_advisory_xact_lock(hashtextextended('makewhole plan ' || %(pipeline)s 
 
 -- plan_of_window --
 -- Read the plan that was frozen for a window revision, if any.
-select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
+select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
 payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and undoes is null
 
 -- plan_by_id --
 -- Read one plan.
-select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
+select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
 payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where id = %(plan)s
 
 -- undo_of_plan --
 -- Read the plan that undoes another one, unless it was turned down.
-select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
+select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
 payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where undoes = %(plan)s and state not in ('refused', 'rejected')
 
 -- newest_undo_of_plan --
 -- Read the plan that was last made to undo another one, turned down or not.
-select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
+select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
 payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where undoes = %(plan)s order by frozen_at desc limit 1
 
 -- lock_plan --
 -- Read one plan and lock it until the end of the transaction.
-select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
+select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
 payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where id = %(plan)s
@@ -40,7 +40,7 @@ for update
 
 -- plans_before --
 -- Read the plans of earlier revisions of a window that could still write, or whose receipts are not all known.
-select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
+select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
 payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)s and settled_at is null
@@ -68,21 +68,21 @@ copy (
 
 -- actions_of_plan --
 -- Read the first actions in order, with their outcomes; all where `most` is null.
-select seq, chunk, remedy, hop, target, key, key_hash, before, outcome, outcome_reason
+select seq, chunk, remedy, hop, target, key, key_hash, before, outcome, outcome_reason as reason
 from makewhole.action
 where plan = %(plan)s
 order by seq limit %(most)s
 
 -- written_records --
 -- Read the actions that wrote a record to a topic, by their receipts, the last one first.
-select seq, chunk, remedy, hop, target, key, key_hash, before, outcome, outcome_reason
+select seq, chunk, remedy, hop, target, key, key_hash, before, outcome, outcome_reason as reason
 from makewhole.action
 where plan = %(plan)s and outcome = 'done' and remedy in ('redeliver', 'produce')
 order by seq desc
 
 -- locking_chunks --
 -- Count the chunks of a plan for which other writers of their table wait, by target.
-select target, count(distinct chunk) from makewhole.planned_action
+select target, count(distinct chunk) as chunks from makewhole.planned_action
 where plan = %(plan)s and before::jsonb ->> 'locks_table' = 'true'
 group by target order by min(seq)
 
@@ -153,7 +153,7 @@ on conflict (plan) do nothing
 
 -- approval_of_plan --
 -- Read the answer to a plan, and whether it has expired by the journal's own clock.
-select sha256, decision, by, expires_at, coalesce(expires_at <= clock_timestamp(), false)
+select sha256, decision, by, expires_at, coalesce(expires_at <= clock_timestamp(), false) as has_expired
 from makewhole.approval
 where plan = %(plan)s
 
@@ -171,15 +171,15 @@ on conflict (plan, target, chunk) do nothing
 
 -- actions_by_target --
 -- Count the actions of a plan for each target.
-select target, count(*) from makewhole.planned_action where plan = %(plan)s group by target order by target
+select target, count(*) as actions from makewhole.planned_action where plan = %(plan)s group by target order by target
 
 -- actions_done --
 -- Count the actions that took effect, by the receipts.
-select coalesce(sum(actions), 0) from makewhole.chunk where plan = %(plan)s
+select coalesce(sum(actions), 0) as actions from makewhole.chunk where plan = %(plan)s
 
 -- chunks_of_plan --
 -- Read the receipts that the journal knows of.
-select target, chunk, actions, place from makewhole.chunk where plan = %(plan)s order by target, chunk
+select plan, target, chunk, actions, place from makewhole.chunk where plan = %(plan)s order by target, chunk
 
 -- refuse_findings --
 -- Mark the findings that no action could be made for. Each is looked up by the primary key, whatever the planner knows.
@@ -220,7 +220,7 @@ where finding.ctid = refused.place
 -- A record that was sent again was sent for every hop from its topic, and one that was produced for those behind its
 -- hop.
 select distinct on (wanted.hop, wanted.key_hash) wanted.hop, wanted.key_hash, action.plan,
-       coalesce(receipt.observed_at > judged.opened_at, false)
+       coalesce(receipt.observed_at > judged.opened_at, false) as is_proven
 from unnest(%(hops)s::text[], %(hashes)s::text[]) as wanted (hop, key_hash)
 join makewhole.planned_action as action
     on action.key_hash = wanted.key_hash and action.refusal is null
@@ -251,7 +251,7 @@ order by receipt.observed_at desc limit 1
 -- missing_keys_by_hop --
 -- Count the keys that a plan writes because a hop's store lacks them, by hop; those that are refused are left out. Each
 -- finding is looked up by the primary key, whatever the planner knows.
-select action.hop, count(distinct action.key_hash)
+select action.hop, count(distinct action.key_hash) as keys
 from makewhole.planned_action as action
 join makewhole.plan on plan.id = action.plan
 cross join lateral (
@@ -281,13 +281,13 @@ with sent as (
     where plan.pipeline = %(pipeline)s and plan.number = %(number)s
     and action.remedy = 'redeliver' and action.outcome = 'done'
 )
-select position.target, position.topic_id, position.partition, max(position.last_offset) + 1
+select position.target, position.topic_id, position.partition, max(position.last_offset) + 1 as end
 from sent join makewhole.replayed_position as position using (plan, target)
 group by position.target, position.topic_id, position.partition
 
 -- redelivered_keys --
 -- Read what the plans of a window sent to topics again, by their receipts: (hop, key, key hash, plan, target).
-select action.hop, action.key, action.key_hash, max(action.plan), action.target
+select action.hop, action.key, action.key_hash, max(action.plan) as plan, action.target
 from makewhole.action join makewhole.plan on plan.id = action.plan
 where plan.pipeline = %(pipeline)s and plan.number = %(number)s
 and action.remedy = 'redeliver' and action.outcome = 'done'
@@ -304,7 +304,7 @@ order by action.hop, action.remedy, action.target
 
 -- touched_keys --
 -- Read the keys that the plans of a window wrote for some hops with some remedies, by their receipts.
-select action.hop, action.remedy, action.target, action.key, action.key_hash, max(action.plan)
+select action.hop, action.remedy, action.target, action.key, action.key_hash, max(action.plan) as plan
 from makewhole.action
 join makewhole.plan on plan.id = action.plan
 join unnest(%(hops)s::text[], %(remedies)s::text[], %(targets)s::text[]) as wanted (hop, remedy, target)

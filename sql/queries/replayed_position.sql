@@ -28,9 +28,9 @@ order by partition, first_offset
 -- positions_between --
 -- Read where the plans of a pipeline wrote within some ranges of partitions and offsets: the plan, the position, the key
 -- that the record has there, and whether it was produced (it repeats no record of the topic).
-select position.plan, position.partition, written.at,
-       case when action.remedy = 'reverse' then action.before::jsonb ->> 'reversal_key_hash' else action.key_hash end,
-       action.remedy = 'produce'
+select position.plan, position.partition, written.at as offset,
+       case when action.remedy = 'reverse' then action.before::jsonb ->> 'reversal_key_hash' else action.key_hash end
+           as key_hash, action.remedy = 'produce' as is_produced
 from unnest(%(topic_ids)s::text[], %(firsts)s::integer[], %(lasts)s::integer[], %(los)s::bigint[], %(his)s::bigint[])
     as wanted (topic_id, first, last, lo, hi)
 join makewhole.replayed_position as position
@@ -46,12 +46,12 @@ order by position.plan, position.partition, written.at
 -- keys_written --
 -- Read the hashes of the keys that plans wrote to a topic: those that the records have there.
 select distinct case when action.remedy = 'reverse' then action.before::jsonb ->> 'reversal_key_hash'
-                     else action.key_hash end
+                     else action.key_hash end as key_hash
 from makewhole.replayed_position as position
 cross join lateral unnest(position.seqs) as written (seq)
 join makewhole.planned_action as action on action.plan = position.plan and action.seq = written.seq
 where position.plan = any(%(plans)s) and position.topic_id = any(%(topic_ids)s)
-order by 1
+order by key_hash
 
 -- last_seen --
 -- Read what was last observed of a topic by the moment at which a window revision was opened.

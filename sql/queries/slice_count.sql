@@ -12,19 +12,22 @@ do update set source = excluded.source, rows = excluded.rows, pg_snapshot = excl
 -- slice_bounds --
 -- Read the number of the first window that read a point, and of the first one that ends after a moment.
 select
-    (select number from makewhole.snapshot where pipeline = %(pipeline)s and point = %(point)s order by number limit 1),
+    (
+        select number from makewhole.snapshot where pipeline = %(pipeline)s and point = %(point)s
+        order by number limit 1
+    ) as first,
     (
         select number from makewhole.window where pipeline = %(pipeline)s and end_time > %(reached)s
         order by end_time, number limit 1
-    );
+    ) as reaching;
 
 -- slice_counts --
 -- Read the slices of judged windows before one, by their numbers, each with its newest count by a window that was judged
 -- and comes before, too: what an older revision of this one read, the next one reads again. A slice that was never counted
 -- has the snapshot under which its window read the point.
-select judged.number, judged.start_time, judged.end_time, newest.rows,
-    coalesce(newest.pg_snapshot, taken.manifest ->> 'pg_snapshot'), coalesce(newest.number, judged.number),
-    coalesce(newest.counted_at, taken.committed_at)
+select judged.number as window, judged.start_time as start, judged.end_time as end, newest.rows,
+    coalesce(newest.pg_snapshot, taken.manifest ->> 'pg_snapshot') as pg_snapshot,
+    coalesce(newest.number, judged.number) as counted_by, coalesce(newest.counted_at, taken.committed_at) as counted_at
 from (
     select distinct on (number) number, revision, start_time, end_time
     from makewhole.window
@@ -56,7 +59,7 @@ order by judged.number;
 
 -- has_counted --
 -- Return whether a revision counted the rows of its own slice of a point that is read so.
-select true from makewhole.slice_count
+select true as is_counted from makewhole.slice_count
 where (pipeline, point, slice, number, revision, source) =
     (%(pipeline)s, %(point)s, %(number)s, %(number)s, %(revision)s, %(source)s);
 

@@ -5,7 +5,7 @@
 insert into makewhole.snapshot (pipeline, number, revision, point, manifest)
 values (%(pipeline)s, %(number)s, %(revision)s, %(point)s, %(manifest)s)
 on conflict (pipeline, number, revision, point) do nothing
-returning true;
+returning true as is_written;
 
 -- snapshots --
 -- Read the manifests of one revision, by point.
@@ -15,7 +15,7 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 -- fullest_snapshots --
 -- Read the manifests of a window by point: of the compared revision that could read most of its offsets, the newest of
 -- such, as `revision`. What was read once is not forgotten when a later revision finds it deleted.
-select distinct on (point) point, manifest || jsonb_build_object('revision', revision)
+select distinct on (point) point, manifest || jsonb_build_object('revision', revision) as manifest
 from makewhole.snapshot join makewhole.hop_result using (pipeline, number, revision)
 where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
 order by point, coalesce((manifest #>> '{accounting,expired}')::bigint, 0), revision desc;

@@ -57,14 +57,6 @@ values (
 );
 
 -- ranges --
--- Read the ranges of one window, by point and partition.
-select lane.point, lane.topic, lane.topic_id, lane.partition, lane.lineage, covered.lo, covered.hi,
-    covered.leader_epochs
-from makewhole.window_range covered join makewhole.lane on lane.id = covered.lane
-where covered.pipeline = %(pipeline)s and covered.number = %(number)s
-order by lane.point, lane.partition;
-
--- ranges_of_all --
 -- Read the ranges of windows, by window, point and partition.
 select covered.number, lane.point, lane.topic, lane.topic_id, lane.partition, lane.lineage, covered.lo, covered.hi,
     covered.leader_epochs
@@ -74,9 +66,9 @@ order by covered.number, lane.point, lane.partition;
 
 -- get --
 -- Read one revision of a window.
-select number, revision, start_time, end_time, opened_at, state, reason, plan_only,
-    configuration -> 'key_layout', configuration -> 'value_types', configuration -> 'places',
-    configuration -> 'former_filters'
+select number, revision, start_time as start, end_time as end, opened_at, state, reason, plan_only,
+    configuration -> 'key_layout' as key_layout, configuration -> 'value_types' as value_types,
+    configuration -> 'places' as places, configuration -> 'former_filters' as former_filters
 from makewhole.window
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
@@ -87,14 +79,14 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 
 -- last_types --
 -- Read the key layout and the types of columns of the newest window.
-select configuration -> 'key_layout', configuration -> 'value_types' from makewhole.window
+select configuration -> 'key_layout' as key_layout, configuration -> 'value_types' as value_types from makewhole.window
 where pipeline = %(pipeline)s order by number desc, revision desc limit 1;
 
 -- newest --
 -- Read the newest revisions of the newest windows, or of one window, newest window first.
-select number, revision, start_time, end_time, opened_at, state, reason, plan_only,
-    configuration -> 'key_layout', configuration -> 'value_types', configuration -> 'places',
-    configuration -> 'former_filters'
+select number, revision, start_time as start, end_time as end, opened_at, state, reason, plan_only,
+    configuration -> 'key_layout' as key_layout, configuration -> 'value_types' as value_types,
+    configuration -> 'places' as places, configuration -> 'former_filters' as former_filters
 from makewhole.window
 where pipeline = %(pipeline)s and is_newest and (%(number)s::integer is null or number = %(number)s::integer)
 order by number desc limit %(most)s;
@@ -105,17 +97,17 @@ select count(*) from makewhole.window where pipeline = %(pipeline)s and is_newes
 
 -- newest_judged --
 -- Read the newest revision of every window that was compared to its end, newest window first.
-select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only,
-    configuration -> 'key_layout', configuration -> 'value_types', configuration -> 'places',
-    configuration -> 'former_filters'
+select distinct on (number) number, revision, start_time as start, end_time as end, opened_at, state, reason, plan_only,
+    configuration -> 'key_layout' as key_layout, configuration -> 'value_types' as value_types,
+    configuration -> 'places' as places, configuration -> 'former_filters' as former_filters
 from makewhole.window join makewhole.hop_result using (pipeline, number, revision)
 where pipeline = %(pipeline)s and stage = 'reconciled' order by number desc, revision desc;
 
 -- last_judged --
 -- Read the newest compared revision of the newest window that has one, or of one window.
-select number, revision, start_time, end_time, opened_at, state, reason, plan_only,
-    configuration -> 'key_layout', configuration -> 'value_types', configuration -> 'places',
-    configuration -> 'former_filters'
+select number, revision, start_time as start, end_time as end, opened_at, state, reason, plan_only,
+    configuration -> 'key_layout' as key_layout, configuration -> 'value_types' as value_types,
+    configuration -> 'places' as places, configuration -> 'former_filters' as former_filters
 from makewhole.window as compared
 where pipeline = %(pipeline)s and (%(number)s::integer is null or number = %(number)s::integer)
   and exists (
@@ -141,7 +133,7 @@ with recursive compared (digest) as (
         order by md5(following.configuration ->> 'compare') limit 1
     ) from compared where digest is not null
 )
-select newest.end_time, newest.compare
+select newest.end_time as until, newest.compare
 from compared cross join lateral (
     select number, end_time, configuration -> 'compare' as compare from makewhole.window as one
     where pipeline = %(pipeline)s and md5(configuration ->> 'compare') = compared.digest and number < %(number)s
@@ -170,8 +162,8 @@ with older as (
         )
     )
 )
-select count(*), coalesce(sum(findings), 0)::bigint, min(number),
-    case when bool_or(start_time is null) then null else min(start_time) end
+select count(*) as windows, coalesce(sum(findings), 0)::bigint as findings, min(number) as first_window,
+    case when bool_or(start_time is null) then null else min(start_time) end as since
 from older
 left join lateral (
     select sum((counts ->> verdict)::bigint) - (
@@ -219,7 +211,7 @@ order by observed_at desc limit 1;
 
 -- lanes --
 -- Read every lane of a point, where its first window started in it, and when that was opened.
-select lane.topic_id, lane.partition, lane.lineage, covered.lo, opened.opened_at
+select lane.topic_id, lane.partition, lane.lineage, covered.lo, opened.opened_at as noticed_at
 from makewhole.lane
 cross join lateral (
     select pipeline, number, lo from makewhole.window_range where lane = lane.id order by number limit 1
@@ -236,7 +228,7 @@ select distinct pipeline from makewhole.window order by pipeline;
 -- Return whether any revision of a window was compared: only then its part of the key index exists.
 select exists (
     select from makewhole.hop_result where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
-);
+) as is_reconciled;
 
 -- last_chunk --
 -- Read when compensation last wrote for a window.

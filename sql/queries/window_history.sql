@@ -13,7 +13,7 @@ with near as (
     union
     (select number from makewhole.window where pipeline = %(pipeline)s and end_time >= %(end)s order by end_time limit 1)
 )
-select number, max(revision), min(start_time), min(end_time)
+select number, max(revision) as revision, min(start_time) as start, min(end_time) as end
 from near join makewhole.window using (number)
 where pipeline = %(pipeline)s
 group by number order by number;
@@ -39,20 +39,21 @@ with newest as (
     where lane.pipeline = %(pipeline)s and lane.point = %(point)s and lane.topic_id in (select topic_id from newest)
 )
 (
-    select distinct on (partition) topic, topic_id, partition, lineage, first_lo, first_hi, '[]'::jsonb, first_number
+    select distinct on (partition) topic, topic_id, partition, lineage, first_lo as lo, first_hi as hi,
+        '[]'::jsonb as leader_epochs, first_number as number
     from ends order by partition, first_number
 )
 union all
 (
-    select distinct on (partition) topic, topic_id, partition, lineage, lo, hi, log_epochs, number
+    select distinct on (partition) topic, topic_id, partition, lineage, lo, hi, log_epochs as leader_epochs, number
     from ends order by partition, number desc
 );
 
 -- judged --
 -- Read the newest compared revision of windows, by their numbers, in order.
-select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only,
-    configuration -> 'key_layout', configuration -> 'value_types', configuration -> 'places',
-    configuration -> 'former_filters'
+select distinct on (number) number, revision, start_time as start, end_time as end, opened_at, state, reason, plan_only,
+    configuration -> 'key_layout' as key_layout, configuration -> 'value_types' as value_types,
+    configuration -> 'places' as places, configuration -> 'former_filters' as former_filters
 from makewhole.window as compared
 where pipeline = %(pipeline)s and number = any(%(numbers)s) and exists (
     select from makewhole.hop_result as result
@@ -60,14 +61,6 @@ where pipeline = %(pipeline)s and number = any(%(numbers)s) and exists (
       and result.stage = 'reconciled'
 )
 order by number, revision desc;
-
--- ranges_of --
--- Read the ranges of windows, by their numbers.
-select covered.number, lane.point, lane.topic, lane.topic_id, lane.partition, lane.lineage, covered.lo, covered.hi,
-    covered.leader_epochs
-from makewhole.window_range covered join makewhole.lane on lane.id = covered.lane
-where covered.pipeline = %(pipeline)s and covered.number = any(%(numbers)s)
-order by covered.number, lane.point, lane.partition;
 
 -- judged_numbers --
 -- Read the numbers of the compared windows from one to another, in order.
@@ -141,7 +134,7 @@ order by covered.number;
 
 -- topic_ids --
 -- Read the ids that topic points had, with the number of the first window that read each.
-select lane.point, lane.topic_id, min(covered.number)
+select lane.point, lane.topic_id, min(covered.number) as number
 from makewhole.lane
 cross join lateral (select number from makewhole.window_range where lane = lane.id order by number limit 1) as covered
 where lane.pipeline = %(pipeline)s and lane.point = any(%(points)s)
@@ -151,7 +144,7 @@ order by min(covered.number), array_position(%(points)s, lane.point);
 -- fullest_manifests --
 -- Read the manifests of windows by number and point: of the compared revision that could read most of its offsets, the
 -- newest of such, as `revision`.
-select distinct on (number, point) number, point, manifest || jsonb_build_object('revision', revision)
+select distinct on (number, point) number, point, manifest || jsonb_build_object('revision', revision) as manifest
 from makewhole.snapshot
 where pipeline = %(pipeline)s and number = any(%(numbers)s) and exists (
     select from makewhole.hop_result as result

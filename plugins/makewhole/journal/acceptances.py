@@ -5,23 +5,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from makewhole.journal import windows
 from makewhole.journal.findings.stored_evidence import StoredEvidence
-from makewhole.journal.statements import insert_many, scope, statements_of, storable
+from makewhole.journal.statements import insert_many, scope, storable
 from makewhole.model.acceptance import ACCEPTABLE, Acceptance, AcceptanceState, AcceptedFinding, fingerprint
 from makewhole.model.errors import PermanentError
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, record, records, single_value, statements_of
 
 _run = statements_of("acceptance")
 
-_FIELDS = (
-    *("id", "pipeline", "window", "revision", "sha256", "reason", "until", "findings", "asked_by", "asked_at"),
-    *("state", "decided_by", "decided_at", "revoked_by", "revoked_at", "revoked_because", "has_expired"),
-)
+_by_window = attrgetter("window", "revision")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,28 +136,22 @@ def get(journal: PgConnection, acceptance: str, *, is_locked: bool = False) -> A
         raise PermanentError(
             f"there is no acceptance {acceptance}; `makewhole accept PIPELINE` lists those that there are"
         )
-    return _acceptance(rows[0])
+    return record(Acceptance, rows[0])
 
 
 def by_request(journal: PgConnection, pipeline: str, request: str) -> Acceptance | None:
     """Return the acceptance that a run asked for."""
-    rows = _run(journal, "by_request", pipeline=pipeline, request=request)
-    return _acceptance(rows[0]) if rows else None
+    return next(iter(records(Acceptance, _run(journal, "by_request", pipeline=pipeline, request=request))), None)
 
 
 def of_pipeline(journal: PgConnection, pipeline: str, number: int | None = None) -> list[Acceptance]:
     """Return the acceptances of a pipeline, or of one window of it, oldest first."""
-    return [_acceptance(row) for row in _run(journal, "of_pipeline", pipeline=pipeline, number=number)]
-
-
-def _acceptance(row: Sequence[Any]) -> Acceptance:
-    fields = dict(zip(_FIELDS, row, strict=True))
-    return Acceptance(**fields | {"state": AcceptanceState(fields["state"])})
+    return records(Acceptance, _run(journal, "of_pipeline", pipeline=pipeline, number=number))
 
 
 def has_question_expired(journal: PgConnection, acceptance: str) -> bool:
     """Return whether the time to answer is over, by the journal's clock."""
-    return bool(_run(journal, "question_has_expired", id=acceptance)[0][0])
+    return bool(single_value(_run(journal, "question_has_expired", id=acceptance)))
 
 
 def decide(
@@ -179,20 +171,7 @@ def revoke(journal: PgConnection, acceptance: str, by: str, reason: str) -> None
 
 def findings_of(journal: PgConnection, acceptance: str) -> list[AcceptedFinding]:
     """Return the findings that an acceptance was asked for."""
-    return [_accepted(row) for row in _run(journal, "findings_of", id=acceptance)]
-
-
-def _accepted(row: Sequence[Any]) -> AcceptedFinding:
-    hop, key, key_hash, verdict, cause, print_of, held = row
-    return AcceptedFinding(
-        hop=hop,
-        key=key,
-        key_hash=key_hash,
-        verdict=Verdict(verdict),
-        cause=Cause(cause),
-        fingerprint=print_of,
-        held=held,
-    )
+    return records(AcceptedFinding, _run(journal, "findings_of", id=acceptance))
 
 
 def end_expired(journal: PgConnection, pipeline: str) -> None:
@@ -221,13 +200,12 @@ def pass_on(journal: PgConnection, window: Window) -> None:
     """Apply what was accepted of a window to a revision that was just judged, where it found the same; end the
     rest, and what this window refutes of earlier ones. No answer or revocation is taken meanwhile."""
     windows.lock_pipeline(journal, window.pipeline)
-    for acceptance, revision, *row in _run(journal, "standing_of_number", **scope(window)):
-        stood, (verdict, cause, evidence) = _accepted(row[:7]), row[7:]
-        is_same = verdict is not None and _is_as_accepted(stood, Verdict(verdict), Cause(cause), evidence)
-        place = {"acceptance": acceptance, "revision": revision, "hop": stood.hop, "key_hash": stood.key_hash}
-        _run(journal, "pass_on", because=_reason_of_passing(window, verdict, is_same=is_same), **place)
+    for row in _run(journal, "standing_of_number", **scope(window)):
+        stood, is_same = record(AcceptedFinding, row), row.verdict_now is not None and _is_as_accepted(row)
+        place = {"acceptance": row.acceptance, "revision": row.revision, "hop": row.hop, "key_hash": row.key_hash}
+        _run(journal, "pass_on", because=_reason_of_passing(window, row.verdict_now, is_same=is_same), **place)
         if is_same:
-            kept = (acceptance, window.pipeline, window.number, window.revision)
+            kept = (row.acceptance, window.pipeline, window.number, window.revision)
             insert_many(journal, "acceptance", "insert_findings", _rows(kept, [stood], stands=True))
     _run(journal, "end_met_later", **scope(window), verdicts=[one.value for one in ACCEPTABLE])
 
@@ -239,24 +217,24 @@ def _reason_of_passing(window: Window, verdict: str | None, *, is_same: bool) ->
     return f"{revision} found " + ("nothing wrong with it" if verdict is None else f"the key changed: {verdict}")
 
 
-def _is_as_accepted(stood: AcceptedFinding, verdict: Verdict, cause: Cause, evidence: str) -> bool:
+def _is_as_accepted(row: Any) -> bool:
     found = Finding(
-        hop=stood.hop,
-        key=stood.key,
-        key_hash=stood.key_hash,
-        verdict=verdict,
-        cause=cause,
-        evidence=StoredEvidence(evidence),
+        hop=row.hop,
+        key=row.key,
+        key_hash=row.key_hash,
+        verdict=Verdict(row.verdict_now),
+        cause=Cause(row.cause_now),
+        evidence=StoredEvidence(row.evidence_now),
     )
-    return fingerprint(found) == stood.fingerprint
+    return bool(fingerprint(found) == row.fingerprint)
 
 
 def standing(journal: PgConnection, pipeline: str) -> list[StandingFindings]:
     """Return what stands of a pipeline's windows, in their newest revisions, oldest window first."""
     rows = _run(journal, "standing", pipeline=pipeline)
     return [
-        StandingFindings(window=window, revision=revision, findings=[_accepted(row[2:]) for row in of_window])
-        for (window, revision), of_window in groupby(rows, key=lambda row: (row[0], row[1]))
+        StandingFindings(window=window, revision=revision, findings=records(AcceptedFinding, of_window))
+        for (window, revision), of_window in groupby(rows, key=_by_window)
     ]
 
 
@@ -264,8 +242,8 @@ def unanswered(journal: PgConnection, pipeline: str) -> list[OpenedAgain]:
     """Return the revisions of windows with accepted findings that are open again and that were not judged since."""
     rows = _run(journal, "unanswered", pipeline=pipeline)
     return [
-        OpenedAgain(window=window, revision=revision, reasons={because: keys for *_, because, keys in of_window})
-        for (window, revision), of_window in groupby(rows, key=lambda row: (row[0], row[1]))
+        OpenedAgain(window=window, revision=revision, reasons={row.ended_because: row.keys for row in of_window})
+        for (window, revision), of_window in groupby(rows, key=_by_window)
     ]
 
 
@@ -285,15 +263,12 @@ def count_accepted(journal: PgConnection, window: Window, *, with_doubled: bool 
 
 def count_standing(journal: PgConnection, window: Window) -> int:
     """Count the findings of a revision that stand."""
-    return int(_run(journal, "count_standing", **scope(window))[0][0])
+    return int(single_value(_run(journal, "count_standing", **scope(window))))
 
 
 def standing_words(journal: PgConnection, window: Window) -> list[StandingWord]:
     """Return the acceptances of which findings of a revision are accepted now, oldest first."""
-    names = tuple(StandingWord.__dataclass_fields__)
-    return [
-        StandingWord(**dict(zip(names, row, strict=True))) for row in _run(journal, "standing_words", **scope(window))
-    ]
+    return records(StandingWord, _run(journal, "standing_words", **scope(window)))
 
 
 def opened_again(journal: PgConnection, window: Window) -> dict[str, int]:
@@ -311,11 +286,9 @@ def accepted_elsewhere(journal: PgConnection, window: Window, key_hashes: Sequen
 
 def taken_meanwhile(journal: PgConnection, acceptance: str) -> int:
     """Count the findings of one that waits which another acceptance has taken, or which are not open any more."""
-    return int(_run(journal, "taken_meanwhile", id=acceptance)[0][0])
+    return int(single_value(_run(journal, "taken_meanwhile", id=acceptance)))
 
 
 def words_on_key(journal: PgConnection, pipeline: str, key_hash: str) -> list[KeyWord]:
     """Return what people said of a key, oldest first."""
-    names = tuple(KeyWord.__dataclass_fields__)
-    rows = _run(journal, "words_on_key", pipeline=pipeline, key_hash=key_hash)
-    return [KeyWord(**dict(zip(names, row, strict=True))) for row in rows]
+    return records(KeyWord, _run(journal, "words_on_key", pipeline=pipeline, key_hash=key_hash))

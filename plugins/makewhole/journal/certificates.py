@@ -8,9 +8,9 @@ from typing import Any
 
 from psycopg2.extras import Json
 
-from makewhole.journal.statements import scope, statements_of
+from makewhole.journal.statements import scope
 from makewhole.model.window import Window, WindowState
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, records, single_value, statements_of
 
 _run = statements_of("certificate")
 
@@ -74,12 +74,6 @@ class RevisionEnd:
     state: WindowState
 
 
-_COLUMNS = (
-    *("ordinal", "number", "revision", "digest", "body", "previous", "sha256", "uri", "issued_at"),
-    *("kind", "revokes", "signed_by", "signature"),
-)
-
-
 def last(journal: PgConnection, pipeline: str) -> ChainEntry | None:
     """Return the newest entry of the chain."""
     return next(iter(_entries(journal, "last", pipeline=pipeline)), None)
@@ -97,8 +91,7 @@ def of_revision(journal: PgConnection, window: Window) -> ChainEntry | None:
 
 def revoked_by(journal: PgConnection, pipeline: str, ordinal: int) -> int | None:
     """Return the number of the entry that revokes another one; None for one that stands."""
-    rows = _run(journal, "revoked_by", pipeline=pipeline, ordinal=ordinal)
-    return rows[0][0] if rows else None
+    return next((by for (by,) in _run(journal, "revoked_by", pipeline=pipeline, ordinal=ordinal)), None)
 
 
 def standing(journal: PgConnection, pipeline: str, number: int) -> list[ChainEntry]:
@@ -113,22 +106,20 @@ def chain(journal: PgConnection, pipeline: str) -> list[ChainEntry]:
 
 def ends(journal: PgConnection, pipeline: str) -> list[RevisionEnd]:
     """Return the state of every revision of every window, in order."""
-    rows = _run(journal, "ends", pipeline=pipeline)
-    return [RevisionEnd(number=number, revision=revision, state=WindowState(state)) for number, revision, state in rows]
+    return records(RevisionEnd, _run(journal, "ends", pipeline=pipeline))
 
 
 def gaps_after(journal: PgConnection, window: Window) -> int | None:
     """Return the newest later revision of the window that ended with gaps; None when there is none."""
-    found: int | None = _run(journal, "gaps_after", **scope(window))[0][0]
+    found: int | None = single_value(_run(journal, "gaps_after", **scope(window)))
     return found
 
 
 def insert(journal: PgConnection, pipeline: str, added: ChainEntry) -> None:
     """Add an entry to the chain; the table refuses a second one with the same number."""
-    values = {name: getattr(added, name) for name in _COLUMNS if name != "issued_at"}
-    _run(journal, "insert", **values | {"pipeline": pipeline, "body": Json(dict(added.body)), "kind": added.kind.value})
+    known = {"pipeline": pipeline, "body": Json(dict(added.body)), "kind": added.kind.value}
+    _run(journal, "insert", **vars(added) | known)
 
 
 def _entries(journal: PgConnection, statement: str, **values: Any) -> list[ChainEntry]:
-    rows = [dict(zip(_COLUMNS, row, strict=True)) for row in _run(journal, statement, **values)]
-    return [ChainEntry(**row | {"kind": EntryKind(row["kind"])}) for row in rows]
+    return records(ChainEntry, _run(journal, statement, **values))

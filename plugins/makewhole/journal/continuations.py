@@ -1,14 +1,12 @@
 """Read the windows that were left unfinished, and write which runs go on with them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from makewhole.journal.statements import scope, statements_of
+from makewhole.journal.statements import scope
 from makewhole.journal.windows import WindowBounds
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, record, records, statements_of
 
 _run = statements_of("continuation")
 
@@ -52,21 +50,12 @@ def unfinished(
     """Return the unfinished windows of a pipeline, oldest first. Of those that were compared and whose repair was left,
     only the ones that were opened since a moment, and window `number`."""
     rows = _run(journal, "unfinished", pipeline=pipeline, since=since, number=number)
-    return [_unfinished(pipeline, row) for row in rows]
-
-
-def _unfinished(pipeline: str, row: Sequence[Any]) -> UnfinishedWindow:
-    number, revision, start, end, opened_at, reason, request, is_compared, awaits_approval, runs, askers = row
-    return UnfinishedWindow(
-        pipeline=pipeline,
-        bounds=WindowBounds(number=number, revision=revision, start=start, end=end),
-        opened_at=opened_at,
-        reason=reason,
-        is_compared=is_compared,
-        awaits_approval=awaits_approval,
-        runs=(request, *runs),
-        askers=tuple(askers),
-    )
+    return [
+        record(
+            UnfinishedWindow, row, pipeline=pipeline, bounds=record(WindowBounds, row), runs=(row.request, *row.runs)
+        )
+        for row in rows
+    ]
 
 
 def put(journal: PgConnection, window: UnfinishedWindow, run: str, asked_by: str) -> None:
@@ -91,5 +80,4 @@ def reopen(journal: PgConnection, window: Window) -> None:
 
 def of(journal: PgConnection, window: Window) -> list[Continuation]:
     """Return the runs that went on with this revision, in order."""
-    rows = _run(journal, "continuations", **scope(window))
-    return [Continuation(run=run, asked_by=asked_by, began_at=began_at) for run, asked_by, began_at in rows]
+    return records(Continuation, _run(journal, "continuations", **scope(window)))

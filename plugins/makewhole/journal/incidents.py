@@ -1,15 +1,15 @@
 """Read and write the incidents of the logs that a window reads, with the revision that found them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from psycopg2.extras import Json
 
-from makewhole.journal.statements import scope, statements_of
-from makewhole.model.incident import Incident, IncidentKind
+from makewhole.journal.statements import scope
+from makewhole.model.incident import Incident
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, record, records, statements_of
 
 _run = statements_of("incident")
 
@@ -34,34 +34,17 @@ def put(journal: PgConnection, window: Window, incidents: Iterable[Incident]) ->
 
 def of(journal: PgConnection, window: Window) -> list[Incident]:
     """Return the incidents of this revision, by point, partition and offset."""
-    return [_incident(row) for row in _run(journal, "incidents", **scope(window))]
+    return records(Incident, _run(journal, "incidents", **scope(window)))
 
 
 def of_log(journal: PgConnection, window: Window) -> list[tuple[Window, Incident]]:
     """Return the incidents of this revision, and of other windows those by which a log lost records: each with its
     window, without the ranges, oldest first."""
     return [
-        (_noticed_by(window, number, revision, times), _incident(row))
-        for number, revision, *times, row in (
-            (*found[:5], found[5:]) for found in _run(journal, "incidents_of_log", **scope(window))
-        )
+        (_noticed_by(window, row), record(Incident, row)) for row in _run(journal, "incidents_of_log", **scope(window))
     ]
 
 
-def _noticed_by(window: Window, number: int, revision: int, times: Sequence[Any]) -> Window:
-    start, end, opened_at = times
-    return replace(window, number=number, revision=revision, start=start, end=end, opened_at=opened_at, ranges={})
-
-
-def _incident(row: Sequence[Any]) -> Incident:
-    kind, point, topic, topic_id, partition, lo, hi, detail = row
-    return Incident(
-        kind=IncidentKind(kind),
-        point=point,
-        topic=topic,
-        topic_id=topic_id,
-        partition=partition,
-        lo=lo,
-        hi=hi,
-        detail=detail,
-    )
+def _noticed_by(window: Window, row: Any) -> Window:
+    noticed = {name: getattr(row, name) for name in ("number", "revision", "start", "end", "opened_at")}
+    return replace(window, ranges={}, **noticed)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from makewhole.journal.statements import scope, statements_of
+from makewhole.journal.statements import scope
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, rows_in_pieces
+from makewhole.sql import PgConnection, records, rows_in_pieces, statements_of
 
 _run = statements_of("key_history")
 
@@ -56,20 +56,14 @@ class KeyAction:
     position: str | None = None
 
 
-_JUDGEMENT = tuple(Judgement.__dataclass_fields__)
-_KEY_ACTION = tuple(KeyAction.__dataclass_fields__)
-
-
 def judgements(journal: PgConnection, pipeline: str, key_hash: str) -> list[Judgement]:
     """Return every finding about the key, of every revision, by window, revision and hop."""
-    rows = _run(journal, "judgements", pipeline=pipeline, key_hash=key_hash)
-    return [Judgement(**dict(zip(_JUDGEMENT, row, strict=True))) for row in rows]
+    return records(Judgement, _run(journal, "judgements", pipeline=pipeline, key_hash=key_hash))
 
 
 def key_actions(journal: PgConnection, pipeline: str, key_hash: str) -> list[KeyAction]:
     """Return every action on the key, in the order in which the plans were frozen."""
-    rows = _run(journal, "deeds", pipeline=pipeline, key_hash=key_hash)
-    return [KeyAction(**dict(zip(_KEY_ACTION, row, strict=True))) for row in rows]
+    return records(KeyAction, _run(journal, "deeds", pipeline=pipeline, key_hash=key_hash))
 
 
 def judged_at(journal: PgConnection, window: Window) -> dict[str, datetime]:

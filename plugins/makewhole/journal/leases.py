@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from makewhole.model.errors import LeaseLostError, TransientError
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection, statements_of
+
+_run = statements_of("lease")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,14 +25,10 @@ def acquire(journal: PgConnection, resource: str, holder: str, seconds: float) -
         TransientError: another runner holds it; the message says who and until when.
     """
     parameters = {"resource": resource, "holder": holder, "seconds": seconds}
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("lease")["acquire_lease"], parameters)
-        row = cursor.fetchone()
-        if row is not None:
-            return Lease(resource=resource, holder=holder, epoch=row[0], seconds=seconds)
-        cursor.execute(load_queries("lease")["lease_of"], parameters)
-        other = cursor.fetchone()
-    who = f"{other[0]} until {other[2]:%H:%M:%S} UTC" if other else "another runner"
+    for (epoch,) in _run(journal, "acquire_lease", **parameters):
+        return Lease(resource=resource, holder=holder, epoch=epoch, seconds=seconds)
+    other = next(iter(_run(journal, "lease_of", **parameters)), None)
+    who = f"{other.holder} until {other.expires_at:%H:%M:%S} UTC" if other else "another runner"
     raise TransientError(f"{resource} is being worked on by {who}; wait for it to end, or try again after that")
 
 
@@ -40,16 +38,13 @@ def renew(journal: PgConnection, lease: Lease) -> None:
     Raises:
         LeaseLostError: another runner took over.
     """
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("lease")["renew_lease"], _parameters(lease))
-        if cursor.fetchone() is None:
-            raise LeaseLostError(f"{lease.resource}: another runner took over from {lease.holder}; this one stops")
+    if not _run(journal, "renew_lease", **_parameters(lease)):
+        raise LeaseLostError(f"{lease.resource}: another runner took over from {lease.holder}; this one stops")
 
 
 def release(journal: PgConnection, lease: Lease) -> None:
     """Free the lease for the next runner at once. Harmless when the lease is lost already."""
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("lease")["release_lease"], _parameters(lease))
+    _run(journal, "release_lease", **_parameters(lease))
 
 
 def _parameters(lease: Lease) -> dict[str, object]:

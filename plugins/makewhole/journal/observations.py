@@ -7,8 +7,7 @@ from typing import Any
 
 from psycopg2.extras import Json
 
-from makewhole.journal.statements import statements_of
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, record, records, statements_of
 
 _run = statements_of("window")
 
@@ -67,23 +66,14 @@ def last(journal: PgConnection, pipeline: str, point: str, until: datetime) -> O
     return next(iter(_observed(journal, pipeline, point, rows)), None)
 
 
-def _observed(journal: PgConnection, pipeline: str, point: str, rows: Iterable[Sequence[Any]]) -> list[Observation]:
-    lanes = [
-        Lane(**dict(zip(_LANE, row, strict=True))) for row in _run(journal, "lanes", pipeline=pipeline, point=point)
-    ]
-    return [
-        Observation(
-            point=point,
-            observed_at=observed_at,
-            topic_id=topic_id,
-            stable_offsets=None if offsets is None else still_seen(lanes, topic_id, observed_at, offsets),
-            pg_snapshot=pg_snapshot,
-        )
-        for observed_at, topic_id, offsets, pg_snapshot in rows
-    ]
+def _observed(journal: PgConnection, pipeline: str, point: str, rows: Iterable[Any]) -> list[Observation]:
+    lanes = records(Lane, _run(journal, "lanes", pipeline=pipeline, point=point))
+    return [record(Observation, row, point=point, stable_offsets=_still_seen(lanes, row)) for row in rows]
 
 
-_LANE = ("topic_id", "partition", "lineage", "lo", "noticed_at")
+def _still_seen(lanes: Sequence[Lane], row: Any) -> dict[int, int] | None:
+    offsets = row.stable_offsets
+    return None if offsets is None else still_seen(lanes, row.topic_id, row.observed_at, offsets)
 
 
 def still_seen(

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from makewhole.journal.statements import statements_of
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, Receipt
 from makewhole.model.refusal import Refusal
-from makewhole.sql import PgConnection, rows_in_pieces
+from makewhole.sql import PgConnection, records, rows_in_pieces, single_value, statements_of
 
 _run = statements_of("plan")
 
@@ -50,20 +49,19 @@ def written_records(journal: PgConnection, plan_id: str) -> Iterator[list[Action
         yield [_stored_action(row).action for row in rows]
 
 
-def _stored_action(row: Sequence[Any]) -> StoredAction:
-    seq, chunk, remedy, hop, target, key, key_hash, before, outcome, reason = row
+def _stored_action(row: Any) -> StoredAction:
     action = Action(
-        seq=seq,
-        chunk=chunk,
-        remedy=Remedy(remedy),
-        hop=hop,
-        target=target,
-        key=key,
-        key_hash=key_hash,
-        before=json.loads(before),
+        seq=row.seq,
+        chunk=row.chunk,
+        remedy=Remedy(row.remedy),
+        hop=row.hop,
+        target=row.target,
+        key=row.key,
+        key_hash=row.key_hash,
+        before=json.loads(row.before),
     )
-    refusal = None if reason is None else Refusal.of_text(reason)
-    return StoredAction(action=action, outcome=outcome, refusal=refusal)
+    refusal = None if row.reason is None else Refusal.of_text(row.reason)
+    return StoredAction(action=action, outcome=row.outcome, refusal=refusal)
 
 
 def locking_chunks(journal: PgConnection, plan_id: str) -> dict[str, int]:
@@ -95,7 +93,8 @@ def refused_actions(journal: PgConnection, wanted: ChunkActions) -> dict[int, Re
 
 def refused_keys(journal: PgConnection, plan_id: str) -> list[tuple[str, str, Refusal]]:
     """Return (hop, key hash, refusal) of every action that was refused when the plan ran, in order."""
-    return [(row[0], row[1], Refusal.of_text(row[2])) for row in _run(journal, "refused_keys", plan=plan_id)]
+    refused = _run(journal, "refused_keys", plan=plan_id)
+    return [(hop, key_hash, Refusal.of_text(text)) for hop, key_hash, text in refused]
 
 
 def refuse_findings(
@@ -125,7 +124,7 @@ def refuse_findings_of(journal: PgConnection, plan: Plan) -> None:
 
 def chunks_refused_whole(journal: PgConnection, plan_id: str, target: str) -> set[int]:
     """Return the chunks at a target of which every action is refused: nothing of them is ever written."""
-    return {row[0] for row in _run(journal, "chunks_refused_whole", plan=plan_id, target=target)}
+    return {chunk for (chunk,) in _run(journal, "chunks_refused_whole", plan=plan_id, target=target)}
 
 
 def follow_receipt(journal: PgConnection, receipt: Receipt, refused: Mapping[int, Refusal]) -> None:
@@ -136,15 +135,12 @@ def follow_receipt(journal: PgConnection, receipt: Receipt, refused: Mapping[int
 
 def chunks_of(journal: PgConnection, plan_id: str) -> list[Receipt]:
     """Return the receipts that the journal knows of, by target and chunk."""
-    return [
-        Receipt(plan=plan_id, target=row[0], chunk=row[1], actions=row[2], place=row[3])
-        for row in _run(journal, "chunks_of_plan", plan=plan_id)
-    ]
+    return records(Receipt, _run(journal, "chunks_of_plan", plan=plan_id))
 
 
 def actions_done(journal: PgConnection, plan_id: str) -> int:
     """Return the number of actions of a plan that took effect, as far as the journal has seen their receipts."""
-    return int(_run(journal, "actions_done", plan=plan_id)[0][0])
+    return int(single_value(_run(journal, "actions_done", plan=plan_id)))
 
 
 def missing_keys_by_store(journal: PgConnection, plan_id: str) -> dict[str, int]:

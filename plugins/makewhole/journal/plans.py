@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import Any
 
 from makewhole.journal.actions import put_actions
-from makewhole.journal.statements import scope, statements_of
+from makewhole.journal.statements import scope
 from makewhole.model.errors import PermanentError
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, record, records, single_value, statements_of
 
 _run = statements_of("plan")
 
@@ -59,32 +59,27 @@ def plan_of_window(journal: PgConnection, pipeline: str, window: int, revision: 
     """Return the plan frozen for a window revision, after waiting for whoever is freezing one now."""
     parameters = {"pipeline": pipeline, "number": window, "revision": revision}
     _run(journal, "lock_window_plan", **parameters)
-    rows = _run(journal, "plan_of_window", **parameters)
-    return _stored(rows[0]) if rows else None
+    return _one_plan(journal, "plan_of_window", **parameters)
 
 
 def find_plan(journal: PgConnection, plan_id: str) -> StoredPlan | None:
     """Return a plan by id, or None."""
-    rows = _run(journal, "plan_by_id", plan=plan_id)
-    return _stored(rows[0]) if rows else None
+    return _one_plan(journal, "plan_by_id", plan=plan_id)
 
 
 def undo_of(journal: PgConnection, plan_id: str) -> StoredPlan | None:
     """Return the plan that undoes this one, unless it was turned down."""
-    rows = _run(journal, "undo_of_plan", plan=plan_id)
-    return _stored(rows[0]) if rows else None
+    return _one_plan(journal, "undo_of_plan", plan=plan_id)
 
 
 def newest_undo_of(journal: PgConnection, plan_id: str) -> StoredPlan | None:
     """Return the plan that was last made to undo this one, turned down or not."""
-    rows = _run(journal, "newest_undo_of_plan", plan=plan_id)
-    return _stored(rows[0]) if rows else None
+    return _one_plan(journal, "newest_undo_of_plan", plan=plan_id)
 
 
 def undone_since(journal: PgConnection, window: Window) -> str | None:
     """Return the newest undo of an earlier revision of the window that changed rows since this one was opened."""
-    rows = _run(journal, "undone_since", **scope(window))
-    return rows[0][0] if rows else None
+    return next((plan for (plan,) in _run(journal, "undone_since", **scope(window))), None)
 
 
 def get_plan(journal: PgConnection, plan_id: str, *, is_locked: bool = False) -> StoredPlan:
@@ -93,16 +88,16 @@ def get_plan(journal: PgConnection, plan_id: str, *, is_locked: bool = False) ->
     Raises:
         PermanentError: there is no such plan.
     """
-    rows = _run(journal, "lock_plan" if is_locked else "plan_by_id", plan=plan_id)
-    if not rows:
+    found = _one_plan(journal, "lock_plan" if is_locked else "plan_by_id", plan=plan_id)
+    if found is None:
         raise PermanentError(f"there is no plan {plan_id}; `makewhole windows` names the plan of each window")
-    return _stored(rows[0])
+    return found
 
 
 def plans_before(journal: PgConnection, pipeline: str, window: int, revision: int) -> list[StoredPlan]:
     """Return the plans of earlier revisions of a window that could still write, or whose receipts are not all known."""
     parameters = {"pipeline": pipeline, "number": window, "revision": revision}
-    return [_stored(row) for row in _run(journal, "plans_before", **parameters)]
+    return _plans(journal, "plans_before", **parameters)
 
 
 def ids_of_window(journal: PgConnection, window: Window) -> list[str]:
@@ -113,7 +108,7 @@ def ids_of_window(journal: PgConnection, window: Window) -> list[str]:
 
 def frozen_at(journal: PgConnection, plan_id: str) -> datetime:
     """Return when a plan was frozen."""
-    moment: datetime = _run(journal, "frozen_at", plan=plan_id)[0][0]
+    moment: datetime = single_value(_run(journal, "frozen_at", plan=plan_id))
     return moment
 
 
@@ -203,11 +198,7 @@ def put_approval(
 
 def approval_of(journal: PgConnection, plan_id: str) -> StoredApproval | None:
     """Return the answer to a plan, if there is one."""
-    rows = _run(journal, "approval_of_plan", plan=plan_id)
-    if not rows:
-        return None
-    sha256, decision, by, expires_at, has_expired = rows[0]
-    return StoredApproval(sha256=sha256, decision=decision, by=by, expires_at=expires_at, has_expired=has_expired)
+    return next(iter(records(StoredApproval, _run(journal, "approval_of_plan", plan=plan_id))), None)
 
 
 def name_successor(journal: PgConnection, plan: Plan) -> None:
@@ -216,30 +207,9 @@ def name_successor(journal: PgConnection, plan: Plan) -> None:
     _run(journal, "name_successor", **parameters, named=f"superseded by plan {plan.id}")
 
 
-def _stored(row: tuple[Any, ...]) -> StoredPlan:
-    plan = Plan(
-        id=row[0],
-        pipeline=row[1],
-        window=row[2],
-        revision=row[3],
-        sha256=row[4],
-        payload_uri=row[5],
-        counts=row[6],
-        state=PlanState(row[7]),
-        reason=row[8],
-        undoes=row[9],
-    )
-    return StoredPlan(
-        plan=plan,
-        payload_sha256=row[10],
-        control=Control(row[11]),
-        records_per_second=row[12],
-        began_at=row[13],
-        ended_at=row[14],
-        log_ends=None if row[15] is None else _log_ends(row[15]),
-    )
+def _one_plan(journal: PgConnection, statement: str, **values: Any) -> StoredPlan | None:
+    return next(iter(_plans(journal, statement, **values)), None)
 
 
-def _log_ends(stored: Mapping[str, Mapping[str, int]]) -> LogEnds:
-    """Convert log ends from JSON, where every partition number is a text."""
-    return {target: {int(number): end for number, end in ends.items()} for target, ends in stored.items()}
+def _plans(journal: PgConnection, statement: str, **values: Any) -> list[StoredPlan]:
+    return [record(StoredPlan, row, plan=record(Plan, row)) for row in _run(journal, statement, **values)]

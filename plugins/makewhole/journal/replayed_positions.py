@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
-from makewhole.journal.statements import statements_of
 from makewhole.model.plan import Plan
 from makewhole.model.positions import PositionSpan, RecordPositions, SeenLog
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, rows_in_pieces
+from makewhole.sql import PgConnection, rows_in_pieces, statements_of
 
 _run = statements_of("replayed_position")
 
@@ -40,11 +40,9 @@ def of_plan(journal: PgConnection, plan: str, target: str, topic_id: str) -> Rec
     return _positions(_run(journal, "positions_of_plan", plan=plan, target=target, topic_id=topic_id))
 
 
-def between(
-    journal: PgConnection, pipeline: str, spans: Iterable[PositionSpan]
-) -> Iterator[list[tuple[str, int, int, str | None, bool]]]:
+def between(journal: PgConnection, pipeline: str, spans: Iterable[PositionSpan]) -> Iterator[list[Any]]:
     """Yield the records that the plans of a pipeline wrote within these spans, or noted and did not commit, so many at
-    a time: (plan, partition, offset, key hash, whether it was produced).
+    a time: rows with `plan`, `partition`, `offset`, `key_hash` and `is_produced`.
 
     The key hash is of the key that the record has there; None: of a reversal that no hop judges. Produced: the topic
     had no record of the key before, so that the record repeats none.

@@ -1,8 +1,8 @@
-"""Run the named statements of `sql/queries/`, as every module of the journal does."""
+"""Make the parameters of statements, as every module of the journal does, and insert many rows."""
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from psycopg2.extras import execute_values
 
@@ -10,23 +10,6 @@ from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries
 
 _ROWS_OF_A_STATEMENT = 1000
-
-
-class Run(Protocol):
-    """Runs a named statement. Returns its rows; none where it has no result."""
-
-    def __call__(self, journal: PgConnection, statement: str, /, **values: Any) -> list[tuple[Any, ...]]: ...
-
-
-def statements_of(file: str) -> Run:
-    """Return what runs the statements of `sql/queries/<file>.sql`."""
-
-    def run(journal: PgConnection, statement: str, /, **values: Any) -> list[tuple[Any, ...]]:
-        with journal.cursor() as cursor:
-            cursor.execute(load_queries(file)[statement], values)
-            return cursor.fetchall() if cursor.description else []
-
-    return run
 
 
 def scope(window: Window) -> dict[str, Any]:

@@ -8,15 +8,15 @@ from typing import Any
 import psycopg2
 from psycopg2.extras import Json
 
-from makewhole.journal.statements import scope, statements_of
+from makewhole.journal.statements import scope
 from makewhole.model.errors import RefusedError
 from makewhole.model.points import KeyType
 from makewhole.model.value_types import ValueTypes
 from makewhole.model.verdict import GAPS, Verdict
 from makewhole.model.window import PartitionRange, Window, WindowState
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection, record, records, single_value, statements_of
 
-_run = statements_of("window")
+_run, _run_history = statements_of("window"), statements_of("window_history")
 
 _LAST_WINDOWS = 20
 
@@ -58,13 +58,8 @@ def by_request(journal: PgConnection, pipeline: str, request: str) -> tuple[int,
 def bounds_near(journal: PgConnection, pipeline: str, end: datetime) -> list[WindowBounds]:
     """Return the bounds of the last windows of the pipeline, and of the one that ends at a moment or next after it,
     oldest first."""
-    values = {"pipeline": pipeline, "end": end, "most": _LAST_WINDOWS}
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("window_history")["bounds_near"], values)
-        return [
-            WindowBounds(number=number, revision=revision, start=start, end=end)
-            for number, revision, start, end in cursor.fetchall()
-        ]
+    rows = _run_history(journal, "bounds_near", pipeline=pipeline, end=end, most=_LAST_WINDOWS)
+    return records(WindowBounds, rows)
 
 
 def insert(
@@ -90,7 +85,7 @@ def insert(
         return
     for point, ranges in window.ranges.items():
         for part in ranges:
-            lane = _run(
+            lanes = _run(
                 journal,
                 "lane",
                 pipeline=window.pipeline,
@@ -99,8 +94,8 @@ def insert(
                 topic_id=part.topic_id,
                 partition=part.partition,
                 lineage=part.lineage,
-            )[0][0]
-            _insert_range(journal, window, lane, part)
+            )
+            _insert_range(journal, window, single_value(lanes), part)
 
 
 def _insert_range(journal: PgConnection, window: Window, lane: int, part: PartitionRange) -> None:
@@ -124,10 +119,17 @@ def _insert_range(journal: PgConnection, window: Window, lane: int, part: Partit
 
 def ranges(journal: PgConnection, pipeline: str, number: int) -> dict[str, tuple[PartitionRange, ...]]:
     """Return the ranges of a window per topic point, partitions in order."""
-    found: dict[str, list[PartitionRange]] = {}
-    for point, *values in _run(journal, "ranges", pipeline=pipeline, number=number):
-        found.setdefault(point, []).append(range_of(values))
-    return {point: tuple(parts) for point, parts in found.items()}
+    return _ranges(journal, pipeline, [number]).get(number, {})
+
+
+def _ranges(
+    journal: PgConnection, pipeline: str, numbers: Sequence[int]
+) -> dict[int, dict[str, tuple[PartitionRange, ...]]]:
+    found: dict[int, dict[str, tuple[PartitionRange, ...]]] = {}
+    for row in _run(journal, "ranges", pipeline=pipeline, numbers=numbers):
+        of_window = found.setdefault(row.number, {})
+        of_window[row.point] = (*of_window.get(row.point, ()), record(PartitionRange, row))
+    return found
 
 
 def covered_ranges(journal: PgConnection, pipeline: str, point: str) -> dict[int, list[PartitionRange]]:
@@ -137,28 +139,11 @@ def covered_ranges(journal: PgConnection, pipeline: str, point: str) -> dict[int
     The last one has the leader epochs of the log up to its end, as all ranges give them; the first one has none. Empty
     when no window has a range of the point.
     """
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("window_history")["covered_ranges"], {"pipeline": pipeline, "point": point})
-        rows = cursor.fetchall()
     numbered: dict[int, dict[int, PartitionRange]] = {}
-    for *values, number in rows:  # the first ranges, then the last ones
-        part = range_of(values)
-        numbered.setdefault(part.partition, {})[number] = part
+    rows = _run_history(journal, "covered_ranges", pipeline=pipeline, point=point)
+    for row in rows:  # the first ranges, then the last ones
+        numbered.setdefault(row.partition, {})[row.number] = record(PartitionRange, row)
     return {partition: list(parts.values()) for partition, parts in sorted(numbered.items())}
-
-
-def range_of(values: Sequence[Any]) -> PartitionRange:
-    """Return a range from its columns in the journal."""
-    topic, topic_id, partition, lineage, lo, hi, leader_epochs = values
-    return PartitionRange(
-        topic=topic,
-        topic_id=topic_id,
-        partition=partition,
-        lo=lo,
-        hi=hi,
-        lineage=lineage,
-        leader_epochs=tuple((epoch, end) for epoch, end in leader_epochs),
-    )
 
 
 def load(journal: PgConnection, pipeline: str, number: int, revision: int) -> Window:
@@ -170,18 +155,18 @@ def load(journal: PgConnection, pipeline: str, number: int, revision: int) -> Wi
     rows = _run(journal, "get", pipeline=pipeline, number=number, revision=revision)
     if not rows:
         raise RefusedError(f"pipeline {pipeline} has no window {number} revision {revision}; see `makewhole windows`")
-    return window_of(pipeline, rows[0], ranges(journal, pipeline, number))
+    return windows_of(journal, pipeline, rows)[0]
 
 
 def is_plan_only(journal: PgConnection, window: Window) -> bool:
     """Return whether this revision was asked to stop after the plan."""
-    rows = _run(journal, "get", **scope(window))
-    return bool(rows[0][7])
+    (row,) = _run(journal, "get", **scope(window))
+    return bool(row.plan_only)
 
 
 def configuration(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Return what was recorded of the configuration when this revision was opened."""
-    return dict(_run(journal, "configuration", **scope(window))[0][0])
+    return dict(single_value(_run(journal, "configuration", **scope(window))))
 
 
 def compared_otherwise(
@@ -196,71 +181,48 @@ def compared_otherwise(
         number=window.number,
         compare=Json(dict(compare)),
     )
-    return (rows[0][0], dict(rows[0][1])) if rows else None
+    return next(((until, dict(columns)) for until, columns in rows), None)
 
 
 def newest(journal: PgConnection, pipeline: str, most: int | None = None, number: int | None = None) -> list[Window]:
     """Return the newest revisions of the newest windows (None: of all), or of window `number`, newest window first."""
     rows = _run(journal, "newest", pipeline=pipeline, most=most, number=number)
-    return _windows(journal, pipeline, rows)
+    return windows_of(journal, pipeline, rows)
 
 
 def count(journal: PgConnection, pipeline: str) -> int:
     """Return how many windows a pipeline has."""
-    return int(_run(journal, "count_numbers", pipeline=pipeline)[0][0])
+    return int(single_value(_run(journal, "count_numbers", pipeline=pipeline)))
 
 
 def newest_judged(journal: PgConnection, pipeline: str) -> list[Window]:
     """Return the newest compared revision of every window, newest window first: what later windows build on."""
-    return _windows(journal, pipeline, _run(journal, "newest_judged", pipeline=pipeline))
+    return windows_of(journal, pipeline, _run(journal, "newest_judged", pipeline=pipeline))
 
 
 def last_judged(journal: PgConnection, pipeline: str, number: int | None = None) -> Window | None:
     """Return the newest compared revision of the newest window, or of window `number`; None without one."""
     rows = _run(journal, "last_judged", pipeline=pipeline, number=number)
-    return window_of(pipeline, rows[0], ranges(journal, pipeline, rows[0][0])) if rows else None
+    return next(iter(windows_of(journal, pipeline, rows)), None)
 
 
-def _windows(journal: PgConnection, pipeline: str, rows: Sequence[Sequence[Any]]) -> list[Window]:
-    """Return windows with their ranges, which are read for all of them at once."""
-    found: dict[int, dict[str, tuple[PartitionRange, ...]]] = {}
-    numbers = [row[0] for row in rows]
-    for number, point, *values in _run(journal, "ranges_of_all", pipeline=pipeline, numbers=numbers) if rows else ():
-        of_window = found.setdefault(number, {})
-        of_window[point] = (*of_window.get(point, ()), range_of(values))
-    return [window_of(pipeline, row, found.get(row[0], {})) for row in rows]
+def windows_of(journal: PgConnection, pipeline: str, rows: Sequence[Any]) -> list[Window]:
+    """Return the windows of rows, with their ranges, which are read for all of them at once."""
+    found = _ranges(journal, pipeline, [row.number for row in rows]) if rows else {}
+    return [_window(pipeline, row, found.get(row.number, {})) for row in rows]
 
 
-def window_of(pipeline: str, row: Sequence[Any], ranges: Mapping[str, tuple[PartitionRange, ...]]) -> Window:
-    """Return a window from its columns in the journal, and its ranges by point."""
-    number, revision, start, end, opened_at, state, reason, _, layout, types, places, former = row
-    return Window(
-        pipeline=pipeline,
-        number=number,
-        revision=revision,
-        start=start,
-        end=end,
-        opened_at=opened_at,
-        ranges=ranges,
-        state=WindowState(state),
-        reason=reason,
-        key_layout=_key_layout(layout),
-        value_types=ValueTypes(**(types or {})),
-        places=places or {},
-        former_filters=former or {},
-    )
-
-
-def _key_layout(stored: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[KeyType, ...]]:
-    """Return a key layout as it is stored."""
-    return {point: tuple(KeyType(kind) for kind in kinds) for point, kinds in (stored or {}).items()}
+def _window(pipeline: str, row: Any, ranges: Mapping[str, tuple[PartitionRange, ...]]) -> Window:
+    noted = {name: getattr(row, name) or {} for name in ("key_layout", "value_types", "places", "former_filters")}
+    return record(Window, row, pipeline=pipeline, ranges=ranges, **noted)
 
 
 def last_types(journal: PgConnection, pipeline: str) -> tuple[dict[str, tuple[KeyType, ...]], ValueTypes]:
     """Return the key layout and the types of columns of the pipeline's newest window; none without a window."""
     rows = _run(journal, "last_types", pipeline=pipeline)
     layout, types = rows[0] if rows else (None, None)
-    return _key_layout(layout), ValueTypes(**(types or {}))
+    layout = {point: tuple(KeyType(kind) for kind in kinds) for point, kinds in (layout or {}).items()}
+    return layout, ValueTypes(**(types or {}))
 
 
 def close(journal: PgConnection, window: Window, state: WindowState, reason: str | None) -> None:
@@ -278,20 +240,19 @@ def close(journal: PgConnection, window: Window, state: WindowState, reason: str
 
 def is_reconciled(journal: PgConnection, pipeline: str, number: int) -> bool:
     """Return whether any revision of this window was compared."""
-    return bool(_run(journal, "is_reconciled", pipeline=pipeline, number=number)[0][0])
+    return bool(single_value(_run(journal, "is_reconciled", pipeline=pipeline, number=number)))
 
 
 def older_open(journal: PgConnection, pipeline: str, number: int) -> OlderOpen:
     """Return what the windows before window `number` leave open: keys with a gap, and undecidable ones."""
     verdicts = [verdict.value for verdict in (*GAPS, Verdict.UNDECIDABLE)]
-    rows = _run(journal, "older_open", pipeline=pipeline, number=number, verdicts=verdicts)
-    found, findings, first_window, since = rows[0]
-    return OlderOpen(windows=found, findings=findings, first_window=first_window, since=since)
+    (found,) = records(OlderOpen, _run(journal, "older_open", pipeline=pipeline, number=number, verdicts=verdicts))
+    return found
 
 
 def last_chunk(journal: PgConnection, pipeline: str, number: int) -> datetime | None:
     """Return when compensation last wrote for this window; None when it never did."""
-    moment: datetime | None = _run(journal, "last_chunk", pipeline=pipeline, number=number)[0][0]
+    moment: datetime | None = single_value(_run(journal, "last_chunk", pipeline=pipeline, number=number))
     return moment
 
 

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from makewhole.journal.statements import statements_of
 from makewhole.model.pipeline import Pipeline, Remedy
 from makewhole.model.reversal import PastReversals, ReversedCopy
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, rows_in_pieces
+from makewhole.sql import PgConnection, record, records, rows_in_pieces, statements_of
 
 _of_plans, _of_reversals = statements_of("plan"), statements_of("reversal")
 
@@ -31,7 +30,7 @@ def keys_written_since(
         hops=[hop for hop, _ in keys],
         hashes=[key_hash for _, key_hash in keys],
     )
-    return {(row[0], row[1]): (row[2], row[3]) for row in rows}
+    return {(row.hop, row.key_hash): (row.plan, row.is_proven) for row in rows}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +54,7 @@ def redelivered_ends(journal: PgConnection, window: Window) -> list[tuple[str, s
     """Return (target, topic id, partition, offset) behind the last records that the plans of a window wrote where they
     sent any again."""
     rows = _of_plans(journal, "redelivered_ends", pipeline=window.pipeline, number=window.number)
-    return [(row[0], row[1], row[2], row[3]) for row in rows]
+    return [(row.target, row.topic_id, row.partition, row.end) for row in rows]
 
 
 def redelivered_keys(journal: PgConnection, window: Window) -> Iterator[list[RedeliveredKey]]:
@@ -63,10 +62,7 @@ def redelivered_keys(journal: PgConnection, window: Window) -> Iterator[list[Red
     a time."""
     parameters = {"pipeline": window.pipeline, "number": window.number}
     for rows in rows_in_pieces(journal, "plan", "redelivered_keys", parameters):
-        yield [
-            RedeliveredKey(hop=hop, key=key, key_hash=key_hash, plan=plan, target=target)
-            for hop, key, key_hash, plan, target in rows
-        ]
+        yield records(RedeliveredKey, rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,10 +97,7 @@ def touched_keys(
         "targets": list(targets),
     }
     for rows in rows_in_pieces(journal, "plan", "touched_keys", parameters):
-        yield [
-            TouchedKey(hop=hop, remedy=Remedy(remedy), target=target, key=key, key_hash=key_hash, plan=plan)
-            for hop, remedy, target, key, key_hash, plan in rows
-        ]
+        yield records(TouchedKey, rows)
 
 
 def rows_written(
@@ -123,17 +116,8 @@ def reversals_of(journal: PgConnection, pipeline: Pipeline, window: int, key_has
     """
     found: dict[str, tuple[ReversedCopy, ...]] = {}
     rows = _of_reversals(journal, "reversals_of_keys", pipeline=pipeline.name, key_hashes=sorted(set(key_hashes)))
-    for key_hash, plan, number, seq, target, place, identity, copy, is_done in rows:
-        one = ReversedCopy(
-            plan=plan,
-            window=number,
-            seq=seq,
-            target=target,
-            place=place or "",
-            identity=identity or "",
-            copy=copy or {},
-            is_done=is_done,
-        )
-        found[key_hash] = (*found.get(key_hash, ()), one)
+    for row in rows:
+        known = {"place": row.place or "", "identity": row.identity or "", "copy": row.copy or {}}
+        found[row.key_hash] = (*found.get(row.key_hash, ()), record(ReversedCopy, row, **known))
     places = frozenset().union(*(point.places for point in pipeline.points.values()))
     return PastReversals(window=window, reversed=found, places=places)

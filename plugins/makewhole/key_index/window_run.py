@@ -74,7 +74,7 @@ def replays_in(journal: PgConnection, window: Window, spans: Sequence[PositionSp
     """Yield the records that compensation wrote into spans of a topic (`REPLAYS`), by the journal: a lineage header
     alone proves nothing. So many at a time."""
     for placed in replayed_positions.between(journal, window.pipeline, spans):
-        rows = pl.DataFrame(placed, schema=_PLACED, orient="row").filter(pl.col("key_hash").is_not_null())
+        rows = pl.DataFrame(placed, schema_overrides=_PLACED, orient="row").filter(pl.col("key_hash").is_not_null())
         yield rows.with_columns(*hashes_of_hex()).select(*REPLAYS)
 
 

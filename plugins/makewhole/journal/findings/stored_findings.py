@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from uuid import uuid4
 
 from makewhole.journal.findings.window_findings import JudgedFinding, judged_finding
 from makewhole.journal.statements import scope
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection, rows_in_pieces, statements_of
+
+_run = statements_of("finding")
 
 BATCH = 5_000
 """So many findings are in memory at a time."""
@@ -36,16 +37,13 @@ class StoredFindings:
 
     def kinds(self, journal: PgConnection) -> set[tuple[str, Verdict]]:
         """Return the hops of the findings, each with its verdicts."""
-        with journal.cursor() as cursor:
-            cursor.execute(load_queries("finding")["kinds_of_findings"], scope(self.window))
-            return {(hop, Verdict(verdict)) for hop, verdict in cursor.fetchall()}
+        found = _run(journal, "kinds_of_findings", **scope(self.window))
+        return {(hop, Verdict(verdict)) for hop, verdict in found}
 
     def in_order(self, journal: PgConnection) -> Iterator[JudgedFinding]:
         """Yield all findings by hop, verdict and key."""
         yield from self._rows(journal, "findings")
 
     def _rows(self, journal: PgConnection, statement: str) -> Iterator[JudgedFinding]:
-        with journal.cursor(f"findings_{uuid4().hex}") as cursor:
-            cursor.itersize = _ROWS_OF_A_FETCH
-            cursor.execute(load_queries("finding")[statement], scope(self.window))
-            yield from (judged_finding(*row) for row in cursor)
+        for rows in rows_in_pieces(journal, "finding", statement, scope(self.window), _ROWS_OF_A_FETCH):
+            yield from map(judged_finding, rows)

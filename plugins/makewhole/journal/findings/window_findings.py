@@ -7,11 +7,11 @@ from typing import Any
 
 from makewhole.journal.findings.stored_evidence import StoredEvidence
 from makewhole.journal.results import hop_results
-from makewhole.journal.statements import insert_many, scope, statements_of, storable
+from makewhole.journal.statements import insert_many, scope, storable
 from makewhole.model.plan import copy_line
 from makewhole.model.verdict import GAPS, Cause, Finding, Verdict
 from makewhole.model.window import Window
-from makewhole.sql import CopyLines, PgConnection, load_queries
+from makewhole.sql import CopyLines, PgConnection, load_queries, record, records, single_value, statements_of
 
 _run = statements_of("finding")
 
@@ -80,34 +80,25 @@ def _storable_in(value: Any) -> Any:
 
 def findings(journal: PgConnection, window: Window) -> list[JudgedFinding]:
     """Return the findings of this revision with their outcomes, by hop, verdict and key."""
-    return [judged_finding(*row) for row in _run(journal, "findings", **scope(window))]
+    return [judged_finding(row) for row in _run(journal, "findings", **scope(window))]
 
 
-def judged_finding(
-    hop: str,
-    key: str,
-    key_hash: str,
-    verdict: str,
-    cause: str,
-    evidence: str,
-    outcome: str,
-    reason: str | None,
-    acceptance: str | None = None,
-) -> JudgedFinding:
-    """Return the finding of a row of the journal, with its outcome; `evidence`: its text."""
-    known = StoredEvidence(evidence)
-    finding = Finding(hop=hop, key=key, key_hash=key_hash, verdict=Verdict(verdict), cause=Cause(cause), evidence=known)
-    return JudgedFinding(finding=finding, outcome=outcome, reason=reason, acceptance=acceptance)
+def judged_finding(row: Any) -> JudgedFinding:
+    """Return the finding of a row of the journal, with its outcome; its evidence is text."""
+    finding = Finding(
+        hop=row.hop,
+        key=row.key,
+        key_hash=row.key_hash,
+        verdict=Verdict(row.verdict),
+        cause=Cause(row.cause),
+        evidence=StoredEvidence(row.evidence),
+    )
+    return JudgedFinding(finding=finding, outcome=row.outcome, reason=row.reason, acceptance=row.acceptance)
 
 
 def open_findings(journal: PgConnection, window: Window, verdicts: Sequence[str], most: int) -> list[Finding]:
     """Return the open findings of some verdicts, of each hop and verdict the first so many by key."""
-    return [
-        Finding(hop=hop, key=key, key_hash=key_hash, verdict=Verdict(verdict), cause=Cause(cause), evidence=evidence)
-        for hop, key, key_hash, verdict, cause, evidence in _run(
-            journal, "open_findings", **scope(window), verdicts=list(verdicts), most=most
-        )
-    ]
+    return records(Finding, _run(journal, "open_findings", **scope(window), verdicts=list(verdicts), most=most))
 
 
 def open_disputes(journal: PgConnection, window: Window, key_hashes: Sequence[str]) -> list[tuple[int, Finding]]:
@@ -127,31 +118,12 @@ def disputes_since_plan(
     if not key_hashes:
         return [], frozenset()
     rows = _run(journal, "disputes_since_plan", plan=plan, hashes=list(key_hashes))
-    disputing = [row for row in rows if not _is_accepted(row)]
-    return _disputes(disputing), frozenset((hop, key_hash) for _, hop, _, key_hash, *_ in filter(_is_accepted, rows))
+    disputing = (row for row in rows if row.verdict is not None)
+    return _disputes(disputing), frozenset((row.hop, row.key_hash) for row in rows if row.verdict is None)
 
 
-def _is_accepted(row: tuple[Any, ...]) -> bool:
-    """Return whether a row of `disputes_since_plan` is of an acceptance."""
-    _, _, _, _, verdict, *_ = row
-    return verdict is None
-
-
-def _disputes(rows: Iterable[tuple[Any, ...]]) -> list[tuple[int, Finding]]:
-    return [
-        (
-            number,
-            Finding(
-                hop=hop,
-                key=key,
-                key_hash=key_hash,
-                verdict=Verdict(verdict),
-                cause=Cause(cause),
-                evidence={"target_copies": copies},
-            ),
-        )
-        for number, hop, key, key_hash, verdict, cause, copies in rows
-    ]
+def _disputes(rows: Iterable[Any]) -> list[tuple[int, Finding]]:
+    return [(row.number, record(Finding, row, evidence={"target_copies": row.copies})) for row in rows]
 
 
 def count_open(journal: PgConnection, window: Window) -> dict[tuple[str, str], int]:
@@ -163,15 +135,15 @@ def count_open(journal: PgConnection, window: Window) -> dict[tuple[str, str], i
         for hop, result in counted.items()
         for verdict in GAPS
     }
-    for hop, verdict, kept, is_open in _run(journal, "count_findings", **scope(window)):
-        left[hop, verdict] = max(0, left.get((hop, verdict), 0) - kept) + is_open
+    for row in _run(journal, "count_findings", **scope(window)):
+        left[row.hop, row.verdict] = max(0, left.get((row.hop, row.verdict), 0) - row.kept) + row.open
     return left
 
 
 def count_left_out(journal: PgConnection, window: Window) -> dict[tuple[str, Verdict], int]:
     """Count the findings that reconcile counted and the journal did not take, because there are too many, by hop and
     verdict; those of which it has all are not in it. The files of the results have them."""
-    kept = {(hop, verdict): number for hop, verdict, number, _ in _run(journal, "count_findings", **scope(window))}
+    kept = {(row.hop, row.verdict): row.kept for row in _run(journal, "count_findings", **scope(window))}
     beyond = {
         (hop, verdict): getattr(result.counts, verdict.value) - kept.get((hop, verdict.value), 0)
         for hop, result in hop_results.results(journal, window).items()
@@ -190,8 +162,7 @@ def count_outcomes(journal: PgConnection, window: Window) -> dict[tuple[str, str
 def count_refused_by(journal: PgConnection, window: Window, verdicts: Iterable[Verdict], words: str) -> int:
     """Count the findings of some verdicts whose actions were refused with these words in the reason."""
     wanted = {"verdicts": [verdict.value for verdict in verdicts], "words": words}
-    ((count,),) = _run(journal, "count_refused_by", **scope(window), **wanted)
-    return int(count)
+    return int(single_value(_run(journal, "count_refused_by", **scope(window), **wanted)))
 
 
 def set_outcomes(journal: PgConnection, window: Window, judged: Sequence[JudgedFinding]) -> None:

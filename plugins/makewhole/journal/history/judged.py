@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from makewhole.journal.statements import statements_of
-from makewhole.journal.windows import range_of, window_of
-from makewhole.model.window import PartitionRange, Window
-from makewhole.sql import PgConnection
+from makewhole.journal.windows import windows_of
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection, statements_of
 
 _run = statements_of("window_history")
 
@@ -39,14 +38,8 @@ class JudgedWindows:
 
     def of_numbers(self, numbers: Collection[int]) -> list[Window]:
         """Return those of these numbers."""
-        if not numbers:
-            return []
-        rows = self._run("judged", numbers=sorted(numbers))
-        found = [row[0] for row in rows]
-        ranges: dict[int, dict[str, tuple[PartitionRange, ...]]] = {number: {} for number in found}
-        for number, point, *values in self._run("ranges_of", numbers=found) if found else ():
-            ranges[number][point] = (*ranges[number].get(point, ()), range_of(values))
-        return [window_of(self.pipeline, row, ranges[row[0]]) for row in rows]
+        rows = self._run("judged", numbers=sorted(numbers)) if numbers else []
+        return windows_of(self.journal, self.pipeline, rows)
 
     def before(self, number: int) -> Window | None:
         """Return the newest one before a number."""
@@ -93,8 +86,7 @@ class JudgedWindows:
 
     def number_ending_after(self, moment: datetime) -> int | None:
         """Return the number of the first window, judged or not, that ends after a moment; None without one."""
-        found = self._run("number_ending_after", moment=moment)
-        return found[0][0] if found else None
+        return next((number for (number,) in self._run("number_ending_after", moment=moment)), None)
 
     def first_within(self, history: timedelta | None) -> int:
         """Return the number of the first window, judged or not, that ended no longer than `history` before the newest
@@ -106,8 +98,7 @@ class JudgedWindows:
 
     def start_of(self, number: int) -> datetime | None:
         """Return when a window begins, judged or not; None: at the beginning."""
-        found = self._run("start_of", number=number)
-        return found[0][0] if found else None
+        return next((start for (start,) in self._run("start_of", number=number)), None)
 
     def in_spans(self, spans: Iterable[WindowTimes], before: int) -> list[Window]:
         """Return those before a number whose times lie in one of some spans."""
@@ -153,5 +144,5 @@ class JudgedWindows:
         found = self.of_numbers([number for (number,) in self._run(statement, **values)])
         return found[0] if found else None
 
-    def _run(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    def _run(self, statement: str, **values: Any) -> list[Any]:
         return _run(self.journal, statement, pipeline=self.pipeline, **values)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from makewhole.journal.statements import scope, statements_of
+from makewhole.journal.statements import scope
 from makewhole.model.pipeline import Hop
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, record, records, statements_of
 
 _run = statements_of("older_result")
 
@@ -35,18 +35,7 @@ def certified_files(journal: PgConnection, window: Window, hop: Hop, numbers: Co
     out."""
     points = {"hop": hop.name, "source": hop.source, "target": hop.target}
     rows = _run(journal, "certified_files", **scope(window), **points, numbers=sorted(numbers))
-    return [
-        CertifiedFiles(
-            number=number,
-            revision=revision,
-            end=end,
-            files=files,
-            repaired=repaired,
-            source=source or {},
-            target=target or {},
-        )
-        for number, revision, end, files, repaired, source, target in rows
-    ]
+    return [record(CertifiedFiles, row, source=row.source or {}, target=row.target or {}) for row in rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +52,7 @@ class MetAloneFiles:
 def certified_met_alone(journal: PgConnection, window: Window, hop: str, moment: datetime) -> list[MetAloneFiles]:
     """Return those of the certified windows before one that end after a moment, or have any far ahead, oldest first."""
     rows = _run(journal, "certified_met_alone", **scope(window), hop=hop, moment=moment)
-    return [
-        MetAloneFiles(number=number, end=end, has_far_ahead=has_far_ahead, files=files or {})
-        for number, end, has_far_ahead, files in rows
-    ]
+    return [record(MetAloneFiles, row, files=row.files or {}) for row in rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +72,4 @@ class UnmatchedRows:
 
 def unmatched_rows(journal: PgConnection, window: Window, hop: str) -> list[UnmatchedRows]:
     """Return the windows before one that met such keys on a hop, in their newest compared revisions, oldest first."""
-    rows = _run(journal, "unmatched_rows", **scope(window), hop=hop)
-    names = tuple(UnmatchedRows.__dataclass_fields__)
-    return [UnmatchedRows(**dict(zip(names, row, strict=True))) for row in rows]
+    return records(UnmatchedRows, _run(journal, "unmatched_rows", **scope(window), hop=hop))

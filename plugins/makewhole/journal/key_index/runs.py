@@ -8,10 +8,9 @@ from uuid import uuid4
 
 from psycopg2.extras import Json
 
-from makewhole.journal.statements import statements_of
 from makewhole.model.errors import CorruptionError
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, record, single_value, statements_of
 
 _run = statements_of("key_index")
 
@@ -38,7 +37,7 @@ class IndexedTopic:
     pipeline: str
     point: str
 
-    def run(self, journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    def run(self, journal: PgConnection, statement: str, **values: Any) -> list[Any]:
         """Run a named statement for this topic."""
         return _run(journal, statement, pipeline=self.pipeline, point=self.point, **values)
 
@@ -76,7 +75,7 @@ def readable_runs(journal: PgConnection, topic: IndexedTopic) -> list[IndexedRun
 def _standing(journal: PgConnection, topic: IndexedTopic) -> tuple[list[IndexedRun], list[int]]:
     """Return the runs, and the windows of which there is none."""
     first = first_indexed(journal, topic)
-    ((windows,),) = topic.run(journal, "count_windows", first=first)
+    windows = single_value(topic.run(journal, "count_windows", first=first))
     found, held = _read_standing(journal, topic, first)
     if windows <= len(held):
         return found, []
@@ -92,19 +91,21 @@ def _read_standing(journal: PgConnection, topic: IndexedTopic, first: int) -> tu
     # In this order: what is merged meanwhile is found in the merged run, and never in none.
     counted = topic.run(journal, "counted_runs", first=first)
     merges = topic.run(journal, "standing_merges")
-    revisions = {number: revision for number, revision, *_ in counted}
+    revisions = {run.number: run.revision for run in counted}
     found, held = [], set[int]()
-    for merge, members, files, rows in merges:
-        of_windows = {int(number): revision for number, revision in members.items()}
+    for merge in merges:
+        of_windows = {int(number): revision for number, revision in merge.windows.items()}
         # Of a window that was judged once, and is merged, no other revision counts.
         counts = (at for at, revision in of_windows.items() if revisions.get(at, revision) == revision)
         windows = tuple(sorted(at for at in counts if at >= first))
         held.update(windows)
-        found.append(IndexedRun(files=files, rows=rows, revisions=of_windows, windows=windows, merge=merge))
-    for number, revision, files, keys, is_retired in counted:
-        if number not in held and not is_retired:
-            held.add(number)
-            found.append(IndexedRun(files=files, rows=keys, revisions={number: revision}, windows=(number,)))
+        found.append(record(IndexedRun, merge, revisions=of_windows, windows=windows, merge=merge.id))
+    for run in counted:
+        if run.number not in held and not run.is_retired:
+            held.add(run.number)
+            found.append(
+                record(IndexedRun, run, revisions={run.number: run.revision}, windows=(run.number,), merge=None)
+            )
     return found, held
 
 
@@ -158,8 +159,7 @@ def commit_rebuilt(
 
 def first_indexed(journal: PgConnection, topic: IndexedTopic) -> int:
     """Return the number of the first window that the index of a topic reaches: 1 where nothing was dropped."""
-    ((number,),) = topic.run(journal, "first_indexed")
-    return int(number)
+    return int(single_value(topic.run(journal, "first_indexed")))
 
 
 def drop_before(journal: PgConnection, topic: IndexedTopic, number: int) -> int:
@@ -174,8 +174,8 @@ def drop_before(journal: PgConnection, topic: IndexedTopic, number: int) -> int:
 def retire_replaced(journal: PgConnection, topic: IndexedTopic) -> None:
     """Retire the runs of revisions that count no more, because a newer one read as much."""
     first = first_indexed(journal, topic)
-    counted = [(number, revision) for number, revision, *_ in topic.run(journal, "counted_runs", first=first)]
-    numbers, revisions = [at for at, _ in counted], [revision for _, revision in counted]
+    counted = topic.run(journal, "counted_runs", first=first)
+    numbers, revisions = [run.number for run in counted], [run.revision for run in counted]
     topic.run(journal, "retire_replaced_runs", numbers=numbers, revisions=revisions)
 
 

@@ -2,10 +2,10 @@
 
 from psycopg2.extras import Json
 
-from makewhole.journal.statements import scope, statements_of
-from makewhole.model.gate import GateAnswer, GateReport
+from makewhole.journal.statements import scope
+from makewhole.model.gate import GateReport
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, record, statements_of
 
 _run = statements_of("gate_report")
 
@@ -27,13 +27,4 @@ def put_gate_report(journal: PgConnection, window: Window, stage: str, report: G
 
 def gate_reports(journal: PgConnection, window: Window) -> dict[str, GateReport]:
     """Return the gate's reports by stage."""
-    return {
-        stage: GateReport(
-            answer=GateAnswer(answer),
-            planned=planned,
-            evaluated=evaluated,
-            failures=tuple(failures),
-            document=document,
-        )
-        for stage, answer, planned, evaluated, failures, document in _run(journal, "gate_reports", **scope(window))
-    }
+    return {row.stage: record(GateReport, row) for row in _run(journal, "gate_reports", **scope(window))}

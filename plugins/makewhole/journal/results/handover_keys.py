@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from makewhole.journal.statements import insert_many, scope, statements_of, storable
+from makewhole.journal.statements import insert_many, scope, storable
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries, rows_in_pieces
+from makewhole.sql import PgConnection, load_queries, record, rows_in_pieces, statements_of
 
 _run = statements_of("handover")
 
@@ -41,7 +42,7 @@ def commit_handovers(journal: PgConnection, window: Window, keys: Iterable[Hando
 def waiting_by_hop(journal: PgConnection, window: Window) -> dict[str, Waiting]:
     """Return what this revision hands over to the next window, by hop; hops that hand over nothing are not in it."""
     rows = _run(journal, "waiting_by_hop", **scope(window))
-    return {hop: Waiting(keys=keys, since=since) for hop, keys, since in rows}
+    return {row.hop: record(Waiting, row) for row in rows}
 
 
 def handover_ids(journal: PgConnection, window: Window) -> Iterator[str]:
@@ -52,10 +53,8 @@ def handover_ids(journal: PgConnection, window: Window) -> Iterator[str]:
             yield identity
 
 
-def handovers(
-    journal: PgConnection, pipeline: str, number: int, hop: str | None = None
-) -> Iterator[list[tuple[str, str, str, datetime]]]:
-    """Yield (hop, key, key hash, since when it waits) of the keys that the newest judged revision of window `number`
-    handed over to the next, and those of older revisions that it could not read, so many at a time. `hop`: only those
-    of one hop."""
+def handovers(journal: PgConnection, pipeline: str, number: int, hop: str | None = None) -> Iterator[list[Any]]:
+    """Yield the keys (rows with the fields of `Handover`) that the newest judged revision of window `number` handed
+    over to the next, and those of older revisions that it could not read, so many at a time. `hop`: only those of one
+    hop."""
     yield from rows_in_pieces(journal, "handover", "handovers", {"pipeline": pipeline, "number": number, "hop": hop})

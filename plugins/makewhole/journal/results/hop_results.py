@@ -6,10 +6,10 @@ from typing import Any
 
 from psycopg2.extras import Json
 
-from makewhole.journal.statements import scope, statements_of
+from makewhole.journal.statements import scope
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, record, single_value, statements_of
 
 _run = statements_of("hop_result")
 
@@ -49,10 +49,7 @@ def commit_results(journal: PgConnection, window: Window, stage: str, results: I
 
 def results(journal: PgConnection, window: Window, stage: str = RECONCILED) -> dict[str, HopResult]:
     """Return the results of a stage by hop; empty when the stage has not committed."""
-    return {
-        hop: HopResult(hop=hop, counts=HopCounts(**counts), digest=digest, files=files)
-        for hop, counts, digest, files in _run(journal, "results", **scope(window), stage=stage)
-    }
+    return {row.hop: record(HopResult, row) for row in _run(journal, "results", **scope(window), stage=stage)}
 
 
 def hops_before(journal: PgConnection, window: Window) -> list[tuple[str, str]]:
@@ -64,5 +61,5 @@ def hops_before(journal: PgConnection, window: Window) -> list[tuple[str, str]]:
 
 def first_of_hop(journal: PgConnection, pipeline: str, hop: str) -> int | None:
     """Return the number of the first window that compared a hop; None before there is one."""
-    ((number,),) = _run(journal, "first_of_hop", pipeline=pipeline, hop=hop)
-    return None if number is None else int(number)
+    number: int | None = single_value(_run(journal, "first_of_hop", pipeline=pipeline, hop=hop))
+    return number

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from makewhole.journal.statements import scope, statements_of
+from makewhole.journal.statements import scope
 from makewhole.model.points import TablePoint
 from makewhole.model.window import CountedSlice, KnownSlice, TimeSlice, Window
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, record, single_value, statements_of
 
 _run = statements_of("slice_count")
 
@@ -47,16 +47,7 @@ def counted_before(
         source=_source(point),
         numbers=sorted(numbers),
     )
-    return [
-        KnownSlice(
-            slice=TimeSlice(window=number, start=start, end=end),
-            rows=count,
-            pg_snapshot=pg_snapshot,
-            counted_by=counted_by,
-            counted_at=counted_at,
-        )
-        for number, start, end, count, pg_snapshot, counted_by, counted_at in rows
-    ]
+    return [record(KnownSlice, row, slice=record(TimeSlice, row)) for row in rows]
 
 
 def has_counted(journal: PgConnection, window: Window, point: TablePoint) -> bool:
@@ -67,8 +58,7 @@ def has_counted(journal: PgConnection, window: Window, point: TablePoint) -> boo
 
 def written_since(journal: PgConnection, window: Window, point: TablePoint, since: datetime) -> int:
     """Return how many rows of the point compensation may have written or moved aside since a moment."""
-    ((count,),) = _run(journal, "written_since", pipeline=window.pipeline, target=point.name, since=since)
-    return int(count)
+    return int(single_value(_run(journal, "written_since", pipeline=window.pipeline, target=point.name, since=since)))
 
 
 def _source(point: TablePoint) -> str:

@@ -5,9 +5,9 @@ from typing import Any
 
 from psycopg2.extras import Json
 
-from makewhole.journal.statements import scope, statements_of
+from makewhole.journal.statements import scope
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, statements_of
 
 _run = statements_of("snapshot")
 

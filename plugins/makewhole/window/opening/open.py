@@ -192,7 +192,7 @@ def _require_hops_of_waiting(journal: PgConnection, pipeline: Pipeline) -> None:
     """
     if (window := windows.last_judged(journal, pipeline.name)) is not None:
         left = handover_keys.handovers(journal, pipeline.name, window.number)
-        hops = Counter(hop for piece in left for hop, *_ in piece)
+        hops = Counter(row.hop for piece in left for row in piece)
         gone = sorted({*hops} - {hop.name for hop in pipeline.hops})
         if gone:
             listed = ", ".join(f"{hops[hop]:,} on {hop}" for hop in gone)
@@ -213,7 +213,7 @@ def _require_same_spelling(journal: PgConnection, pipeline: Pipeline, columns: C
         if dict(window.key_layout) != dict(layout):
             sources = {hop.name: hop.source for hop in pipeline.hops}
             waiting = handover_keys.handovers(journal, pipeline.name, window.number)
-            known = ((sources[hop], key) for piece in waiting for hop, key, *_ in piece if hop in sources)
+            known = ((sources[row.hop], row.key) for piece in waiting for row in piece if row.hop in sources)
             require_same_keys(pipeline, layout, known)
 
 

@@ -7,7 +7,7 @@ tasks in files of their buckets.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Any
 
 import polars as pl
 
@@ -97,6 +97,6 @@ def _handovers(neighbours: NeighbouringWindows, number: int, hop: Hop) -> Iterat
     return map(_frame, handover_keys.handovers(neighbours.journal, name, number, hop.name))
 
 
-def _frame(handovers: Sequence[tuple[str, str, str, datetime]]) -> pl.DataFrame:
-    rows = pl.DataFrame(handovers, schema=_STORED, orient="row")
+def _frame(handovers: Sequence[Any]) -> pl.DataFrame:
+    rows = pl.DataFrame(handovers, schema_overrides=_STORED, orient="row")
     return rows.with_columns(*hashes_of_hex()).select(*HANDED_OVER)
