@@ -29,6 +29,7 @@ __all__ = [
     "Run",
     "connection_defaults",
     "load_queries",
+    "named_rows",
     "record",
     "records",
     "rows_in_pieces",
@@ -88,7 +89,7 @@ def statements_of(file: str) -> Run:
     def run(session: PgConnection, statement: str, /, **values: Any) -> list[Any]:
         with session.cursor() as cursor:
             cursor.execute(load_queries(file)[statement], values)
-            return _named(cursor, cursor.fetchall()) if cursor.description else []
+            return named_rows(cursor)
 
     return run
 
@@ -102,11 +103,13 @@ def rows_in_pieces(
     """
     with session.cursor(f"makewhole_{uuid4().hex}") as cursor:
         cursor.execute(load_queries(file)[name], parameters)
-        while rows := cursor.fetchmany(most):
-            yield _named(cursor, rows)
+        while rows := named_rows(cursor, most):
+            yield rows
 
 
-def _named(cursor: PgCursor, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+def named_rows(cursor: PgCursor, most: int | None = None) -> list[Any]:
+    """Return the rows of what a cursor has run, or the next so many; none where it has no result."""
+    rows = cursor.fetchmany(most) if most else cursor.fetchall() if cursor.description else []
     kind = _kind_of_row(*(column.name for column in cursor.description or ()))
     return list(map(kind._make, rows))
 

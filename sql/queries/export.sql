@@ -14,14 +14,14 @@ with recursive named as (
     from named join pg_type as t on t.oid = named.id and t.typtype = 'd'
 )
 select
-    named.attname::text, format_type(t.oid, null), format_type(t.oid, named.modifier),
+    named.attname::text as name, format_type(t.oid, null) as type, format_type(t.oid, named.modifier) as full_type,
     case when t.typcategory = 'A' and t.typlen = -1 and t.typelem <> 0
         then format_type(coalesce(nullif(e.typbasetype, 0), e.oid), null)
-    end,
+    end as element,
     t.typtype in ('c', 'p') or coalesce(e.typtype in ('c', 'p') and t.typcategory = 'A', false)
         or t.oid not in ('json'::regtype, 'jsonb'::regtype) and exists (
             select from pg_cast as c where c.castsource = t.oid and c.casttarget = 'json'::regtype
-        )
+        ) as is_opaque
 from named
 join pg_type as t on t.oid = named.id and t.typtype <> 'd'
 left join pg_type as e on e.oid = t.typelem

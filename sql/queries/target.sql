@@ -50,7 +50,7 @@ select
     to_regclass('makewhole.receipt') is not null
     and to_regclass('makewhole.quarantine_of_plan') is not null
     and to_regclass('makewhole.effect_of_plan') is not null
-    and to_regclass('makewhole.fence') is not null
+    and to_regclass('makewhole.fence') is not null as is_whole
 
 -- lock_target_schema --
 -- Lock the creation: `create … if not exists` still collides when two sessions create at once.
@@ -63,13 +63,13 @@ select pg_advisory_xact_lock(hashtextextended('makewhole target schema', 0))
 set transaction isolation level read committed;
 set constraints all immediate;
 select
-    set_config('idle_in_transaction_session_timeout', '10s', true),
-    set_config('lock_timeout', '30s', true),
+    set_config('idle_in_transaction_session_timeout', '10s', true) as idle,
+    set_config('lock_timeout', '30s', true) as lock,
     set_config(
         'synchronous_commit',
         case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end,
         true
-    )
+    ) as commit
 
 -- lock_target --
 -- Allow one chunk of a plan at a time at this target, whoever the runner is.
@@ -83,7 +83,7 @@ on conflict (plan, target) do update set lease_epoch = greatest(known.lease_epoc
 
 -- newest_epoch --
 -- Read the highest epoch of the leases under which a plan was worked on here.
-select coalesce(max(lease_epoch), 0)
+select coalesce(max(lease_epoch), 0) as epoch
 from (
     select lease_epoch from makewhole.fence where plan = %(plan)s and target = %(target)s
     union all
@@ -104,14 +104,15 @@ values (%(plan)s, %(target)s, %(chunk)s, %(actions)s, %(plan_sha256)s, %(lease_e
 
 -- table_columns --
 -- Read a table from the catalogue. The type is without its modifier: a cast to varchar(3) would cut a key short. The
--- last is the same, but of a domain the type that it is made of.
--- The seventh and eighth are the same in each row: the table, and the sets of columns that no two rows ever share, where `=` means to the index what it
--- means to a statement (types of PostgreSQL's own, their usual operators and collations) and where no child has rows of
--- its own. A valid unique index of a partitioned table is one of all its partitions together.
+-- base type is the same, but of a domain the type that it is made of.
+-- `column_sets` are those of columns that no two rows ever share, where `=` means to the index what it means to a
+-- statement (types of PostgreSQL's own, their usual operators and collations) and where no child has rows of its own. A
+-- valid unique index of a partitioned table is one of all its partitions together.
 select
-    n.nspname, c.relname, a.attname, format_type(a.atttypid, -1), a.attgenerated <> '', a.attidentity = 'a',
-    c.oid::bigint, u.column_sets, a.attnotnull or d.typnotnull,
-    a.atthasdef or a.attidentity <> '' or d.typdefault is not null, b.name
+    n.nspname as schema, c.relname as table_name, c.oid::bigint as oid, u.column_sets, a.attname as name,
+    format_type(a.atttypid, -1) as type, b.name as base_type, a.attgenerated <> '' as is_generated, a.attidentity = 'a' as is_identity_always,
+    a.attnotnull or d.typnotnull as is_required,
+    a.atthasdef or a.attidentity <> '' or d.typdefault is not null as has_default
 from pg_class as c
 join pg_namespace as n on n.oid = c.relnamespace
 join pg_attribute as a on a.attrelid = c.oid
@@ -183,20 +184,23 @@ select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text from {table} as 
 
 -- rows_with_values --
 -- Read every row of one key, the survivor first by time or version, with its place and its compared columns as text.
-select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, {place}, {compared}
+select t.tableoid::bigint as table_oid, t.ctid::text as ctid, row_to_json(t.*)::text as text, {place} as place,
+    {compared} as compared
 from {table} as t where {match} order by {order}
 
 -- rows_of_many_keys --
 -- Read the same of many keys, with the number of its key among those that were given.
 -- First every key is read as the columns' types: the join with an empty table would not show that they cannot hold one.
 select {values} from unnest({arrays}) as wanted ({fields});
-select wanted.number, t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, {place}, {compared}
+select wanted.number, t.tableoid::bigint as table_oid, t.ctid::text as ctid, row_to_json(t.*)::text as text,
+    {place} as place, {compared} as compared
 from unnest({arrays}) with ordinality as wanted ({fields}, number) join {table} as t on {match}
 order by wanted.number, {order}
 
 -- lock_rows_of_key --
 -- The same rows with their exact text, locked until the end of the transaction where {hold} says so.
-select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text, {place}
+select t.tableoid::bigint as table_oid, t.ctid::text as ctid, row_to_json(t.*)::text as text, (t.*)::text as image,
+    {place} as place
 from {table} as t where {match} {hold}
 
 -- lock_table --
@@ -252,11 +256,12 @@ returning {written}
 
 -- row_at --
 -- Read a row that was just written, if no trigger has touched it since.
-select {place}, (t.*)::text, {texts} from {table} as t where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
+select {place} as place, (t.*)::text as image, {texts} as texts
+from {table} as t where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
 
 -- row_of_key --
 -- Read a row that was just written, wherever a trigger moved it.
-select {place}, (t.*)::text, {texts} from {table} as t where {match}
+select {place} as place, (t.*)::text as image, {texts} as texts from {table} as t where {match}
 
 -- insert_effect --
 -- Write the effect on one row.
@@ -265,7 +270,7 @@ values (%(plan)s, %(target)s, %(chunk)s, %(seq)s, %(kind)s, %(place)s, %(before)
 
 -- chunks_without_effects --
 -- Read the chunks whose receipt counts other actions than there are effects of.
-select r.chunk, r.actions, count(distinct e.seq)
+select r.chunk, r.actions, count(distinct e.seq) as found
 from makewhole.receipt as r
 left join makewhole.effect as e on e.plan = r.plan and e.target = r.target and e.chunk = r.chunk
 where r.plan = %(plan)s and r.target = %(target)s
@@ -305,7 +310,7 @@ returning {written}
 
 -- read_image --
 -- Check that the text of a row is still one of this table.
-select %(image)s::{table} is null
+select %(image)s::{table} is null as is_null
 
 -- moved_beside --
 -- Read the rows that an action moved aside and that were put back.
@@ -322,26 +327,28 @@ returning id
 
 -- is_in_quarantine --
 -- Return whether a row that was moved aside is still there or was put back; no row where it is not kept.
-select restored_at is null from makewhole.quarantine
+select restored_at is null as waits from makewhole.quarantine
 where plan = %(undone_plan)s and seq = %(undone_seq)s and place = %(undone_place)s
 
 -- compare_version --
 -- Compare the version of a key's rows with that of a JSON object.
-select {verdict}
+select {verdict} as is_older
 from {table} as t, jsonb_populate_record(null::{table}, %(key)s::jsonb || %(value)s::jsonb) as wanted
 where {match}
 
 -- ledger_rows --
 -- Read the rows of one key from the ledger: record key, value, time in milliseconds, texts of the compared columns, texts
 -- of the headers, and whether the row passes the hop's filter.
-select {record_key}, {value}, {moment}, {compared}, {headers}, {passes}
+select {record_key} as record_key, {value} as value, {moment} as moment, {compared} as compared, {headers} as headers,
+    {passes} as passes
 from {table} as t where {match} order by {order}
 
 -- ledger_rows_of_many_keys --
 -- Read of many keys the row of the ledger that counts, with the number of its key among those that were given.
 -- First every key is read as the columns' types: the join with an empty table would not show that they cannot hold one.
 select {values} from unnest({arrays}) as wanted ({fields});
-select distinct on (wanted.number) wanted.number, {record_key}, {value}, {moment}, {compared}, {headers}, {passes}
+select distinct on (wanted.number) wanted.number, {record_key} as record_key, {value} as value, {moment} as moment,
+    {compared} as compared, {headers} as headers, {passes} as passes
 from unnest({arrays}) with ordinality as wanted ({fields}, number) join {table} as t on {match}
 order by wanted.number, {order}
 

@@ -21,9 +21,9 @@ with item as materialized (
     returning seq
 )
 select
-    (select count(*) from written),
-    (select count(*) from (select from written group by {key_names}) as known),
-    (select coalesce(array_agg(seq), '{{}}') from kept)
+    (select count(*) from written) as written,
+    (select count(*) from (select from written group by {key_names}) as known) as keys,
+    (select coalesce(array_agg(seq), '{{}}') from kept) as seqs
 
 -- update_rows --
 -- The named columns of many rows are set from JSON objects, where {{guard}} holds of the row `old` that is to be
@@ -49,7 +49,7 @@ with item as materialized (
     select %(plan)s, %(target)s, %(chunk)s, seq, 'updated', place, before, after from written where is_right
     returning seq
 )
-select (select count(*) from written), (select coalesce(array_agg(seq), '{{}}') from kept)
+select (select count(*) from written) as written, (select coalesce(array_agg(seq), '{{}}') from kept) as seqs
 
 -- hold_rows --
 -- Lock the rows of many keys until the end of the transaction, as they are now.
@@ -67,9 +67,10 @@ with held as materialized (
     from {items} join {table} as t on {match} {hold}
 )
 select
-    i.seq, count(h.place), coalesce(bool_or(age(h.since) <= 0), false),
-    coalesce(bool_and(h.place = i.ctid::tid and h.table_oid = i.table_oid and h.content = i.row), false),
-    {is_newer}
+    i.seq, count(h.place) as rows, coalesce(bool_or(age(h.since) <= 0), false) as is_ours,
+    coalesce(bool_and(h.place = i.ctid::tid and h.table_oid = i.table_oid and h.content = i.row), false)
+        as is_as_planned,
+    {is_newer} as is_newer
 from {items}
 left join held as h on h.seq = i.seq {version}
 group by i.seq
@@ -87,7 +88,8 @@ and not exists (
 
 -- lock_rows_of_keys --
 -- Every row of many keys with its exact text, locked until the end of the transaction where {hold} says so.
-select i.seq, t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text, {place}
+select i.seq, t.tableoid::bigint as table_oid, t.ctid::text as ctid, row_to_json(t.*)::text as text,
+    (t.*)::text as image, {place} as place
 from {items} join {table} as t on {match} {hold}
 
 -- move_rows_to_quarantine --
@@ -171,4 +173,5 @@ select count(*) from kept
 -- values_read --
 -- Read the values of many items as the table's types, for the texts of the compared columns: an error says that they
 -- cannot be read.
-select i.seq, {texts} from {items} cross join lateral jsonb_populate_record(null::{table}, i.value::jsonb) as wanted
+select i.seq, {texts} as texts
+from {items} cross join lateral jsonb_populate_record(null::{table}, i.value::jsonb) as wanted

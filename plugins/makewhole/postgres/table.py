@@ -19,10 +19,12 @@ from makewhole.postgres.key_columns import (
     key_column_value,
     kinds_of,
 )
-from makewhole.sql import PgConnection, PgCursor, load_queries
+from makewhole.sql import PgConnection, PgCursor, load_queries, record, statements_of
 from makewhole.tables.description import Column, TableDescription
 from makewhole.tables.keys import key_fields, key_parameters
 from makewhole.tables.rows import TableRow
+
+_run = statements_of("target")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,26 +61,13 @@ def describe_table(session: PgConnection, point: TablePoint) -> Table:
         RefusedError: there is no such table, or it lacks a column that the point names.
     """
     schema, _, name = point.table.rpartition(".")
-    with session.cursor() as cursor:
-        cursor.execute(load_queries("target")["table_columns"], {"schema": schema or None, "name": name})
-        found = cursor.fetchall()
+    found = _run(session, "table_columns", schema=schema or None, name=name)
     if not found:
         raise RefusedError(
             f"point {point.name}: {point.table!r} is not a table that connection {point.connection} can see; "
             "check `table` (write schema.table; views cannot be written)"
         )
-    columns = {
-        row[2]: Column(
-            name=row[2],
-            type=row[3],
-            is_generated=row[4],
-            is_identity_always=row[5],
-            is_required=row[8],
-            has_default=row[9],
-            base_type=row[10],
-        )
-        for row in found
-    }
+    columns = {row.name: record(Column, row) for row in found}
     named = [*point.key, point.time, point.version, point.payload, point.record_key, *point.header_columns]
     absent = [name for name in named if name and name not in columns]
     if absent:
@@ -86,17 +75,15 @@ def describe_table(session: PgConnection, point: TablePoint) -> Table:
             f"point {point.name}: {point.table} has no column {', '.join(absent)}; "
             "the table changed, or the pipeline file is wrong"
         )
-    schema, name, oid, column_sets = (found[0][place] for place in (0, 1, 6, 7))
-    return Table(schema=schema, name=name, oid=oid, columns=columns, unique=[frozenset(names) for names in column_sets])
+    table, unique = found[0], [frozenset(names) for names in found[0].column_sets]
+    return Table(schema=table.schema, name=table.table_name, oid=table.oid, columns=columns, unique=unique)
 
 
 def cascading_references(session: PgConnection, table: Table, *, with_triggers: bool = False) -> tuple[str, ...]:
     """Return the foreign keys through which deleting a row would delete or change rows elsewhere; and `with_triggers`
     the triggers that run after it, which may."""
     asked = {"schema": table.schema, "name": table.name, "with_triggers": with_triggers}
-    with session.cursor() as cursor:
-        cursor.execute(load_queries("target")["cascading_references"], asked)
-        return tuple(row[0] for row in cursor.fetchall())
+    return tuple(name for (name,) in _run(session, "cascading_references", **asked))
 
 
 def quoted(*names: str) -> sql.Composable:
@@ -217,7 +204,7 @@ def rows_of_key(
     query = statement("rows_of_key", table=table.identifier, match=match, order=order)
     with key_lookup(session, table, point) as cursor:
         cursor.execute(query, parameters)
-        return [TableRow(table_oid=row[0], ctid=row[1], text=row[2]) for row in cursor.fetchall()]
+        return [TableRow(table_oid=table_oid, ctid=ctid, text=text) for table_oid, ctid, text in cursor.fetchall()]
 
 
 def survivor_order(point: TablePoint, *, is_latest_first: bool = False) -> sql.Composed:

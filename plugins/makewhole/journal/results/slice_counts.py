@@ -47,7 +47,16 @@ def counted_before(
         source=_source(point),
         numbers=sorted(numbers),
     )
-    return [record(KnownSlice, row, slice=record(TimeSlice, row)) for row in rows]
+    return [
+        KnownSlice(
+            slice=record(TimeSlice, row),
+            rows=row.rows,
+            pg_snapshot=row.pg_snapshot,
+            counted_by=row.counted_by,
+            counted_at=row.counted_at,
+        )
+        for row in rows
+    ]
 
 
 def has_counted(journal: PgConnection, window: Window, point: TablePoint) -> bool:

@@ -21,9 +21,9 @@ def estimate_rows(session: PgConnection, point: TablePoint, bounds: TimeBounds |
     """
     with session.cursor() as cursor:
         cursor.execute(_WAS_ANALYSED, (regclass_text(point),))
-        known = cursor.fetchone()
+        is_known = all(known for (known,) in cursor.fetchall())
         whole = _planned_rows(cursor, point, None)
-        if bounds is None or not (known is None or known[0]):
+        if bounds is None or not is_known:
             return whole
         return max(_planned_rows(cursor, point, bounds), whole // _LEAST_SHARE)
 

@@ -13,7 +13,7 @@ from psycopg2 import sql
 
 from makewhole.postgres.read.expressions import regclass_text, table_identifier, time_between, time_condition
 from makewhole.postgres.read.relations import has_places
-from makewhole.sql import PgConnection, PgCursor
+from makewhole.sql import PgConnection, single_value
 from makewhole.tables.shape import TableShape, TimeBounds
 
 # Below that a second connection costs more than it saves.
@@ -105,7 +105,7 @@ def _planned(session: PgConnection, shape: TableShape, bounds: TimeBounds | None
     )
     with session.cursor() as cursor:
         cursor.execute(sql.SQL("explain (verbose, format json) {}").format(rows))
-        plan = _single_value(cursor)[0]["Plan"]
+        plan = single_value(cursor.fetchall())[0]["Plan"]
     nodes = [node for node in _nodes(plan) if "Relation Name" in node]
     return _Scan(
         uses_index=any(node["Node Type"] != "Seq Scan" for node in nodes) or not nodes,
@@ -120,14 +120,14 @@ def _pages(session: PgConnection, relation: str) -> int:
             "select pg_relation_size(%s::regclass) / current_setting('block_size')::int",
             (relation,),
         )
-        return int(_single_value(cursor))
+        return int(single_value(cursor.fetchall()))
 
 
 def _has_children(session: PgConnection, relation: str) -> bool:
     """Return whether others have rows of a table: its partitions, or tables that inherit from it."""
     with session.cursor() as cursor:
         cursor.execute("select exists (select from pg_inherits where inhparent = %s::regclass)", (relation,))
-        return bool(_single_value(cursor))
+        return bool(single_value(cursor.fetchall()))
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -138,10 +138,3 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _quoted(*names: str) -> str:
     return ".".join('"{}"'.format(name.replace('"', '""')) for name in names)
-
-
-def _single_value(cursor: PgCursor) -> Any:
-    """Return the value of a query that always gives one row of one column."""
-    row = cursor.fetchone()
-    assert row is not None
-    return row[0]

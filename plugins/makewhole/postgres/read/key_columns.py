@@ -10,7 +10,7 @@ from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import column_types, regclass_text
 from makewhole.postgres.read.identities import read_identity, read_server
 from makewhole.postgres.read.relations import relation_kind
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection, statements_of
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.shape import TableShape
 
@@ -45,18 +45,12 @@ def describe_columns(
 
 
 def _column_ids(session: PgConnection, point: TablePoint) -> dict[str, str]:
-    with session.cursor() as cursor:
-        cursor.execute(
-            load_queries("target")["column_ids"], {"table": regclass_text(point), "columns": list(point.key)}
-        )
-        return dict(cursor.fetchall())
+    return dict(statements_of("target")(session, "column_ids", table=regclass_text(point), columns=list(point.key)))
 
 
 def column_kinds(session: PgConnection, point: TablePoint) -> dict[str, ColumnKind]:
     """Return the kinds of a table's columns by name."""
-    with session.cursor() as cursor:
-        cursor.execute(load_queries("export")["column_kinds"], {"table": regclass_text(point)})
-        return {
-            name: ColumnKind.of(column_type, element=element, is_opaque=is_opaque, full_type=full_type)
-            for name, column_type, full_type, element, is_opaque in cursor.fetchall()
-        }
+    return {
+        row.name: ColumnKind.of(row.type, element=row.element, is_opaque=row.is_opaque, full_type=row.full_type)
+        for row in statements_of("export")(session, "column_kinds", table=regclass_text(point))
+    }

@@ -11,7 +11,7 @@ from makewhole.model.points import TablePoint
 from makewhole.postgres.canonical import canonical_array
 from makewhole.postgres.read.expressions import passes_filter
 from makewhole.postgres.table import Table, key_lookup, listed, match_key, quoted, statement, survivor_order
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, named_rows
 from makewhole.tables.rows import LedgerRecord
 
 _PADDED = "bpchar"
@@ -35,8 +35,8 @@ def ledger_record(
     query = statement("ledger_rows", match=match, **ledger_columns(table, point, hop, compare or {}, filter_types))
     with key_lookup(session, table, point) as cursor:
         cursor.execute(query, parameters)
-        row = cursor.fetchone()
-    return None if row is None else ledger_record_of(point, key, row, compare or {})
+        rows = named_rows(cursor, 1)
+    return ledger_record_of(point, key, rows[0], compare or {}) if rows else None
 
 
 def ledger_columns(
@@ -60,21 +60,20 @@ def ledger_columns(
     }
 
 
-def ledger_record_of(point: TablePoint, key: str, row: Sequence[Any], compare: Mapping[str, str]) -> LedgerRecord:
+def ledger_record_of(point: TablePoint, key: str, row: Any, compare: Mapping[str, str]) -> LedgerRecord:
     """Return a row that was read as a record of this business key. A header without a value is none."""
-    record_key, value, moment, texts, header_texts, passes = row
-    own_key = None if record_key is None else bytes(record_key)
-    headers = zip(point.headers, _texts_of(point, header_texts), strict=True)
+    own_key = None if row.record_key is None else bytes(row.record_key)
+    headers = zip(point.headers, _texts_of(point, row.headers), strict=True)
     return LedgerRecord(
         key=own_key if point.record_key else key.encode(),
         headers=tuple((name, text.encode()) for (name, _), text in headers if text is not None),
-        value=None if value is None else bytes(value),
-        timestamp_ms=None if moment is None else int(moment),
+        value=None if row.value is None else bytes(row.value),
+        timestamp_ms=None if row.moment is None else int(row.moment),
         compared=tuple(
             (name, declared, column_text(text, declared))
-            for (name, declared), text in zip(compare.items(), texts, strict=True)
+            for (name, declared), text in zip(compare.items(), row.compared, strict=True)
         ),
-        passes=passes,
+        passes=row.passes,
     )
 
 

@@ -10,7 +10,7 @@ from makewhole.model.points import TablePoint
 from makewhole.postgres.read.ledger import ledger_columns, ledger_record_of
 from makewhole.postgres.read.valued_rows import ValuedTable
 from makewhole.postgres.table import Table, key_lookup, listed, match_parts, quoted, statement, values_of_parts
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, named_rows
 from makewhole.tables.keys import key_components, key_fields
 from makewhole.tables.rows import LedgerRecord, ValuedRow
 
@@ -23,10 +23,10 @@ def rows_of_many_keys(store: ValuedTable, keys: Sequence[str], *, is_exact: bool
             them one by one then.
     """
     found: dict[str, list[ValuedRow]] = {}
-    for key, *row in _of_many_keys(
+    for row in _of_many_keys(
         store.session, store.table, store.point, keys, "rows_of_many_keys", store.parts(), is_exact=is_exact
     ):
-        found.setdefault(key, []).append(store.row(*row))
+        found.setdefault(keys[row.number - 1], []).append(store.row(row))
     return found
 
 
@@ -46,7 +46,8 @@ def ledger_records(
     """
     parts = ledger_columns(table, point, hop, compare, filter_types)
     rows = _of_many_keys(session, table, point, keys, "ledger_rows_of_many_keys", parts, is_exact=True)
-    return {key: ledger_record_of(point, key, row, compare) for key, *row in rows}
+    counting = ((keys[row.number - 1], row) for row in rows)
+    return {key: ledger_record_of(point, key, row, compare) for key, row in counting}
 
 
 def _of_many_keys(
@@ -58,8 +59,8 @@ def _of_many_keys(
     parts: Mapping[str, sql.Composable],
     *,
     is_exact: bool,
-) -> list[tuple[Any, ...]]:
-    """Return what a statement gives for these keys, each row with its key first."""
+) -> list[Any]:
+    """Return what a statement gives for these keys, each row with the number of its key."""
     fields = key_fields(point.key)
     components = zip(*(key_components(key, point.key) for key in keys), strict=True)
     wanted = [quoted("wanted", field) for field in fields]
@@ -73,4 +74,4 @@ def _of_many_keys(
     )
     with key_lookup(session, table, point) as cursor:
         cursor.execute(query, {field: list(texts) for field, texts in zip(fields, components, strict=True)})
-        return [(keys[number - 1], *row) for number, *row in cursor.fetchall()]
+        return named_rows(cursor)

@@ -9,11 +9,12 @@ from makewhole.model.connection import PostgresConnection
 from makewhole.model.points import SinkProgress, TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import regclass_text, table_identifier
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, named_rows, record
 from makewhole.tables.progress import ProgressRows, progress_table
 
 _ROWS = """
-select t.{partition}::bigint, count(*), count(t.{offset}), min(t.{offset})::text, max(t.{offset})::text
+select t.{partition}::bigint as partition, count(*) as rows, count(t.{offset}) as offsets,
+    min(t.{offset})::text as least, max(t.{offset})::text as greatest
 from {table} t where t.{partition} = any(%s::bigint[]) and {condition} group by 1
 """
 
@@ -53,10 +54,7 @@ def read_progress_rows(
         session.set_session(readonly=True)
         with session.cursor() as cursor:
             cursor.execute(statement, (sorted(partitions),))
-            return {
-                int(partition): ProgressRows(rows=int(rows), offsets=int(offsets), least=least, greatest=greatest)
-                for partition, rows, offsets, least, greatest in cursor.fetchall()
-            }
+            return {row.partition: record(ProgressRows, row) for row in named_rows(cursor)}
 
 
 def _condition(progress: SinkProgress, topic: str) -> sql.Composable:

@@ -4,7 +4,9 @@ from psycopg2 import sql
 
 from makewhole.model.points import TablePoint
 from makewhole.postgres.read.expressions import regclass_text, table_identifier
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection, statements_of
+
+_run = statements_of("export")
 
 WITHOUT_PLACES = ("v", "f")
 """Kinds of relations whose rows have no ctid and no xmin of their own: views, and foreign tables."""
@@ -12,10 +14,7 @@ WITHOUT_PLACES = ("v", "f")
 
 def relation_kind(session: PgConnection, point: TablePoint) -> str:
     """Return what the catalogue says that a point's table is; empty where there is none."""
-    with session.cursor() as cursor:
-        cursor.execute(load_queries("export")["relation_kind"], {"table": regclass_text(point)})
-        found = cursor.fetchone()
-    return "" if found is None else str(found[0])
+    return "".join(kind for (kind,) in _run(session, "relation_kind", table=regclass_text(point)))
 
 
 def has_places(session: PgConnection, point: TablePoint) -> bool:

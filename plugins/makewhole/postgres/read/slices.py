@@ -1,6 +1,6 @@
 """Count the rows of a table by time slice: what came to a slice, or left it, since it was counted last."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from psycopg2 import sql
@@ -14,7 +14,7 @@ from makewhole.postgres.read.expressions import (
     table_identifier,
     time_between,
 )
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, named_rows, record
 from makewhole.tables.slices import RowsAhead
 
 _INDEX = """
@@ -32,10 +32,10 @@ where t.oid = to_regclass(%s)
 
 _IS_AHEAD = "{time} > now() + interval '1 day' and {live}"
 _AHEAD = (
-    "count(*) filter (where {time} < 'infinity' and {ahead}), "
-    "min({time}) filter (where {time} < 'infinity' and {ahead})::text, "
-    "max({time}) filter (where {time} < 'infinity' and {ahead})::text, "
-    "count(*) filter (where {time} = 'infinity' and {ahead})"
+    "count(*) filter (where {time} < 'infinity' and {ahead}) as rows, "
+    "min({time}) filter (where {time} < 'infinity' and {ahead})::text as oldest, "
+    "max({time}) filter (where {time} < 'infinity' and {ahead})::text as newest, "
+    "count(*) filter (where {time} = 'infinity' and {ahead}) as infinite"
 )
 
 
@@ -45,8 +45,8 @@ def rows_ahead(session: PgConnection, point: TablePoint) -> RowsAhead:
     statement = sql.SQL("select {} from {} t where {}").format(numbers, table_identifier(point), is_ahead)
     with session.cursor() as cursor:
         cursor.execute(statement)
-        (row,) = cursor.fetchall()
-    return _rows_ahead(row)
+        (row,) = named_rows(cursor)
+    return record(RowsAhead, row)
 
 
 def _ahead(point: TablePoint) -> tuple[sql.Composable, sql.Composable]:
@@ -55,11 +55,6 @@ def _ahead(point: TablePoint) -> tuple[sql.Composable, sql.Composable]:
     time = sql.SQL("t.{}").format(sql.Identifier(point.time))
     is_ahead = sql.SQL(_IS_AHEAD).format(time=time, live=live_condition(point))
     return sql.SQL(_AHEAD).format(time=time, ahead=is_ahead), is_ahead
-
-
-def _rows_ahead(row: Sequence[Any]) -> RowsAhead:
-    rows, oldest, newest, infinite = row
-    return RowsAhead(rows=int(rows), oldest=oldest, newest=newest, infinite=int(infinite))
 
 
 def has_time_index(session: PgConnection, point: TablePoint) -> bool:
@@ -93,7 +88,7 @@ def count_rows(session: PgConnection, point: TablePoint, slices: Sequence[TimeSl
     if not within:
         return {}
     if not has_time_index(session, point):
-        return dict(zip(within, _counts(session, point, list(within.values())), strict=True))
+        return dict(zip(within, _counted(session, point, within.values()).counts, strict=True))
     return {window: _count(session, point, condition) for window, condition in within.items()}
 
 
@@ -121,23 +116,18 @@ def count_rows_and_ahead(
         return count_rows(session, point, slices), rows_ahead(session, point)
     assert point.time is not None
     within = {one.window: time_between(point.time, one.start, one.end) for one in slices}
-    *counts, rows, oldest, newest, infinite = _counted(session, point, list(within.values()), _ahead(point)[0])
-    ahead = _rows_ahead((rows, oldest, newest, infinite))
-    return dict(zip(within, map(int, counts), strict=True)), ahead
-
-
-def _counts(session: PgConnection, point: TablePoint, conditions: Sequence[sql.Composable]) -> list[int]:
-    return [int(count) for count in _counted(session, point, conditions)]
+    row = _counted(session, point, within.values(), _ahead(point)[0])
+    return dict(zip(within, row.counts, strict=True)), record(RowsAhead, row)
 
 
 def _counted(
-    session: PgConnection, point: TablePoint, conditions: Sequence[sql.Composable], *more: sql.Composable
-) -> Sequence[Any]:
-    """Return the number of rows under each condition, and `more` aggregates, in one reading."""
-    filtered = [sql.SQL("count(*) filter (where {})").format(condition) for condition in conditions]
-    wanted = sql.SQL(", ").join([*filtered, *more])
+    session: PgConnection, point: TablePoint, conditions: Iterable[sql.Composable], *more: sql.Composable
+) -> Any:
+    """Return the number of rows under each condition (`counts`), and `more` aggregates, in one reading."""
+    filtered = (sql.SQL("count(*) filter (where {})").format(condition) for condition in conditions)
+    counts = sql.SQL("array[{}]::bigint[] as counts").format(sql.SQL(", ").join(filtered))
+    wanted = sql.SQL(", ").join([counts, *more])
     with session.cursor() as cursor:
         cursor.execute(sql.SQL("select {} from {} t").format(wanted, table_identifier(point)))
-        (row,) = cursor.fetchall()
-    found: Sequence[Any] = row
-    return found
+        (row,) = named_rows(cursor)
+    return row

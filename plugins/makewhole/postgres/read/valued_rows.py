@@ -1,7 +1,8 @@
 """Read the rows of one key together with their compared values, as one statement sees them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from psycopg2 import sql
 
@@ -11,7 +12,7 @@ from makewhole.model.points import TablePoint
 from makewhole.model.refusal import RefusalCode
 from makewhole.postgres.canonical import canonical_array
 from makewhole.postgres.table import Table, key_lookup, match_key, statement, survivor_order
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, named_rows
 from makewhole.tables.rows import TableRow, ValuedRow
 
 
@@ -34,7 +35,7 @@ class ValuedTable:
         query = statement("rows_with_values", match=match, **self.parts(is_latest_first=is_latest_first))
         with key_lookup(self.session, self.table, self.point) as cursor:
             cursor.execute(query, parameters)
-            return [self.row(*row) for row in cursor.fetchall()]
+            return [self.row(row) for row in named_rows(cursor)]
 
     def parts(self, *, is_latest_first: bool = False) -> dict[str, sql.Composable]:
         """Return the parts of a statement that reads rows with their values.
@@ -56,8 +57,9 @@ class ValuedTable:
             "order": survivor_order(self.point, is_latest_first=is_latest_first),
         }
 
-    def row(self, table_oid: int, ctid: str, text: str, place: str, texts: Sequence[str | None]) -> ValuedRow:
+    def row(self, row: Any) -> ValuedRow:
         """Return what such a statement read of a row."""
-        pairs = zip(self.compare.items(), texts, strict=True)
+        pairs = zip(self.compare.items(), row.compared, strict=True)
         values = {name: column_text(text, declared) for (name, declared), text in pairs}
-        return ValuedRow(row=TableRow(table_oid=table_oid, ctid=ctid, text=text), place=place, values=values)
+        found = TableRow(table_oid=row.table_oid, ctid=row.ctid, text=row.text)
+        return ValuedRow(row=found, place=row.place, values=values)

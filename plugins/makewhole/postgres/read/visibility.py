@@ -11,6 +11,7 @@ from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import column_types, key_expression, surely_visible, time_between, without_time
 from makewhole.postgres.read.key_conditions import key_conditions
 from makewhole.postgres.read.relations import rows_of
+from makewhole.sql import single_value
 from makewhole.tables.shape import TableShape
 
 
@@ -18,7 +19,7 @@ def current_snapshot(connection: PostgresConnection) -> str:
     """Return the transaction snapshot of now, as PostgreSQL writes it (`pg_snapshot`)."""
     with connect(connection, "reading its transaction snapshot") as session, session.cursor() as cursor:
         cursor.execute("select pg_current_snapshot()::text")
-        return str((cursor.fetchone() or ("",))[0])
+        return str(single_value(cursor.fetchall()))
 
 
 def keys_not_visible(

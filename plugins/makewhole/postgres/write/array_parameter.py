@@ -8,6 +8,7 @@ from psycopg2 import sql
 
 from makewhole.postgres.table import listed, match_parts, quoted
 from makewhole.postgres.write.chunk import TableChunk
+from makewhole.sql import record, single_value
 from makewhole.tables.keys import key_fields, key_parameters
 from makewhole.tables.rows import TableRow
 
@@ -79,9 +80,8 @@ def lock_rows_of_items(
         hold=chunk.lock_clause,
     )
     now: dict[int, list[TableRow]] = {}
-    for seq, table_oid, ctid, text, image, place in found:
-        row = TableRow(table_oid=table_oid, ctid=ctid, text=text, image=image, place=place)
-        now.setdefault(seq, []).append(row)
+    for row in found:
+        now.setdefault(row.seq, []).append(record(TableRow, row))
     return now
 
 
@@ -91,5 +91,5 @@ def require_rows_as_written(chunk: TableChunk, seqs: Iterable[int]) -> None:
     Raises:
         CannotRunTogether: a trigger wrote a row again, or deleted it.
     """
-    if chunk.has_triggers_after and chunk.run("rows_overtaken", {"seqs": list(seqs)})[0][0]:
+    if chunk.has_triggers_after and single_value(chunk.run("rows_overtaken", {"seqs": list(seqs)})):
         raise CannotRunTogether

@@ -12,11 +12,9 @@ from makewhole.model.points import TablePoint
 from makewhole.model.refusal import RefusalCode
 from makewhole.postgres.canonical import comparable_expression
 from makewhole.postgres.table import Table, cascading_references, key_texts, listed, match_key, quoted, statement
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, named_rows, records, single_value
 from makewhole.tables.receipts import ChunkId
 from makewhole.tables.rows import TableRow
-
-FoundRows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +33,13 @@ class TableChunk:
     holds_rows: bool = True
     is_table_locked: bool = False
 
-    def run(self, name: str, parameters: Mapping[str, Any] | None = None, **parts: sql.Composable) -> FoundRows:
+    def run(self, name: str, parameters: Mapping[str, Any] | None = None, **parts: sql.Composable) -> list[Any]:
         """Run a statement of target.sql on `{table}`; it may also name the chunk: `plan`, `target`, `chunk`."""
         query = statement(name, table=self.table.identifier, place=self.table.place, **parts)
         known = {"plan": self.id.plan, "target": self.id.target, "chunk": self.id.chunk}
         with self.session.cursor() as cursor:
             cursor.execute(query, {**known, **(parameters or {})})
-            return cursor.fetchall() if cursor.description else []
+            return named_rows(cursor)
 
     def lock_rows(self, key: str, *, is_exact: bool = True) -> list[TableRow]:
         """Return all rows of a key, in no order, with images and places.
@@ -50,7 +48,7 @@ class TableChunk:
         """
         match, parameters = match_key(self.table, self.point, key, is_exact=is_exact)
         found = self.run("lock_rows_of_key", parameters, match=match, hold=self.lock_clause)
-        return [TableRow(table_oid=row[0], ctid=row[1], text=row[2], image=row[3], place=row[4]) for row in found]
+        return records(TableRow, found)
 
     @property
     def lock_clause(self) -> sql.SQL:
@@ -88,7 +86,7 @@ class TableChunk:
     @cached_property
     def has_triggers_after(self) -> bool:
         """Whether a trigger may change a row after the statement that wrote it returned it."""
-        return bool(self.run("triggers_after", {"schema": self.table.schema, "name": self.table.name})[0][0])
+        return bool(single_value(self.run("triggers_after", {"schema": self.table.schema, "name": self.table.name})))
 
     @cached_property
     def cascades(self) -> tuple[str, ...]:

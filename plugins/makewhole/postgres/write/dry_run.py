@@ -24,7 +24,7 @@ from makewhole.postgres.write.halving import Operation, run_with_halving
 from makewhole.postgres.write.new_row import values_to_insert
 from makewhole.postgres.write.receipts import receipts
 from makewhole.postgres.write.restore import images_put_back, row_to_undo
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, single_value
 from makewhole.tables.effects import EffectKind
 from makewhole.tables.forecast import ChooseChanges, ChunkForecast
 from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow, not_as_expected
@@ -153,11 +153,11 @@ def _upserted_row(chunk: TableChunk, item: UpsertRow, rows: Sequence[TableRow]) 
     if not rows:
         names = zip(values_to_insert(chunk.table, item.columns, item.moment), item.columns, strict=True)
         values = listed(sql.SQL("{} as {}").format(value, quoted(name)) for value, name in names)
-        return _single_text(chunk.run("row_as_inserted", parameters, values=values))
+        return str(single_value(chunk.run("row_as_inserted", parameters, values=values)))
     changed = set(item.columns) & set(chunk.settable)
     values = listed(quoted("wanted" if name in changed else "t", name) for name in chunk.table.writable)
     place = {"ctid": rows[0].ctid, "table_oid": rows[0].table_oid}
-    return _single_text(chunk.run("row_as_updated", parameters | place, values=values))
+    return str(single_value(chunk.run("row_as_updated", parameters | place, values=values)))
 
 
 def _rows_after_restore(chunk: TableChunk, item: RestoreRow, rows: Sequence[TableRow]) -> tuple[str, ...]:
@@ -171,8 +171,4 @@ def _rows_after_restore(chunk: TableChunk, item: RestoreRow, rows: Sequence[Tabl
 
 def _text_of_image(chunk: TableChunk, image: str) -> str:
     values = listed(sql.SQL("(was.image).{0} as {0}").format(quoted(name)) for name in chunk.table.writable)
-    return _single_text(chunk.run("row_as_it_was", {"image": image}, values=values))
-
-
-def _single_text(found: Sequence[Sequence[Any]]) -> str:
-    return str(found[0][0])
+    return str(single_value(chunk.run("row_as_it_was", {"image": image}, values=values)))

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 from makewhole.model.errors import RefusedError
-from makewhole.sql import PgConnection, load_queries, rows_in_pieces
-from makewhole.tables.effects import Effect, EffectKind
+from makewhole.sql import PgConnection, record, rows_in_pieces, statements_of
+from makewhole.tables.effects import Effect
+
+_run = statements_of("target")
 
 
 def effects(session: PgConnection, plan: str, target: str) -> Iterator[list[Effect]]:
@@ -15,27 +17,12 @@ def effects(session: PgConnection, plan: str, target: str) -> Iterator[list[Effe
     Raises:
         RefusedError: a chunk has a receipt, and effects are missing.
     """
-    queries, parameters = load_queries("target"), {"plan": plan, "target": target}
-    with session.cursor() as cursor:
-        cursor.execute(queries["chunks_without_effects"], parameters)
-        missing = cursor.fetchall()
-        if missing:
-            raise RefusedError(
-                f"chunk {missing[0][0]} of plan {plan} at {target} has a receipt for {missing[0][1]} actions and the "
-                f"effects of {missing[0][2]}: it was done by a version that kept none, or makewhole.effect "
-                "was changed there. It cannot be undone by a plan; restore it by hand"
-            )
-    for rows in rows_in_pieces(session, "target", "effects_of_plan", parameters):
-        yield [
-            Effect(
-                plan=plan,
-                target=target,
-                chunk=row[0],
-                seq=row[1],
-                kind=EffectKind(row[2]),
-                place=row[3],
-                before=row[4],
-                after=row[5],
-            )
-            for row in rows
-        ]
+    place = {"plan": plan, "target": target}
+    for missing in _run(session, "chunks_without_effects", **place):
+        raise RefusedError(
+            f"chunk {missing.chunk} of plan {plan} at {target} has a receipt for {missing.actions} actions and the "
+            f"effects of {missing.found}: it was done by a version that kept none, or makewhole.effect "
+            "was changed there. It cannot be undone by a plan; restore it by hand"
+        )
+    for rows in rows_in_pieces(session, "target", "effects_of_plan", place):
+        yield [record(Effect, row, **place) for row in rows]

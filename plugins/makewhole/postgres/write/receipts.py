@@ -2,22 +2,21 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from makewhole.model.errors import CorruptionError, LeaseLostError
 from makewhole.model.refusal import Refusal
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection, single_value, statements_of
 from makewhole.tables.receipts import ChunkId, ReceiptRow
+
+_run = statements_of("target")
 
 
 def ensure_schema(session: PgConnection) -> None:
     """Create schema `makewhole` with its tables, or bring it up to date, in one transaction."""
-    queries = load_queries("target")
-    with session, session.cursor() as cursor:
-        cursor.execute(queries["has_target_schema"])
-        if not _first_value(cursor.fetchone()):
-            cursor.execute(queries["lock_target_schema"])
-            cursor.execute(queries["create_target_schema"])
+    with session:
+        if not single_value(_run(session, "has_target_schema")):
+            _run(session, "lock_target_schema")
+            _run(session, "create_target_schema")
 
 
 def receipts(session: PgConnection, plan: str, target: str, plan_sha256: str) -> list[ReceiptRow]:
@@ -26,20 +25,19 @@ def receipts(session: PgConnection, plan: str, target: str, plan_sha256: str) ->
     Raises:
         CorruptionError: they have holes, or were given for a plan of another content.
     """
-    with session.cursor() as cursor:
-        cursor.execute(load_queries("target")["receipts_of_plan"], {"plan": plan, "target": target})
-        found = cursor.fetchall()
-    if [row[0] for row in found] != list(range(len(found))) or any(row[2] != plan_sha256 for row in found):
+    found = _run(session, "receipts_of_plan", plan=plan, target=target)
+    is_whole = [row.chunk for row in found] == list(range(len(found)))
+    if not is_whole or any(row.plan_sha256 != plan_sha256 for row in found):
         raise CorruptionError(
             f"the receipts of plan {plan} at {target} do not fit the plan (a hole, or another content); "
             "makewhole.receipt was changed in the target database: stop, and compare it with `makewhole plan show`"
         )
     return [
         ReceiptRow(
-            chunk=row[0],
-            actions=row[1],
-            lease_epoch=row[3],
-            refused={int(seq): Refusal.of_text(text) for seq, text in row[4].items()},
+            chunk=row.chunk,
+            actions=row.actions,
+            lease_epoch=row.lease_epoch,
+            refused={int(seq): Refusal.of_text(text) for seq, text in row.refused.items()},
         )
         for row in found
     ]
@@ -55,9 +53,7 @@ def fence(session: PgConnection, plan: str, target: str, lease_epoch: int) -> No
         LeaseLostError: a runner with a later lease has been here.
     """
     _lock_target(session, plan, target, lease_epoch)
-    parameters = {"plan": plan, "target": target, "lease_epoch": lease_epoch}
-    with session.cursor() as cursor:
-        cursor.execute(load_queries("target")["raise_fence"], parameters)
+    _run(session, "raise_fence", plan=plan, target=target, lease_epoch=lease_epoch)
 
 
 def begin_chunk(session: PgConnection, chunk: ChunkId) -> ReceiptRow | None:
@@ -81,30 +77,14 @@ def begin_chunk(session: PgConnection, chunk: ChunkId) -> ReceiptRow | None:
 
 def put_receipt(session: PgConnection, chunk: ChunkId, actions: int, refused: Mapping[int, Refusal]) -> ReceiptRow:
     """Write the receipt of a chunk, in the transaction of its rows."""
-    parameters: dict[str, Any] = {
-        "plan": chunk.plan,
-        "target": chunk.target,
-        "chunk": chunk.chunk,
-        "actions": actions,
-        "plan_sha256": chunk.plan_sha256,
-        "lease_epoch": chunk.lease_epoch,
-        "refused": json.dumps({str(seq): str(refusal) for seq, refusal in refused.items()}),
-    }
-    with session.cursor() as cursor:
-        cursor.execute(load_queries("target")["insert_receipt"], parameters)
+    texts = json.dumps({str(seq): str(refusal) for seq, refusal in refused.items()})
+    _run(session, "insert_receipt", **vars(chunk), actions=actions, refused=texts)
     return ReceiptRow(chunk=chunk.chunk, actions=actions, lease_epoch=chunk.lease_epoch, refused=dict(refused))
 
 
 def _lock_target(session: PgConnection, plan: str, target: str, lease_epoch: int) -> None:
     """Lock the plan at this target until the transaction ends, and check that no runner with a later lease was here."""
-    queries, parameters = load_queries("target"), {"plan": plan, "target": target}
-    with session.cursor() as cursor:
-        cursor.execute(queries["begin_chunk"])
-        cursor.execute(queries["lock_target"], parameters)
-        cursor.execute(queries["newest_epoch"], parameters)
-        if _first_value(cursor.fetchone()) > lease_epoch:
-            raise LeaseLostError(f"plan {plan}: a newer runner has been at {target}; this one stops")
-
-
-def _first_value(row: tuple[Any, ...] | None) -> Any:
-    return row[0] if row else None
+    _run(session, "begin_chunk")
+    _run(session, "lock_target", plan=plan, target=target)
+    if single_value(_run(session, "newest_epoch", plan=plan, target=target)) > lease_epoch:
+        raise LeaseLostError(f"plan {plan}: a newer runner has been at {target}; this one stops")

@@ -90,8 +90,8 @@ def _images_by_action(chunk: TableChunk, items: Sequence[RestoreRow]) -> Mapping
         return {}
     found: dict[tuple[str, int], list[str]] = {}
     fields = recordset_of_items(chunk, "undone_plan", "undone_seq")
-    for plan, seq, _, image in chunk.run("moved_beside_many", items_parameter(chunk, rows), items=fields):
-        found.setdefault((plan, seq), []).append(image)
+    for row in chunk.run("moved_beside_many", items_parameter(chunk, rows), items=fields):
+        found.setdefault((row.plan, row.seq), []).append(row.before)
     return found
 
 

@@ -23,6 +23,7 @@ from makewhole.postgres.write.array_parameter import (
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.new_row import values_to_insert
 from makewhole.postgres.write.upsert import APPEARED, CHANGED, ERASED, NEWER, assignments, not_accounted_for
+from makewhole.sql import record
 from makewhole.tables.items import UpsertRow
 
 
@@ -93,8 +94,8 @@ def _replace(chunk: TableChunk, columns: "_Columns", items: Sequence[UpsertRow])
         chunk.run("hold_rows", upserts_parameter(items), items=items_held, match=match_item_keys(chunk, "t"))
     guard: sql.Composable = sql.SQL("row_to_json(old.*)::text = i.row")
     if chunk.point.version is not None:
-        existing, record = quoted("old", chunk.point.version), quoted("wanted", chunk.point.version)
-        guard = guard + sql.SQL(" and not coalesce({} > {}, false)").format(existing, record)
+        existing, wanted = quoted("old", chunk.point.version), quoted("wanted", chunk.point.version)
+        guard = guard + sql.SQL(" and not coalesce({} > {}, false)").format(existing, wanted)
     is_only = "true" if chunk.has_unique_keys else "i.seq not in (select several.seq from several)"
     ((count, seqs),) = chunk.run(
         "update_rows",
@@ -155,8 +156,8 @@ def _key_states(chunk: TableChunk, items: Iterable[UpsertRow]) -> dict[int, _Key
     }
     if chunk.point.version is not None:
         parts["existing"] = quoted("t", chunk.point.version)
-        existing, record = quoted("h", "version"), quoted("wanted", chunk.point.version)
-        parts["is_newer"] = sql.SQL("coalesce(bool_or({} > {}), false)").format(existing, record)
+        existing, wanted = quoted("h", "version"), quoted("wanted", chunk.point.version)
+        parts["is_newer"] = sql.SQL("coalesce(bool_or({} > {}), false)").format(existing, wanted)
         parts["version"] = sql.SQL(
             "left join lateral jsonb_populate_record(null::{}, i.value::jsonb) as wanted on h.place is not null"
         ).format(chunk.table.identifier)
@@ -168,8 +169,7 @@ def _key_states(chunk: TableChunk, items: Iterable[UpsertRow]) -> dict[int, _Key
         hold=chunk.lock_clause,
         **parts,
     )
-    fields = ("rows", "is_ours", "is_as_planned", "is_newer")
-    return {seq: _KeyState(**dict(zip(fields, rest, strict=True))) for seq, *rest in found}
+    return {row.seq: record(_KeyState, row) for row in found}
 
 
 def upserts_parameter(items: Iterable[UpsertRow]) -> dict[str, str]:

@@ -14,6 +14,10 @@ from makewhole.tables.effects import EffectKind
 from makewhole.tables.items import UpsertRow, not_as_expected
 from makewhole.tables.keys import key_components
 
+_WRITTEN = (
+    "t.tableoid::bigint as table_oid, t.ctid::text as ctid, {} as place, (t.*)::text as image, {} as key, {} as texts"
+)
+
 NOT_TAKEN = Refusal(RefusalCode.STALE, "the table did not take the row (a trigger or a policy stopped it)")
 OTHER_KEY = Refusal(RefusalCode.UNFIT, "written to this table, the record's value has another key than its own")
 
@@ -52,36 +56,32 @@ def write_row(
     Raises:
         RefusedError: nothing was written, or another row than was asked for; the caller undoes it.
     """
-    written = sql.SQL("t.tableoid::bigint, t.ctid::text, {}, (t.*)::text, {}, {}").format(
-        chunk.table.place, chunk.key_texts, chunk.compared_texts(write.compared)
-    )
-    found = chunk.run(query, parameters, written=written, **parts)
-    if len(found) != 1:
-        raise ActionRefusedError(NOT_TAKEN)
-    table_oid, ctid, place, image, key, texts = found[0]
-    if write.image is None and tuple(key) != key_components(write.key, chunk.point.key):
+    written = sql.SQL(_WRITTEN).format(chunk.table.place, chunk.key_texts, chunk.compared_texts(write.compared))
+    row = _only(chunk.run(query, parameters, written=written, **parts))
+    if write.image is None and tuple(row.key) != key_components(write.key, chunk.point.key):
         raise ActionRefusedError(OTHER_KEY)
     if chunk.has_triggers_after:
-        place, image, texts = _after_triggers(chunk, write, table_oid, ctid)
-    if write.image is not None and image != write.image:
+        row = _after_triggers(chunk, write, row)
+    if write.image is not None and row.image != write.image:
         raise ActionRefusedError(OTHER_ROW)
-    if write.item is not None and (differing := write.item.differing(texts)):
+    if write.item is not None and (differing := write.item.differing(row.texts)):
         raise ActionRefusedError(not_as_expected(differing))
     kind = EffectKind.INSERTED if write.before is None else EffectKind.UPDATED
     known = {"seq": write.seq, "kind": kind.value, "before": write.before}
-    chunk.run("insert_effect", {**known, "place": place, "after": image})
+    chunk.run("insert_effect", {**known, "place": row.place, "after": row.image})
 
 
-def _after_triggers(
-    chunk: TableChunk, write: RowWrite, table_oid: int, ctid: str
-) -> tuple[str, str, Sequence[str | None]]:
+def _after_triggers(chunk: TableChunk, write: RowWrite, row: Any) -> Any:
     """Return place, image and compared texts of a row that a trigger may have written again, and so moved."""
     texts = chunk.compared_texts(write.compared)
-    found = chunk.run("row_at", {"table_oid": table_oid, "ctid": ctid}, texts=texts)
+    found = chunk.run("row_at", {"table_oid": row.table_oid, "ctid": row.ctid}, texts=texts)
     if not found:
         match, parameters = match_key(chunk.table, chunk.point, write.key, is_exact=False)
         found = chunk.run("row_of_key", parameters, match=match, texts=texts)
+    return _only(found)
+
+
+def _only(found: Sequence[Any]) -> Any:
     if len(found) != 1:
         raise ActionRefusedError(NOT_TAKEN)
-    place, image, now = found[0]
-    return place, image, now
+    return found[0]

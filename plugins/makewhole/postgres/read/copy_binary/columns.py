@@ -17,7 +17,7 @@ from makewhole.postgres.read.copy_binary import render
 from makewhole.postgres.read.copy_binary.render import Rule
 from makewhole.postgres.read.expressions import excluded_by, key_expression, microseconds, place, regclass_text
 from makewhole.postgres.version_columns import version_text
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection, statements_of
 from makewhole.tables.description import INTEGERS, bare
 from makewhole.tables.shape import TableShape
 
@@ -68,10 +68,8 @@ def sent_columns(shape: TableShape, types: Mapping[str, str], *, is_plain: bool)
 
 def plain_table(session: PgConnection, point: TablePoint) -> int | None:
     """Return the id of a table without partitions and heirs; None for any other."""
-    with session.cursor() as cursor:
-        cursor.execute(load_queries("export")["plain_table"], {"table": regclass_text(point)})
-        found = cursor.fetchone()
-    return None if found is None else int(found[0])
+    found = statements_of("export")(session, "plain_table", table=regclass_text(point))
+    return next((int(oid) for (oid,) in found), None)
 
 
 def _column(name: str) -> sql.Composable:
