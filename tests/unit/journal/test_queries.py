@@ -1,12 +1,14 @@
 """Named statements of sql/queries, and where the journal is."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from makewhole.journal.database import journal_dsn
 from makewhole.model.errors import ConfigurationError
-from makewhole.sql import load_queries, sql_root
+from makewhole.model.plan import Plan, PlanState
+from makewhole.sql import load_queries, record, sql_root
 
 pytestmark = pytest.mark.unit
 
@@ -43,3 +45,16 @@ def test_a_journal_that_is_not_set_says_what_to_set(monkeypatch: pytest.MonkeyPa
         "environment: MAKEWHOLE_JOURNAL_DSN: is not set. Set it to the PostgreSQL URI of the journal, or start the "
         "local stack with `makewhole up`"
     )
+
+
+def test_a_row_becomes_an_object_by_the_names_of_its_columns() -> None:
+    row = SimpleNamespace(reason=None, state="done", sha256="0", id="p-1-0", pipeline="p", revision=1, other="left out")
+
+    plan = record(Plan, row, window=1, payload_uri=None, counts={}, undoes=None)
+
+    assert plan == Plan(
+        id="p-1-0", pipeline="p", window=1, revision=1, sha256="0", payload_uri=None, counts={}, state=PlanState.DONE
+    )
+    assert plan.state is PlanState.DONE
+    with pytest.raises(AttributeError, match="undoes"):  # though it has a default
+        record(Plan, row, window=1, payload_uri=None, counts={})
