@@ -35,10 +35,10 @@ from makewhole.journal.database import connect, migrate
 from makewhole.kafka.offsets import high_watermarks, stable_offsets
 from makewhole.kafka.replay import BATCHING
 from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords
+from makewhole.model.actions import Action, BeforeRedeliver, Payload, PayloadExtra
 from makewhole.model.connection import KafkaConnection
-from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Limits, Remedy
-from makewhole.model.plan import Action, Plan
+from makewhole.model.pipeline import Limits
+from makewhole.model.plan import Plan
 from makewhole.model.points import TopicPoint
 from makewhole.model.window import Window
 from makewhole.stack.postgres_server import PostgresServer, create_database
@@ -155,12 +155,11 @@ def _items(stage: Stage, data: DataSet) -> Iterator[PlannedPayload]:
         yield (
             Action(
                 seq=0,
-                remedy=Remedy.REDELIVER,
                 hop="flights→warehouse",
                 target=_TARGET,
                 key=record["key"],
                 key_hash=hashlib.md5(record["key"].encode(), usedforsecurity=False).hexdigest(),
-                before={"origin": origin, "place": place},
+                before=BeforeRedeliver(place=place, origin=origin),
             ),
             Payload(
                 key=record["key"].encode(),
@@ -168,7 +167,7 @@ def _items(stage: Stage, data: DataSet) -> Iterator[PlannedPayload]:
                 headers=(("trace", b"%032x" % index),),
                 timestamp_ms=1_700_000_000_000 + index,
                 partition=index % PARTITIONS,
-                extra={"origin": origin},
+                extra=PayloadExtra(origin=origin),
             ),
         )
 

@@ -27,14 +27,16 @@ from makewhole.compute.canonical import canonical_text
 from makewhole.journal import windows
 from makewhole.journal.database import connect as journal_of
 from makewhole.journal.database import migrate
+from makewhole.model.actions import Action, BeforeUpsert, Payload
 from makewhole.model.connection import PostgresConnection
-from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Limits, Remedy
-from makewhole.model.plan import Action, Plan
+from makewhole.model.pipeline import Limits
+from makewhole.model.plan import Plan
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.window import Window
 from makewhole.postgres.connect import connect
 from makewhole.stack.postgres_server import PostgresServer, create_database
+from makewhole.tables.items import ExpectedValue, UpsertExtra
+from makewhole.tables.rows import TableRow
 
 UPSERT = "makewhole"
 COPY = "plain COPY"
@@ -136,39 +138,38 @@ def _items(stage: Stage, data: DataSet, step: int) -> Iterator[PlannedPayload]:
     before = _before(stage)
     for row in _rows(data, step):
         key = row["flight_id"]
-        rows = before.get(key, [])
+        rows = before.get(key, ())
         yield (
             Action(
                 seq=0,
-                remedy=Remedy.UPSERT,
                 hop="flights→warehouse",
                 target=_TARGET,
                 key=key,
                 key_hash=hashlib.md5(key.encode(), usedforsecurity=False).hexdigest(),
-                before={"place": place, "rows": [seen["ctid"] for seen in rows]},
+                before=BeforeUpsert(place=place, rows=tuple(row.ctid for row in rows)),
             ),
             Payload(
                 key=key.encode(),
                 value=json.dumps(row, separators=(",", ":")).encode(),
-                extra={
-                    "origin": "ledger",
-                    "columns": list(_COLUMNS) if step == 0 else ["seats"],
-                    "expected": _expected(row),
-                    "rows": rows,
-                },
+                extra=UpsertExtra(
+                    origin="ledger",
+                    columns=tuple(_COLUMNS) if step == 0 else ("seats",),
+                    expected=_expected(row),
+                    rows=rows,
+                ),
             ),
         )
 
 
-def _expected(row: Mapping[str, Any]) -> list[tuple[str, str, str | None]]:
-    return [(name, declared, canonical_text(row[name], declared)) for name, declared in _COMPARED.items()]
+def _expected(row: Mapping[str, Any]) -> tuple[ExpectedValue, ...]:
+    return tuple((name, declared, canonical_text(row[name], declared)) for name, declared in _COMPARED.items())
 
 
-def _before(stage: Stage) -> dict[str, list[dict[str, Any]]]:
+def _before(stage: Stage) -> dict[str, tuple[TableRow, ...]]:
     """Return what a plan sees of each key."""
     query = sql.SQL("select flight_id, tableoid::bigint, ctid::text, row_to_json(t)::text from {} as t")
     found = _run(stage, query.format(sql.Identifier(stage.table)))
-    return {key: [{"table_oid": oid, "ctid": ctid, "text": text}] for key, oid, ctid, text in found}
+    return {key: (TableRow(table_oid=oid, ctid=ctid, text=text),) for key, oid, ctid, text in found}
 
 
 def upsert(stage: Stage, plan: Plan) -> int:

@@ -1,7 +1,6 @@
 """Write and read the actions of plans by COPY, whose bytes a plan's hash covers."""
 
 import io
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -13,8 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 from psycopg2 import sql
 
-from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action
+from makewhole.model.actions import Action, read_before
 from makewhole.sql import CopyLines, PgConnection, load_queries
 
 _BLOCK_BYTES = 1 << 20
@@ -71,10 +69,12 @@ def in_parts(actions: pa.Table) -> Iterator[pa.Table]:
 
 def actions_in(table: pa.Table) -> tuple[Action, ...]:
     """Return rows of `SCHEMA` as actions."""
-    return tuple(
-        Action(**{**row, "remedy": Remedy(row["remedy"]), "before": json.loads(row["before"])})
-        for row in table.to_pylist()
-    )
+    return tuple(map(action_of, table.to_pylist()))
+
+
+def action_of(row: dict[str, Any]) -> Action:
+    """Return a row of `SCHEMA`, by the names of its columns, as an action."""
+    return Action(before=read_before(row.pop("remedy"), row.pop("before")), **row)
 
 
 class _TeeReader(io.RawIOBase):

@@ -3,13 +3,13 @@
 Every function runs in the caller's transaction.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action, Plan, Receipt
+from makewhole.journal.actions import SCHEMA, action_of
+from makewhole.model.actions import Action
+from makewhole.model.plan import Plan, Receipt
 from makewhole.model.refusal import Refusal
 from makewhole.sql import PgConnection, records, rows_in_pieces, single_value, statements_of
 
@@ -50,17 +50,8 @@ def written_records(journal: PgConnection, plan_id: str) -> Iterator[list[Action
 
 
 def _stored_action(row: Any) -> StoredAction:
-    action = Action(
-        seq=row.seq,
-        chunk=row.chunk,
-        remedy=Remedy(row.remedy),
-        hop=row.hop,
-        target=row.target,
-        key=row.key,
-        key_hash=row.key_hash,
-        before=json.loads(row.before),
-    )
     refusal = None if row.reason is None else Refusal.of_text(row.reason)
+    action = action_of({name: getattr(row, name) for name in SCHEMA.names})
     return StoredAction(action=action, outcome=row.outcome, refusal=refusal)
 
 

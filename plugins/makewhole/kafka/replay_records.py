@@ -1,18 +1,18 @@
 """Prepare the records of a chunk for the producer: find those that the broker would refuse, add lineage headers."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from makewhole.model.payload import PARTITION_COUNT
+from makewhole.model.actions import ProduceExtra
 from makewhole.model.plan import CHUNK_HEADER, ORIGIN_HEADER, PLAN_HEADER, SEQ_HEADER, WINDOW_HEADER
 from makewhole.model.refusal import Refusal, RefusalCode
 
@@ -21,6 +21,7 @@ _RECORD_OVERHEAD_BYTES = 30
 _HEADER_OVERHEAD_BYTES = 10
 _ANY_PARTITION = -1
 _NOT_COUNTED = -1
+_EXTRA = msgspec.json.Decoder(ProduceExtra)
 _POWERS_OF_TEN = 10 ** np.arange(1, 10)
 
 Header = tuple[str, str | bytes | None]
@@ -149,8 +150,9 @@ class ReplayRecords:
     def _partition_counts(self) -> NDArray[np.int64]:
         """Partitions that the topic had when a record's partition was chosen by its key; -1: it was not."""
         coded = self._column("extra").combine_chunks().dictionary_encode()
-        counts = np.array([_partition_count(text) for text in coded.dictionary.to_pylist()], dtype=np.int64)
-        found: NDArray[np.int64] = counts[coded.indices.to_numpy()]
+        counts = (_EXTRA.decode(text).partition_count for text in coded.dictionary.to_pylist())
+        known = np.array([_NOT_COUNTED if one is None else one for one in counts], dtype=np.int64)
+        found: NDArray[np.int64] = known[coded.indices.to_numpy()]
         return found
 
     @cached_property
@@ -215,13 +217,6 @@ def _headers(parts: _MessageColumns, lineage: LineageHeaders) -> Iterator[list[H
     own, leading, trailing = parts.own, lineage.leading, lineage.trailing
     for seq, origin, (start, end) in zip(parts.seqs, parts.origins, pairwise(parts.bounds), strict=True):
         yield [*own[start:end], *leading, (SEQ_HEADER, seq), (ORIGIN_HEADER, origin), trailing]
-
-
-def _partition_count(extra: str) -> int:
-    if f'"{PARTITION_COUNT}":' not in extra:
-        return _NOT_COUNTED
-    count: int = json.loads(extra).get(PARTITION_COUNT, _NOT_COUNTED)
-    return count
 
 
 def _lengths(texts: Any) -> NDArray[np.int64]:

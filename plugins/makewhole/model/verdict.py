@@ -118,16 +118,6 @@ def says_nothing_of_values(finding: Finding) -> bool:
     return finding.verdict is Verdict.UNDECIDABLE and not finding.evidence.get("target_copies")
 
 
-def disputes_since(before: Mapping[str, Any], finding: Finding) -> bool:
-    """Return whether an open finding of another window, made after the plan, disputes the value by which an action
-    goes. `before`: the field `DISPUTED_BY` of the action."""
-    is_at_end = finding.hop in before.get("ends", ())
-    is_at_start = finding.cause is Cause.SOURCE_CONTRADICTS and finding.hop in before.get("starts", ())
-    if not is_at_end and not is_at_start:
-        return False
-    return finding.verdict is Verdict.UNDECIDABLE if before.get("doubts") else not says_nothing_of_values(finding)
-
-
 @dataclass(frozen=True, kw_only=True)
 class HopCounts:
     """Distinct keys of a hop by verdict, with the numbers that cross-check them.

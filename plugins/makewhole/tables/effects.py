@@ -1,8 +1,7 @@
 """Describe the effects of a plan on people's rows, which a target keeps with them."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 
 class EffectKind(StrEnum):
@@ -32,8 +31,3 @@ class Effect:
     place: str
     before: str | None
     after: str | None
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The effect as JSON types, for the payload of the action that restores it."""
-        return asdict(self)

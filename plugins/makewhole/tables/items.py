@@ -10,6 +10,7 @@ import msgspec
 
 from makewhole.compute.canonical import ARRAY
 from makewhole.compute.structures import array_literal
+from makewhole.model.actions import PayloadExtra
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.effects import Effect, EffectKind
 from makewhole.tables.keys import key_components, key_parameters
@@ -23,23 +24,29 @@ ExpectedValue = tuple[str, str, str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpsertRow:
-    """One action: `value` is a JSON object of what the source has, `columns` those that are written.
+class RowToWrite:
+    """The columns that are written, what the row must hold once it is written, the one of them that gets the moment of
+    the write, if any does, and the columns of a new row that stay empty on purpose."""
 
-    `before` is what the plan saw of the key: nothing for a missing key, one row for a mismatched one. `expected` is
-    what the row must hold once it is written. `moment` is the one of `columns` that gets the moment of the write; None:
-    there is none. `left`: the columns of a new row that stay empty on purpose.
+    columns: tuple[str, ...]
+    expected: tuple[ExpectedValue, ...]
+    moment: str | None = None
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpsertRow(RowToWrite):
+    """One action: `value` is a JSON object of what the source has.
+
+    `before` is what the plan saw of the key: nothing for a missing key, one row for a mismatched one.
     """
 
     seq: int
     key: str
     key_columns: tuple[str, ...]
     value: str
-    columns: tuple[str, ...]
     before: tuple[TableRow, ...]
     expected: tuple[ExpectedValue, ...] = ()
-    moment: str | None = None
-    left: tuple[str, ...] = ()
 
     @property
     def may_insert(self) -> bool:
@@ -177,3 +184,31 @@ class RestoreRow:
 
 
 RowItem = UpsertRow | QuarantineRows | RestoreRow
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsExtra(PayloadExtra):
+    """What the payload of an action on rows has. `rows`: those that the key had when they were read."""
+
+    rows: tuple[TableRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpsertExtra(RowsExtra, RowToWrite):
+    """What the payload of an upsert has. `locks_table`: as in `BeforeUpsert`."""
+
+    locks_table: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuarantineExtra(RowsExtra):
+    """What the payload has that moves rows aside: the first `keeps` of the rows, one or none, stay."""
+
+    keeps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoreExtra(PayloadExtra):
+    """What the payload of an undo has: the effect that is taken back."""
+
+    effect: Effect

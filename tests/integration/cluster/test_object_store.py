@@ -12,8 +12,8 @@ from makewhole.compensation.freezing.payload_file import verified_copy, write_pa
 from makewhole.file_system import arrow_file_system
 from makewhole.kafka.log.archive import ArchiveLog, SegmentWriter
 from makewhole.lake.storage import Storage
+from makewhole.model.actions import Payload
 from makewhole.model.errors import CorruptionError
-from makewhole.model.payload import Payload
 from makewhole.model.window import PartitionRange
 from tests.integration.cluster.application import Submitter
 from tests.integration.cluster.conftest import ClusterShop

@@ -25,9 +25,9 @@ from makewhole.journal.results.hop_results import HopResult
 from makewhole.kafka.offsets import describe_topic
 from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import SEMANTICS
+from makewhole.model.actions import Action, BeforeRedeliver
 from makewhole.model.connection import KafkaConnection
-from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action, Plan, PlanState, Receipt
+from makewhole.model.plan import Plan, PlanState, Receipt
 from makewhole.model.points import TopicPoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
@@ -192,11 +192,11 @@ def _repair(journal: PgConnection, window: Window) -> None:
         Action(
             seq=seq,
             chunk=seq // 2,
-            remedy=Remedy.REDELIVER,
             hop="flights→warehouse",
             target="flights",
             key=key,
             key_hash=hashed,
+            before=BeforeRedeliver(place="kafka:flights"),
         )
         for seq, (key, hashed) in enumerate(
             (key, key_hash(key) if key == "K2" else f"{seq:032x}") for seq, key in enumerate(("A", "B", "K2", "C"))

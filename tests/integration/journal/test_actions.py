@@ -15,9 +15,9 @@ from makewhole.compensation.freezing.plan_hash import plan_digest, unchanged_act
 from makewhole.journal import plan_progress, plans
 from makewhole.journal.actions import _BLOCK_BYTES, actions_in
 from makewhole.journal.database import connect
+from makewhole.model.actions import Action, BeforeQuarantine, BeforeRedeliver, BeforeUpsert
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.plan import Plan, PlanState
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.sql import PgConnection, load_queries
 from tests.world.examples import examples
@@ -61,17 +61,18 @@ TEXT = st.one_of(
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])),
     st.lists(st.sampled_from([*NASTY, *string.ascii_lowercase[:3]]), max_size=6).map("".join),
 )
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | TEXT, lambda inner: st.lists(inner, max_size=3))
+TEXTS = st.lists(TEXT, max_size=3).map(tuple)
 ACTIONS = st.builds(
     Action,
     seq=st.just(0),
     chunk=st.integers(0, 2**31 - 1),
-    remedy=st.sampled_from(Remedy),
     hop=TEXT,
     target=TEXT,
     key=TEXT,
     key_hash=TEXT,
-    before=st.dictionaries(TEXT, JSON, max_size=3),
+    before=st.sampled_from([BeforeRedeliver, BeforeUpsert, BeforeQuarantine]).flatmap(
+        lambda kind: st.builds(kind, place=TEXT, once=TEXTS, groups=st.none() | TEXTS, records=TEXT)
+    ),
 )
 NAMES = ("remedy", "hop", "target", "key", "key_hash")
 
@@ -199,12 +200,11 @@ def _plan(plan_id: str, actions: list[Action], payload_sha256: str | None = None
 def _action(seq: int, key: str) -> Action:
     return Action(
         seq=seq,
-        remedy=Remedy.REDELIVER,
         hop="a→b",
         target="a",
         key=key,
         key_hash=f"{seq:032x}",
-        before={"place": "kafka:a", "origin": f"a/0/{seq}"},
+        before=BeforeRedeliver(place="kafka:a", origin=f"a/0/{seq}"),
     )
 
 

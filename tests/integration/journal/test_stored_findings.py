@@ -10,8 +10,8 @@ from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.findings.window_findings import JudgedFinding
-from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.actions import Action, BeforeUpsert
+from makewhole.model.plan import Plan, PlanState
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
@@ -125,9 +125,10 @@ def test_what_a_plan_refused_is_marked_on_its_own_findings(journal: str, window:
 
 def test_chunks_for_which_writers_wait_are_counted_by_target(journal: str, window: Window) -> None:
     del window
-    locking = [(0, {"locks_table": True}), (0, {"locks_table": True}), (1, {"locks_table": True}), (2, {})]
+    locking = [(0, True), (0, True), (1, True), (2, False)]
     actions = [
-        replace(_action(seq, found(seq)), chunk=chunk, before=before) for seq, (chunk, before) in enumerate(locking)
+        replace(_action(seq, found(seq)), chunk=chunk, before=BeforeUpsert(place="pg:b", locks_table=locks_table))
+        for seq, (chunk, locks_table) in enumerate(locking)
     ]
     with connect(journal) as session:
         lines = (action.line() for action in actions)
@@ -140,7 +141,12 @@ def test_chunks_for_which_writers_wait_are_counted_by_target(journal: str, windo
 
 def _action(seq: int, finding: Finding) -> Action:
     return Action(
-        seq=seq, remedy=Remedy.UPSERT, hop=finding.hop, target="b", key=finding.key, key_hash=finding.key_hash
+        seq=seq,
+        hop=finding.hop,
+        target="b",
+        key=finding.key,
+        key_hash=finding.key_hash,
+        before=BeforeUpsert(place="pg:b"),
     )
 
 

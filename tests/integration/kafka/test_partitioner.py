@@ -11,7 +11,7 @@ from makewhole.compensation.freezing.payload_file import verified_copy, write_pa
 from makewhole.kafka.partitioner import librdkafka_name, partition_of
 from makewhole.kafka.replay import ReplayWriter
 from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords
-from makewhole.model.payload import Payload
+from makewhole.model.actions import Payload
 from makewhole.model.points import Partitioner
 from makewhole.stack.kafka_server import KafkaServer
 from tests.world.consumer import read_records, read_settled

@@ -24,7 +24,7 @@ def test_a_record_of_a_window_comes_from_its_archive_also_when_kafka_deleted_it(
 
     frozen = plan_window(context)
 
-    assert [(action.hop, action.key, action.before["payload_from"]) for action in frozen.actions] == [
+    assert [(action.hop, action.key, action.before.payload_from) for action in frozen.actions] == [
         (LEDGER_HOP, "O8", "ledger"),
         (LEDGER_HOP, "O9", "ledger"),
         (STORE_HOP, "O4", "archive"),
@@ -55,7 +55,7 @@ def test_a_record_that_only_an_older_revision_of_its_window_could_read_comes_fro
     frozen = plan_window(second)
 
     assert frozen.refusals == ()
-    assert [(action.hop, action.key, action.before["payload_from"]) for action in frozen.actions] == [
+    assert [(action.hop, action.key, action.before.payload_from) for action in frozen.actions] == [
         (STORE_HOP, "O4", "archive")
     ]
     compensate_window(second, lambda _: None)

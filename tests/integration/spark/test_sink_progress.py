@@ -87,8 +87,8 @@ def test_what_a_sink_has_passed_is_lost_though_its_group_is_late_and_is_sent_unt
     context, closed = shop.whole_way()
     assert (shop.found(context, STORE_HOP), closed.state) == (all_of(LOST), WindowState.GAPS)
     frozen = plan_window(context)
-    assert [(action.key, action.before["passed"], action.before["records"]) for action in frozen.actions] == [
-        (f"O{number}", [STORE_HOP], f"0:{number}") for number in range(6, 10)
+    assert [(action.key, action.before.passed, action.before.records) for action in frozen.actions] == [
+        (f"O{number}", (STORE_HOP,), f"0:{number}") for number in range(6, 10)
     ]
     shop.sql("update sink_offsets set next_offset = 8")
     before = len(shop.read())

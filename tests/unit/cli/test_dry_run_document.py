@@ -4,8 +4,8 @@ import pytest
 
 from makewhole.cli.plan.dry_run import dry_run_document
 from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, Sample
-from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.actions import Action, BeforeUpsert
+from makewhole.model.plan import Plan, PlanState
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.row_change import RowChange
 
@@ -31,7 +31,7 @@ def of(*samples: Sample, reasons: dict[Refusal, int]) -> DryRun:
 
 
 def sample(forecast: Forecast, refusal: Refusal | None = None) -> Sample:
-    action = Action(seq=0, remedy=Remedy.UPSERT, hop="a→store", target="store", key="k", key_hash="0")
+    action = Action(seq=0, hop="a→store", target="store", key="k", key_hash="0", before=BeforeUpsert(place="pg:store"))
     return Sample(action=action, forecast=forecast, refusal=refusal, shown=RowChange(before=(), after=()))
 
 

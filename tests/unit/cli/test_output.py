@@ -26,8 +26,8 @@ from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
 from makewhole.kafka.retention import Retention
 from makewhole.model.acceptance import finding_id
-from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.actions import Action, BeforeRedeliver
+from makewhole.model.plan import Plan, PlanState
 from makewhole.model.points import PointKind
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window, WindowState
@@ -319,7 +319,12 @@ def test_a_plan_is_one_object_and_its_keys_do_not_steer_the_terminal(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     action = Action(
-        seq=0, remedy=Remedy.REDELIVER, hop="flights→warehouse", target="flights", key=NASTY, key_hash="0" * 32
+        seq=0,
+        hop="flights→warehouse",
+        target="flights",
+        key=NASTY,
+        key_hash="0" * 32,
+        before=BeforeRedeliver(place="kafka:flights"),
     )
     stored = StoredAction(action=action, outcome="done", refusal=None)
     monkeypatch.setattr(plans, "find_plan", lambda *_: stored_plan())

@@ -7,8 +7,8 @@ import pytest
 
 from makewhole.cli.plan.command import _as_json, _locks
 from makewhole.journal.plan_progress import StoredAction
-from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.actions import Action, BeforeUpsert
+from makewhole.model.plan import Plan, PlanState
 from makewhole.model.refusal import Refusal, RefusalCode
 
 pytestmark = pytest.mark.unit
@@ -38,7 +38,7 @@ def test_the_document_of_a_plan_is_one_line_however_it_is_written() -> None:
     actions = [
         StoredAction(
             action=Action(
-                seq=seq, remedy=Remedy.UPSERT, hop="a→b", target="b", key=key, key_hash="0", chunk=0, before={}
+                seq=seq, hop="a→b", target="b", key=key, key_hash="0", chunk=0, before=BeforeUpsert(place="pg:b")
             ),
             outcome=outcome,
             refusal=refusal,
@@ -95,7 +95,7 @@ def test_a_plan_is_written_before_all_of_its_actions_are_read() -> None:
         for seq in range(3):
             read.append(seq)
             action = Action(
-                seq=seq, remedy=Remedy.UPSERT, hop="a→b", target="b", key="k", key_hash="0", chunk=0, before={}
+                seq=seq, hop="a→b", target="b", key="k", key_hash="0", chunk=0, before=BeforeUpsert(place="pg:b")
             )
             yield StoredAction(action=action, outcome=None, refusal=None)
 

@@ -2,7 +2,7 @@
 
 import json as json_format
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated, Any, Self
 
@@ -162,8 +162,8 @@ def _sample_document(sample: Sample) -> dict[str, Any]:
         "fate": sample.forecast.name.lower(),
         "reason": sample.reason,
         "code": None if sample.refusal is None else sample.refusal.code.value or None,
-        "payload_from": action.before.get("payload_from"),
-        "origin": action.before.get("origin"),
+        "payload_from": action.before.payload_from,
+        "origin": action.before.origin,
         **(_record_document(shown) if isinstance(shown, RecordToSend) else _change_document(shown)),
     }
 
@@ -248,7 +248,7 @@ def _sample_lines(sample: Sample) -> Iterator[str]:
     why = f": {sample.reason}" if sample.reason else ""
     yield f"{action.seq} {action.remedy.value} {action.target} {action.key}: {sample.forecast.value}{why}"
     if isinstance(sample.shown, RecordToSend):
-        yield from _record_lines(sample.shown, action.before)
+        yield from _record_lines(sample.shown, action.before.payload_from)
         return
     kept = set(sample.shown.before) & set(sample.shown.after)
     aside = sample.shown.aside
@@ -260,10 +260,10 @@ def _sample_lines(sample: Sample) -> Iterator[str]:
     yield from (f"    {_short(line)}" for line in lines)
 
 
-def _record_lines(record: RecordToSend, before: Mapping[str, Any]) -> Iterator[str]:
+def _record_lines(record: RecordToSend, payload_from: str | None) -> Iterator[str]:
     partition = "by the partitioner" if record.partition is None else record.partition
     moment = "now" if record.timestamp_ms is None else f"{record.timestamp_ms} ms"
-    yield f"  + key {_text(record.key)}, partition {partition}, timestamp {moment}, from {before.get('payload_from')}"
+    yield f"  + key {_text(record.key)}, partition {partition}, timestamp {moment}, from {payload_from}"
     yield f"    headers {_short(', '.join(f'{name}={_text(value)}' for name, value in record.headers))}"
     if record.fields is not None:
         yield f"    fields {_short(', '.join(record.fields))}"

@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 import msgspec
 
@@ -15,10 +18,16 @@ from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Plan
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal
-from makewhole.tables.effects import Effect
-from makewhole.tables.items import ExpectedValue, QuarantineRows, RestoreRow, RowItem, UpsertRow
+from makewhole.tables.items import (
+    QuarantineExtra,
+    QuarantineRows,
+    RestoreExtra,
+    RestoreRow,
+    RowItem,
+    UpsertExtra,
+    UpsertRow,
+)
 from makewhole.tables.receipts import ChunkId
-from makewhole.tables.rows import TableRow
 from makewhole.tables.writing import ErasedKeys, TableWriter
 
 
@@ -111,51 +120,45 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _PayloadExtra:
-    """The extra fields of a payload for a table; which of them are set depends on the remedy."""
-
-    columns: tuple[str, ...] | None = None
-    expected: tuple[ExpectedValue, ...] = ()
-    moment: str | None = None
-    left: tuple[str, ...] = ()
-    rows: tuple[TableRow, ...] | None = None
-    keeps: int | None = None
-    effect: Effect | None = None
-
-
-_EXTRAS = msgspec.json.Decoder(list[_PayloadExtra])
+_EXTRAS: dict[str, msgspec.json.Decoder[Any]] = {
+    Remedy.UPSERT: msgspec.json.Decoder(list[UpsertExtra]),
+    Remedy.QUARANTINE: msgspec.json.Decoder(list[QuarantineExtra]),
+    Remedy.RESTORE: msgspec.json.Decoder(list[RestoreExtra]),
+}
 
 
 def chunk_items(chunk: Chunk, key_columns: tuple[str, ...]) -> list[RowItem]:
     """Return the items of a chunk, in order; made from its columns, because there may be ten thousand."""
-    actions = (chunk.rows.column(name).to_pylist() for name in ("seq", "remedy", "key"))
-    values = chunk.columns.column("value").to_pylist()
-    extras = _EXTRAS.decode(f"[{','.join(map(str, chunk.columns.column('extra').to_pylist()))}]")
-    return [_item(key_columns, *row) for row in zip(*actions, values, extras, strict=True)]
+    actions = (chunk.rows.column(name).to_pylist() for name in ("remedy", "seq", "key"))
+    payloads = (chunk.columns.column(name).to_pylist() for name in ("value", "extra"))
+    items: list[RowItem] = []
+    for remedy, rows in groupby(zip(*actions, *payloads, strict=True), key=itemgetter(0)):
+        _, seqs, keys, values, texts = zip(*rows, strict=True)
+        extras = _EXTRAS[remedy].decode(f"[{','.join(texts)}]")
+        items += map(partial(_item, key_columns), seqs, keys, values, extras)
+    return items
 
 
 def _item(
-    key_columns: tuple[str, ...], seq: int, remedy: str, key: str, value: bytes | None, extra: _PayloadExtra
+    key_columns: tuple[str, ...],
+    seq: int,
+    key: str,
+    value: bytes | None,
+    extra: UpsertExtra | QuarantineExtra | RestoreExtra,
 ) -> RowItem:
-    if remedy == Remedy.RESTORE:
-        assert extra.effect is not None
+    if isinstance(extra, RestoreExtra):
         return RestoreRow(seq=seq, key=key, effect=extra.effect)
-    assert extra.rows is not None
-    if remedy == Remedy.UPSERT:
-        assert extra.columns is not None
-        text = (value or b"").decode()
-        return UpsertRow(
-            seq=seq,
-            key=key,
-            key_columns=key_columns,
-            value=text,
-            columns=extra.columns,
-            before=extra.rows,
-            expected=extra.expected,
-            moment=extra.moment,
-            left=extra.left,
-        )
-    assert extra.keeps is not None
-    keeps = extra.keeps
-    return QuarantineRows(seq=seq, key=key, survivor=extra.rows[0] if keeps else None, extras=extra.rows[keeps:])
+    if isinstance(extra, QuarantineExtra):
+        survivor = extra.rows[0] if extra.keeps else None
+        return QuarantineRows(seq=seq, key=key, survivor=survivor, extras=extra.rows[extra.keeps :])
+    return UpsertRow(
+        seq=seq,
+        key=key,
+        key_columns=key_columns,
+        value=(value or b"").decode(),
+        columns=extra.columns,
+        before=extra.rows,
+        expected=extra.expected,
+        moment=extra.moment,
+        left=extra.left,
+    )

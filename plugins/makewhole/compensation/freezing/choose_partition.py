@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from makewhole.compensation.sources.sources import Sources
 from makewhole.kafka.partitioner import KnownKeys, partition_of
+from makewhole.model.actions import Payload, ProduceExtra
 from makewhole.model.errors import ActionRefusedError, CorruptionError, RefusedError
-from makewhole.model.payload import PARTITION_COUNT, Payload
 from makewhole.model.points import Partitioner, TopicPoint
 from makewhole.model.refusal import Refusal, RefusalCode
 
@@ -39,7 +39,8 @@ class PartitionChooser:
         partition = partition_of(point.partitioner, payload.key, count)
         if partition is None:
             return payload
-        return replace(payload, partition=partition, extra={**payload.extra, PARTITION_COUNT: count})
+        extra = ProduceExtra(origin=payload.extra.origin, partition_count=count)
+        return replace(payload, partition=partition, extra=extra)
 
     def _objection(self, point: TopicPoint) -> Refusal | None:
         """Return the reason why nothing may be produced to the topic; None: there is none."""

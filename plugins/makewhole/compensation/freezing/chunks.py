@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from makewhole.model.actions import Action, Payload
 from makewhole.model.errors import CorruptionError
-from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Limits
-from makewhole.model.plan import Action
 
 _ACTIONS_MOST = 10_000
 _PAYLOAD_BYTES_MOST = 64 << 20

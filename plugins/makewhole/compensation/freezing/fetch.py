@@ -1,13 +1,12 @@
 """Fetch what each drafted action writes, and the rows that it overwrites."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from makewhole.compensation.freezing.batches.rows_before import LedgerRows, RowsBefore
 from makewhole.compensation.freezing.choose_partition import PartitionChooser
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
-from makewhole.compensation.freezing.fetch_upserts import UpsertFetcher, row_images
+from makewhole.compensation.freezing.fetch_upserts import UpsertFetcher
 from makewhole.compensation.freezing.own_record import require_own_key, require_own_values
 from makewhole.compensation.freezing.record_forms import RecordForms
 from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
@@ -15,15 +14,16 @@ from makewhole.compensation.planning.action_draft import ActionDraft, RefusedFin
 from makewhole.compensation.sources.source_values import SourceValues
 from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord, Sources
 from makewhole.lake.record_file import WantedPositions
+from makewhole.model.actions import Payload, PayloadExtra
 from makewhole.model.errors import ActionRefusedError, RefusedError
-from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
-from makewhole.model.plan import ERASABLE, LINEAGE_PREFIX
+from makewhole.model.plan import LINEAGE_PREFIX
 from makewhole.model.points import TablePoint, can_look_up
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
+from makewhole.tables.items import QuarantineExtra, RowsExtra, UpsertExtra
 from makewhole.tables.rows import TableRow, ValuedRow
 
 
@@ -71,7 +71,7 @@ class Fetcher:
         self._require_not_erased(draft)
         if draft.action.remedy is Remedy.REVERSE:
             reversal = self._reversals.fetch(draft)
-            return None if reversal is None else _with_before(draft, reversal.payload, reversal.before)
+            return None if reversal is None else _fetched(*reversal)
         match draft.action.remedy:
             case Remedy.REDELIVER:
                 payload = self._redeliver(draft)
@@ -81,10 +81,9 @@ class Fetcher:
                 payload = self._upserts.fetch(draft)
             case _:
                 moved = self._quarantine(draft)
-                if moved is None:
-                    return None
-                payload = moved
-        return _with_before(draft, payload, self._payload_from(draft))
+                return None if moved is None else _fetched(draft, moved)
+        kept_in = PayloadFrom.LEDGER if draft.origin is None else self._original(draft).kept_in
+        return _fetched(draft, payload, payload_from=kept_in.value)
 
     def _load_erased(self, drafts: Sequence[ActionDraft]) -> None:
         """Ask each store once which of the keys that would come to it were erased."""
@@ -103,13 +102,6 @@ class Fetcher:
             if refusal is not None:
                 raise ActionRefusedError(refusal)
 
-    def _payload_from(self, draft: ActionDraft) -> dict[str, Any]:
-        """Return the entry of the action that names its source; none for one that moves rows aside."""
-        if draft.action.remedy is Remedy.QUARANTINE:
-            return {}
-        kept_in = PayloadFrom.LEDGER if draft.origin is None else self._original(draft).kept_in
-        return {"payload_from": kept_in.value}
-
     def _redeliver(self, draft: ActionDraft) -> Payload:
         record = self._original(draft)
         return Payload(
@@ -118,7 +110,7 @@ class Fetcher:
             headers=tuple(header for header in record.headers if not header[0].startswith(LINEAGE_PREFIX)),
             timestamp_ms=record.timestamp_ms,
             partition=record.partition,
-            extra={"origin": self._origin(draft)},
+            extra=PayloadExtra(origin=self._origin(draft)),
         )
 
     def _produce(self, draft: ActionDraft) -> Payload:
@@ -126,7 +118,7 @@ class Fetcher:
         found = self._ledger.of(draft)
         if found is None:
             raise ActionRefusedError.of(RefusalCode.ERASED, "the ledger has no row of this key any more")
-        extra = {"origin": "ledger"}
+        extra = PayloadExtra(origin="ledger")
         payload = Payload(
             key=found.key, value=found.value, headers=found.headers, timestamp_ms=found.timestamp_ms, extra=extra
         )
@@ -147,7 +139,7 @@ class Fetcher:
         ordered = self._survivor_first(draft, rows)
         if ordered is None:
             return None
-        return Payload(key=draft.action.key.encode(), extra={"keeps": keeps, "rows": row_images(ordered)})
+        return Payload(key=draft.action.key.encode(), extra=QuarantineExtra(keeps=keeps, rows=tuple(ordered)))
 
     def _rows_to_reverse(self, draft: ActionDraft) -> list[TableRow] | None:
         return self._survivor_first(draft, self._rows(draft))
@@ -207,14 +199,16 @@ def add_originals(pipeline: Pipeline, drafts: Iterable[ActionDraft], wanted: Wan
 
 def _erasable_at(pipeline: Pipeline, draft: ActionDraft) -> Sequence[TablePoint]:
     """Return the stores to which a draft brings its key and that name erased keys."""
-    names = (draft.action.target,) if draft.action.remedy is Remedy.UPSERT else draft.action.before.get(ERASABLE, ())
+    names = (draft.action.target,) if draft.action.remedy is Remedy.UPSERT else draft.action.before.erasable
     points = (pipeline.points[name] for name in names)
     return [point for point in points if can_look_up(point) and point.erased is not None]
 
 
-def _with_before(draft: ActionDraft, payload: Payload, before: Mapping[str, Any]) -> tuple[ActionDraft, Payload]:
+def _fetched(draft: ActionDraft, payload: Payload, **found: Any) -> tuple[ActionDraft, Payload]:
     """Add to the action the origin of its payload, whether it locks its table, and the places of the rows found."""
-    found = {name: payload.extra[name] for name in ("origin", "locks_table") if name in payload.extra}
-    if "rows" in payload.extra:
-        found["rows"] = [row["ctid"] for row in payload.extra["rows"]]
-    return replace(draft, action=replace(draft.action, before={**draft.action.before, **before, **found})), payload
+    extra = payload.extra
+    if isinstance(extra, RowsExtra):
+        found["rows"] = tuple(row.ctid for row in extra.rows)
+    if isinstance(extra, UpsertExtra):
+        found["locks_table"] = extra.locks_table
+    return draft.with_before(origin=extra.origin, **found), payload

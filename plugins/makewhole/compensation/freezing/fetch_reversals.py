@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,27 +12,20 @@ from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord, So
 from makewhole.compute.keys import key_hash
 from makewhole.config.template import exact_json
 from makewhole.config.template.reversal import Rendered, Template, names_of, scope_of
+from makewhole.model.actions import Payload
 from makewhole.model.errors import ActionRefusedError
-from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Pipeline, Reverse
 from makewhole.model.plan import REVERSES_HEADER
-from makewhole.model.points import Point, has_log
+from makewhole.model.points import has_log
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.reversal import PastReversals, Repetition
 from makewhole.model.window import Window
+from makewhole.tables.items import RowsExtra
 from makewhole.tables.keys import key_components
 from makewhole.tables.rows import TableRow
 
 RowsSurvivorFirst = Callable[[ActionDraft], Sequence[TableRow] | None]
 """Read the rows of a draft's key, the survivor first; None: no row agrees with the source."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reversal:
-    """The payload of a reversal, and the entries that its action gets."""
-
-    payload: Payload
-    before: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +53,8 @@ class ReversalFetcher:
         self._templates: dict[str, Template] = {}
         self._rows: dict[tuple[str, str], Sequence[_ExtraCopy]] = {}
 
-    def fetch(self, draft: ActionDraft) -> Reversal | None:
-        """Return the reversal of a draft; None: its copy was taken back before.
+    def fetch(self, draft: ActionDraft) -> tuple[ActionDraft, Payload] | None:
+        """Return a draft with what is known of its copy, and its reversal; None: this was taken back before.
 
         Raises:
             RefusedError: the copy is not what was judged, or the template does not fit it.
@@ -73,20 +66,16 @@ class ReversalFetcher:
             return None
         rendered = self._template(hop).render(self._scope(draft, hop, copy))
         headers = (*rendered.headers, (REVERSES_HEADER, copy.place.encode()))
-        return Reversal(
-            payload=Payload(
-                key=rendered.key,
-                value=rendered.value,
-                headers=headers,
-                extra={"origin": PayloadFrom.TEMPLATE.value, "rows": [asdict(row) for row in copy.rows]},
-            ),
-            before={
-                "payload_from": PayloadFrom.TEMPLATE.value,
-                **_named_place(self._pipeline.points[hop.target]),
-                "copy": dict(copy.identity),
-                **self._own_key(hop, hop.reverse, rendered, draft),
-            },
+        extra = RowsExtra(origin=PayloadFrom.TEMPLATE.value, rows=copy.rows)
+        point = self._pipeline.points[hop.target]
+        draft = draft.with_before(
+            payload_from=PayloadFrom.TEMPLATE.value,
+            of=point.place,
+            of_identity=point.identity,
+            copy=copy.identity,
+            reversal_key_hash=self._own_key_hash(hop, hop.reverse, rendered, draft),
         )
+        return draft, Payload(key=rendered.key, value=rendered.value, headers=headers, extra=extra)
 
     def _template(self, hop: Hop) -> Template:
         assert hop.reverse is not None
@@ -165,15 +154,15 @@ class ReversalFetcher:
             "timestamp_ms": found.timestamp_ms,
         }
 
-    def _own_key(self, hop: Hop, reverse: Reverse, rendered: Rendered, draft: ActionDraft) -> dict[str, str]:
-        """Return the entry with the reversal's own key hash where its topic is judged: it must not be unexpected there.
+    def _own_key_hash(self, hop: Hop, reverse: Reverse, rendered: Rendered, draft: ActionDraft) -> str | None:
+        """Return the hash of the reversal's own key where its topic is judged: it must not be unexpected there.
 
         Raises:
             RefusedError: the reversal would be one more copy of the key that it takes back.
         """
         point = self._pipeline.points[reverse.to]
         if point not in self._pipeline.ordered_points() or not has_log(point):
-            return {}
+            return None
         record = SourceRecord(
             partition=0, offset=0, key=rendered.key, value=rendered.value, headers=rendered.headers, timestamp_ms=None
         )
@@ -184,7 +173,7 @@ class ReversalFetcher:
                 f"in {point.name} the reversal would be one more copy of the key that it takes back; give it a "
                 "key of its own, or send it to a topic of its own",
             )
-        return {} if key is None else {"reversal_key_hash": key_hash(key)}
+        return None if key is None else key_hash(key)
 
 
 def _leads_to(pipeline: Pipeline, start: str, goal: str) -> bool:
@@ -217,8 +206,3 @@ def _parse_json(value: bytes | None) -> Any:
         return exact_json.loads(value or b"")
     except ValueError:  # not chained: the cause quotes the data
         raise ActionRefusedError.of(RefusalCode.UNFIT, "the record's value is not JSON") from None
-
-
-def _named_place(point: Point) -> dict[str, str]:
-    """Return what the journal keeps of the place of a copy that is taken back."""
-    return {"of": point.place, **({"of_identity": point.identity} if point.identity else {})}

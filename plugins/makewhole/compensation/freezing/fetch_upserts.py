@@ -1,24 +1,24 @@
 """Fetch the values that upserts write into tables, and the rows that they overwrite."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from makewhole.compensation.freezing.row_to_write import RowToWrite, VersionToWrite, differing_row, missing_row
+from makewhole.compensation.freezing.row_to_write import VersionToWrite, differing_row, missing_row
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.sources.sources import SourceRecord, Sources
 from makewhole.compute.column_values import ColumnValue, as_object, parse_fields
 from makewhole.compute.decode.record_values import record_part, version_of
 from makewhole.compute.versions import UNREADABLE
+from makewhole.model.actions import Payload
 from makewhole.model.errors import ActionRefusedError
-from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import KeyType, Point, TablePoint, TopicPoint, has_log
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.verdict import Verdict
 from makewhole.tables.description import TEXTS
+from makewhole.tables.items import RowToWrite, UpsertExtra
 from makewhole.tables.new_row import NewRow, new_row, version_type
-from makewhole.tables.rows import LedgerRecord, TableRow, ValuedRow
+from makewhole.tables.rows import LedgerRecord, ValuedRow
 
 ColumnValues = Mapping[str, ColumnValue]
 
@@ -69,15 +69,12 @@ class UpsertFetcher:
         return Payload(
             key=draft.action.key.encode(),
             value=as_object(values, keys),
-            extra={
-                "origin": origin,
-                "columns": row.columns,
-                "expected": row.expected,
-                **({"moment": row.moment} if row.moment else {}),
-                **({"left": row.left} if row.left else {}),
-                **({"locks_table": True} if not before and self._locks_table(hop) else {}),
-                "rows": row_images(found.row for found in before),
-            },
+            extra=UpsertExtra(
+                origin=origin,
+                rows=tuple(found.row for found in before),
+                locks_table=not before and not self._sources.table(hop.target).has_one_row_per_key,
+                **vars(row),
+            ),
         )
 
     def _row_to_write(self, hop: Hop, values: ColumnValues, before: Sequence[ValuedRow]) -> RowToWrite:
@@ -94,9 +91,6 @@ class UpsertFetcher:
             store, source = self._sources.table(hop.target), self._pipeline.points[hop.source]
             self._new[hop.name] = new_row(store.description, hop, source, store.point, self._pipeline.compare)
         return self._new[hop.name]
-
-    def _locks_table(self, hop: Hop) -> bool:
-        return not self._sources.table(hop.target).has_one_row_per_key
 
     def _values(self, draft: ActionDraft, hop: Hop) -> tuple[ColumnValues, Mapping[str, str], str]:
         """Return the values of the source by column of the table, the texts of key columns that keep the source's
@@ -208,8 +202,3 @@ def _require_as_judged(draft: ActionDraft, before: Sequence[ValuedRow]) -> None:
         raise ActionRefusedError.of(RefusalCode.ERASED, "the row of this key is gone")
     elif len(before) > 1:
         raise ActionRefusedError.of(RefusalCode.STALE, "the key has several rows now; move the extra ones aside first")
-
-
-def row_images(rows: Iterable[TableRow]) -> list[dict[str, Any]]:
-    """Return rows as a payload keeps them."""
-    return [asdict(row) for row in rows]

@@ -27,9 +27,10 @@ from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.written_keys import reversals_of
 from makewhole.lake.record_file import WantedPositions
+from makewhole.model.actions import Action
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.plan import Action, Plan
+from makewhole.model.plan import Plan
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding, Verdict

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 from makewhole.compensation.sources.sources import SourceRecord, business_key, decoded
 from makewhole.compute.versions import version_of_canonical
+from makewhole.model.actions import Payload
 from makewhole.model.errors import ActionRefusedError
-from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
 from makewhole.model.refusal import RefusalCode
 from makewhole.tables.rows import LedgerRecord, differing_columns

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from makewhole.file_system import fsspec_file_system, open_to_read, with_ending
+from makewhole.model.actions import Payload, canonical_text
 from makewhole.model.errors import CorruptionError, TransientError
-from makewhole.model.payload import Payload, extra_text
 
 _BLOCK_BYTES = 1 << 20
 _ORIGIN = "origin"
@@ -162,7 +162,7 @@ def payload_table(chunk: Sequence[tuple[int, Payload]]) -> pa.Table:
         "timestamp": [payload.timestamp_ms for payload in payloads],
         "partition": [payload.partition for payload in payloads],
         # A column of its own, so that the headers of a replay are made without parsing JSON.
-        _ORIGIN: [payload.extra.get(_ORIGIN) for payload in payloads],
-        "extra": [extra_text({k: v for k, v in payload.extra.items() if k != _ORIGIN}) for payload in payloads],
+        _ORIGIN: [payload.extra.origin for payload in payloads],
+        "extra": [canonical_text({k: v for k, v in one.extra.fields.items() if k != _ORIGIN}) for one in payloads],
     }
     return pa.Table.from_pydict(columns, schema=SCHEMA)

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from makewhole.journal.actions import copy_actions
+from makewhole.model.actions import Action
 from makewhole.model.errors import RefusedError
-from makewhole.model.plan import Action, Plan
+from makewhole.model.plan import Plan
 from makewhole.sql import PgConnection
 
 PLAN_FORMAT = "makewhole plan 2"

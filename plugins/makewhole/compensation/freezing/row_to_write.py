@@ -10,22 +10,11 @@ from makewhole.compute.versions import are_one_version, is_multiple, version_of_
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.description import TableDescription
-from makewhole.tables.items import ExpectedValue
+from makewhole.tables.items import ExpectedValue, RowToWrite
 from makewhole.tables.new_row import NewRow
 from makewhole.tables.rows import ValuedRow, differing_columns
 
 NOTHING_DIFFERS = Refusal(RefusalCode.ARRIVED, "the row of this key has the values of its source by now")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowToWrite:
-    """The columns that are written, the one of them that gets the moment of the write, what the row must hold
-    afterwards, and the columns of a new row that stay empty on purpose."""
-
-    columns: tuple[str, ...]
-    expected: tuple[ExpectedValue, ...]
-    moment: str | None = None
-    left: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

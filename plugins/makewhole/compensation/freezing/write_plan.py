@@ -13,9 +13,10 @@ from makewhole.compensation.freezing.payload_file import write_payload_tables
 from makewhole.compensation.freezing.plan_hash import plan_hash
 from makewhole.file_system import path_below
 from makewhole.journal import plans
+from makewhole.model.actions import Action
 from makewhole.model.closing import ClosingContext
 from makewhole.model.pipeline import Limits
-from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 

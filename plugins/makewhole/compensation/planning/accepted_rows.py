@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from makewhole.model.actions import Action
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
-from makewhole.model.plan import Action
 from makewhole.model.points import can_look_up
 from makewhole.model.refusal import Refusal, refusal_by_acceptance
 
@@ -26,7 +26,7 @@ class AcceptedRows:
 
     def hops(self, hop: Hop, action: Action) -> tuple[str, ...]:
         """Return the hops into the tables whose rows an action of a hop would change: by itself, or by a loader that
-        overwrites them with what it sends. They may be accepted after the plan was made (`ACCEPTED_BY`)."""
+        overwrites them with what it sends. They may be accepted after the plan was made (`Before.accepted_by`)."""
         asked = hop.name, action.remedy, action.target
         if asked not in self._hops:
             self._hops[asked] = _hops_changed(self._pipeline, hop, action)

@@ -1,10 +1,11 @@
 """Hold the draft of an action, or a finding for which there is none, with its refusal."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
+from makewhole.model.actions import Action
 from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action
 from makewhole.model.refusal import Refusal
 from makewhole.model.reversal import Repetition
 from makewhole.model.verdict import Finding, Verdict
@@ -28,6 +29,11 @@ class ActionDraft:
     extra: int = 0
     aside: tuple["ActionDraft", ...] = ()
     goes_first: bool = False
+
+    def with_before(self, **named: Any) -> Self:
+        """Return the draft with these fields of its action's `before`."""
+        before = replace(self.action.before, **named)
+        return replace(self, action=replace(self.action, before=before))
 
     @property
     def writes_survivor(self) -> bool:

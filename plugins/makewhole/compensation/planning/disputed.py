@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from makewhole.model.actions import DisputedBy
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
 from makewhole.model.refusal import Refusal, refusal_by_dispute
 from makewhole.model.verdict import DISPUTING, Cause, Finding, Verdict, says_nothing_of_values
@@ -91,16 +91,17 @@ class DisputedValues:
                 return dispute.refusal(hop)
         return None
 
-    def disputing_hops(self, hop: Hop, finding: Finding, origin: tuple[int, int] | None) -> dict[str, Any]:
+    def disputing_hops(self, hop: Hop, finding: Finding, origin: tuple[int, int] | None) -> DisputedBy | None:
         """Return the hops whose findings in other windows would dispute what `refusal` was asked about: they may come
-        after the plan was made (`DISPUTED_BY`)."""
+        after the plan was made (`Before.disputed_by`)."""
         place = self._pipeline.place_of(hop.source)
         ends = [one.name for one in self._pipeline.hops if self._leads_to(one.target, place)]
         if self._is_here(hop, origin):
             ends = [name for name in ends if not self._compares_versions(name, hop)]
         starts = [one.name for one in self._pipeline.hops if self._leads_to(one.source, place)]
-        named = {"ends": ends, "starts": starts, "doubts": finding.verdict is Verdict.UNEXPECTED}
-        return {name: value for name, value in named.items() if value} if ends or starts else {}
+        if not ends and not starts:
+            return None
+        return DisputedBy(ends=tuple(ends), starts=tuple(starts), doubts=finding.verdict is Verdict.UNEXPECTED)
 
     def _leads_to(self, point: str, place: str) -> bool:
         return any(self._pipeline.place_of(one) == place for one in self._pipeline.from_here_on(point))

@@ -8,10 +8,10 @@ from decimal import Decimal
 from makewhole.compensation.planning.action_draft import ActionDraft, PlanOrder, RefusedFinding, asides_first
 from makewhole.compensation.planning.conflicts import without_conflicts
 from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, OpenElsewhere
-from makewhole.compensation.planning.draft_actions import Known, absent_at, draft_actions, with_before
+from makewhole.compensation.planning.draft_actions import Known, draft_actions
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers
+from makewhole.model.actions import Action
 from makewhole.model.pipeline import Limits, Pipeline, Remedy
-from makewhole.model.plan import ABSENT_AT, ERASABLE, ONCE, PASSED, PUTS_ASIDE, RECORDS, Action, count_remedies
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding
@@ -30,7 +30,7 @@ class PlanDraft:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        return count_remedies(draft.action for draft in self.drafts)
+        return dict(sorted(Counter(draft.action.remedy.value for draft in self.drafts).items()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,22 +183,21 @@ def _without_repetition(drafts: Iterable[ActionDraft], sources: Mapping[str, str
 def _for_both(first: ActionDraft, other: ActionDraft) -> ActionDraft:
     """Return the first of two drafts for one record, for what both hops lack. A hop that has the key, with another
     value, lacks nothing that could arrive: then nothing is named."""
-    names = [draft.action.before.get(ABSENT_AT) for draft in (first, other)]
-    erasable = {name for draft in (first, other) for name in draft.action.before.get(ERASABLE, ())}
-    if erasable:
-        first = with_before(first, {ERASABLE: sorted(erasable)})
-    passed = {name for draft in (first, other) for name in draft.action.before.get(PASSED, ())}
-    if passed:
-        records = next(draft.action.before[RECORDS] for draft in (first, other) if RECORDS in draft.action.before)
-        first = with_before(first, {PASSED: sorted(passed), RECORDS: records})
-    once = {name for draft in (first, other) for name in draft.action.before.get(ONCE, ())}
-    first = with_before(first, {ONCE: sorted(once)} if once else {})
+    ours, theirs = first.action.before, other.action.before
+    first = first.with_before(
+        erasable=_union(ours.erasable, theirs.erasable),
+        passed=_union(ours.passed, theirs.passed),
+        records=ours.records or theirs.records,
+        once=_union(ours.once, theirs.once),
+        absent_at=_union(ours.absent_at, theirs.absent_at) if ours.absent_at and theirs.absent_at else (),
+    )
     if other.aside and not first.aside:
-        first = replace(with_before(first, {PUTS_ASIDE: other.action.before[PUTS_ASIDE]}), aside=other.aside)
-    if None not in names:
-        return absent_at(first, {name for some in names for name in some or ()})
-    before = {name: value for name, value in first.action.before.items() if name != ABSENT_AT}
-    return replace(first, action=replace(first.action, before=before))
+        return replace(first.with_before(puts_aside=theirs.puts_aside), aside=other.aside)
+    return first
+
+
+def _union(ours: Iterable[str], theirs: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({*ours, *theirs}))
 
 
 def _refuse(finding: Finding, refusal: Refusal) -> RefusedFinding:

@@ -11,21 +11,17 @@ from makewhole.compensation.planning.extra_copies import extra_records, extra_ro
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers, Redelivery, loaders_to_pass
 from makewhole.compensation.planning.second_copies import RowsInTheWay, SecondCopies
 from makewhole.config.template.reversal import names_of
+from makewhole.model.actions import (
+    Action,
+    Before,
+    BeforeProduce,
+    BeforeQuarantine,
+    BeforeRedeliver,
+    BeforeReverse,
+    BeforeUpsert,
+)
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
-from makewhole.model.plan import (
-    ABSENT_AT,
-    ACCEPTED_BY,
-    DISPUTED_BY,
-    ERASABLE,
-    ONCE,
-    PASSED,
-    PUTS_ASIDE,
-    RECORDS,
-    REPEATS,
-    UNKNOWN_TO,
-    Action,
-)
 from makewhole.model.points import Point, PointKind, can_look_up, has_log
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
@@ -60,9 +56,7 @@ class Known:
         """Name in the action the hops whose findings would dispute it, and those whose acceptance would stop it: the
         journal is asked for them again before it is done."""
         disputing = self.disputed.disputing_hops(hop, draft.finding, origin)
-        changed = list(self.accepted.hops(hop, draft.action))
-        named = {DISPUTED_BY: disputing, ACCEPTED_BY: changed}
-        return with_before(draft, {name: hops for name, hops in named.items() if hops})
+        return draft.with_before(disputed_by=disputing, accepted_by=self.accepted.hops(hop, draft.action))
 
 
 def draft_actions(
@@ -107,7 +101,8 @@ def _after_rows_aside(pipeline: Pipeline, hop: Hop, draft: ActionDraft, known: K
         aside.append(replace(known.with_disputing(way, made, None), goes_first=True))
     if not aside:
         return draft
-    return replace(with_before(draft, {PUTS_ASIDE: sorted(one.action.target for one in aside)}), aside=tuple(aside))
+    draft = draft.with_before(puts_aside=_ordered(one.action.target for one in aside))
+    return replace(draft, aside=tuple(aside))
 
 
 def _drafted(
@@ -177,7 +172,7 @@ def _behind_loaders(pipeline: Pipeline, hop: Hop, remedy: Remedy, draft: ActionD
     if draft.origin is None or not copies or not names:
         return draft
     places = [f"{copy['partition']}:{copy['offset']}" for copy in copies]
-    return with_before(draft, {PASSED: sorted(names), RECORDS: ",".join(dict.fromkeys(places))})
+    return draft.with_before(passed=_ordered(names), records=",".join(dict.fromkeys(places)))
 
 
 def _produce(
@@ -192,10 +187,14 @@ def _produce(
     twice = second_copies.refusal(target.name, finding)
     if twice is not None:
         return twice
-    draft = _erasable(pipeline, _draft_action(Remedy.PRODUCE, target, finding), target.name)
-    # A table may hold the key all the same, from a record that the log has lost since.
-    once = pipeline.tables_that_add(target.name)
-    return absent_at(with_before(draft, {ONCE: sorted(once)} if once else {}), {target.name})
+    before = BeforeProduce(
+        place=target.place,
+        absent_at=(target.name,),
+        # A table may hold the key all the same, from a record that the log has lost since.
+        once=_ordered(pipeline.tables_that_add(target.name)),
+        erasable=_erasable(pipeline, target.name),
+    )
+    return _draft_action(before, target, finding)
 
 
 def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding, redelivery: Redelivery) -> ActionDraft | Refusal:
@@ -209,19 +208,24 @@ def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding, redelivery: Redel
     origin = source_position(finding, hop.semantics)
     if origin is None:
         return _refused("the evidence names no committed record to redeliver")
-    draft = _draft_action(Remedy.REDELIVER, pipeline.points[hop.redeliver_to or hop.source], finding, origin)
-    reach = redelivery.reach(hop, finding)
-    if isinstance(reach, Refusal):
-        return reach
-    draft = _erasable(pipeline, with_before(draft, {REPEATS: hop.source, **reach}), draft.action.target, hop.target)
-    return absent_at(draft, {hop.target}) if finding.verdict in _ABSENT else draft
+    once = redelivery.reach(hop, finding)
+    if isinstance(once, Refusal):
+        return once
+    target, groups = pipeline.points[hop.redeliver_to or hop.source], redelivery.known_groups(hop)
+    before = BeforeRedeliver(
+        place=target.place,
+        absent_at=(hop.target,) if finding.verdict in _ABSENT else (),
+        once=_ordered(once),
+        groups=None if groups is None else _ordered(groups),
+        repeats=hop.source,
+        erasable=_erasable(pipeline, target.name, hop.target),
+    )
+    return _draft_action(before, target, finding, origin)
 
 
-def _erasable(pipeline: Pipeline, draft: ActionDraft, *points: str) -> ActionDraft:
-    """Name in the action the stores behind these points that name erased keys: they are asked before the record is
-    sent."""
-    stores = {store.name for point in points for store in pipeline.stores_at(point) if store.erased is not None}
-    return with_before(draft, {ERASABLE: sorted(stores)}) if stores else draft
+def _erasable(pipeline: Pipeline, *points: str) -> tuple[str, ...]:
+    """Return the stores behind these points that name erased keys: they are asked before the record is sent."""
+    return _ordered({store.name for point in points for store in pipeline.stores_at(point) if store.erased is not None})
 
 
 def _may_add_a_row(pipeline: Pipeline, hop: Hop, finding: Finding) -> bool:
@@ -235,11 +239,11 @@ def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> ActionD
     if finding.verdict not in _UPSERTABLE:
         return _refused(f"upsert answers a missing or mismatched key; this one is {finding.verdict.value}")
     if can_look_up(source):
-        return _draft_action(Remedy.UPSERT, target, finding)
+        return _draft_action(BeforeUpsert(place=target.place), target, finding)
     origin = source_position(finding, hop.semantics)
     if origin is None:
         return _refused("the evidence names no committed record to take the row from")
-    return with_before(_draft_action(Remedy.UPSERT, target, finding, origin), {REPEATS: source.name})
+    return _draft_action(BeforeUpsert(place=target.place, repeats=source.name), target, finding, origin)
 
 
 def _quarantine(pipeline: Pipeline, hop: Hop, finding: Finding, *, sent_by: Hop | None = None) -> ActionDraft | Refusal:
@@ -251,14 +255,15 @@ def _quarantine(pipeline: Pipeline, hop: Hop, finding: Finding, *, sent_by: Hop 
         )
     if finding.verdict not in (Verdict.DUPLICATE, Verdict.UNEXPECTED):
         return _refused(f"quarantine answers a duplicate or unexpected key; this one is {finding.verdict.value}")
-    return _as_unmatched(pipeline, hop, _draft_action(Remedy.QUARANTINE, target, finding), sent_by)
+    before = BeforeQuarantine(place=target.place, unknown_to=_unknown_to(pipeline, hop, finding, sent_by))
+    return _draft_action(before, target, finding)
 
 
-def _as_unmatched(pipeline: Pipeline, hop: Hop, draft: ActionDraft, sent_by: Hop | None = None) -> ActionDraft:
-    """Name in the action of an unexpected key the points that feed its table, and the ledgers behind these: they are
-    asked for it before its rows are taken back. A table behind a filter is not: it may have the key and not send it."""
-    if draft.finding.verdict is not Verdict.UNEXPECTED:
-        return draft
+def _unknown_to(pipeline: Pipeline, hop: Hop, finding: Finding, sent_by: Hop | None = None) -> tuple[str, ...]:
+    """Return the points that feed the table of an unexpected key, and the ledgers behind these: they are asked for it
+    before its rows are taken back. A table behind a filter is not: it may have the key and not send it."""
+    if finding.verdict is not Verdict.UNEXPECTED:
+        return ()
     asked: set[str] = set()
     for other in pipeline.hops_into(hop.target):
         is_topic = has_log(pipeline.points[other.source])
@@ -268,7 +273,7 @@ def _as_unmatched(pipeline: Pipeline, hop: Hop, draft: ActionDraft, sent_by: Hop
             asked |= _tables_before(pipeline, other.source)
     if sent_by is not None:  # it is known to have the key
         asked -= {sent_by.source, *_tables_before(pipeline, sent_by.source)}
-    return with_before(draft, {UNKNOWN_TO: sorted(asked)}) if asked else draft
+    return _ordered(asked)
 
 
 def _tables_before(pipeline: Pipeline, topic: str) -> set[str]:
@@ -295,13 +300,18 @@ def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals
         origin = source_position(finding) if "source" in names_of(hop.reverse) else None
         if origin is None and has_log(source) and "source" in names_of(hop.reverse):
             return _refused("the evidence names no committed record for the template's 'source'")
-        draft = _draft_action(Remedy.REVERSE, pipeline.points[hop.reverse.to], finding, origin)
-        draft = _as_unmatched(pipeline, hop, draft)
+        event = pipeline.points[hop.reverse.to]
+        before = BeforeReverse(place=event.place, unknown_to=_unknown_to(pipeline, hop, finding))
+        draft = _draft_action(before, event, finding, origin)
         if is_topic:
             return [replace(draft, repetition=one) for one in extra_records(finding, target, past)]
         return [replace(draft, extra=extra) for extra in range(extra_rows(finding))]
     except RefusedError as error:
         return error.refusal
+
+
+def _ordered(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(names))
 
 
 def _refused(text: str) -> Refusal:
@@ -310,16 +320,10 @@ def _refused(text: str) -> Refusal:
 
 
 def _draft_action(
-    remedy: Remedy, target: Point, finding: Finding, origin: tuple[int, int] | None = None
+    before: Before, target: Point, finding: Finding, origin: tuple[int, int] | None = None
 ) -> ActionDraft:
     action = Action(
-        seq=0,
-        remedy=remedy,
-        hop=finding.hop,
-        target=target.name,
-        key=finding.key,
-        key_hash=finding.key_hash,
-        before={"place": target.place},
+        seq=0, hop=finding.hop, target=target.name, key=finding.key, key_hash=finding.key_hash, before=before
     )
     return ActionDraft(action=action, finding=finding, origin=origin)
 
@@ -338,12 +342,3 @@ def _usable_copies(finding: Finding, semantics: Semantics) -> list[Mapping[str, 
         copies = [finding.evidence["latest"]] if "latest" in finding.evidence else []
     usable = [copy for copy in copies if not copy.get("aborted") and not copy.get("excluded")]
     return [copy for copy in usable if "partition" in copy and "offset" in copy]
-
-
-def absent_at(draft: ActionDraft, points: Iterable[str]) -> ActionDraft:
-    """Name in the action the points that lack the key: they are asked again before anything is sent."""
-    return with_before(draft, {ABSENT_AT: sorted(points)})
-
-
-def with_before(draft: ActionDraft, more: Mapping[str, object]) -> ActionDraft:
-    return replace(draft, action=replace(draft.action, before={**draft.action.before, **more}))

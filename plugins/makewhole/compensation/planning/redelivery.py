@@ -7,13 +7,11 @@ is asked for the key before the record is sent, and not known is no.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from makewhole.kafka.topic_readers import topic_readers
 from makewhole.model.connection import Connection, kafka_of
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
-from makewhole.model.plan import GROUPS, ONCE
 from makewhole.model.points import has_log
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import GAPS, Finding, Verdict
@@ -74,9 +72,9 @@ class Redelivery:
         self._pipeline, self._readers = pipeline, readers
         self._missing = {(one.hop, one.key_hash) for one in findings if one.verdict is Verdict.MISSING}
 
-    def reach(self, hop: Hop, finding: Finding) -> dict[str, Any] | Refusal:
-        """Return what the action that redelivers a finding's record has in `before` for it, or why there is none."""
-        known = self._known_groups(hop)
+    def reach(self, hop: Hop, finding: Finding) -> set[str] | Refusal:
+        """Return the points that must lack the key when a finding's record is redelivered, or why it is not."""
+        known = self.known_groups(hop)
         if hop.redeliver_to is None:
             unknown = self._unknown_groups(hop, known)
             if unknown is not None:
@@ -95,9 +93,9 @@ class Redelivery:
             if is_itself and finding.verdict is not Verdict.MISSING:
                 continue
             once |= {other.target, *self._pipeline.tables_that_add(other.target)}
-        return {**({ONCE: sorted(once)} if once else {}), **({} if known is None else {GROUPS: sorted(known)})}
+        return once
 
-    def _known_groups(self, hop: Hop) -> set[str] | None:
+    def known_groups(self, hop: Hop) -> set[str] | None:
         """Return the groups that may read what is sent back to a hop's source; None: it goes to a replay topic."""
         if hop.redeliver_to is not None:
             return None

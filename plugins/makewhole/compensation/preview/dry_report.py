@@ -7,7 +7,8 @@ from enum import StrEnum
 from makewhole.compensation.preview.table_lock import table_lock_sentence
 from makewhole.kafka.replay_records import Header
 from makewhole.kafka.topic_readers import ReadingGroup
-from makewhole.model.plan import Action, Plan
+from makewhole.model.actions import Action
+from makewhole.model.plan import Plan
 from makewhole.model.refusal import Refusal
 from makewhole.model.text import counted
 from makewhole.tables.row_change import RowChange

@@ -39,7 +39,6 @@ from makewhole.journal.plans import StoredPlan
 from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import PUTS_ASIDE
 from makewhole.model.refusal import Refusal
 from makewhole.sql import PgConnection
 from makewhole.tables.row_change import RowChange
@@ -306,5 +305,5 @@ def _part_of_frame(actions: pa.Table) -> pl.DataFrame:
         *("seq", "chunk", "remedy", "target", "key_hash"),
         payload_from.alias("payload_from"),
         said("$.undoes").alias("undoes"),
-        said(f"$.{PUTS_ASIDE}").alias("puts_aside"),
+        said("$.puts_aside").alias("puts_aside"),
     )

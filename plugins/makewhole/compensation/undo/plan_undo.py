@@ -38,15 +38,16 @@ from makewhole.journal.plans import StoredPlan
 from makewhole.journal.written_keys import reversals_of
 from makewhole.kinds import tables_of
 from makewhole.lake.local_files import BatchFile
+from makewhole.model.actions import Action, BeforeRestore, Payload
 from makewhole.model.errors import PermanentError, RefusedError
-from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Pipeline, Remedy
-from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.plan import Plan, PlanState
 from makewhole.model.points import can_look_up, has_log
 from makewhole.model.refusal import Refusal
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 from makewhole.tables.effects import Effect
+from makewhole.tables.items import RestoreExtra
 from makewhole.window.context import WindowContext
 
 logger = logging.getLogger(__name__)
@@ -242,6 +243,5 @@ def _actions_of(planned: pa.Table, some: Sequence[Effect]) -> dict[int, Action]:
 
 
 def _restore_item(action: Action, effect: Effect, target: Target) -> PlannedPayload:
-    before = {"place": target.point.place, "undoes": effect.seq, "kind": effect.kind.value}
-    undoing = replace(action, remedy=Remedy.RESTORE, before=before)
-    return undoing, Payload(key=action.key.encode(), extra={"effect": effect.fields})
+    before = BeforeRestore(place=target.point.place, undoes=effect.seq, kind=effect.kind.value)
+    return replace(action, before=before), Payload(key=action.key.encode(), extra=RestoreExtra(effect=effect))

@@ -16,9 +16,9 @@ from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.sources.sources import Position, Sources
 from makewhole.lake.local_files import BatchFile
+from makewhole.model.actions import Action, BeforeReverse
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Remedy
-from makewhole.model.plan import Action
+from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.points import can_look_up
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import PastReversals
@@ -76,7 +76,8 @@ def _reversal(fetcher: ReversalFetcher, draft: ActionDraft, refused: Counter[Ref
     if reversal is None:
         refused[Refusal(RefusalCode.OTHER, "it was taken back before")] += 1
         return None
-    return replace(draft.action, before={**draft.action.before, **reversal.before}), reversal.payload
+    found, payload = reversal
+    return found.action, payload
 
 
 def _draft_reversals(pipeline: Pipeline, action: Action) -> Iterator[ActionDraft]:
@@ -91,15 +92,13 @@ def _draft_reversals(pipeline: Pipeline, action: Action) -> Iterator[ActionDraft
             cause=Cause.NOT_IN_SOURCE,
             evidence={"target_copies": 1},
         )
-        reversing = replace(
-            action, remedy=Remedy.REVERSE, hop=hop.name, target=target.name, before={"place": target.place}
-        )
+        reversing = replace(action, hop=hop.name, target=target.name, before=BeforeReverse(place=target.place))
         yield ActionDraft(action=reversing, finding=finding, origin=_source_position(action))
 
 
 def _source_position(action: Action) -> Position | None:
     """Return the (partition, offset) of the original of a redelivered record; None: it is from a ledger."""
-    parts = str(action.before.get("origin", "")).rsplit("/", 2)
+    parts = (action.before.origin or "").rsplit("/", 2)
     return (int(parts[1]), int(parts[2])) if len(parts) == 3 else None
 
 

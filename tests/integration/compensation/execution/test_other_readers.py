@@ -74,9 +74,9 @@ def test_where_one_of_two_stores_that_lack_a_key_catches_up_it_is_not_sent(two_s
     world.send(range(2))
     findings = [world.finding(number, Verdict.MISSING, hop) for number in range(2) for hop in (HOP, LAKE_HOP)]
     frozen = world.freeze_plan(findings)
-    assert [(action.key, action.before["absent_at"]) for action in frozen.actions] == [
-        ("K0", ["lake", "warehouse"]),
-        ("K1", ["lake", "warehouse"]),
+    assert [(action.key, action.before.absent_at) for action in frozen.actions] == [
+        ("K0", ("lake", "warehouse")),
+        ("K1", ("lake", "warehouse")),
     ]
     world.load_again("K0", copies=1)
 

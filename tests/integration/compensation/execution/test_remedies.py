@@ -103,7 +103,7 @@ def test_a_changed_row_is_mended_only_from_what_the_plan_saw(world: PlanWorld) -
 def test_extra_rows_move_aside_and_can_come_back(world: PlanWorld) -> None:
     world.load_again("K0", copies=3)
     frozen = world.freeze_plan([world.finding(0, Verdict.DUPLICATE)])
-    assert set(frozen.actions[0].before) == {"place", "rows", "disputed_by", "accepted_by"}
+    assert set(frozen.actions[0].before.fields) == {"place", "rows", "disputed_by", "accepted_by"}
     world.run(frozen.plan.id)
 
     assert world.sql("select id, note from dw.departures") == [("K0", "copy 0")]

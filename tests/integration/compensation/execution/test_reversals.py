@@ -49,7 +49,7 @@ def test_every_row_beyond_the_survivor_is_taken_back_by_one_event(world: PlanWor
         ("makewhole-origin", b"template"),
         ("makewhole-chunk", b"0"),
     ]
-    assert [action.before["payload_from"] for action in frozen.actions] == ["template"] * 3
+    assert [action.before.payload_from for action in frozen.actions] == ["template"] * 3
     assert [(receipt.target, receipt.actions) for receipt in receipts] == [("reversals", 3)]
     assert world.sql("select count(*) from dw.departures") == [(5,)]
     assert world.run(frozen.plan.id) == receipts
@@ -237,7 +237,7 @@ def test_a_reversal_with_a_key_of_its_own_is_known_in_a_topic_that_is_judged(wor
 
     (message,) = world.records(world.topic)
     assert message.value == b'{"id":"K1-reversed"}'
-    assert frozen.actions[0].before["reversal_key_hash"] == key_hash("K1-reversed")
+    assert frozen.actions[0].before.fields["reversal_key_hash"] == key_hash("K1-reversed")
 
 
 def test_the_source_record_comes_from_the_archive(world: PlanWorld) -> None:

@@ -124,9 +124,9 @@ def test_the_dry_run_names_what_stays_empty_and_who_waits(timed: PlanWorld) -> N
 
 def test_the_plan_says_that_it_makes_writers_wait_where_no_index_is_unique(timed: PlanWorld) -> None:
     put(timed, 0, ', "left_at": "2013-01-01T12:00:00Z"')
-    assert "locks_table" not in timed.freeze_plan([timed.finding(0, Verdict.MISSING)]).actions[0].before
+    assert "locks_table" not in timed.freeze_plan([timed.finding(0, Verdict.MISSING)]).actions[0].before.fields
     timed.sql("alter table dw.departures drop constraint departures_pkey")
-    assert timed.freeze_plan([timed.finding(0, Verdict.MISSING)]).actions[0].before["locks_table"] is True
+    assert timed.freeze_plan([timed.finding(0, Verdict.MISSING)]).actions[0].before.fields["locks_table"] is True
 
 
 # Nothing but what is compared, and what the file names

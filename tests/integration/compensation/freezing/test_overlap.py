@@ -15,8 +15,8 @@ from makewhole.journal import leases
 from makewhole.journal.database import connect
 from makewhole.kafka.replay import FencedError, ReplayWriter
 from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords
+from makewhole.model.actions import Payload, PayloadExtra
 from makewhole.model.errors import LeaseLostError, RefusedError, TransientError
-from makewhole.model.payload import Payload
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.connect import connect as connect_to_target
@@ -108,7 +108,7 @@ def test_a_runner_that_was_stopped_writes_nothing_once_another_plan_took_its_pla
     zombie = ReplayWriter(world.kafka, world.topic, f"replay-{first.id}-flights")
     assert zombie.open() == 1
     world.freeze(findings)
-    record = payload_file.write_payloads("memory://zombie", [[(7, Payload(key=b"K7", extra={"origin": "z"}))]])
+    record = payload_file.write_payloads("memory://zombie", [[(7, Payload(key=b"K7", extra=PayloadExtra(origin="z")))]])
     table = payload_file.verified_copy(*record).chunk(0, _column(7))
     with pytest.raises(FencedError, match="another runner came after this one"):
         zombie.write(1, ReplayRecords(table, LineageHeaders(plan=first.id, window="p/1", chunk=1)))

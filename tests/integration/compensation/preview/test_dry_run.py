@@ -73,7 +73,7 @@ def test_a_reversal_shows_the_event_that_would_be_sent(world: PlanWorld) -> None
     finding = world.finding(1, Verdict.DUPLICATE)
     plan = world.plan([replace(finding, evidence={**finding.evidence, "target_copies": 2})])
     (sample,) = looked(world, plan).samples
-    assert (sample.action.remedy, sample.action.before["payload_from"]) == (Remedy.REVERSE, "template")
+    assert (sample.action.remedy, sample.action.before.payload_from) == (Remedy.REVERSE, "template")
     assert isinstance(sample.shown, RecordToSend)
     assert sample.shown.value == b'{"id":"K1","delay":-1.5}'
     assert sample.shown.partition is None

@@ -21,8 +21,9 @@ from makewhole.compensation.preview.dry_report import (
 )
 from makewhole.kafka.group_offsets import OffsetOutOfRange
 from makewhole.kafka.topic_readers import ReadingGroup
+from makewhole.model.actions import Action, read_before
 from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.plan import Plan, PlanState
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.row_change import RowChange
 
@@ -269,4 +270,5 @@ def dry_run() -> DryRun:
 
 def action(seq: int, remedy: Remedy) -> Action:
     target = "flights" if remedy is Remedy.REDELIVER else "warehouse"
-    return Action(seq=seq, remedy=remedy, hop="flights→warehouse", target=target, key=SECRET, key_hash="0" * 32)
+    before = read_before(remedy, '{"place":"","undoes":0,"kind":"inserted"}')
+    return Action(seq=seq, hop="flights→warehouse", target=target, key=SECRET, key_hash="0" * 32, before=before)

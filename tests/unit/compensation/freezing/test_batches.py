@@ -10,8 +10,7 @@ from makewhole.compensation.freezing.batches.action_file import SHOWN, ActionFil
 from makewhole.compensation.freezing.batches.draft_file import DraftFile
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.lake.record_file import RecordFile, WantedPositions
-from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action
+from makewhole.model.actions import Action, BeforeUpsert
 from makewhole.model.verdict import Cause, Finding, Verdict
 
 pytestmark = pytest.mark.unit
@@ -95,4 +94,4 @@ def _draft(order: tuple[int, int, str], number: int) -> ActionDraft:
 
 
 def _action(number: int, key: str) -> Action:
-    return Action(seq=number, remedy=Remedy.UPSERT, hop="a→b", target="b", key=key, key_hash=key)
+    return Action(seq=number, hop="a→b", target="b", key=key, key_hash=key, before=BeforeUpsert(place="pg:b"))

@@ -8,8 +8,8 @@ import pytest
 from makewhole.compensation.freezing.choose_partition import PartitionChooser
 from makewhole.compensation.sources.sources import SourceRecord, Sources
 from makewhole.kafka.partitioner import KnownKeys, partition_of
+from makewhole.model.actions import Payload, PayloadExtra, ProduceExtra
 from makewhole.model.errors import CorruptionError, RefusedError
-from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Partitioner, TopicPoint
 
@@ -57,9 +57,11 @@ def test_the_partition_is_that_of_the_points_partitioner_and_kept_with_the_numbe
     partitioner: Partitioner,
 ) -> None:
     topic = Topic(known=placed(partitioner))
-    chosen = [chooser(topic, partitioner).choose("flights", Payload(key=key, extra={"origin": "x"})) for key in KEYS]
+    chosen = [
+        chooser(topic, partitioner).choose("flights", Payload(key=key, extra=PayloadExtra(origin="x"))) for key in KEYS
+    ]
     assert [one.partition for one in chosen] == [partition_of(partitioner, key, 4) for key in KEYS]
-    assert {str(one.extra) for one in chosen} == {"{'origin': 'x', 'partition_count': 4}"}
+    assert {one.extra for one in chosen} == {ProduceExtra(origin="x", partition_count=4)}
 
 
 @pytest.mark.parametrize(("partitioner", "key"), [(RANDOM, b"k"), (CRC32, b""), (MURMUR2, None)])

@@ -14,10 +14,9 @@ from makewhole.compensation.freezing.chunks import (
     take_chunk,
 )
 from makewhole.journal.actions import SCHEMA, actions_in
+from makewhole.model.actions import Action, BeforeRedeliver, Payload
 from makewhole.model.errors import CorruptionError
-from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Limits, Remedy
-from makewhole.model.plan import Action
+from makewhole.model.pipeline import Limits
 
 pytestmark = pytest.mark.unit
 
@@ -77,7 +76,13 @@ def _item(target: str, value: bytes = b"") -> PlannedPayload:
 
 def _action(target: str, seq: int = 0, chunk: int = 0) -> Action:
     return Action(
-        seq=seq, chunk=chunk, remedy=Remedy.REDELIVER, hop="a→b", target=target, key="k", key_hash="0" * 32, before={}
+        seq=seq,
+        chunk=chunk,
+        hop="a→b",
+        target=target,
+        key="k",
+        key_hash="0" * 32,
+        before=BeforeRedeliver(place="kafka:t"),
     )
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from makewhole.compensation.freezing.own_record import require_own_values
+from makewhole.model.actions import Payload
 from makewhole.model.errors import RefusedError
-from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Pipeline, Semantics
 from makewhole.tables.rows import LedgerRecord
 from tests.unit.compensation.planning.drafted import pipeline_of

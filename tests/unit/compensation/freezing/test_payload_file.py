@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 
 from makewhole.compensation.freezing.payload_file import verified_copy, write_payloads
 from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords, TopicRules
+from makewhole.model.actions import Payload, PayloadExtra, ProduceExtra
 from makewhole.model.errors import CorruptionError, RefusedError
-from makewhole.model.payload import Payload
 from makewhole.model.refusal import Refusal, RefusalCode
+from makewhole.tables.items import RowsExtra
 from makewhole.tables.keys import key_components
+from makewhole.tables.rows import TableRow
 
 pytestmark = pytest.mark.unit
 
@@ -31,7 +33,7 @@ PAYLOADS = st.builds(
     headers=st.lists(st.tuples(st.text("ab", max_size=3), BYTES), max_size=3).map(tuple),
     timestamp_ms=st.none() | st.integers(-1, 2**45),
     partition=st.none() | st.integers(0, 9),
-    extra=st.dictionaries(st.text("xy", max_size=2), st.integers(), max_size=2),
+    extra=st.builds(ProduceExtra, origin=st.none() | st.text("xy"), partition_count=st.none() | st.integers(1, 9)),
 )
 
 
@@ -45,7 +47,7 @@ def payloads_of(table: pa.Table) -> dict[int, Payload]:
             headers=tuple((header["key"], header["value"]) for header in row["headers"]),
             timestamp_ms=row["timestamp"],
             partition=row["partition"],
-            extra=json.loads(row["extra"]) | ({} if row["origin"] is None else {"origin": row["origin"]}),
+            extra=ProduceExtra(origin=row["origin"], **json.loads(row["extra"])),
         )
         for row in table.set_column(index, "timestamp", table.column("timestamp").cast(pa.int64())).to_pylist()
     }
@@ -64,7 +66,7 @@ def test_a_payload_file_gives_back_what_was_written(chunks: list[list[Payload]])
 
 
 def test_a_file_that_changes_after_the_check_is_not_what_is_read() -> None:
-    payload = Payload(value=b"frozen")
+    payload = Payload(value=b"frozen", extra=ProduceExtra())
     uri, sha256 = write_payloads(f"memory://plans/{uuid.uuid4().hex}", [[(0, payload)]])
     with closing(verified_copy(uri, sha256)) as file:
         fsspec.filesystem("memory").pipe_file(uri.removeprefix("memory:/"), b"changed")
@@ -119,16 +121,16 @@ def _seqs(group: Sequence[tuple[int, Payload]]) -> Any:
             Refusal(RefusalCode.UNFIT, "its timestamp is older than message.timestamp.before.max.ms allows"),
         ),
         ({"partition": 2}, Refusal(RefusalCode.UNFIT, "the topic has no partition 2 any more")),
-        ({"extra": {"origin": "ledger", "partition_count": 2}}, None),
+        ({"extra": ProduceExtra(origin="ledger", partition_count=2)}, None),
         (
-            {"partition": 2, "extra": {"origin": "ledger", "partition_count": 4}},
+            {"partition": 2, "extra": ProduceExtra(origin="ledger", partition_count=4)},
             Refusal(
                 RefusalCode.STALE,
                 "the topic has 2 partitions now and had 4 when the plan was frozen: the key may belong into another "
                 "one; run the window again",
             ),
         ),
-        ({"extra": {"rows": [{"text": '{"partition_count": 4}'}]}}, None),
+        ({"extra": RowsExtra(rows=(TableRow(table_oid=1, ctid="", text='{"partition_count": 4}'),))}, None),
         (
             {"value": b"x" * 9_000},
             Refusal(RefusalCode.UNFIT, "with its lineage headers the record exceeds max.message.bytes (10000)"),
@@ -143,7 +145,13 @@ def test_what_the_broker_would_refuse_is_known_before(record: dict[str, object],
         max_behind_ms=900_000,
         is_create_time=True,
     )
-    fields = {"key": b"k", "value": b"v", "timestamp_ms": 1_000_000, "partition": 1, "extra": {"origin": "t/1/5"}}
+    fields = {
+        "key": b"k",
+        "value": b"v",
+        "timestamp_ms": 1_000_000,
+        "partition": 1,
+        "extra": PayloadExtra(origin="t/1/5"),
+    }
     frozen = [(7, Payload(value=b"v")), (8, Payload(**(fields | record)))]  # type: ignore[arg-type]
     assert _records(frozen).refusals(rules, now_ms=1_000_000) == ({} if refusal is None else {8: refusal})
 
@@ -151,7 +159,12 @@ def test_what_the_broker_would_refuse_is_known_before(record: dict[str, object],
 def test_the_size_that_is_checked_is_that_of_the_record_with_all_its_headers() -> None:
     """The limit that just holds is the sum of every part, counted by hand."""
     frozen = [
-        (12, Payload(key=b"key", value=b"value", headers=(("ä", b"xyz"), ("n", None)), extra={"origin": "o/1/2"}))
+        (
+            12,
+            Payload(
+                key=b"key", value=b"value", headers=(("ä", b"xyz"), ("n", None)), extra=PayloadExtra(origin="o/1/2")
+            ),
+        )
     ]
     lineage = {"plan": b"p-1-f", "window": b"p/1", "seq": b"12", "origin": b"o/1/2", "chunk": b"3"}
     headers = [("ä".encode(), b"xyz"), (b"n", b""), *((f"makewhole-{n}".encode(), v) for n, v in lineage.items())]
@@ -165,9 +178,9 @@ def test_the_size_that_is_checked_is_that_of_the_record_with_all_its_headers() -
 
 def test_records_carry_their_own_headers_first_and_then_their_lineage() -> None:
     frozen = [
-        (4, Payload(key=b"a", headers=(("h", b"1"), ("h", None)), timestamp_ms=0, extra={"origin": "t/0/9"})),
-        (6, Payload(value=b"v", timestamp_ms=-1, partition=2, extra={"origin": "ledger"})),
-        (7, Payload(headers=(("x", b""),), extra={"origin": "t/0/11"})),
+        (4, Payload(key=b"a", headers=(("h", b"1"), ("h", None)), timestamp_ms=0, extra=PayloadExtra(origin="t/0/9"))),
+        (6, Payload(value=b"v", timestamp_ms=-1, partition=2, extra=PayloadExtra(origin="ledger"))),
+        (7, Payload(headers=(("x", b""),), extra=PayloadExtra(origin="t/0/11"))),
     ]
     plan, window, chunk = ("makewhole-plan", b"p-1-f"), ("makewhole-window", b"p/1"), ("makewhole-chunk", b"3")
     first = [("h", b"1"), ("h", None), plan, window, ("makewhole-seq", b"4"), ("makewhole-origin", b"t/0/9"), chunk]

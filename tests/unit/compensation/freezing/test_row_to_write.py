@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.freezing.row_to_write import RowToWrite, VersionToWrite, differing_row, missing_row
+from makewhole.compensation.freezing.row_to_write import VersionToWrite, differing_row, missing_row
 from makewhole.compute.column_values import ColumnValue
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Remedies, Remedy
 from makewhole.model.points import Erased, PointKind, TablePoint, TopicPoint
 from makewhole.postgres.table import Table
 from makewhole.tables.description import Column
+from makewhole.tables.items import RowToWrite
 from makewhole.tables.new_row import ColumnOrigin, NewRow, new_row
 from makewhole.tables.rows import TableRow, ValuedRow
 

@@ -7,8 +7,8 @@ import pytest
 from makewhole.compensation.planning.accepted_rows import AcceptedRows
 from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch
+from makewhole.model.actions import Action, read_before
 from makewhole.model.pipeline import Hop, Remedy, Semantics
-from makewhole.model.plan import Action
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
@@ -104,7 +104,9 @@ def test_an_action_names_the_hops_whose_acceptance_stops_it_and_is_stopped_by_no
     hop = pipeline.hops[0] if remedy is Remedy.PRODUCE else pipeline.hops[1]
     is_sent = remedy in (Remedy.PRODUCE, Remedy.REDELIVER)
     target = "topic" if is_sent else "store"
-    action = Action(seq=0, remedy=remedy, hop=hop.name, target=target, key="a", key_hash="0a")
+    action = Action(
+        seq=0, hop=hop.name, target=target, key="a", key_hash="0a", before=read_before(remedy, '{"place":""}')
+    )
     overwritten = (STORE_HOP, "clean→far") if semantics is Semantics.UPSERT else ()
     changed = overwritten if is_sent else (STORE_HOP,)
 

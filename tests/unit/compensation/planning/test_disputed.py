@@ -6,10 +6,11 @@ import pytest
 
 from makewhole.compensation.planning.disputed import DisputedValues, OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch, draft_plan
+from makewhole.model.actions import DisputedBy
 from makewhole.model.pipeline import Pipeline, Remedy, Semantics
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.model.verdict import DISPUTING, Cause, Finding, Verdict, disputes_since
+from makewhole.model.verdict import DISPUTING, Cause, Finding, Verdict
 from makewhole.model.window import PartitionRange
 from makewhole.sql import load_queries
 from tests.unit.compensation.planning.drafted import COPY, finding_of, pipeline_of
@@ -174,17 +175,16 @@ def test_a_finding_that_comes_after_the_plan_disputes_what_it_would_have_dispute
         for asked in (Verdict.MISSING, Verdict.UNEXPECTED):
             for repaired in pipeline.hops:
                 finding, origin = found(asked, repaired.name), (1, offset)
-                named = after.disputing_hops(repaired, finding, origin)
+                named = after.disputing_hops(repaired, finding, origin) or DisputedBy()
                 is_disputed = before.refusal(repaired, finding, origin) is not None
-                assert disputes_since(named, other) == is_disputed, (hop.name, repaired.name, asked)
+                assert named.counts(other) == is_disputed, (hop.name, repaired.name, asked)
 
 
 def test_an_action_names_the_hops_that_would_dispute_it() -> None:
     (draft,) = draft_plan(relayed(), [found(Verdict.MISSING, LAST)], window_keys=10).drafts
-    assert draft.action.before["disputed_by"] == {
-        "ends": [FIRST, "topic→clean"],
-        "starts": [FIRST, "topic→clean", LAST, "topic→other"],
-    }
+    assert draft.action.before.disputed_by == DisputedBy(
+        ends=(FIRST, "topic→clean"), starts=(FIRST, "topic→clean", LAST, "topic→other")
+    )
 
 
 def test_a_table_under_two_names_hands_on_what_is_disputed() -> None:

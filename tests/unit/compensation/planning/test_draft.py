@@ -10,6 +10,7 @@ from makewhole.compensation.freezing.plan_hash import plan_digest
 from makewhole.compensation.planning.draft import draft_plan, over_limits, plan_actions
 from makewhole.compensation.planning.draft_actions import source_position
 from makewhole.compensation.planning.to_repair import keys_to_reverse
+from makewhole.model.actions import BeforeProduce, BeforeRedeliver, DisputedBy
 from makewhole.model.pipeline import Approval, Limits, Remedy, Semantics
 from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.reversal import PastReversals, Repetition, ReversedCopy
@@ -57,9 +58,9 @@ def test_an_action_that_sends_names_every_point_that_lacks_the_key() -> None:
         with_evidence(finding_of("d", Verdict.MISMATCHED, "topic→store"), **latest),
     ]
 
-    missing_in = {action.key: action.before.get("absent_at") for action in plan_actions(pipeline, found)}
+    missing_in = {action.key: action.before.absent_at for action in plan_actions(pipeline, found)}
 
-    assert missing_in == {"a": ["topic"], "b": ["second", "store"], "c": None, "d": None}
+    assert missing_in == {"a": ("topic",), "b": ("second", "store"), "c": (), "d": ()}
 
 
 @given(st.permutations([f"k{number}" for number in range(8)]))
@@ -94,24 +95,24 @@ def test_a_replay_topic_takes_the_redelivered_records_and_is_frozen_as_the_targe
         (
             Remedy.PRODUCE,
             "topic",
-            {
-                "place": "kafka:flights",
-                "absent_at": ["topic"],
-                "once": ["store"],
-                "disputed_by": {"starts": ["ledger→topic"]},
-            },
+            BeforeProduce(
+                place="kafka:flights",
+                absent_at=("topic",),
+                once=("store",),
+                disputed_by=DisputedBy(starts=("ledger→topic",)),
+            ),
             None,
         ),
         (
             Remedy.REDELIVER,
             "retry",
-            {
-                "place": "other:flights-retry",
-                "absent_at": ["store"],
-                "once": ["store"],
-                "repeats": "topic",
-                "disputed_by": {"ends": ["ledger→topic"], "starts": ["ledger→topic", "topic→store"]},
-            },
+            BeforeRedeliver(
+                place="other:flights-retry",
+                absent_at=("store",),
+                once=("store",),
+                repeats="topic",
+                disputed_by=DisputedBy(ends=("ledger→topic",), starts=("ledger→topic", "topic→store")),
+            ),
             (1, 17),
         ),
     ]
@@ -140,7 +141,7 @@ def test_every_extra_copy_has_a_draft_of_its_own_after_everything_else() -> None
     ]
     assert [step.extra for step in steps] == [0, 0, 0, 1, 0]
     assert [step.repetition for step in steps if step.repetition] == [Repetition(number=2, partition=1, offset=2)]
-    assert {step.action.before["place"] for step in steps if step.action.target == "back"} == {"kafka:reversals"}
+    assert {step.action.before.place for step in steps if step.action.target == "back"} == {"kafka:reversals"}
     assert keys_to_reverse(pipeline, findings) == {finding.key_hash for finding in findings[:3]}
 
 

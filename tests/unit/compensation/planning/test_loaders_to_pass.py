@@ -7,7 +7,6 @@ import pytest
 
 from makewhole.compensation.planning.draft import draft_plan
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
-from makewhole.model.plan import PASSED, RECORDS
 from makewhole.model.points import PointKind, SinkProgress, TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Verdict
@@ -33,41 +32,41 @@ def lake(group: str | None = "lake-loader", **changed: Any) -> Hop:
     return Hop(source="topic", target="lake", remedies=report, consumer_group=group, **changed)
 
 
-def asked(pipeline: Pipeline, source: list[dict[str, Any]] | None = None) -> tuple[list[str] | None, str | None]:
+def asked(pipeline: Pipeline, source: list[dict[str, Any]] | None = None) -> tuple[tuple[str, ...], str]:
     """Return the loaders that must be past records, and these records, as the action for a missing key names them."""
     found = draft_plan(pipeline, [finding_of("K", Verdict.MISSING, HOP, source)], window_keys=1)
     assert not found.refusals
     (one,) = found.drafts
-    return one.action.before.get(PASSED), one.action.before.get(RECORDS)
+    return one.action.before.passed, one.action.before.records
 
 
 def test_a_hop_that_names_neither_progress_nor_group_has_none() -> None:
-    assert asked(pipeline_with()) == (None, None)
+    assert asked(pipeline_with()) == ((), "")
 
 
 @pytest.mark.parametrize("named", [{"progress": PROGRESS}, {"consumer_group": "dw"}])
 @pytest.mark.parametrize("remedy", [Remedy.REDELIVER, Remedy.UPSERT])
 def test_the_loader_of_the_hop_must_be_past_every_record_of_the_key(named: dict[str, Any], remedy: Remedy) -> None:
     copies = [COPY, {"partition": 2, "offset": 4}, {"partition": 0, "offset": 1, "aborted": True}]
-    assert asked(pipeline_with(remedy=remedy, **named), copies) == ([HOP], "1:17,2:4")
+    assert asked(pipeline_with(remedy=remedy, **named), copies) == ((HOP,), "1:17,2:4")
 
 
 def test_so_must_the_loader_of_another_store_that_a_record_reaches_but_not_where_a_row_is_written() -> None:
-    assert asked(pipeline_with(progress=PROGRESS, lake=lake()))[0] == ["topic→lake", HOP]
-    assert asked(pipeline_with(progress=PROGRESS, remedy=Remedy.UPSERT, lake=lake()))[0] == [HOP]
-    assert asked(pipeline_with(lake=lake(None, progress=PROGRESS)))[0] == ["topic→lake"]
+    assert asked(pipeline_with(progress=PROGRESS, lake=lake()))[0] == ("topic→lake", HOP)
+    assert asked(pipeline_with(progress=PROGRESS, remedy=Remedy.UPSERT, lake=lake()))[0] == (HOP,)
+    assert asked(pipeline_with(lake=lake(None, progress=PROGRESS)))[0] == ("topic→lake",)
 
 
 def test_what_takes_a_record_again_without_harm_is_not_asked() -> None:
     despite = pipeline_with(lake=lake(), redeliver_despite=("lake-loader",), consumer_group="dw")
-    assert asked(despite)[0] == [HOP]
+    assert asked(despite)[0] == (HOP,)
     overwriting = lake(semantics=Semantics.UPSERT)
-    assert asked(pipeline_with(consumer_group="dw", lake=overwriting))[0] == [HOP]
+    assert asked(pipeline_with(consumer_group="dw", lake=overwriting))[0] == (HOP,)
 
 
 def test_no_loader_comes_to_a_record_of_a_log_that_is_gone() -> None:
     gone = [{**COPY, "gone": True}]
-    assert asked(pipeline_with(progress=PROGRESS), gone) == (None, None)
+    assert asked(pipeline_with(progress=PROGRESS), gone) == ((), "")
 
 
 def test_a_record_that_two_stores_lack_is_sent_once_behind_both_loaders() -> None:
@@ -78,7 +77,7 @@ def test_a_record_that_two_stores_lack_is_sent_once_behind_both_loaders() -> Non
     found = draft_plan(pipeline, findings, window_keys=1)
     assert not found.refusals
     (one,) = found.drafts
-    assert (one.action.before[PASSED], one.action.before[RECORDS]) == (["topic→lake", HOP], "1:17")
+    assert (one.action.before.passed, one.action.before.records) == (("topic→lake", HOP), "1:17")
 
 
 def test_a_record_that_is_still_to_come_is_refused_with_what_stands_before_it() -> None:

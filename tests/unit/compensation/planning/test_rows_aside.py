@@ -50,9 +50,9 @@ def test_the_row_goes_before_every_record_and_the_ledger_that_has_the_key_is_not
     drafts = {one.action.key: one for _, one in draft_batch(pipeline, found).drafts}
     (aside,) = drafts["b"].aside
     assert aside.goes_first
-    assert aside.action.before["unknown_to"] == ["topic"]
-    assert drafts["b"].action.before["puts_aside"] == ["store"]
-    assert drafts["c"].action.before["unknown_to"] == ["ledger", "topic"]
+    assert aside.action.before.unknown_to == ("topic",)
+    assert drafts["b"].action.before.puts_aside == ("store",)
+    assert drafts["c"].action.before.unknown_to == ("ledger", "topic")
     assert draft_batch(pipeline, found).actions == 4
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from makewhole.compensation.planning.draft import plan_actions
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
-from makewhole.model.plan import ACCEPTED_BY, DISPUTED_BY
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.verdict import Finding, Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of, reversing_pipeline, with_evidence
@@ -26,7 +25,7 @@ def test_an_upsert_names_the_topic_that_its_record_is_of() -> None:
 def test_rows_of_an_unexpected_key_name_the_points_that_feed_their_table() -> None:
     pipeline = _fed_by_a_table_too(None)
 
-    asked = {"place": "pg:dw.flights", "unknown_to": ["ledger", "other", "topic"]}
+    asked = {"place": "pg:dw.flights", "unknown_to": ("ledger", "other", "topic")}
     assert _before(pipeline, finding_of("1", Verdict.UNEXPECTED, HOP)) == asked
 
 
@@ -34,11 +33,11 @@ def test_a_table_behind_a_filter_is_not_asked() -> None:
     """It may have the key, and not send it."""
     pipeline = _fed_by_a_table_too("cancelled = false")
 
-    asked = {"place": "pg:dw.flights", "unknown_to": ["ledger", "topic"]}
+    asked = {"place": "pg:dw.flights", "unknown_to": ("ledger", "topic")}
     assert _before(pipeline, finding_of("1", Verdict.UNEXPECTED, HOP)) == asked
 
     hops = tuple(replace(hop, where="cancelled = false") for hop in pipeline.hops)
-    asked = {"place": "pg:dw.flights", "unknown_to": ["topic"]}
+    asked = {"place": "pg:dw.flights", "unknown_to": ("topic",)}
     assert _before(replace(pipeline, hops=hops), finding_of("1", Verdict.UNEXPECTED, HOP)) == asked
 
 
@@ -46,7 +45,7 @@ def test_reversals_of_an_unexpected_key_name_them_too() -> None:
     pipeline = reversing_pipeline(unexpected=Remedy.REVERSE)
     finding = with_evidence(finding_of("1", Verdict.UNEXPECTED, HOP), target_copies=1)
 
-    assert _before(pipeline, finding) == {"place": "kafka:reversals", "unknown_to": ["ledger", "topic"]}
+    assert _before(pipeline, finding) == {"place": "kafka:reversals", "unknown_to": ("ledger", "topic")}
 
 
 def test_rows_beside_a_survivor_name_nothing() -> None:
@@ -62,4 +61,4 @@ def _fed_by_a_table_too(where: str | None) -> Pipeline:
 
 def _before(pipeline: Pipeline, finding: Finding) -> dict[str, object]:
     (action,) = plan_actions(pipeline, [finding])
-    return {name: value for name, value in action.before.items() if name not in (DISPUTED_BY, ACCEPTED_BY)}
+    return {name: value for name, value in action.before.fields.items() if name not in ("disputed_by", "accepted_by")}

@@ -21,7 +21,7 @@ def test_a_conflict_is_never_planned_and_what_has_vanished_only_where_the_file_a
     asked = plan_actions(pipeline_of(vanished=Remedy.UPSERT), findings)
     assert [(action.remedy, action.key) for action in asked] == [(Remedy.UPSERT, "v")]
     (sent,) = plan_actions(pipeline_of(vanished=Remedy.REDELIVER), findings)
-    assert (sent.key, sent.before["absent_at"]) == ("v", ["store"])
+    assert (sent.key, sent.before.absent_at) == ("v", ("store",))
 
 
 def test_a_key_that_its_source_has_with_different_values_is_not_written() -> None:
@@ -47,8 +47,8 @@ def test_a_record_names_the_stores_that_it_reaches_and_that_name_which_keys_were
 
     actions = plan_actions(replace(pipeline, points=points), findings)
 
-    assert [(action.remedy, action.before["erasable"]) for action in actions] == [
-        (Remedy.PRODUCE, ["store"]),
-        (Remedy.REDELIVER, ["store"]),
+    assert [(action.remedy, action.before.erasable) for action in actions] == [
+        (Remedy.PRODUCE, ("store",)),
+        (Remedy.REDELIVER, ("store",)),
     ]
-    assert all("erasable" not in action.before for action in plan_actions(pipeline, findings))
+    assert all(not action.before.erasable for action in plan_actions(pipeline, findings))

@@ -1,14 +1,11 @@
 """Test that the actions of some effects are found among all that a plan has, wherever they stand."""
 
-import json
-
 import pyarrow as pa
 import pytest
 
 from makewhole.compensation.undo.plan_undo import _actions_of, _count_by_target
 from makewhole.journal.actions import SCHEMA
-from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action
+from makewhole.model.actions import Action, BeforeUpsert
 from makewhole.tables.effects import Effect, EffectKind
 
 pytestmark = pytest.mark.unit
@@ -19,12 +16,11 @@ def action(seq: int) -> Action:
     return Action(
         seq=seq,
         chunk=seq // 4,
-        remedy=Remedy.UPSERT,
         hop=f"orders→{target}",
         target=target,
         key=f"K{seq}",
         key_hash=f"{seq:032x}",
-        before={"rows": [f"(0,{seq})"]},
+        before=BeforeUpsert(place="pg:warehouse", rows=(f"(0,{seq})",)),
     )
 
 
@@ -35,7 +31,7 @@ def effect(seq: int) -> Effect:
 
 
 ACTIONS = [action(seq) for seq in range(20)]
-ROWS = [{**vars(one), "remedy": one.remedy.value, "before": json.dumps(one.before)} for one in ACTIONS]
+ROWS = [{**vars(one), "remedy": one.remedy.value, "before": one.before_text} for one in ACTIONS]
 PLANNED = pa.concat_tables([pa.Table.from_pylist(ROWS[:7], SCHEMA), pa.Table.from_pylist(ROWS[7:], SCHEMA)])
 
 

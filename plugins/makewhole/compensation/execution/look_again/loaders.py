@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 
-import polars as pl
-
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import Connection, kafka_of
@@ -31,9 +29,9 @@ class Loaders(ClosingContext):
     def close(self) -> None:
         self._stack.close()
 
-    def not_past(self, hop_name: str, records: pl.DataFrame) -> dict[int, Refusal]:
-        """Return the actions (`seq`) of whose `records` (`partition:offset`, joined by commas) a hop's loader is not
-        known to be past all, each with its refusal.
+    def not_past(self, hop_name: str, records: Mapping[int, str]) -> dict[int, Refusal]:
+        """Return the actions of whose records (`Before.records`, by their number) a hop's loader is not known to be
+        past all, each with its refusal.
 
         Of a group without an offset nothing is known; its findings say by which cause they were judged. A sink whose
         own progress says nothing refuses them.
@@ -46,11 +44,11 @@ class Loaders(ClosingContext):
                 RefusalCode.NOT_KNOWN,
                 f"how far the loader of {hop_name} is cannot be asked any more; run the window again",
             )
-            return dict.fromkeys(records["seq"].to_list(), refusal)
+            return dict.fromkeys(records, refusal)
         offsets = read_hop_offsets(log, hop, *target)
         if offsets is None:
             return {}
-        answers = ((seq, _first_refusal(hop, offsets, log.topic, places)) for seq, places in _places(records))
+        answers = ((seq, _first_refusal(hop, offsets, log.topic, _places(one))) for seq, one in records.items())
         return {seq: refusal for seq, refusal in answers if refusal is not None}
 
     def _log(self, name: str) -> TopicLog | None:
@@ -62,11 +60,11 @@ class Loaders(ClosingContext):
         return self._logs[name]
 
 
-def _places(records: pl.DataFrame) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Yield the number of each action with the partition and the offset of its records."""
-    for seq, places in records.select("seq", "records").iter_rows():
-        parts = (place.split(":") for place in places.split(","))
-        yield seq, [(int(partition), int(offset)) for partition, offset in parts]
+def _places(records: str) -> Iterator[tuple[int, int]]:
+    """Yield the partition and the offset of each of an action's records."""
+    for place in records.split(","):
+        partition, offset = place.split(":")
+        yield int(partition), int(offset)
 
 
 def _first_refusal(hop: Hop, offsets: ReaderOffsets, topic: str, places: Iterable[tuple[int, int]]) -> Refusal | None:

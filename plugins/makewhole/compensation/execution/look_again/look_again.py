@@ -5,10 +5,11 @@ points that lacked a key are asked once more, and so is the topic of which a rec
 from where it was last looked at.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from operator import attrgetter
 
 import polars as pl
 import pyarrow as pa
@@ -18,34 +19,22 @@ from makewhole.compensation.execution.look_again.loaders import Loaders
 from makewhole.compensation.execution.look_again.topic_tail import FollowedTopic, OwnRecords, TopicTail
 from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.planning.second_copies import already_in_table
-from makewhole.journal.actions import ArrowColumn
+from makewhole.journal.actions import ArrowColumn, actions_in
 from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.kafka.topic_readers import topic_readers
 from makewhole.kinds import tables_of
+from makewhole.model.actions import Action
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import kafka_of
 from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import (
-    ABSENT_AT,
-    CANNOT_BE_READ,
-    ERASABLE,
-    GROUPS,
-    ONCE,
-    PASSED,
-    RECORDS,
-    REPEATS,
-    UNKNOWN_TO,
-    ErasedSince,
-)
+from makewhole.model.plan import CANNOT_BE_READ, ErasedSince
 from makewhole.model.points import TablePoint, can_look_up, has_erasures, has_log
 from makewhole.model.positions import RecordPositions
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.shape import TableShape
 from makewhole.tables.tables import Tables
 
-_ASKED = ("remedy", "absent_at", "once", "groups", "repeats", "erasable", "unknown_to")
-_FIELDS = (ABSENT_AT, ONCE, GROUPS, REPEATS, ERASABLE, UNKNOWN_TO)
-_TEXTS = ("key", "remedy", "before")
+_ASKED = attrgetter("remedy", "absent_at", "once", "groups", "repeats", "erasable", "unknown_to", "passed")
 
 RefusalsByKey = Mapping[str, Refusal]
 """Key → why its record is not sent."""
@@ -74,34 +63,31 @@ class LookAgain(ClosingContext):
 
     def arrived(self, rows: pa.Table) -> dict[int, Refusal]:
         """Return why these actions (rows of a chunk) are not done, by action number."""
-        found = disputed_since(self._plan, rows)
-        asked = _asked(rows).group_by(*_ASKED, maintain_order=True)
-        for (remedy, untraced, once, groups, repeats, erasable, unknown_to), actions in asked:
-            is_produced = remedy == Remedy.PRODUCE.value
-            points = _names(untraced) if untraced is not None else [self._plan.target] if is_produced else []
-            keys = actions["key"].to_list()
-            stores = {*_names(erasable), *(name for name in points if self._has_erasures(name))}
-            answers = {name: self._at(name, keys) for name in dict.fromkeys([*points, *_names(once)])}
+        actions = actions_in(rows)
+        found, still_to_come = disputed_since(self._plan, actions), dict[int, Refusal]()
+        asked: dict[object, list[Action]] = defaultdict(list)
+        for action in actions:
+            asked[_ASKED(action.before)].append(action)
+        for alike in asked.values():
+            before, keys = alike[0].before, [one.key for one in alike]
+            is_produced = before.remedy is Remedy.PRODUCE
+            points = before.absent_at or ((self._plan.target,) if is_produced else ())
+            stores = {*before.erasable, *(name for name in points if self._has_erasures(name))}
+            answers = {name: self._at(name, keys) for name in dict.fromkeys([*points, *before.once])}
             arrived = _in_all([answers[name] for name in points], keys)
-            doubled = _in_any({name: answers[name] for name in _names(once)}, is_produced=is_produced)
+            doubled = _in_any({name: answers[name] for name in before.once}, is_produced=is_produced)
             erased = [self._erased_at(store, keys) for store in sorted(stores)]
-            refused = [*erased, self._unknown_readers(groups, keys), arrived, doubled]
-            refused += [self._at(name, keys) for name in _names(unknown_to)]
-            if repeats is not None:
-                refused.append(self._at(str(repeats), keys))
-            for seq, key in actions.select("seq", "key").iter_rows():
-                refusal = next((one[key] for one in refused if key in one), None)
+            refused = [*erased, self._unknown_readers(before.groups, keys), arrived, doubled]
+            refused += [self._at(name, keys) for name in before.unknown_to]
+            if before.repeats:
+                refused.append(self._at(before.repeats, keys))
+            for action in alike:
+                refusal = next((one[action.key] for one in refused if action.key in one), None)
                 if refusal is not None:
-                    found.setdefault(seq, refusal)
-        return {**self._still_to_come(rows), **found}
-
-    def _still_to_come(self, rows: pa.Table) -> dict[int, Refusal]:
-        """Return the actions of whose records a loader is not past one, each with its refusal."""
-        found: dict[int, Refusal] = {}
-        for (names,), actions in _to_pass(rows).group_by("passed", maintain_order=True):
-            for name in _names(names):
-                found |= self._loaders.not_past(name, actions)
-        return found
+                    found.setdefault(action.seq, refusal)
+            for name in before.passed:
+                still_to_come |= self._loaders.not_past(name, {one.seq: one.before.records for one in alike})
+        return {**still_to_come, **found}
 
     def note_own(self, positions: RecordPositions) -> None:
         """Note records that the plan writes itself, which are no arrivals."""
@@ -109,7 +95,7 @@ class LookAgain(ClosingContext):
         if self._plan.target in self._tails and len(positions):
             self._tails[self._plan.target].skip(positions)
 
-    def _unknown_readers(self, groups: object, keys: Sequence[str]) -> RefusalsByKey:
+    def _unknown_readers(self, groups: Collection[str] | None, keys: Sequence[str]) -> RefusalsByKey:
         """Return all keys if a group reads the target that was not known when the plan was made."""
         target = self._targets.get(self._plan.target)
         if groups is None or target is None or not has_log(target.point):
@@ -117,7 +103,7 @@ class LookAgain(ClosingContext):
         if self._readers is None:
             connection = kafka_of(target.connection)
             self._readers = [reader.group for reader in topic_readers(connection, target.point.topic)]
-        unknown = [group for group in self._readers if group not in _names(groups)]
+        unknown = [group for group in self._readers if group not in groups]
         if not unknown:
             return {}
         return _all_refused(
@@ -230,11 +216,6 @@ def _in_any(answers: Mapping[str, RefusalsByKey], *, is_produced: bool) -> Refus
     return found
 
 
-def _names(listed: object) -> list[str]:
-    """Return a list that stands as JSON in an action; none where there is none."""
-    return [] if listed is None else list(json.loads(str(listed)))
-
-
 def _in_table(point: TablePoint, tables: Tables, keys: Sequence[str]) -> RefusalsByKey:
     shape = TableShape(point=point, compare={}, filters={})
     present = {key for frame in tables.reader(shape).keys(sorted(set(keys))) for key in frame["key"].to_list()}
@@ -243,24 +224,3 @@ def _in_table(point: TablePoint, tables: Tables, keys: Sequence[str]) -> Refusal
 
 def _all_refused(keys: Iterable[str], code: RefusalCode, text: str) -> RefusalsByKey:
     return dict.fromkeys(keys, Refusal(code, text))
-
-
-def _asked(rows: pa.Table) -> pl.DataFrame:
-    """Return `seq`, `key`, `remedy`, `absent_at`, `once`, `groups`, `erasable`, `unknown_to` (JSON) and `repeats` of
-    the actions that name points to ask, and of those that produce."""
-    frame = _texts(rows)
-    said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in _FIELDS)
-    found = frame.select("seq", "key", "remedy", *said)
-    names_points = pl.any_horizontal(pl.col(name).is_not_null() for name in _FIELDS)
-    return found.filter(names_points | (pl.col("remedy") == Remedy.PRODUCE.value))
-
-
-def _to_pass(rows: pa.Table) -> pl.DataFrame:
-    """Return `seq`, `passed` (JSON) and `records` of the actions that name loaders which must be past these."""
-    said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in (PASSED, RECORDS))
-    return _texts(rows).select("seq", *said).drop_nulls()
-
-
-def _texts(rows: pa.Table) -> pl.DataFrame:
-    texts = {name: pl.from_arrow(rows.column(name).cast(pa.string())) for name in _TEXTS}
-    return pl.DataFrame({"seq": pl.from_arrow(rows.column("seq")), **texts}, schema_overrides={"before": pl.String})

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from makewhole.lake.local_files import local_file
+from makewhole.model.actions import Action
 from makewhole.model.closing import ClosingContext
-from makewhole.model.plan import Action
 
 SHOWN = 1_000
 """So many of the first actions, or refusals, of a plan are kept for people to look at."""

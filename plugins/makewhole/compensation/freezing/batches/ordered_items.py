@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from makewhole.compensation.freezing.chunks import PlannedPayload
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.lake.local_files import BatchFile
+from makewhole.model.actions import Payload
 from makewhole.model.closing import ClosingContext
-from makewhole.model.payload import Payload
 
 
 class ItemsInOrder(ClosingContext):

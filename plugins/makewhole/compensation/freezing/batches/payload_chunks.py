@@ -9,9 +9,8 @@ import pyarrow.parquet as pq
 
 from makewhole.compensation.freezing.payload_file import SCHEMA, payload_table
 from makewhole.lake.local_files import local_file
+from makewhole.model.actions import Action, Payload
 from makewhole.model.closing import ClosingContext
-from makewhole.model.payload import Payload
-from makewhole.model.plan import Action
 
 
 class PayloadChunks(ClosingContext):
