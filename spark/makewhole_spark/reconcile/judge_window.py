@@ -252,7 +252,7 @@ def _add_up(
         differing_without_source=sum(answer.differing_without_source for answer in answers),
         pending_without_source=sum(answer.pending_without_source for answer in answers),
         unexpected_with_source=sum(answer.unexpected_with_source for answer in answers),
-        handed_over=handed_over + sum(answer.judged_again for answer in answers),
+        handed_over=handed_over + sum(answer.truncated for answer in answers),
         clean=sum(answer.clean for answer in answers),
     )
     return HopOutcome(

@@ -165,14 +165,14 @@ def test_what_was_cut_off_is_judged_again_where_the_source_had_it(bench: Bench) 
     answer = bench.judge(task)
 
     assert bench.found(task) == {"a": ("missing", "truncated"), "b": ("missing", "truncated")}
-    assert (answer.judged_again, answer.counts.source_keys, answer.counts.matched, answer.expected) == (4, 4, 2, 4)
+    assert (answer.truncated, answer.counts.source_keys, answer.counts.matched, answer.expected) == (4, 4, 2, 4)
 
 
 def test_what_an_earlier_window_noticed_is_not_judged_again_and_still_counts_no_more(bench: Bench) -> None:
     again = cut(bench, bench.task("a@11 b@12", "a@21 b@22"), "a@5 b@3", source="a@1 b@2", is_now=False)
 
     assert bench.found(again) == {"b": ("duplicate", "application_resend")}
-    assert bench.judge(again).judged_again == 0
+    assert bench.judge(again).truncated == 0
 
 
 def test_the_keys_that_runs_of_any_kind_may_know_are_known_from_their_filters(bench: Bench) -> None:

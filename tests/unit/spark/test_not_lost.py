@@ -15,7 +15,7 @@ from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.bucket.answer import UNTRACED
+from makewhole_spark.reconcile.bucket.answer import MAYBE_MET
 from makewhole_spark.reconcile.bucket.other_windows import CertifiedResult
 from makewhole_spark.reconcile.bucket.task import BucketEnd, BucketTask, KnownElsewhere, SecondRound
 from makewhole_spark.reconcile.judge.not_lost import mark_not_lost
@@ -105,7 +105,7 @@ def elsewhere(**places: str) -> pl.DataFrame:
 
 
 def verdicts(shelf: Shelf, judged: pl.DataFrame, outside: pl.DataFrame, *, is_upsert: bool = False) -> dict[str, str]:
-    found = mark_not_lost(shelf.task(is_upsert=is_upsert), judged, outside, empty(UNTRACED))
+    found = mark_not_lost(shelf.task(is_upsert=is_upsert), judged, outside, empty(MAYBE_MET))
     return dict(found.judged.select("key", "verdict").rows())
 
 
@@ -113,7 +113,7 @@ def test_only_windows_that_hold_a_record_of_the_key_are_read(shelf: Shelf) -> No
     shelf.certify(1, {"a": True, "b": True}, lo=0)
     shelf.results.append(CertifiedResult(number=2, revision=1, end=END, files=files("gone"), ranges=((0, 10, 20),)))
 
-    found = mark_not_lost(shelf.task(), missing("a", "b"), elsewhere(a="0:5", b="1:5"), empty(UNTRACED))
+    found = mark_not_lost(shelf.task(), missing("a", "b"), elsewhere(a="0:5", b="1:5"), empty(MAYBE_MET))
 
     assert dict(found.judged.select("key", "verdict").rows()) == {"a": "vanished", "b": "missing", "there": "matched"}
     assert found.evidence_of(key_hash("a")) == {"seen": {"window": 1, "revision": 1}}
@@ -127,7 +127,7 @@ def test_keys_are_asked_for_whatever_becomes_of_them(shelf: Shelf) -> None:
     gone = replace(task.elsewhere.erasures, erasing=("log",), unread=frozenset({("log", 0)}))
     task = replace(task, elsewhere=replace(task.elsewhere, erasures=gone))
 
-    found = mark_not_lost(task, missing("a", "b"), elsewhere(), empty(UNTRACED))
+    found = mark_not_lost(task, missing("a", "b"), elsewhere(), empty(MAYBE_MET))
 
     assert dict(found.judged.select("key", "verdict").rows()) == {
         "a": "vanished",

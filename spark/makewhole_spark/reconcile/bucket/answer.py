@@ -10,8 +10,8 @@ from makewhole.compute.frames import HASHES, Schema
 from makewhole.model.verdict import HopCounts
 from makewhole.window.consumer_groups import Unreached
 
-UNTRACED: Schema = HASHES | {"met_from": pl.Datetime("us", "UTC")}
-"""Keys that a store lacks, each with the earliest time that a row of it may have had."""
+MAYBE_MET: Schema = HASHES | {"met_from": pl.Datetime("us", "UTC")}
+"""Keys that a store lacks, each with the earliest time of the rows by which a window before may have met it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +35,13 @@ class BucketAnswer:
 
     `expected`: the number of verdicts that there must be, counted from the snapshot's rows, not from the verdicts.
     `older_than_log`: the number of keys that are undecidable because the file does not say from when on to judge.
-    `judged_again`: the number of keys that are judged because a truncation took their copies. `unreached`: the source's
+    `truncated`: the number of keys that are judged because a truncation took their copies. `unreached`: the source's
     records that the consumer group has not reached, by partition. `clean`: the number of keys that the first pass took
     out; the file of verdicts has none of them. `kept`: the others, of a bucket to be judged again. `met_alone`: the
     file of keys whose rows had no record in the window, and `met_far_ahead` the number of those whose record is so far
     ahead that no later window would ask this one for them. `recorded_in`: the other windows in which keys have records
-    that the store lacks now. `untraced`: the file of the keys (`UNTRACED`) that the store lacks, of whose rows windows
-    before may have met some, and `untraced_since` the first of its moments.
+    that the store lacks now. `maybe_met`: the file of the keys (`MAYBE_MET`) that the store lacks, of whose rows
+    windows before may have met some, and `maybe_met_since` the first of its moments.
     """
 
     hop: str
@@ -56,11 +56,11 @@ class BucketAnswer:
     pending_without_source: int
     unexpected_with_source: int
     older_than_log: int
-    judged_again: int
+    truncated: int
     clean: int
     verdicts: str
     findings: str | None
-    wanted: Mapping[str, str]
+    wanted: Mapping[str, str] = field(default_factory=dict)
     late_wanted: Mapping[str, str] = field(default_factory=dict)
     unreached: Mapping[int, Unreached] = field(default_factory=dict)
     looked_up: str | None = None
@@ -69,5 +69,5 @@ class BucketAnswer:
     met_alone: str | None = None
     met_far_ahead: int = 0
     recorded_in: frozenset[int] = frozenset()
-    untraced: str | None = None
-    untraced_since: datetime | None = None
+    maybe_met: str | None = None
+    maybe_met_since: datetime | None = None

@@ -116,16 +116,16 @@ class LogOfErasures:
 
 @dataclass(frozen=True, kw_only=True)
 class MetAlone:
-    """The keys of which windows before met rows without a record: `files` with a filter beside each, and the keys (hash
-    high, hash low) that were `already_reported` as unexpected or undecidable. Rows of a record with a time before
-    `since` may be in the slices of older windows: it stands in the log behind one with a time far ahead. None: there
-    are none."""
+    """The keys of which windows before met rows without a record: `files` with a key filter beside each, and by name
+    (hash high, hash low) keys that were reported as unexpected or undecidable (`named`). Rows of a record with a time
+    before `since` may be in the slices of older windows: it stands in the log behind one with a time far ahead. None:
+    there are none."""
 
     files: tuple[str, ...] = ()
-    already_reported: tuple[tuple[int, int], ...] = ()
+    named: tuple[tuple[int, int], ...] = ()
     since: datetime | None = None
 
 
-def met_by(untraced: pl.DataFrame, window: MetAloneFiles | CertifiedResult) -> pl.DataFrame:
-    """Return the keys of `UNTRACED` whose rows may lie in a window."""
-    return untraced.filter((pl.col("met_from") < window.end) | window.has_far_ahead)
+def met_by(maybe_met: pl.DataFrame, window: MetAloneFiles | CertifiedResult) -> pl.DataFrame:
+    """Return the keys of `MAYBE_MET` whose rows may lie in a window."""
+    return maybe_met.filter((pl.col("met_from") < window.end) | window.has_far_ahead)

@@ -72,7 +72,7 @@ def to_judge_again(
             ),
         )
         for task, answer in judged
-        if (answer.recorded_in or answer.untraced) and found[task.hop.name].get(task.bucket)
+        if (answer.recorded_in or answer.maybe_met) and found[task.hop.name].get(task.bucket)
     ]
 
 
@@ -81,11 +81,11 @@ def _numbers(neighbours: NeighbouringWindows, hop: Hop, answers: Iterable[Bucket
     ones that may have met their rows without the record: by the filters beside their files."""
     of_hop = [answer for answer in answers if answer.hop == hop.name]
     numbers = {number for one in of_hop for number in one.recorded_in}
-    moments = [one.untraced_since for one in of_hop if one.untraced_since is not None]
+    moments = [one.maybe_met_since for one in of_hop if one.maybe_met_since is not None]
     if not moments:
         return numbers
     storage, ours = neighbours.context.storage, neighbours.context.window
-    keys = {one.bucket: storage.read_parquet([one.untraced]) for one in of_hop if one.untraced}
+    keys = {one.bucket: storage.read_parquet([one.maybe_met]) for one in of_hop if one.maybe_met}
     for window in older_results.certified_met_alone(neighbours.journal, ours, hop.name, min(moments)):
         for bucket, of_bucket in keys.items():
             files = [IndexFile(path=path, windows=()) for path in _files_of(window.files, bucket)]

@@ -30,18 +30,18 @@ _NAMED_MOST = 100  # keys of a window: of more, its files are asked
 
 @dataclass(frozen=True, kw_only=True)
 class MetBefore:
-    """Holds what the windows before met without a record, by bucket: files of keys, and the keys that were reported.
-    Rows of records with a time before `since` may have been met by older windows (None: there are none)."""
+    """Holds what the windows before met without a record, by bucket: files of keys, and keys that were reported
+    (`named`). Rows of records with a time before `since` may have been met by older windows (None: there are none)."""
 
     files: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    already_reported: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    named: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
     since: datetime | None = None
 
     def in_bucket(self, bucket: str) -> MetAlone:
         """Return what is known of a bucket."""
         return MetAlone(
             files=files_of_bucket(self.files, bucket),
-            already_reported=tuple(self.already_reported.get(bucket, ())),
+            named=tuple(self.named.get(bucket, ())),
             since=self.since,
         )
 
@@ -59,8 +59,8 @@ def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
         return None
     older = older_results.unmatched_rows(neighbours.journal, windows[0], hop.name)
     asked = [window for window in older if not window.unnamed and window.named <= _NAMED_MOST]
-    already_reported = _reported_by(neighbours, hop, asked)
-    found = [one.files for one in older if one.number not in already_reported]
+    reported = _reported_by(neighbours, hop, asked)
+    found = [one.files for one in older if one.number not in reported]
     found += [_of_window(neighbours, hop, one) for one in windows]
     if None in found:
         return None
@@ -70,7 +70,7 @@ def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
             files.setdefault(bucket, []).append(path)
     return MetBefore(
         files=files,
-        already_reported=_by_bucket(neighbours, [key for keys in already_reported.values() for key in keys]),
+        named=_by_bucket(neighbours, [key for keys in reported.values() for key in keys]),
         since=None if windows[0].start is None else windows[0].start + pipeline.late,
     )
 

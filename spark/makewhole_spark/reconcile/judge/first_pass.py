@@ -134,7 +134,7 @@ def _known_besides(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     frames += [] if task.is_upsert else [known_elsewhere(task, keys)]
     of_plans = (task.replays, task.source_replays, task.written, task.followed)
     frames += [frame.select(HASH) for frame in (*of_plans, task.waiting_since, task.already_reported)]
-    named = () if task.elsewhere.met_alone is None else task.elsewhere.met_alone.already_reported
+    named = () if task.elsewhere.met_alone is None else task.elsewhere.met_alone.named
     frames.append(pl.DataFrame(list(named), schema=HASHES, orient="row"))
     return pl.concat(frames)
 

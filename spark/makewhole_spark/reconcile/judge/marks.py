@@ -15,7 +15,7 @@ from makewhole.compute.judge.undecidable import (
     undecidable_spans,
 )
 from makewhole_spark.reconcile.bucket.task import BucketTask
-from makewhole_spark.reconcile.judge.certified import untraced_keys
+from makewhole_spark.reconcile.judge.certified import maybe_met_keys
 from makewhole_spark.reconcile.judge.changed_file import mark_compare_changed, mark_hops_changed
 from makewhole_spark.reconcile.judge.filter_changes import keys_kept_out, left_in, mark_filter_changed
 from makewhole_spark.reconcile.judge.gathered import logs_of
@@ -26,12 +26,12 @@ from makewhole_spark.reconcile.judge.other_sources import mark_unknown_to_others
 @dataclass(frozen=True, kw_only=True)
 class Marked:
     """The keys with their last verdicts (`lost.judged`), those of them that the filter keeps out (`HASHES`), and those
-    of which earlier windows may have met rows (`UNTRACED`). `left_in`: the other windows in which keys left the
+    of which earlier windows may have met rows (`MAYBE_MET`). `left_in`: the other windows in which keys left the
     filter."""
 
     lost: NotLost
     kept_out: pl.DataFrame
-    untraced: pl.DataFrame
+    maybe_met: pl.DataFrame
     left_in: frozenset[int]
 
 
@@ -49,9 +49,9 @@ def mark_exceptions(task: BucketTask, judged: pl.DataFrame, known: BucketInput) 
     marked = mark_filter_changed(task, marked, known, kept_out)
     marked = mark_compare_changed(task, marked, known.target)
     marked = mark_hops_changed(task, marked, known)
-    untraced = untraced_keys(task, marked, known.source)
-    lost = mark_not_lost(task, marked, known.source_elsewhere, untraced)
-    return Marked(lost=lost, kept_out=kept_out, untraced=untraced, left_in=left_in(task, marked, known.source))
+    maybe_met = maybe_met_keys(task, marked, known.source)
+    lost = mark_not_lost(task, marked, known.source_elsewhere, maybe_met)
+    return Marked(lost=lost, kept_out=kept_out, maybe_met=maybe_met, left_in=left_in(task, marked, known.source))
 
 
 def lags_of(task: BucketTask) -> Lags:

@@ -47,15 +47,15 @@ class NotLost:
 
 
 def mark_not_lost(
-    task: BucketTask, judged: pl.DataFrame, source_elsewhere: pl.DataFrame, untraced: pl.DataFrame
+    task: BucketTask, judged: pl.DataFrame, source_elsewhere: pl.DataFrame, maybe_met: pl.DataFrame
 ) -> NotLost:
     """Turn missing keys of `judged` (`JUDGED`) into erased and vanished ones; into undecidable ones where a tombstone
-    may have been in what cannot be read any more. `untraced` (`UNTRACED`): keys of whose rows windows before may have
+    may have been in what cannot be read any more. `maybe_met` (`MAYBE_MET`): keys of whose rows windows before may have
     met some."""
     erased = erased_keys_of(task, judged)
     judged = _turned(judged, erased.erased_by, Verdict.ERASED, Cause.ERASED_ON_PURPOSE)
     missing = judged.filter(pl.col("verdict") == Verdict.MISSING.value)
-    seen = _seen(task, missing, source_elsewhere, untraced.join(missing, on=HASH, how="semi"))
+    seen = _seen(task, missing, source_elsewhere, maybe_met.join(missing, on=HASH, how="semi"))
     judged = _turned(judged, seen, Verdict.VANISHED, Cause.GONE_SINCE_CERTIFIED)
     judged = _turned(judged, erased.not_known, Verdict.UNDECIDABLE, Cause.EXPIRED)
     return NotLost(judged=judged, asked=missing.select(*HASHES), seen=seen, erased=erased)
@@ -71,7 +71,7 @@ def _turned(judged: pl.DataFrame, found: Collection[str], verdict: Verdict, caus
     )
 
 
-def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFrame, untraced: pl.DataFrame) -> SeenIn:
+def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFrame, maybe_met: pl.DataFrame) -> SeenIn:
     """Return the certified windows that saw missing keys in the store: of each key the newest that judged it.
 
     Under upsert only this window's own revisions judged the version that is missing now: an older one that was seen and
@@ -89,7 +89,7 @@ def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFram
             continue
         else:
             asked = {by_hash[high, low] for high, low, place in places if result.holds(place)}
-        met = met_by_window(task, result, untraced)
+        met = met_by_window(task, result, maybe_met)
         for key_hash, is_held in (dict.fromkeys(met, True) | judged_by(task, result, asked | met)).items():
             seen.pop(key_hash, None)
             if is_held:

@@ -66,7 +66,7 @@ def write_answer(
             judged.filter(pl.col("in_source") & (pl.col("verdict") == Verdict.UNEXPECTED.value))
         ),
         older_than_log=len(judged.filter(pl.col("hint") == Cause.OLDER_THAN_LOG.value)),
-        judged_again=len(gathered.judged_again),
+        truncated=len(gathered.judged_again),
         unreached=unreached(task, known.source, first.narrow),
         clean=first.number,
         verdicts=storage.write_parquet(f"{folder}/verdicts", verdicts),
@@ -79,7 +79,7 @@ def write_answer(
         | marked.left_in,
         **asked.keeps(task, first),
         **confirmed.alone.write(task),
-        **_write_untraced(task, marked.untraced.join(marked.lost.asked, on=HASH, how="semi")),
+        **_write_maybe_met(task, marked.maybe_met.join(marked.lost.asked, on=HASH, how="semi")),
     )
 
 
@@ -146,12 +146,12 @@ def _met_in(task: BucketTask, met: pl.DataFrame) -> frozenset[int]:
     return frozenset() if task.known_since.knows_certified else frozenset(met["window"].to_list())
 
 
-def _write_untraced(task: BucketTask, untraced: pl.DataFrame) -> dict[str, Any]:
-    """Write the keys (`UNTRACED`) that other windows may be asked for; return how the answer names them."""
-    if untraced.is_empty() or task.known_since.knows_certified:
+def _write_maybe_met(task: BucketTask, maybe_met: pl.DataFrame) -> dict[str, Any]:
+    """Write the keys (`MAYBE_MET`) that other windows may be asked for; return how the answer names them."""
+    if maybe_met.is_empty() or task.known_since.knows_certified:
         return {}
     folder = f"{task.context.window.prefix}/{task.hop.slug}/untraced"
     return {
-        "untraced": task.context.storage.write_parquet(folder, untraced),
-        "untraced_since": untraced["met_from"].min(),
+        "maybe_met": task.context.storage.write_parquet(folder, maybe_met),
+        "maybe_met_since": maybe_met["met_from"].min(),
     }
