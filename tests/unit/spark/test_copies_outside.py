@@ -4,8 +4,9 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import ELSEWHERE, HASH, IS_GONE
-from makewhole_spark.reconcile.judge.copies_outside import _first_of_absent, _runs
-from makewhole_spark.reconcile.judge.waiting import behind_limits
+from makewhole_spark.reconcile.judge.copies_outside import first_of_absent
+from makewhole_spark.reconcile.judge.pending import behind_limits
+from makewhole_spark.reconcile.judge.read_copies import ranges_together
 from tests.unit.compute.judge.bucket_input import copies, hashed, one
 
 pytestmark = pytest.mark.unit
@@ -27,7 +28,7 @@ def test_the_first_of_late_records_is_the_one_of_the_lowest_offset() -> None:
     others = hashed(rows, ELSEWHERE)
     target = copies([one("d", 0)], is_topic=True)
 
-    found = _first_of_absent(others, target, others.clear())
+    found = first_of_absent(others, target, others.clear())
 
     assert sorted(found["place"].to_list()) == ["0:40", "0:9", "2:5"]
     assert len(found.unique(HASH)) == 3
@@ -43,7 +44,7 @@ def test_the_first_of_late_records_is_the_one_of_the_lowest_offset() -> None:
     ],
 )
 def test_near_positions_are_read_together(offsets: list[int], ranges: list[tuple[int, int]]) -> None:
-    assert list(_runs(offsets)) == ranges
+    assert ranges_together(offsets) == ranges
 
 
 def test_no_reader_comes_to_a_copy_that_is_gone() -> None:

@@ -9,16 +9,16 @@ from typing import Any, cast
 import polars as pl
 import pytest
 
-from makewhole.compute.frames import ELSEWHERE, HASHES, JUDGED, empty
+from makewhole.compute.frames import ELSEWHERE, HASHES, JUDGED, KEYS, empty
 from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.bucket.answer import MAYBE_MET
 from makewhole_spark.reconcile.bucket.other_windows import CertifiedResult
 from makewhole_spark.reconcile.bucket.task import BucketEnd, BucketTask, KnownElsewhere, SecondRound
-from makewhole_spark.reconcile.judge.not_lost import mark_not_lost
+from makewhole_spark.reconcile.judge.certified import SeenKeys, mark_vanished
+from makewhole_spark.reconcile.judge.erased_keys import mark_erased, mark_tombstone_unknown
 from tests.unit.compute.judge.bucket_input import hashed
 
 pytestmark = pytest.mark.unit
@@ -65,7 +65,7 @@ class Shelf:
 
     def task(self, *, is_upsert: bool = False) -> BucketTask:
         context = SimpleNamespace(
-            storage=self.storage, pipeline=PIPELINE, window=SimpleNamespace(number=JUDGED_NOW), postgres=lambda _: None
+            storage=self.storage, pipeline=PIPELINE, window=SimpleNamespace(number=JUDGED_NOW, start=None)
         )
         hop = PIPELINE.hops[0]
         return BucketTask(
@@ -104,20 +104,25 @@ def elsewhere(**places: str) -> pl.DataFrame:
     return hashed([{"key": key, "place": place} for key, place in places.items()], ELSEWHERE)
 
 
+def marked(task: BucketTask, judged: pl.DataFrame, outside: pl.DataFrame) -> tuple[dict[str, str], SeenKeys]:
+    judged, erased = mark_erased(task, judged)
+    judged, seen = mark_vanished(task, judged, empty(KEYS), outside)
+    return dict(mark_tombstone_unknown(judged, erased).select("key", "verdict").rows()), seen
+
+
 def verdicts(shelf: Shelf, judged: pl.DataFrame, outside: pl.DataFrame, *, is_upsert: bool = False) -> dict[str, str]:
-    found = mark_not_lost(shelf.task(is_upsert=is_upsert), judged, outside, empty(MAYBE_MET))
-    return dict(found.judged.select("key", "verdict").rows())
+    return marked(shelf.task(is_upsert=is_upsert), judged, outside)[0]
 
 
 def test_only_windows_that_hold_a_record_of_the_key_are_read(shelf: Shelf) -> None:
     shelf.certify(1, {"a": True, "b": True}, lo=0)
     shelf.results.append(CertifiedResult(number=2, revision=1, end=END, files=files("gone"), ranges=((0, 10, 20),)))
 
-    found = mark_not_lost(shelf.task(), missing("a", "b"), elsewhere(a="0:5", b="1:5"), empty(MAYBE_MET))
+    found, seen = marked(shelf.task(), missing("a", "b"), elsewhere(a="0:5", b="1:5"))
 
-    assert dict(found.judged.select("key", "verdict").rows()) == {"a": "vanished", "b": "missing", "there": "matched"}
-    assert found.evidence_of(key_hash("a")) == {"seen": {"window": 1, "revision": 1}}
-    assert found.evidence_of(key_hash("b")) == {}
+    assert found == {"a": "vanished", "b": "missing", "there": "matched"}
+    assert seen.evidence_of(key_hash("a")) == {"seen": {"window": 1, "revision": 1}}
+    assert seen.evidence_of(key_hash("b")) == {}
 
 
 def test_keys_are_asked_for_whatever_becomes_of_them(shelf: Shelf) -> None:
@@ -127,15 +132,11 @@ def test_keys_are_asked_for_whatever_becomes_of_them(shelf: Shelf) -> None:
     gone = replace(task.elsewhere.erasures, erasing=("log",), unread=frozenset({("log", 0)}))
     task = replace(task, elsewhere=replace(task.elsewhere, erasures=gone))
 
-    found = mark_not_lost(task, missing("a", "b"), elsewhere(), empty(MAYBE_MET))
+    found, seen = marked(task, missing("a", "b"), elsewhere())
 
-    assert dict(found.judged.select("key", "verdict").rows()) == {
-        "a": "vanished",
-        "b": "undecidable",
-        "there": "matched",
-    }
+    assert found == {"a": "vanished", "b": "undecidable", "there": "matched"}
     judged = missing("a", "b").filter(pl.col("verdict") == "missing")
-    assert found.asked.rows() == judged.select(*HASHES).rows()
+    assert seen.missing.rows() == judged.select(*HASHES).rows()
 
 
 def test_the_newest_window_that_judged_the_key_decides(shelf: Shelf) -> None:

@@ -220,6 +220,11 @@ class BucketTask:
         return replace(self, hop=other.hop, source=other.end)
 
     @property
+    def is_second_round(self) -> bool:
+        """Return whether the bucket was judged before, with less than is known now."""
+        return self.second is not None
+
+    @property
     def known_since(self) -> SecondRound:
         """What was found out since the first round; nothing in that."""
         return self.second or FIRST_ROUND
@@ -228,6 +233,14 @@ class BucketTask:
     def certified(self) -> tuple[CertifiedResult, ...]:
         """What certified windows found: revisions of this one, and those that were asked for a second round."""
         return (*self.elsewhere.certified, *self.known_since.certified)
+
+    def log_of(self, point: str, end: BucketEnd) -> LogHistory:
+        """Return the history of the log at an end, with what the rest of it says."""
+        return replace(end.log, is_partial=end.log.is_partial or point in self.known_since.partial_tails)
+
+    def folder(self, of: str) -> str:
+        """Return the folder for files of a kind that are written for the hop."""
+        return f"{self.context.window.prefix}/{self.hop.slug}/{of}"
 
     def versions_of(self, ledger: str) -> IndexFiles:
         """Return the index of a ledger under `upsert`, of this hop or another one to the same place."""

@@ -1,18 +1,114 @@
-"""Find the other windows that know keys which a store lacks now: by the key index, and by the rows that they met."""
+"""Ask certified windows what they saw of keys, and mark those that one saw: repeated and vanished ones.
+
+What a certified window found of a key is in the files of its verdicts: a file of one bucket of each window in which the
+key's records lie, or that met its row without them, and of this window's own last certified revision.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
-from makewhole.compute.frames import HASH, empty
+from makewhole.compute.frames import HASH, HASHES, empty
 from makewhole.compute.keys import hash_hex
-from makewhole.key_index.files import IndexFile, known_keys, rows_of_keys
+from makewhole.key_index.files import known_keys, rows_of_keys
+from makewhole.lake.storage import Storage
+from makewhole.lake.stored_verdicts import stored_verdicts
 from makewhole.model.points import can_look_up
-from makewhole.model.verdict import Verdict
+from makewhole.model.verdict import Cause, Verdict
 from makewhole_spark.reconcile.bucket.answer import MAYBE_MET
 from makewhole_spark.reconcile.bucket.other_windows import CertifiedResult, met_by
 from makewhole_spark.reconcile.bucket.task import BucketTask
+from makewhole_spark.reconcile.judge.index import files_of_keys
+from makewhole_spark.reconcile.judge.verdicts import has_verdict, turned
 
 
-def maybe_met_keys(task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame) -> pl.DataFrame:
+def held_by(storage: Storage, result: CertifiedResult, keys: set[str]) -> dict[str, bool]:
+    """Return which of the keys (hashes in hex) a certified window judged, and whether the target held them by then: by
+    its verdicts, and by what was repaired afterwards."""
+    if not keys:
+        return {}
+    stored = stored_verdicts(storage, result.files, keys)
+    # Each of these verdicts shows that the target held the key rightly. That an unexpected one is gone may be a repair.
+    is_held = pl.col("is_held") & ~has_verdict(Verdict.UNEXPECTED) | has_verdict(Verdict.VANISHED, Verdict.ERASED)
+    found: dict[str, bool] = dict(stored.select("key_hash", is_held.alias("is_held")).rows())
+    repaired = None if result.repaired is None else storage.read_parquet([result.repaired])
+    if repaired is not None:
+        wanted = repaired.filter(pl.col("key_hash").is_in(list(keys)))
+        found |= dict.fromkeys(wanted["key_hash"].to_list(), True)
+    return found
+
+
+def matched_by(storage: Storage, result: CertifiedResult, keys: set[str]) -> set[str]:
+    """Return which of the keys (hashes in hex) a certified window matched with what the target held."""
+    stored = stored_verdicts(storage, result.files, keys)
+    is_matched = has_verdict(Verdict.MATCHED) & pl.col("is_held").fill_null(False)
+    return {*stored.filter(is_matched)["key_hash"]}
+
+
+# Repeated keys
+
+
+def mark_repeated(task: BucketTask, judged: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Turn unexpected keys of `judged` (`JUDGED`) into duplicates where a certified window saw them on both sides: the
+    topic at the target had them before, and the ledger at the source was purged since. Return with the verdicts the
+    keys that may be such, each with a `window` in which the topic had it."""
+    repeated_from, seen = _repeated_from(task, judged), set[str]()
+    for result in task.certified:
+        keys = set(repeated_from.filter(pl.col("window") == result.number)["key_hash"].to_list())
+        seen |= {key for key, is_held in held_by(task.context.storage, result, keys).items() if is_held}
+    return turned(judged, has_verdict(Verdict.UNEXPECTED), seen, Verdict.DUPLICATE), repeated_from
+
+
+def _repeated_from(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
+    """Return the unexpected keys of `judged` (`JUDGED`) that a topic which a ledger fills had before, each with a
+    `window` in which it did. Under `upsert` none: a row that is gone was deleted."""
+    source, target = (task.context.pipeline.points[name] for name in (task.hop.source, task.hop.target))
+    unmatched = judged.filter(has_verdict(Verdict.UNEXPECTED) & (pl.col("target_copies") > 1))
+    if task.is_upsert or not can_look_up(source) or can_look_up(target):
+        unmatched = unmatched.clear()
+    earlier = rows_of_keys(task.context.storage, task.target.index.copies.earlier, unmatched).select(*HASH, "window")
+    return unmatched.select(*HASH, "key_hash").join(earlier, on=HASH, how="inner").unique(maintain_order=True)
+
+
+# Vanished keys
+
+SeenIn = Mapping[str, tuple[int, int]]
+"""Key hash → the window and the revision that saw the key in the store."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenKeys:
+    """The keys (`HASHES`) that were still missing when certified windows were asked, whatever became of them since;
+    those of them of which windows before may have met rows (`MAYBE_MET`); and the keys that a window saw in the store
+    (`seen`)."""
+
+    missing: pl.DataFrame
+    maybe_met: pl.DataFrame
+    seen: SeenIn
+
+    def evidence_of(self, key_hash: str) -> dict[str, Any]:
+        """Return what shows that a key has vanished; nothing for any other key."""
+        if key_hash not in self.seen:
+            return {}
+        window, revision = self.seen[key_hash]
+        return {"seen": {"window": window, "revision": revision}}
+
+
+def mark_vanished(
+    task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame, source_elsewhere: pl.DataFrame
+) -> tuple[pl.DataFrame, SeenKeys]:
+    """Turn missing keys of `judged` (`JUDGED`) into vanished ones where a certified window saw them in the store.
+    `source`: the copies of the slice."""
+    missing = judged.filter(has_verdict(Verdict.MISSING))
+    maybe_met = _maybe_met(task, missing.select(HASH), source)
+    seen = _seen(task, missing, source_elsewhere, maybe_met)
+    marked = turned(judged, has_verdict(Verdict.MISSING), seen, Verdict.VANISHED, Cause.GONE_SINCE_CERTIFIED)
+    return marked, SeenKeys(missing=missing.select(*HASHES), maybe_met=maybe_met, seen=seen)
+
+
+def _maybe_met(task: BucketTask, missing: pl.DataFrame, source: pl.DataFrame) -> pl.DataFrame:
     """Return the keys that a store lacks (`MAYBE_MET`), by the times of their records, as far as there are slices in
     which windows before may have met their rows without the record.
 
@@ -22,34 +118,41 @@ def maybe_met_keys(task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame)
     start, pipeline = task.context.window.start, task.context.pipeline
     if start is None or not task.has_slices:
         return empty(MAYBE_MET)
-    missing = judged.filter(pl.col("verdict") == Verdict.MISSING.value).select(HASH)
     times = source.join(missing, on=HASH, how="semi").group_by(HASH).agg(pl.col("time").min())
     met_from = pl.min_horizontal("time", pl.lit(start)) - pl.lit(pipeline.late + pipeline.pending_max_age)
-    return missing.join(times, on=HASH, how="left").select(
-        *HASH, met_from.cast(MAYBE_MET["met_from"]).alias("met_from")
-    )
+    of_keys = missing.join(times, on=HASH, how="left")
+    return of_keys.select(*HASH, met_from.cast(MAYBE_MET["met_from"]).alias("met_from"))
 
 
-def met_by_window(task: BucketTask, result: CertifiedResult, maybe_met: pl.DataFrame) -> set[str]:
-    """Return the hashes, in hex, of the keys (`MAYBE_MET`) whose rows a certified window before met without a
-    record."""
-    if result.number >= task.context.window.number:
-        return set()
-    files = [IndexFile(path=path, windows=()) for path in result.met_alone]
-    found = known_keys(task.context.storage, files, met_by(maybe_met, result))
-    return set(found.select(hash_hex()).to_series())
+def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFrame, maybe_met: pl.DataFrame) -> SeenIn:
+    """Return the certified windows that saw missing keys in the store: of each key the newest that judged it.
 
-
-def recorded_in(task: BucketTask, asked: pl.DataFrame) -> frozenset[int]:
-    """Return the numbers of the other windows in which keys (`HASHES`) have records that a store lacks now. Under
-    upsert none: what they saw is another version.
-
-    All such keys are asked for, also those of which this window's own revision or a gap in a log says something: what
-    is said of a key must not depend on whether another one has its bucket judged again.
+    Under upsert only this window's own revisions judged the version that is missing now: an older one that was seen and
+    purged proves nothing of it.
     """
-    is_store = can_look_up(task.context.pipeline.points[task.hop.target])
-    if not is_store or task.is_upsert or task.known_since.knows_certified:
-        return frozenset()
-    index = task.source.index.copies
-    files = (*index.earlier, *index.later, *index.former)
-    return frozenset(rows_of_keys(task.context.storage, files, asked)["window"].to_list())
+    if missing.is_empty() or not can_look_up(task.context.pipeline.points[task.hop.target]):
+        return {}
+    by_hash = {(high, low): text for high, low, text in missing.select(*HASH, "key_hash").rows()}
+    places = source_elsewhere.join(missing.select(HASH), on=HASH, how="semi").select(*HASH, "place").rows()
+    storage, number = task.context.storage, task.context.window.number
+    seen: dict[str, tuple[int, int]] = {}
+    for result in sorted(task.certified, key=lambda one: one.number):
+        if result.number == number:
+            keys = set(by_hash.values())
+        elif task.is_upsert:
+            continue
+        else:
+            keys = {by_hash[high, low] for high, low, place in places if result.holds(place)}
+        row_met = _rows_met(storage, result, maybe_met) if result.number < number else set()
+        held = dict.fromkeys(row_met, True) | held_by(storage, result, keys | row_met)
+        for key_hash, is_held in held.items():
+            seen.pop(key_hash, None)
+            if is_held:
+                seen[key_hash] = (result.number, result.revision)
+    return seen
+
+
+def _rows_met(storage: Storage, result: CertifiedResult, maybe_met: pl.DataFrame) -> set[str]:
+    """Return the hashes, in hex, of the keys (`MAYBE_MET`) whose rows a certified window met without a record."""
+    found = known_keys(storage, files_of_keys(result.met_alone), met_by(maybe_met, result))
+    return set(found.select(hash_hex()).to_series())

@@ -1,46 +1,33 @@
-"""Collect the copies outside a window's own slice: from the key index, the log's tail, truncated windows, and windows
-that handed keys over.
+"""Collect the copies outside a window's own slice: from the key index, the rest of the log, truncated windows, and
+windows that handed keys over.
 
 Hashes of values are of the columns that were compared when they were read. Where the pipeline's file says others since,
 the copies that are compared with this window's are read again: those of handed-over keys, and of keys whose record lies
 in the window before their row.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
 from makewhole.compute.buckets import is_in_bucket
-from makewhole.compute.frames import ELSEWHERE, HASH, IS_GONE, TAIL, TOPIC_KEYS, empty
-from makewhole.compute.indexed_keys.key_runs import (
-    build_key_run,
-    first_and_latest_copies,
-    first_copies,
-    passing_rows,
-)
+from makewhole.compute.frames import ELSEWHERE, HASH, IS_GONE, TOPIC_KEYS, empty
+from makewhole.compute.indexed_keys.key_runs import build_key_run, first_and_latest_copies, first_copies, passing_rows
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
 from makewhole.compute.judge.log_history import is_truncated, remaining_copies, truncated_copies
-from makewhole.compute.normalise import log_columns, topic_frame
-from makewhole.kafka.log.archive import ArchiveLog
-from makewhole.kafka.log.reader import read_range
 from makewhole.key_index.files import IndexFile
-from makewhole.model.points import TopicPoint, can_look_up, has_log
+from makewhole.model.points import can_look_up, has_log
 from makewhole_spark.reconcile.bucket.other_windows import OtherConfiguration, TruncatedFiles
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.judge.index import rows_of
-from makewhole_spark.reconcile.judge.look_ups import look_up, rows_of_windows, slice_frame
-
-_GAP_MOST = 10_000  # offsets; positions closer than this are read together
-_POSITION = ("partition", "offset")
-
-
-def keys_of_bucket(task: BucketTask, *known: pl.DataFrame) -> pl.DataFrame:
-    """Return the keys (`HASHES`) that a bucket's verdicts can be about: those that are known (copies of both slices,
-    handed-over keys), those whose rows are followed, and those that truncations took which this window noticed."""
-    frames = (*known, task.followed, newly_truncated_keys(task))
-    return pl.concat(frame.select(HASH) for frame in frames).unique(maintain_order=True)
+from makewhole_spark.reconcile.judge.read_copies import (
+    POSITION,
+    archived_records,
+    look_up,
+    rows_of_windows,
+    slice_frame,
+    tail_of,
+)
 
 
 def source_copies_outside(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
@@ -52,8 +39,8 @@ def source_copies_outside(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     """
     index = task.source.index.copies
     hop = None if task.hop.where is None or task.is_upsert else task.hop.name
-    former = _from_runs(task, keys, index.former, is_later=False, hop=hop).with_columns(is_former=pl.lit(True))
-    earlier = _from_runs(task, keys, index.earlier, is_later=False, hop=hop)
+    former = _copies_of_runs(task, keys, index.former, is_later=False, hop=hop).with_columns(is_former=pl.lit(True))
+    earlier = _copies_of_runs(task, keys, index.earlier, is_later=False, hop=hop)
     found = pl.concat(
         [
             _head(task, task.hop.source),
@@ -72,34 +59,35 @@ def target_copies_outside(task: BucketTask, target: pl.DataFrame, keys: pl.DataF
     """
     index = task.target.index.copies
     earlier = pl.concat(
-        [_from_runs(task, keys, index.earlier, is_later=False), _head(task, task.hop.target), *_remaining(task)]
+        [_copies_of_runs(task, keys, index.earlier, is_later=False), _head(task, task.hop.target), *_remaining(task)]
     )
     later = _later(task, task.hop.target, index.later, keys)
     if task.is_upsert:
         return pl.concat([earlier, later])
-    found = pl.concat([earlier, _first_of_absent(later, committed_copies(target), earlier)])
-    former = _from_runs(task, keys, index.former, is_later=False)
-    return pl.concat([found, _first_of_absent(former, committed_copies(target), found)])
+    found = pl.concat([earlier, first_of_absent(later, committed_copies(target), earlier)])
+    former = _copies_of_runs(task, keys, index.former, is_later=False)
+    return pl.concat([found, first_of_absent(former, committed_copies(target), found)])
+
+
+def ledger_copies_outside(task: BucketTask, absent: pl.DataFrame) -> pl.DataFrame:
+    """Return what other windows had of keys in a ledger that lacks them now (`ELSEWHERE`). Of versions nothing: the row
+    that is gone was deleted."""
+    index = task.source.index.rows
+    if absent.is_empty() or task.is_upsert or not index.every:
+        return empty(ELSEWHERE)
+    rows = rows_of(task, index.every, absent)
+    passing = rows if task.hop.where is None else passing_rows(rows, task.hop.name)
+    return first_copies(passing, is_later=False).unique(subset=HASH, keep="first", maintain_order=True)
 
 
 def handed_over_copies(task: BucketTask, keys: pl.DataFrame) -> Iterable[pl.DataFrame]:
     """Yield the source's copies of handed-over keys in the windows before; `is_gone`: the topic has it no more."""
     for one in task.elsewhere.handed_over:
-        copies = slice_frame(task, task.hop.source, one.files).join(keys, on=HASH, how="semi")
+        copies = slice_frame(task.context, task.hop.source, one.files).join(keys, on=HASH, how="semi")
         if one.read_with_other_configuration is not None:
             copies = _read_again(task, copies, one.read_with_other_configuration)
         is_gone = pl.lit(one.is_gone) | is_truncated(one.gone_from) if one.gone_from else pl.lit(one.is_gone)
         yield copies.with_columns(is_gone.alias(IS_GONE))
-
-
-def open_copies(task: BucketTask, point: str) -> pl.DataFrame:
-    """Return the copies behind the stable offset (`TAIL`), which cannot be read as committed yet."""
-    return _tail(task, point).filter("is_open")
-
-
-def source_tail(task: BucketTask) -> pl.DataFrame:
-    """Return the copies of the source (`TAIL`) that were found in its log around the windows."""
-    return _tail(task, task.hop.source)
 
 
 def newly_truncated_keys(task: BucketTask) -> pl.DataFrame:
@@ -107,72 +95,56 @@ def newly_truncated_keys(task: BucketTask) -> pl.DataFrame:
     names = [empty({"key": pl.String, **{name: ELSEWHERE[name] for name in HASH}})]
     for truncated in task.elsewhere.truncated:
         if truncated.limits_now:
-            names.append(
-                truncated_copies(committed_copies(_copies(task, truncated)), truncated.limits_now).select("key", *HASH)
-            )
+            taken = truncated_copies(committed_copies(_before_truncation(task, truncated)), truncated.limits_now)
+            names.append(taken.select("key", *HASH))
     return pl.concat(names).unique(maintain_order=True)
 
 
-def _from_runs(
-    task: BucketTask, keys: pl.DataFrame, *files: Sequence[IndexFile], is_later: bool, hop: str | None = None
+def _copies_of_runs(
+    task: BucketTask, keys: pl.DataFrame, files: Sequence[IndexFile], *, is_later: bool, hop: str | None = None
 ) -> pl.DataFrame:
     """Return the copies that runs have of some keys; `hop`: only those that pass its filter."""
-    if not any(files):
+    if not files:
         return empty(ELSEWHERE)
-    runs = pl.concat(rows_of(task, of_kind, keys) for of_kind in files)
-    runs = runs if hop is None else passing_rows(runs, hop)
-    return first_and_latest_copies(runs, is_later=is_later) if task.is_upsert else first_copies(runs, is_later=is_later)
+    rows = rows_of(task, files, keys)
+    rows = rows if hop is None else passing_rows(rows, hop)
+    return first_and_latest_copies(rows, is_later=is_later) if task.is_upsert else first_copies(rows, is_later=is_later)
 
 
 def _later(
     task: BucketTask, point: str, files: Sequence[IndexFile], keys: pl.DataFrame, *, hop: str | None = None
 ) -> pl.DataFrame:
-    tail = _tail(task, point).filter(~pl.col("is_open") & pl.col("is_later")).select(*ELSEWHERE)
-    found = pl.concat([_from_runs(task, keys, files, is_later=True, hop=hop), tail])
+    tail = tail_of(task, point).filter(~pl.col("is_open") & pl.col("is_later")).select(*ELSEWHERE)
+    found = pl.concat([_copies_of_runs(task, keys, files, is_later=True, hop=hop), tail])
     return found.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
 
 
 def _head(task: BucketTask, point: str) -> pl.DataFrame:
     """Return the copies in the log before the first window."""
-    return _tail(task, point).filter(~pl.col("is_later")).select(*ELSEWHERE)
+    return tail_of(task, point).filter(~pl.col("is_later")).select(*ELSEWHERE)
 
 
 def _remaining(task: BucketTask) -> Iterable[pl.DataFrame]:
     """Return the copies that truncations left of earlier windows: those windows' runs would count what is gone."""
     for truncated in task.elsewhere.truncated:
-        remaining = mark_replays(
-            remaining_copies(committed_copies(_copies(task, truncated)), truncated.limits), task.replays
-        )
-        run = build_key_run(remaining, has_versions=task.is_upsert)
+        left = remaining_copies(committed_copies(_before_truncation(task, truncated)), truncated.limits)
+        run = build_key_run(mark_replays(left, task.replays), has_versions=task.is_upsert)
         yield first_and_latest_copies(run, is_later=False) if task.is_upsert else first_copies(run, is_later=False)
 
 
-def _copies(task: BucketTask, truncated: TruncatedFiles) -> pl.DataFrame:
+def _before_truncation(task: BucketTask, truncated: TruncatedFiles) -> pl.DataFrame:
     """Return what the target had in an earlier window, of this bucket alone."""
-    return rows_of_windows(task, task.hop.target, truncated.files).filter(is_in_bucket(task.bucket))
+    return rows_of_windows(task.context, task.hop.target, truncated.files).filter(is_in_bucket(task.bucket))
 
 
-def _first_of_absent(others: pl.DataFrame, target: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+def first_of_absent(others: pl.DataFrame, target: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     """Return the first of the others for each key that has no copy in the target's slice or among those found."""
     present = pl.concat([target.select(HASH), found.select(HASH)]).unique()
     absent = others.join(present, on=HASH, how="anti")
-    first_places = absent.sort(*HASH, "is_replay", *_position(), maintain_order=True)
-    return first_places.unique(subset=HASH, keep="first", maintain_order=True)
-
-
-def _position() -> Iterable[pl.Expr]:
-    """Yield partition and offset of a place, `partition:offset`, as numbers: as texts, 10 comes before 9."""
-    parts = pl.col("place").str.split_exact(":", 1)
-    return (parts.struct[at].cast(pl.Int64, strict=False).alias(name) for at, name in enumerate(("_part", "_at")))
-
-
-def _tail(task: BucketTask, point: str) -> pl.DataFrame:
-    """Return the copies of this bucket that were found in the log around the windows."""
-    paths = task.known_since.tails.get(point)
-    tail = task.context.storage.read_parquet(paths) if paths else None
-    if tail is None:
-        return empty(TAIL)
-    return tail.filter(is_in_bucket(task.bucket))
+    parts = pl.col("place").str.split_exact(":", 1).struct  # partition and offset: as texts, 10 comes before 9
+    position = (parts[at].cast(pl.Int64, strict=False).alias(name) for at, name in enumerate(POSITION))
+    in_order = absent.sort(*HASH, "is_replay", *position, maintain_order=True)
+    return in_order.unique(subset=HASH, keep="first", maintain_order=True)
 
 
 # What was read with another configuration
@@ -189,11 +161,11 @@ def _read_again(task: BucketTask, copies: pl.DataFrame, of: OtherConfiguration) 
     if copies.is_empty():
         return copies
     if can_look_up(point):
-        again = look_up(task, point, copies.select("key", *HASH).unique())
+        again = look_up(task.context, point, copies.select("key", *HASH).unique())
         lost = copies.join(again, on=HASH, how="anti")
         unknown = lost.with_columns(pl.lit(None, dtype=pl.UInt64).alias("row_hash"))
         return pl.concat([again, unknown], how="diagonal_relaxed")
-    again = _records(task, point, copies.select(*_POSITION).unique(), of)
+    again = archived_records(task.context, point, copies.select(*POSITION).unique(), of)
     return again.join(copies, on=[*HASH, "place"], how="semi")
 
 
@@ -207,43 +179,11 @@ def with_values_of_now(task: BucketTask, elsewhere: pl.DataFrame, keys: pl.DataF
     wanted = elsewhere.join(keys, on=HASH, how="semi").select(
         parts.struct[0].cast(pl.Int32).alias("partition"), parts.struct[1].cast(pl.Int64).alias("offset")
     )
-    frames = [_records(task, point, wanted.unique(), of) for of in task.elsewhere.target_with_other_configuration]
-    now = pl.concat([_no_records(), *(frame.select(*HASH, "place", "row_hash") for frame in frames)])
+    others = task.elsewhere.target_with_other_configuration
+    frames = [archived_records(task.context, point, wanted.unique(), of) for of in others]
+    columns = (*HASH, "place", "row_hash")
+    now = pl.concat([empty({name: TOPIC_KEYS[name] for name in columns}), *(frame.select(columns) for frame in frames)])
     return elsewhere.join(now, on=[*HASH, "place"], how="left", suffix="_now", maintain_order="left").select(
         pl.coalesce("row_hash_now", "row_hash").alias("row_hash") if name == "row_hash" else pl.col(name)
         for name in elsewhere.columns
     )
-
-
-def _no_records() -> pl.DataFrame:
-    """Return no records, with the columns that say their values."""
-    return pl.DataFrame(schema={name: TOPIC_KEYS[name] for name in (*HASH, "place", "row_hash")})
-
-
-def _records(task: BucketTask, point: TopicPoint, positions: pl.DataFrame, of: OtherConfiguration) -> pl.DataFrame:
-    """Return the records at positions (`partition`, `offset`) of an archive, decoded as the file says now."""
-    shape = task.context.value_shape(point)
-    frames = []
-    with closing(ArchiveLog(task.context.storage.uri(of.archive))) as archive:
-        for part in of.ranges:
-            of_part = positions.filter(
-                (pl.col("partition") == part.partition) & pl.col("offset").is_between(part.lo, part.hi, closed="left")
-            )
-            for lo, hi in _runs(sorted(of_part["offset"].to_list())):
-                wanted = replace(part, lo=lo, hi=hi, leader_epochs=())
-                reader = read_range(archive, wanted, include_aborted=True, columns=log_columns(shape))
-                found = (topic_frame(batch, shape)[0] for batch in reader.batches())
-                frames += [frame.join(of_part, on=_POSITION, how="semi") for frame in found]
-    return pl.concat([slice_frame(task, point.name, ()), *frames], how="diagonal_relaxed")
-
-
-def _runs(offsets: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield ranges `[lo, hi)` that hold these sorted offsets, near ones together."""
-    first, last = None, None
-    for offset in offsets:
-        if first is not None and last is not None and offset - last > _GAP_MOST:
-            yield first, last + 1
-            first = None
-        first, last = (offset if first is None else first), offset
-    if first is not None and last is not None:
-        yield first, last + 1

@@ -1,4 +1,5 @@
-"""Find which missing keys were deleted on purpose: by tables, and by tombstones in windows and in the log's tail."""
+"""Find and mark the missing keys that were deleted on purpose: by tables, and by tombstones in windows and in the rest
+of a log."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,14 +10,13 @@ import polars as pl
 from makewhole.compute.frames import HASH, LOG_ORDER, empty
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.judge.tombstones import followed_after, log_order, standing_tombstones
+from makewhole.lake.storage import Storage
 from makewhole.model.points import TablePoint
-from makewhole.model.verdict import Verdict
+from makewhole.model.verdict import Cause, Verdict
 from makewhole.tables.erased import erased_everywhere, erased_in_table
 from makewhole_spark.reconcile.bucket.other_windows import LogFiles
 from makewhole_spark.reconcile.bucket.task import BucketTask
-
-_ASKED = (Verdict.MISSING.value, Verdict.MISMATCHED.value)
-
+from makewhole_spark.reconcile.judge.verdicts import has_verdict, turned
 
 _COLUMNS = (*HASH, "partition", "offset", "time", "is_aborted", "is_tombstone")
 
@@ -30,52 +30,70 @@ class ErasedInLog:
     tombstones: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     not_known: frozenset[str] = frozenset()
 
+    def evidence_of(self, key_hash: str) -> dict[str, Any]:
+        """Return what shows that a key was erased, or must not be written; nothing for any other key."""
+        if key_hash not in self.erased_by:
+            return {}
+        place = self.tombstones.get(key_hash)
+        return {"erased": self.erased_by[key_hash], **({} if place is None else {"tombstone": place})}
+
 
 def may_be_erased(judged: pl.DataFrame) -> pl.DataFrame:
     """Select the keys of which a tombstone matters: those that are missing, and those whose row would be written."""
-    return judged.filter(pl.col("verdict").is_in(_ASKED))
+    return judged.filter(has_verdict(Verdict.MISSING, Verdict.MISMATCHED))
 
 
-def erased_keys_of(task: BucketTask, judged: pl.DataFrame) -> ErasedInLog:
+def mark_erased(task: BucketTask, judged: pl.DataFrame) -> tuple[pl.DataFrame, ErasedInLog]:
+    """Turn missing keys of `judged` (`JUDGED`) into erased ones that every store names as such."""
+    erased = _erased_keys(task, judged)
+    is_missing = has_verdict(Verdict.MISSING)
+    return turned(judged, is_missing, erased.erased_by, Verdict.ERASED, Cause.ERASED_ON_PURPOSE), erased
+
+
+def mark_tombstone_unknown(judged: pl.DataFrame, erased: ErasedInLog) -> pl.DataFrame:
+    """Turn missing keys of `judged` (`JUDGED`) into undecidable ones where a tombstone may have been in what cannot be
+    read any more."""
+    return turned(judged, has_verdict(Verdict.MISSING), erased.not_known, Verdict.UNDECIDABLE, Cause.EXPIRED)
+
+
+def _erased_keys(task: BucketTask, judged: pl.DataFrame) -> ErasedInLog:
     """Ask every store that the hop leads to which of the judged keys were erased: its tables, and the tombstones in the
     topics that tell it."""
     log = task.elsewhere.erasures
-    asked = may_be_erased(judged) if log.erasing else judged.filter(pl.col("verdict") == Verdict.MISSING.value)
-    if asked.is_empty():
+    keys = may_be_erased(judged) if log.erasing else judged.filter(has_verdict(Verdict.MISSING))
+    if keys.is_empty():
         return ErasedInLog()
-    records = _records(task, asked)
-    standing = {topic: _standing(task, records, topic, asked) for topic in log.erasing}
+    records = _records_of(task, keys)
+    standing = {topic: _standing(task, records, topic, keys) for topic in log.erasing}
 
-    def ask(store: TablePoint, keys: Iterable[str]) -> Mapping[str, str]:
+    def ask(store: TablePoint, wanted: Iterable[str]) -> Mapping[str, str]:
         if store.erased is None or not store.erased.topics:
-            return erased_in_table(task.context.tables(store), store, keys)
-        description, wanted = store.erased.description, set(keys)
+            return erased_in_table(task.context.tables(store), store, wanted)
+        description, among = store.erased.description, set(wanted)
         found = (one for topic in store.erased.topics for one in standing[topic].items())
-        return {key: f"{description}: {_place(place)}" for key, place in found if key in wanted}
+        return {
+            key: f"{description}: {at['topic']}/{at['partition']}/{at['offset']}" for key, at in found if key in among
+        }
 
-    erased_at = erased_everywhere(task.context.pipeline.stores_at(task.hop.target), ask, asked["key"].to_list())
-    hashes = dict(asked.select("key", "key_hash").rows())
+    erased_at = erased_everywhere(task.context.pipeline.stores_at(task.hop.target), ask, keys["key"].to_list())
+    hashes = dict(keys.select("key", "key_hash").rows())
     places = {key: place for topic in reversed(log.erasing) for key, place in standing[topic].items()}
     return ErasedInLog(
         erased_by={hashes[key]: erased_at[key] for key in hashes if key in erased_at},
         tombstones={hashes[key]: places[key] for key in hashes if key in erased_at and key in places},
-        not_known=_not_known(task, records, asked),
+        not_known=_not_known(task, records, keys),
     )
 
 
-def _place(place: Mapping[str, Any]) -> str:
-    return f"{place['topic']}/{place['partition']}/{place['offset']}"
-
-
-def _standing(task: BucketTask, records: pl.DataFrame, topic: str, asked: pl.DataFrame) -> dict[str, dict[str, Any]]:
+def _standing(task: BucketTask, records: pl.DataFrame, topic: str, keys: pl.DataFrame) -> dict[str, dict[str, Any]]:
     """Return the place of the tombstone that stands in a topic, by key. Of a key without any record, the time of its
     row counts."""
     point, log = task.context.pipeline.topic(topic), task.elsewhere.erasures
     tombstones, values = records.filter(pl.col("is_tombstone") & (pl.col("topic") == topic)), _values(records)
-    unsent = followed_after(tombstones.join(values, on=HASH, how="anti"), asked)
+    unsent = followed_after(tombstones.join(values, on=HASH, how="anti"), keys)
     sent = tombstones.join(values, on=HASH, how="semi")
     standing = standing_tombstones(pl.concat([sent, unsent, values]), log.incarnations)
-    named = standing.join(asked.select("key", *HASH), on=HASH, how="inner")
+    named = standing.join(keys.select("key", *HASH), on=HASH, how="inner")
     return {
         key: {"topic": point.topic, "partition": partition, "offset": offset}
         for key, partition, offset in named.select("key", "partition", "offset").rows()
@@ -86,31 +104,31 @@ def _values(records: pl.DataFrame) -> pl.DataFrame:
     return records.filter(~pl.col("is_tombstone"))
 
 
-def _records(task: BucketTask, asked: pl.DataFrame) -> pl.DataFrame:
-    """Return the tombstones of the asked keys, in the windows and behind them, and the records with a value of those
+def _records_of(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the tombstones of some keys, in the windows and behind them, and the records with a value of those
     that have one (`LOG_ORDER`); of all of them where it matters in which partition they lie."""
-    log = task.elsewhere.erasures
+    log, storage = task.elsewhere.erasures, task.context.storage
     if not log.erasing:
         return empty(LOG_ORDER)
-    tail = [task.context.storage.read_parquet(paths) for paths in task.known_since.tail_records.values()]
-    known = [frame.join(asked, on=HASH, how="semi").select(*LOG_ORDER) for frame in tail if frame is not None]
-    known += [_read(task, files, asked, is_tombstone=True) for files in log.files]
-    found = pl.concat([empty(LOG_ORDER), *known])
-    wanted = asked if _unread(task) else asked.join(found.filter("is_tombstone"), on=HASH, how="semi")
+    tail = [storage.read_parquet(paths) for paths in task.known_since.tail_records.values()]
+    frames = [frame.join(keys, on=HASH, how="semi").select(*LOG_ORDER) for frame in tail if frame is not None]
+    frames += [_read_log(storage, files, keys, is_tombstone=True) for files in log.files]
+    found = pl.concat([empty(LOG_ORDER), *frames])
+    wanted = keys if _unread(task) else keys.join(found.filter("is_tombstone"), on=HASH, how="semi")
     if wanted.is_empty():
         return found
-    return pl.concat([found, *(_read(task, files, wanted, is_tombstone=False) for files in log.files)])
+    return pl.concat([found, *(_read_log(storage, files, wanted, is_tombstone=False) for files in log.files)])
 
 
-def _read(task: BucketTask, files: LogFiles, asked: pl.DataFrame, *, is_tombstone: bool) -> pl.DataFrame:
-    """Return records of the asked keys. Among the copies are tombstones where the file did not say yet that they
+def _read_log(storage: Storage, files: LogFiles, keys: pl.DataFrame, *, is_tombstone: bool) -> pl.DataFrame:
+    """Return records of some keys. Among the copies are tombstones where the file did not say yet that they
     erase."""
     paths = files.tombstones if is_tombstone else files.copies
-    frame = task.context.storage.read_parquet(paths, list(_COLUMNS)) if paths else None
+    frame = storage.read_parquet(paths, list(_COLUMNS)) if paths else None
     if frame is None:
         return empty(LOG_ORDER)
-    kept = committed_copies(frame).join(asked, on=HASH, how="semi")
-    return log_order(kept, files.topic, files.topic_id)
+    committed = committed_copies(frame).join(keys, on=HASH, how="semi")
+    return log_order(committed, files.topic, files.topic_id)
 
 
 def _unread(task: BucketTask) -> frozenset[tuple[str, int]]:
@@ -119,7 +137,7 @@ def _unread(task: BucketTask) -> frozenset[tuple[str, int]]:
     return frozenset(one for one in log.unread | task.known_since.unread_tails if one[0] in log.erasing)
 
 
-def _not_known(task: BucketTask, records: pl.DataFrame, asked: pl.DataFrame) -> frozenset[str]:
+def _not_known(task: BucketTask, records: pl.DataFrame, keys: pl.DataFrame) -> frozenset[str]:
     """Return the keys of which a tombstone may have been in offsets that could not be read: in the partition of their
     record, or in any one of a topic that has none."""
     unread = sorted(_unread(task))
@@ -129,5 +147,5 @@ def _not_known(task: BucketTask, records: pl.DataFrame, asked: pl.DataFrame) -> 
     gone = pl.DataFrame(unread, schema={"topic": pl.String, "partition": pl.Int32}, orient="row")
     found = [values.join(gone, on=["topic", "partition"], how="semi").select(HASH)]
     for topic in sorted({topic for topic, _ in unread}):
-        found.append(asked.select(HASH).join(values.filter(pl.col("topic") == topic), on=HASH, how="anti"))
-    return frozenset(asked.join(pl.concat(found), on=HASH, how="semi")["key_hash"].to_list())
+        found.append(keys.select(HASH).join(values.filter(pl.col("topic") == topic), on=HASH, how="anti"))
+    return frozenset(keys.join(pl.concat(found), on=HASH, how="semi")["key_hash"].to_list())

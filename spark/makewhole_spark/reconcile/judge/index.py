@@ -1,6 +1,10 @@
-"""Ask the key index for keys of a bucket: which of them it may know, and what it knows of them."""
+"""Ask the key index for keys of a bucket: which of them it may know, and what it knows of them.
 
-from collections.abc import Sequence
+A *key filter* beside a file of the index shows which keys the file cannot know; it has nothing to do with the filter
+(`where`) of a hop.
+"""
+
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -9,44 +13,42 @@ from makewhole.compute.indexed_keys.former_readings import as_read_now
 from makewhole.compute.indexed_keys.hop_filters import with_filter_of
 from makewhole.compute.versions import is_moment, version_in_order
 from makewhole.key_index.files import IndexFile, highest_versions, maybe_known, rows_of_keys
+from makewhole.lake.storage import Storage
+from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.bucket.other_windows import IndexFiles
 from makewhole_spark.reconcile.bucket.task import BucketTask
 
 
 def known_elsewhere(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     """Return those of some keys (`HASHES`) that a run of another window may know, of the topics that the bucket's hop
-    joins and of the other sources of its target. By the filters alone: of the keys that no run knows, one of thousands
-    is among them."""
+    joins and of the other sources of its target. By the key filters alone: of the keys that no run knows, one of
+    thousands is among them."""
     indexes = (
         task.source.index.copies,
         task.target.index.copies,
         *(one.end.index.copies for one in task.elsewhere.other_sources),
         *(one.end.index.rows for one in task.elsewhere.other_sources),
     )
-    files = {file for index in indexes for file in (*index.earlier, *index.later, *index.former)}
-    by_path = sorted(files, key=lambda file: file.path)
-    return keys.filter(pl.Series(maybe_known(task.context.storage, by_path, keys), dtype=pl.Boolean))
+    files = {file for index in indexes for file in index.every}
+    return maybe_in(task.context.storage, sorted(files, key=lambda file: file.path), keys)
 
 
-def known_later(task: BucketTask, keys: pl.DataFrame) -> pl.Series:
-    """Tell for each key (`HASHES`) whether a run of a later window of the source may know it, by the filters alone."""
-    return pl.Series(maybe_known(task.context.storage, task.source.index.copies.later, keys), dtype=pl.Boolean)
+def maybe_in(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
+    """Return those of some keys (with hashes) that any of the files may know, by the key filters alone."""
+    return keys.filter(pl.Series(maybe_known(storage, files, keys), dtype=pl.Boolean))
 
 
-def met_before(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
-    """Return those of some keys (`HASHES`) of which a window before may have met rows without a record, by the filters
-    beside its files alone."""
-    paths = () if task.elsewhere.met_alone is None else task.elsewhere.met_alone.files
-    files = [IndexFile(path=path, windows=()) for path in paths]
-    return keys.filter(pl.Series(maybe_known(task.context.storage, files, keys), dtype=pl.Boolean))
+def files_of_keys(paths: Iterable[str]) -> tuple[IndexFile, ...]:
+    """Return files that hold nothing but hashes of keys, with a key filter beside each, as files of the index."""
+    return tuple(IndexFile(path=path, windows=()) for path in paths)
 
 
-def versions_before(task: BucketTask, point: str, index: IndexFiles, keys: pl.DataFrame) -> pl.DataFrame:
+def versions_before(context: WindowContext, point: str, index: IndexFiles, keys: pl.DataFrame) -> pl.DataFrame:
     """Return the highest version (`NUMBERS`) that an end of the hop has of some keys (`HASHES`) from the windows
     before. Of a table none is known, and a topic without versions is not asked."""
-    if task.context.pipeline.points[point].version is None:
+    if context.pipeline.points[point].version is None:
         return empty(NUMBERS)
-    return highest_versions(task.context.storage, (*index.former, *index.earlier), keys)
+    return highest_versions(context.storage, (*index.former, *index.earlier), keys)
 
 
 def overtaken_keys(task: BucketTask, ledger: str, versions: pl.DataFrame) -> pl.DataFrame:
@@ -63,8 +65,8 @@ def overtaken_keys(task: BucketTask, ledger: str, versions: pl.DataFrame) -> pl.
 def keys_with_other_values(task: BucketTask, index: IndexFiles, events: pl.DataFrame) -> pl.DataFrame:
     """Return the keys (`HASHES`) of which a ledger of events had another value in another window than `events` (hashes,
     `row_hash`) have; `index`: of the ledger. Only the ledger knows whether it stands."""
-    known = rows_of(task, index.every, events.select(HASH)).select(*HASH, "row_hash")
-    both = known.join(events.select(*HASH, pl.col("row_hash").alias("here")), on=HASH, how="inner")
+    of_ledger = rows_of(task, index.every, events.select(HASH)).select(*HASH, "row_hash")
+    both = of_ledger.join(events.select(*HASH, pl.col("row_hash").alias("here")), on=HASH, how="inner")
     return both.filter(pl.col("row_hash") != pl.col("here")).select(HASH).unique()
 
 

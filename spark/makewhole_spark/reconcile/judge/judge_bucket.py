@@ -1,21 +1,55 @@
 """Judge one bucket of one hop on an executor, step by step."""
 
+import polars as pl
+
+from makewhole.compute.judge.judge_copies import BucketInput, judge
+from makewhole.compute.judge.judge_versions import judge_versions
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer
 from makewhole_spark.reconcile.bucket.task import BucketTask
-from makewhole_spark.reconcile.judge.asked import AskedOfTails
-from makewhole_spark.reconcile.judge.confirmed import confirm_verdicts
+from makewhole_spark.reconcile.judge.certified import mark_repeated
 from makewhole_spark.reconcile.judge.first_pass import first_pass
-from makewhole_spark.reconcile.judge.gathered import gather_copies
+from makewhole_spark.reconcile.judge.gather_copies import gather_copies
+from makewhole_spark.reconcile.judge.look_up_again import look_up_again
 from makewhole_spark.reconcile.judge.marks import mark_exceptions
+from makewhole_spark.reconcile.judge.other_sources import SourcesTogether, compare_sources
+from makewhole_spark.reconcile.judge.second_round import ask_second_round
 from makewhole_spark.reconcile.judge.write_answer import write_answer
 
 
 def judge_bucket(task: BucketTask) -> BucketAnswer:
-    """Take the clean keys out; of the others gather all copies, give verdicts and confirm them by look-ups, mark those
-    that something else explains, and write the answer."""
+    """Give every key of a bucket its verdict, and write the answer.
+
+    A key is `missing` when all of this holds:
+
+    - The source has it in this window, in copies that pass the hop's filter, or it was handed over to the window by
+      name. Under upsert the latest of its versions is no deletion.
+    - The target has no copy of it that counts, neither in the window's slice nor elsewhere: in other windows
+      (`gather_copies`), in the table itself, which is asked for it by key (`look_up_again`), or in the rest of the
+      topic's log, which is read for it (`second_round`).
+    - Its absence counts: it is in flight no more, or has waited for too long (`pending`).
+    - Nothing else explains it (`marks`): it is not from before the baseline, no record that is gone or could not be
+      read may be its copy, no change of the pipeline's file explains it, no store says that it was erased, and no
+      certified window saw it in the store.
+
+    The kernel decides the first three, from the copies of the keys and from whose absence does not count yet. It runs
+    twice: by its first verdicts keys are looked up, and where that changed what is known the second ones count.
+    """
     first = first_pass(task)
     gathered = gather_copies(task, first)
-    confirmed = confirm_verdicts(task, first, gathered.known)
-    asked = AskedOfTails.of(task, confirmed.judged, confirmed.rows)
-    marked = mark_exceptions(task, confirmed.judged, confirmed.known)
-    return write_answer(task, first, gathered, confirmed, marked, asked)
+    at_first = run_kernel(gathered.known, is_upsert=task.is_upsert)
+    looked_up = look_up_again(task, gathered, at_first, first.known_besides)
+    sources = SourcesTogether.of(task, looked_up.known, at_first)
+    with_others = sources.with_later_versions(looked_up.known)
+    judged = at_first if with_others.is_same_as(gathered.known) else run_kernel(with_others, is_upsert=task.is_upsert)
+    judged, of_others = compare_sources(sources, judged, looked_up.known)
+    judged, repeated_from = mark_repeated(task, judged)
+    marked = mark_exceptions(task, judged, looked_up.known)
+    asked = ask_second_round(task, first, looked_up, judged, repeated_from, marked)
+    return write_answer(task, first, looked_up, marked, of_others, asked)
+
+
+def run_kernel(known: BucketInput, *, is_upsert: bool) -> pl.DataFrame:
+    """Return the verdict of each key (`JUDGED`) by what is known of it. Of events the copies are counted
+    (`makewhole.compute.judge.judge_copies`), of versions the target must hold the latest
+    (`makewhole.compute.judge.judge_versions`)."""
+    return judge_versions(known) if is_upsert else judge(known)

@@ -1,7 +1,8 @@
-"""Mark the exceptions of a bucket that are not what the kernels call them: what an absence, an unreadable record,
+"""Mark the exceptions of a bucket that are not what the kernel calls them: what an absence, an unreadable record,
 another source or a change of the file explains, and what was not lost."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -15,46 +16,60 @@ from makewhole.compute.judge.undecidable import (
     undecidable_spans,
 )
 from makewhole_spark.reconcile.bucket.task import BucketTask
-from makewhole_spark.reconcile.judge.certified import maybe_met_keys
-from makewhole_spark.reconcile.judge.changed_file import mark_compare_changed, mark_hops_changed
-from makewhole_spark.reconcile.judge.filter_changes import keys_kept_out, left_in, mark_filter_changed
-from makewhole_spark.reconcile.judge.gathered import logs_of
-from makewhole_spark.reconcile.judge.not_lost import NotLost, mark_not_lost
+from makewhole_spark.reconcile.judge.certified import SeenKeys, mark_vanished
+from makewhole_spark.reconcile.judge.erased_keys import ErasedInLog, mark_erased, mark_tombstone_unknown
+from makewhole_spark.reconcile.judge.file_changes import mark_compare_changed, mark_filter_changed, mark_hops_changed
 from makewhole_spark.reconcile.judge.other_sources import mark_unknown_to_others
 
 
 @dataclass(frozen=True, kw_only=True)
 class Marked:
-    """The keys with their last verdicts (`lost.judged`), those of them that the filter keeps out (`HASHES`), and those
-    of which earlier windows may have met rows (`MAYBE_MET`). `left_in`: the other windows in which keys left the
-    filter."""
+    """The keys with their last verdicts (`JUDGED`), the unexpected ones of which the filter excludes a record
+    (`HASHES`), and what stores and certified windows say of missing ones."""
 
-    lost: NotLost
-    kept_out: pl.DataFrame
-    maybe_met: pl.DataFrame
-    left_in: frozenset[int]
+    judged: pl.DataFrame
+    excluded: pl.DataFrame
+    erased: ErasedInLog
+    seen: SeenKeys
+
+    def evidence_of(self, key_hash: str) -> dict[str, Any]:
+        """Return what shows that a key is not lost, or must not be written; nothing for any other key."""
+        return self.erased.evidence_of(key_hash) or self.seen.evidence_of(key_hash)
 
 
 def mark_exceptions(task: BucketTask, judged: pl.DataFrame, known: BucketInput) -> Marked:
-    """Return the keys of `judged` (`JUDGED`) with their last verdicts. The order counts: what a mark has turned into
-    `undecidable` no later one takes back."""
-    lags = lags_of(task)
-    marked = mark_before_baseline(judged, task.limits.baseline)
-    marked = mark_undecidable(marked, undecidable_spans(*logs_of(task), lags))
+    """Return the keys of `judged` (`JUDGED`) with their last verdicts.
+
+    The marks in their order, each with the verdicts that it may turn, and into what. The first that explains a key
+    counts (see `verdicts`).
+
+    - before_baseline: missing, unexpected → before_baseline; undecidable where it is not known from when on to judge.
+    - undecidable, for a part of a log that is gone: missing, unexpected, mismatched → undecidable.
+    - unreadable, for a record that could not be read: missing, unexpected, mismatched → undecidable.
+    - placeholders: none; it names the cause where a value is not known.
+    - unknown_to_others: unexpected, mismatched → undecidable.
+    - filter_changed: missing, unexpected, mismatched, under upsert duplicate → undecidable; and it names the cause
+      where a value is not known.
+    - compare_changed: mismatched → undecidable.
+    - hops_changed: missing, unexpected; without a record in the window also mismatched, conflict, duplicate →
+      undecidable.
+    - erased: missing → erased.
+    - vanished: missing → vanished.
+    - tombstone_unknown: missing → undecidable. What a window saw has vanished, whatever the log lacks.
+    """
+    pipeline = task.context.pipeline
+    lags = Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
+    logs = task.log_of(task.hop.source, task.source), task.log_of(task.hop.target, task.target)
     of_source, of_target = (end.unread.read(task.context.storage) for end in (task.source, task.target))
+    marked = mark_before_baseline(judged, task.limits.baseline)
+    marked = mark_undecidable(marked, undecidable_spans(*logs, lags))
     marked = mark_unreadable(marked, of_source, of_target, lags)
     marked = name_placeholders(marked, known.source, known.target)
     marked = mark_unknown_to_others(task, marked, lags)
-    kept_out = keys_kept_out(task, marked, known.source)
-    marked = mark_filter_changed(task, marked, known, kept_out)
+    marked, excluded = mark_filter_changed(task, marked, known)
     marked = mark_compare_changed(task, marked, known.target)
     marked = mark_hops_changed(task, marked, known)
-    maybe_met = maybe_met_keys(task, marked, known.source)
-    lost = mark_not_lost(task, marked, known.source_elsewhere, maybe_met)
-    return Marked(lost=lost, kept_out=kept_out, maybe_met=maybe_met, left_in=left_in(task, marked, known.source))
-
-
-def lags_of(task: BucketTask) -> Lags:
-    """Return how much later than its record a row may come."""
-    pipeline = task.context.pipeline
-    return Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
+    marked, erased = mark_erased(task, marked)
+    marked, seen = mark_vanished(task, marked, known.source, known.source_elsewhere)
+    marked = mark_tombstone_unknown(marked, erased)
+    return Marked(judged=marked, excluded=excluded, erased=erased, seen=seen)

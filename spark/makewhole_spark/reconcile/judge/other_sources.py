@@ -1,15 +1,33 @@
-"""Ask the other sources of a hop's target: what the hop's own source lacks may have come from one of them."""
+"""Ask the other sources of a hop's target: what the hop's own source lacks may have come from one of them.
+
+They are asked in four steps of a bucket, in this order:
+
+1. `gather_copies`: rows of keys that only another source has in this window are dropped (`without_rows_of_others`).
+2. `judge_bucket`, before the kernel's second run: their copies of the same keys are gathered (`SourcesTogether.of`),
+   and later versions of theirs count as later ones of the hop's own source (`with_later_versions`).
+3. `judge_bucket`, after it: keys that another source explains are dropped or matched, and what the sources have of the
+   others is compared (`compare_sources`).
+4. `marks`: what another source may have had in a part of its log that is gone is not known (`mark_unknown_to_others`).
+"""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import polars as pl
 
 from makewhole.compute.frames import HASH, NUMBERS, empty
+from makewhole.compute.indexed_keys.hop_filters import UNKNOWN_FILTER
 from makewhole.compute.indexed_keys.key_runs import passing_rows
-from makewhole.compute.judge.judge_copies import committed_copies
+from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.compute.judge.log_history import LogHistory
-from makewhole.compute.judge.sources_together import without_left
+from makewhole.compute.judge.sources_together import (
+    COPIES,
+    compare_events,
+    compare_versions,
+    later_versions,
+    without_left,
+)
 from makewhole.compute.judge.undecidable import (
     Lags,
     UnreadRecords,
@@ -17,110 +35,221 @@ from makewhole.compute.judge.undecidable import (
     mark_unreadable,
     undecidable_spans,
 )
+from makewhole.compute.versions import shown_version
+from makewhole.model.pipeline import Hop
 from makewhole.model.points import can_look_up
-from makewhole.model.verdict import DIFFERING, Cause, Verdict
+from makewhole.model.verdict import DIFFERING, Verdict
+from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.bucket.task import BucketTask, OtherSource
-from makewhole_spark.reconcile.judge.compared_sources import copies_of
-from makewhole_spark.reconcile.judge.copies_outside import source_copies_outside
-from makewhole_spark.reconcile.judge.look_ups import in_ledger_before, look_up, rows_of_windows, slice_frame
+from makewhole_spark.reconcile.judge.copies_outside import ledger_copies_outside, source_copies_outside
+from makewhole_spark.reconcile.judge.index import keys_with_other_values, overtaken_keys
+from makewhole_spark.reconcile.judge.read_copies import look_up, passing_copies, rows_of_windows, slice_frame
+from makewhole_spark.reconcile.judge.verdicts import has_left, has_verdict, turned
+
+_SHOWN = 10
+
+
+# 1. While copies are gathered
 
 
 def without_rows_of_others(task: BucketTask, target: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
     """Drop the target's copies of keys that only another source has in this window. `own`: the keys that the hop's
     source has or had. What is left and unexpected is looked for one by one."""
-    if not task.elsewhere.other_sources:
+    others = task.elsewhere.other_sources
+    if not others:
         return target
-    slices = [_passing(one, _slice(task, one)).select(HASH) for one in task.elsewhere.other_sources]
+    slices = [passing_copies(_slice(task.context, one), one.hop.name).select(HASH) for one in others]
     return target.join(pl.concat(slices).unique().join(own, on=HASH, how="anti"), on=HASH, how="anti")
 
 
-def without_keys_of_others(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
+def _slice(context: WindowContext, one: OtherSource) -> pl.DataFrame:
+    return committed_copies(slice_frame(context, one.hop.source, one.end.files))
+
+
+# 2. Before the kernel's second run
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourcesTogether:
+    """Hold what the hop's source and the other sources of the same place have of the keys of a bucket (`COPIES`)."""
+
+    task: BucketTask
+    own: pl.DataFrame = field(default_factory=lambda: empty(COPIES))
+    others: pl.DataFrame = field(default_factory=lambda: empty(COPIES))
+
+    @classmethod
+    def of(cls, task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> "SourcesTogether":
+        """Gather the copies of the keys of `judged` (`JUDGED`) that the hop's source has in the window, and of those
+        whose rows differ from what it had before: a table is asked for these when they seem unexpected."""
+        of_before = DIFFERING if task.is_topic(task.hop.source) else (*DIFFERING, Verdict.UNEXPECTED)
+        keys = judged.filter(pl.col("in_source") | has_verdict(*of_before))
+        if not task.elsewhere.other_sources or keys.is_empty():
+            return cls(task=task)
+        here = committed_copies(known.source)
+        others = pl.concat(
+            frame for one in task.elsewhere.other_sources for frame in _copies_to_compare(task, one, keys, here)
+        )
+        others = others.unique(subset=[*HASH, "place", "source"], keep="first", maintain_order=True)
+        own = [_as_copies(here, task.hop), _as_copies(known.source_elsewhere, task.hop, ~pl.col("is_later"))]
+        of_both = pl.concat(own).join(others, on=HASH, how="semi")
+        if task.is_upsert:
+            return cls(task=task, own=of_both, others=without_left(others))
+        return cls(task=task, own=of_both.filter(~pl.col("is_outside")), others=others.filter(~pl.col("is_outside")))
+
+    def with_later_versions(self, known: BucketInput) -> BucketInput:
+        """Add the later versions of other sources: a target that holds one of them is ahead of this source."""
+        if not self.task.is_upsert or self.others.is_empty():
+            return known
+        later = later_versions(self.own, self.others)
+        return replace(known, source_elsewhere=pl.concat([known.source_elsewhere, later])) if len(later) else known
+
+
+def _copies_to_compare(
+    task: BucketTask, one: OtherSource, keys: pl.DataFrame, here: pl.DataFrame
+) -> Iterable[pl.DataFrame]:
+    """Yield the copies (`COPIES`) that another source has of some keys (`JUDGED`). A ledger is asked for its rows
+    outside the window of keys with a gap, and of those of which it had a higher version before, or another value of the
+    event, than the hop's own source has in it (`here`: hashes, `row_hash`, `version`)."""
+    point, window = task.context.pipeline.points[one.hop.source], task.context.window
+    yield _as_copies(_slice(task.context, one).join(keys, on=HASH, how="semi"), one.hop)
+    if can_look_up(point):
+        rows = look_up(task.context, point, _to_ask_for(task, one, keys, here))
+        is_later = (pl.col("time") >= window.end).fill_null(True)
+        is_before = pl.lit(False) if window.start is None else (pl.col("time") < window.start).fill_null(False)
+        yield _as_copies(rows.with_columns(is_later.alias("is_later")), one.hop, is_before)
+    else:
+        outside = source_copies_outside(task.of(one), keys.select(HASH))
+        yield _as_copies(outside.join(keys, on=HASH, how="semi"), one.hop, ~pl.col("is_later"))
+
+
+def _to_ask_for(task: BucketTask, one: OtherSource, keys: pl.DataFrame, here: pl.DataFrame) -> pl.DataFrame:
+    if task.is_upsert:
+        differing = overtaken_keys(task, one.hop.source, here.filter(pl.col("version").is_not_null()))
+    else:
+        differing = keys_with_other_values(task.of(one), one.end.index.rows, here)
+    has_gap = has_verdict(Verdict.MISSING, Verdict.MISMATCHED, Verdict.DUPLICATE, Verdict.UNEXPECTED)
+    return pl.concat([keys.filter(has_gap), keys.join(differing, on=HASH, how="semi")]).unique(HASH).sort(HASH)
+
+
+def _as_copies(copies: pl.DataFrame, hop: Hop | None, is_before: pl.Expr | None = None) -> pl.DataFrame:
+    """Return the copies that the source of a hop has as `COPIES`; of its target without one. Of a copy of another
+    filter nothing is known. `is_before`: those from before the window; None: there are none."""
+    excluded = pl.col("excluded_by").list
+    readable = copies.filter(~excluded.contains(UNKNOWN_FILTER).fill_null(False))
+    named = readable.with_columns(
+        (pl.lit(False) if is_before is None else is_before).alias("is_before"),
+        pl.lit("" if hop is None else hop.source).alias("source"),
+        (pl.lit(False) if hop is None else excluded.contains(hop.name).fill_null(False)).alias("is_outside"),
+    )
+    missing = {name: kind for name, kind in COPIES.items() if name not in named.columns}
+    named = named.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in missing.items())
+    return named.select(pl.col(name).cast(kind) for name, kind in COPIES.items())
+
+
+# 3. After the kernel's second run
+
+
+def compare_sources(
+    sources: SourcesTogether, judged: pl.DataFrame, known: BucketInput
+) -> tuple[pl.DataFrame, dict[str, dict[str, Any]]]:
+    """Return the keys as they are judged with all sources, and by key hash evidence: what the others have of those on
+    which they disagree (`other_sources`), and the later versions that they have of others (`later_sources`)."""
+    judged = _without_keys_of_others(sources.task, judged)
+    if sources.others.is_empty():
+        return judged, {}
+    target = [_as_copies(one, None, pl.lit(True)) for one in (committed_copies(known.target), known.target_elsewhere)]
+    compare = compare_versions if sources.task.is_upsert else compare_events
+    compared = compare(judged, sources.own, sources.others, pl.concat(target))
+    evidence: dict[str, dict[str, Any]] = {}
+    for name, copies in (("other_sources", compared.others), ("later_sources", compared.later)):
+        for key_hash, shown in _shown(copies).items():
+            evidence.setdefault(key_hash, {})[name] = shown
+    return compared.judged, evidence
+
+
+def _shown(copies: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Return some copies (`COPIES`) as evidence, by key hash."""
+    shown: dict[str, list[dict[str, Any]]] = {}
+    for high, low, place, row_hash, version, source in copies.select(
+        *HASH, "place", "row_hash", "version", "source"
+    ).rows():
+        value = {} if row_hash is None else {"row_hash": str(row_hash)}
+        number = {} if version is None else {"version": shown_version(version)}
+        of_key = shown.setdefault(f"{high:016x}{low:016x}", [])
+        of_key += [{"source": source, "place": place, **number, **value}] if len(of_key) < _SHOWN else []
+    return shown
+
+
+def _without_keys_of_others(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
     """Drop the keys of `judged` (`JUDGED`) that the hop's source does not have in this window and another source has,
     or had: they are not unexpected. Of those that differ from what it had before the ones that the other has in this
     window, whose hop judges them. An unexpected one that the hop's own source has in this window, in versions that left
     its filter, is matched by what the other brings."""
-    is_unexpected = pl.col("verdict") == Verdict.UNEXPECTED.value
-    is_differing = ~pl.col("in_source") & pl.col("verdict").is_in([verdict.value for verdict in DIFFERING])
+    is_unexpected = has_verdict(Verdict.UNEXPECTED)
+    is_differing = ~pl.col("in_source") & has_verdict(*DIFFERING)
     for one in task.elsewhere.other_sources:
         unmatched, differing = judged.filter(is_unexpected), judged.filter(is_differing)
         if unmatched.is_empty() and differing.is_empty():
             break
-        explained = pl.concat([_known_to(unmatched, _copies(task, one, unmatched)), _judged_by(task, one, differing)])
-        explained = explained.join(_left_by_both(task, one, explained), on=HASH, how="anti")
-        judged = _with_matched(judged, explained.filter("in_source"))
-        judged = judged.join(explained.filter(~pl.col("in_source")), on=HASH, how="anti", maintain_order="left")
+        had = _among_copies(unmatched, _copies_had(task, one, unmatched))
+        of_other = pl.concat([had, _judged_on_its_hop(task, one, differing)])
+        of_other = of_other.join(_left_by_both(task, one, of_other), on=HASH, how="anti")
+        matched = of_other.filter("in_source")["key_hash"].to_list()
+        judged = turned(judged, pl.lit(True), matched, Verdict.MATCHED)
+        judged = judged.join(of_other.filter(~pl.col("in_source")), on=HASH, how="anti", maintain_order="left")
     return judged
 
 
-def _known_to(keys: pl.DataFrame, copies: Iterable[pl.DataFrame]) -> pl.DataFrame:
+def _among_copies(keys: pl.DataFrame, copies: Iterable[pl.DataFrame]) -> pl.DataFrame:
     return keys.join(pl.concat(frame.select(HASH) for frame in copies), on=HASH, how="semi")
 
 
-def _judged_by(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.DataFrame:
+def _copies_had(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> Iterable[pl.DataFrame]:
+    """Yield the copies that another source has or had; of a table those of some keys."""
+    point, hop = task.context.pipeline.points[one.hop.source], one.hop.name
+    yield passing_copies(_slice(task.context, one), hop)
+    if can_look_up(point):
+        yield passing_copies(look_up(task.context, point, keys.sort(HASH)), hop)
+        yield passing_copies(rows_of_windows(task.context, point.name, one.end.before), hop)
+        yield ledger_copies_outside(task.of(one), keys)
+    else:
+        yield passing_rows(source_copies_outside(task.of(one), keys.select(HASH)), hop)
+
+
+def _judged_on_its_hop(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.DataFrame:
     """Return the keys that differ for another source's sake: it has them in the window, where its own hop judges them.
 
     Under `upsert` a row may also be what a table had that has no row of the key any more, or, where nothing numbers its
     rows, any version that it had since the end of the window.
     """
-    copies, point = [_passing(one, _slice(task, one))], task.context.pipeline.points[one.hop.source]
+    copies, point = [_slice(task.context, one)], task.context.pipeline.points[one.hop.source]
     if task.is_upsert and can_look_up(point):
-        rows = look_up(task, point, keys.sort(HASH))
+        rows = look_up(task.context, point, keys.sort(HASH))
         is_later = (pl.col("time") >= task.context.window.end).fill_null(True)
-        purged = rows_of_windows(task, point.name, one.end.before).join(rows, on=HASH, how="anti")
-        copies += [_passing(one, purged), _passing(one, rows.filter(is_later & pl.col("version").is_null()))]
-    return _known_to(keys, copies)
+        purged = rows_of_windows(task.context, point.name, one.end.before).join(rows, on=HASH, how="anti")
+        copies += [purged, rows.filter(is_later & pl.col("version").is_null())]
+    return _among_copies(keys, (passing_copies(frame, one.hop.name) for frame in copies))
 
 
 def _left_by_both(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.DataFrame:
     """Return the keys that left the filter of the hop, and that of another one from a topic: neither brings them."""
-    left = keys.filter(pl.col("hint").eq_missing(Cause.LEFT_FILTER.value))
+    left = keys.filter(has_left())
     if left.is_empty() or not task.is_topic(one.hop.source):
         return left.select(HASH).clear()
-    copies = pl.concat(copies_of(task, one, left, empty({**NUMBERS, "row_hash": pl.UInt64})))
+    nothing = empty({**NUMBERS, "row_hash": pl.UInt64})
+    copies = pl.concat(_copies_to_compare(task, one, left, nothing))
     return left.select(HASH).join(without_left(copies), on=HASH, how="anti")
 
 
-def _with_matched(judged: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
-    """Turn the verdicts of some keys into matched, without a hint."""
-    if keys.is_empty():
-        return judged
-    is_one = pl.col("key_hash").is_in(keys["key_hash"].to_list())
-    return judged.with_columns(
-        pl.when(is_one).then(None).otherwise("hint").alias("hint"),
-        pl.when(is_one).then(pl.lit(Verdict.MATCHED.value)).otherwise("verdict").alias("verdict"),
-    )
+# 4. Among the marks
 
 
 def mark_unknown_to_others(task: BucketTask, judged: pl.DataFrame, lags: Lags) -> pl.DataFrame:
     """Turn unexpected keys of `judged` (`JUDGED`), and keys that differ, into undecidable ones of which another source
     may have had a record: in a part of its log that is gone, or one that could not be read."""
     for one in task.elsewhere.other_sources:
-        log = replace(
-            one.end.log, is_partial=one.end.log.is_partial or one.hop.source in task.known_since.partial_tails
-        )
-        spans = undecidable_spans(log, LogHistory(), lags)
-        of_source = replace(spans, missing=())
+        spans = undecidable_spans(task.log_of(one.hop.source, one.end), LogHistory(), lags)
         unread = one.end.unread.read(task.context.storage)
-        judged = mark_unreadable(mark_undecidable(judged, of_source), unread, UnreadRecords.none(), lags)
+        judged = mark_undecidable(judged, replace(spans, missing=()))
+        judged = mark_unreadable(judged, unread, UnreadRecords.none(), lags)
     return judged
-
-
-def _copies(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> Iterable[pl.DataFrame]:
-    """Yield the copies that another source has or had; of a table those of some keys."""
-    point = task.context.pipeline.points[one.hop.source]
-    yield _passing(one, _slice(task, one))
-    if can_look_up(point):
-        yield _passing(one, look_up(task, point, keys.sort(HASH)))
-        yield _passing(one, rows_of_windows(task, point.name, one.end.before))
-        yield in_ledger_before(task.of(one), keys)
-    else:
-        outside = source_copies_outside(task.of(one), keys.select(HASH))
-        yield passing_rows(outside, one.hop.name)
-
-
-def _slice(task: BucketTask, one: OtherSource) -> pl.DataFrame:
-    return committed_copies(slice_frame(task, one.hop.source, one.end.files))
-
-
-def _passing(one: OtherSource, copies: pl.DataFrame) -> pl.DataFrame:
-    return copies.filter(~pl.col("excluded_by").list.contains(one.hop.name))

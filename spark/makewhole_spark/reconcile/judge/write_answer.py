@@ -1,5 +1,6 @@
-"""Write the answer of a judged bucket: its verdicts and findings, its numbers, and what a second round is asked for."""
+"""Write the answer of a judged bucket: its verdicts and findings, its numbers, and the keys that it met alone."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,35 +9,62 @@ import polars as pl
 from makewhole.compute import rollup
 from makewhole.compute.frames import HASH, VERDICTS
 from makewhole.compute.judge.causes import explain
+from makewhole.compute.judge.clean_keys import count_keys
 from makewhole.compute.judge.evidence import HopContext
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies, mark_replays
+from makewhole.key_index.files import write_index_file
 from makewhole.model.verdict import DIFFERING, GAPS, Cause, HopCounts, Verdict
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer
 from makewhole_spark.reconcile.bucket.task import BucketTask
-from makewhole_spark.reconcile.judge.asked import AskedOfTails
-from makewhole_spark.reconcile.judge.certified import recorded_in
-from makewhole_spark.reconcile.judge.confirmed import Confirmed
-from makewhole_spark.reconcile.judge.copies_outside import newly_truncated_keys, open_copies
+from makewhole_spark.reconcile.judge.copies_outside import newly_truncated_keys
 from makewhole_spark.reconcile.judge.first_pass import FirstPass
-from makewhole_spark.reconcile.judge.gathered import Gathered
+from makewhole_spark.reconcile.judge.gather_copies import Gathered
+from makewhole_spark.reconcile.judge.index import maybe_in
 from makewhole_spark.reconcile.judge.marks import Marked
+from makewhole_spark.reconcile.judge.pending import unconsumed_copies, unreached
+from makewhole_spark.reconcile.judge.read_copies import open_copies, passing_copies, tail_of
 from makewhole_spark.reconcile.judge.sequence_evidence import StoredSequences
-from makewhole_spark.reconcile.judge.waiting import unconsumed_copies, unreached
+from makewhole_spark.reconcile.judge.verdicts import has_verdict
 
 
 def write_answer(
-    task: BucketTask, first: FirstPass, gathered: Gathered, confirmed: Confirmed, marked: Marked, asked: AskedOfTails
+    task: BucketTask,
+    first: FirstPass,
+    looked_up: Gathered,
+    marked: Marked,
+    of_others: Mapping[str, dict[str, Any]],
+    asked: Mapping[str, Any],
 ) -> BucketAnswer:
-    """Explain the findings, and write everything. `gathered`: what was known before the look-ups."""
-    known, judged = confirmed.known, marked.lost.judged
+    """Explain the findings, and write everything. `looked_up`: what is known after the look-ups; `of_others`: by key
+    hash, evidence of what other sources have; `asked`: what a second round is asked for, as the answer names it."""
+    known, judged = looked_up.known, marked.judged
 
     def known_besides(key_hash: str) -> dict[str, Any]:
-        return {**marked.lost.evidence_of(key_hash), **confirmed.of_others.get(key_hash, {})}
+        return {**marked.evidence_of(key_hash), **of_others.get(key_hash, {})}
 
-    findings = explain(judged, replace(_hop_context(task, known, waiting=gathered.waiting), not_lost=known_besides))
-    folder, storage = f"{task.context.window.prefix}/{task.hop.slug}", task.context.storage
+    findings = explain(judged, replace(_hop_context(task, looked_up), not_lost=known_besides))
+    storage = task.context.storage
+    return BucketAnswer(
+        hop=task.hop.name,
+        bucket=task.bucket,
+        counts=_counts(first, known, judged),
+        digest=rollup.add_digests([first.digest, rollup.digest(judged)]),
+        older_than_log=len(judged.filter(pl.col("hint") == Cause.OLDER_THAN_LOG.value)),
+        truncated=len(looked_up.truncated),
+        unreached=unreached(task.limits.group_committed, known.source, first.narrow),
+        clean=first.number,
+        verdicts=storage.write_parquet(task.folder("verdicts"), _verdicts(task, judged, findings)),
+        findings=storage.write_parquet(task.folder("findings"), findings) if len(findings) else None,
+        **_expected(judged, _count_source_keys(task, first, known)),
+        **_write_met_alone(task, first.target, judged),
+        **asked,
+    )
+
+
+def _verdicts(task: BucketTask, judged: pl.DataFrame, findings: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys as the gate reads them (`VERDICTS`)."""
     causes = findings.select("key_hash", "cause")
-    verdicts = (
+    return (
         judged.join(causes, on="key_hash", how="left", maintain_order="left")
         .with_columns(
             pl.lit(task.hop.name).alias("hop"),
@@ -45,60 +73,45 @@ def write_answer(
         )
         .select(*VERDICTS)
     )
+
+
+def _expected(judged: pl.DataFrame, source_keys: int) -> dict[str, Any]:
+    """Return the number of verdicts that there must be, and of those of keys that the source does not have in the
+    window, by the names of the answer. `source_keys`: the number of keys that it has."""
     not_in_source = judged.filter(~pl.col("in_source"))
-    without_source: dict[str, int] = dict(not_in_source["verdict"].value_counts().rows())
-    return BucketAnswer(
-        hop=task.hop.name,
-        bucket=task.bucket,
-        counts=_counts(first, known, judged),
-        digest=rollup.add_digests([first.digest, rollup.digest(judged)]),
-        expected=_count_source_keys(task, first, known)
-        + sum(
-            without_source.get(verdict.value, 0)
-            for verdict in (*GAPS, Verdict.PENDING, Verdict.UNDECIDABLE, Verdict.BEFORE_BASELINE)
-        ),
-        without_source=without_source.get(Verdict.DUPLICATE.value, 0),
-        undecidable_without_source=without_source.get(Verdict.UNDECIDABLE.value, 0),
-        before_baseline_without_source=without_source.get(Verdict.BEFORE_BASELINE.value, 0),
-        differing_without_source=sum(without_source.get(verdict.value, 0) for verdict in DIFFERING),
-        pending_without_source=without_source.get(Verdict.PENDING.value, 0),
-        unexpected_with_source=len(
-            judged.filter(pl.col("in_source") & (pl.col("verdict") == Verdict.UNEXPECTED.value))
-        ),
-        older_than_log=len(judged.filter(pl.col("hint") == Cause.OLDER_THAN_LOG.value)),
-        truncated=len(gathered.judged_again),
-        unreached=unreached(task, known.source, first.narrow),
-        clean=first.number,
-        verdicts=storage.write_parquet(f"{folder}/verdicts", verdicts),
-        findings=storage.write_parquet(f"{folder}/findings", findings) if len(findings) else None,
-        wanted=asked.wanted,
-        late_wanted=asked.late,
-        to_order=asked.to_order,
-        recorded_in=recorded_in(task, pl.concat([marked.lost.asked, marked.kept_out]))
-        | _met_in(task, confirmed.met)
-        | marked.left_in,
-        **asked.keeps(task, first),
-        **confirmed.alone.write(task),
-        **_write_maybe_met(task, marked.maybe_met.join(marked.lost.asked, on=HASH, how="semi")),
-    )
+    by_verdict: dict[str, int] = dict(not_in_source["verdict"].value_counts().rows())
+
+    def number(*verdicts: Verdict) -> int:
+        return sum(by_verdict.get(verdict.value, 0) for verdict in verdicts)
+
+    of_target = (*GAPS, Verdict.PENDING, Verdict.UNDECIDABLE, Verdict.BEFORE_BASELINE)
+    return {
+        "expected": source_keys + number(*of_target),
+        "without_source": number(Verdict.DUPLICATE),
+        "undecidable_without_source": number(Verdict.UNDECIDABLE),
+        "before_baseline_without_source": number(Verdict.BEFORE_BASELINE),
+        "differing_without_source": number(*DIFFERING),
+        "pending_without_source": number(Verdict.PENDING),
+        "unexpected_with_source": len(judged.filter(pl.col("in_source") & has_verdict(Verdict.UNEXPECTED))),
+    }
 
 
-def _hop_context(task: BucketTask, known: BucketInput, *, waiting: pl.DataFrame) -> HopContext:
-    points = task.context.pipeline.points
+def _hop_context(task: BucketTask, looked_up: Gathered) -> HopContext:
+    points, known = task.context.pipeline.points, looked_up.known
     return HopContext(
         hop=task.hop.name,
         source_kind=points[task.hop.source].kind,
         target_kind=points[task.hop.target].kind,
-        source=_marked(known.source, task.source_replays),
-        target=_marked(known.target.unique(subset="place", keep="first", maintain_order=True), task.replays),
+        source=_with_replays(known.source, task.source_replays),
+        target=_with_replays(known.target.unique(subset="place", keep="first", maintain_order=True), task.replays),
         source_elsewhere=known.source_elsewhere,
         written=task.written,
         inserted=task.followed.select(HASH),
         group=task.hop.consumer_group,
         progress=None if task.hop.progress is None else task.hop.progress.text,
         committed=task.limits.group_committed,
-        unconsumed=unconsumed_copies(task, known.source).select(HASH),
-        waiting=waiting,
+        unconsumed=unconsumed_copies(known.source, task.limits.group_committed).select(HASH),
+        waiting=looked_up.waiting,
         opened_at=task.context.window.opened_at,
         target_elsewhere=known.target_elsewhere,
         truncated=newly_truncated_keys(task).select(HASH),
@@ -111,7 +124,7 @@ def _hop_context(task: BucketTask, known: BucketInput, *, waiting: pl.DataFrame)
     )
 
 
-def _marked(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
+def _with_replays(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
     """Add to the copies of a topic whether compensation wrote them."""
     return mark_replays(copies, replays) if "offset" in copies.columns else copies
 
@@ -125,10 +138,7 @@ def _counts(first: FirstPass, known: BucketInput, judged: pl.DataFrame) -> HopCo
         target_rows=len(committed_copies(known.target.unique(subset="place"))),
     )
     clean = HopCounts(
-        matched=first.number,
-        source_keys=first.number,
-        source_rows=first.source_rows,
-        target_rows=first.target_rows,
+        matched=first.number, source_keys=first.number, source_rows=first.source_rows, target_rows=first.target_rows
     )
     return rollup.add_counts([rest, clean])
 
@@ -136,22 +146,27 @@ def _counts(first: FirstPass, known: BucketInput, judged: pl.DataFrame) -> HopCo
 def _count_source_keys(task: BucketTask, first: FirstPass, known: BucketInput) -> int:
     """Count the keys of the source that must have a verdict, from the slice's rows and the keys handed over:
     independently of the pairing and of the kernel's join."""
-    beyond = known.source.filter(~pl.col("excluded_by").list.contains(task.hop.name))
-    named = pl.concat([committed_copies(beyond).select(HASH), known.handed_over.select(HASH)])
-    return first.count_keys(task.hop.name, named)
+    beyond = committed_copies(passing_copies(known.source, task.hop.name))
+    named = pl.concat([beyond.select(HASH), known.handed_over.select(HASH)])
+    return count_keys(first.narrow, task.hop.name, named)
 
 
-def _met_in(task: BucketTask, met: pl.DataFrame) -> frozenset[int]:
-    """Return the windows that may have seen keys on both sides; when they have been asked, none."""
-    return frozenset() if task.known_since.knows_certified else frozenset(met["window"].to_list())
+def _write_met_alone(task: BucketTask, target: pl.DataFrame, judged: pl.DataFrame) -> dict[str, Any]:
+    """Write the hashes of the keys of the target's slice that have no record in the window, with a key filter; return
+    how the answer names them. A later window that has the record sees the rows of its own times only: it looks these
+    keys up."""
+    keys = target.select(HASH).unique().join(judged.filter("in_source"), on=HASH, how="anti").sort(HASH)
+    keys = keys if task.has_slices else keys.clear()
+    path = write_index_file(task.context.storage, task.folder("met_alone"), [keys]) if len(keys) else None
+    return {"met_alone": path, "met_far_ahead": _count_far_ahead(task, keys)}
 
 
-def _write_maybe_met(task: BucketTask, maybe_met: pl.DataFrame) -> dict[str, Any]:
-    """Write the keys (`MAYBE_MET`) that other windows may be asked for; return how the answer names them."""
-    if maybe_met.is_empty() or task.known_since.knows_certified:
-        return {}
-    folder = f"{task.context.window.prefix}/{task.hop.slug}/untraced"
-    return {
-        "maybe_met": task.context.storage.write_parquet(folder, maybe_met),
-        "maybe_met_since": maybe_met["met_from"].min(),
-    }
+def _count_far_ahead(task: BucketTask, met_alone: pl.DataFrame) -> int:
+    """Count the keys of which the rest of the log has a record of a time so far ahead that a later window with it does
+    not know from its own time that it must ask this one. Of a record in a window that was judged already, the time is
+    not known: it counts."""
+    pipeline, window = task.context.pipeline, task.context.window
+    is_ahead = pl.col("is_later") & (pl.col("time") >= window.end + pipeline.late + pipeline.pending_max_age)
+    in_tail = tail_of(task, task.hop.source).filter(is_ahead).select(HASH)
+    in_windows = maybe_in(task.context.storage, task.source.index.copies.later, met_alone)
+    return pl.concat([in_tail.join(met_alone, on=HASH, how="semi"), in_windows]).n_unique()
