@@ -161,9 +161,9 @@ def table_frame(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Normalise exported rows: (keys frame in `KEYS`, rows without a key in `UNDECODABLE`).
 
-    `rows` has `key` (text or null), `place`, `time_us` (int64, microseconds, or null), `version`, `c:<name>` texts that
-    PostgreSQL rendered in the declared types (or its own outputs behind `!`), and `excluded_by` (hop names joined by
-    commas, empty for none).
+    `rows` has `key` (text or null), `place`, `time_us` (int64, microseconds, or null), `version` (a number of
+    `makewhole.compute.versions`), `c:<name>` texts that the table's system rendered in the declared types (or its own
+    outputs behind `!`; see `canonical.column_text`), and `excluded_by` (hop names joined by commas, empty for none).
     `without_key` is the reason of rows without a key.
     """
     frame = rows.with_columns(

@@ -28,8 +28,8 @@ class PostgresTable:
     description: Table
 
     @property
-    def has_one_row_per_key(self) -> bool:
-        return self.description.has_one_row_per(self.point)
+    def locks_for_new_rows(self) -> bool:
+        return not self.description.has_one_row_per(self.point)
 
     def rows_of_key(self, key: str, *, is_exact: bool = True, is_latest_first: bool = False) -> list[TableRow]:
         return rows_of_key(

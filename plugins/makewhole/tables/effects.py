@@ -10,7 +10,7 @@ class EffectKind(StrEnum):
     INSERTED = "inserted"
     UPDATED = "updated"
     MOVED = "moved"
-    """Moved aside, into `makewhole.quarantine`."""
+    """Moved aside, into quarantine."""
     DELETED = "deleted"
     """Only an undo deletes: what its plan had inserted."""
 
@@ -19,8 +19,9 @@ class EffectKind(StrEnum):
 class Effect:
     """The change of one row by one action. `place` is where the row is now, or where it was when it is gone.
 
-    `before` and `after` are PostgreSQL's row literals: exact for every type, triggers and defaults included. An insert
-    has no `before`. Of a row that was moved aside, `after` is the row of its key that stayed, if one did.
+    `before` and `after` are images of the row: exact texts, triggers and defaults included, of which its system makes
+    the row again (PostgreSQL's are row literals). An insert has no `before`. Of a row that was moved aside, `after` is
+    the row of its key that stayed, if one did.
     """
 
     plan: str

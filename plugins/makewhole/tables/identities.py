@@ -14,13 +14,24 @@ class ServerIdentity:
     """Identify a database by the number and the timeline of its server's data, when the server was started,
     whether it follows another one (a standby has the rows of its primary), and the number of the database in it.
 
-    `data` None: the server does not say it.
+    `system` names what numbers them so: servers of two systems have nothing in common. `data` None: the server does not
+    say it.
     """
 
+    system: str
     data: str | None
     started: str
     is_standby: bool
     database: int
+
+    @property
+    def origin(self) -> "ServerOrigin":
+        """The system and the data, which a standby has in common with its primary."""
+        return self.system, self.data
+
+
+ServerOrigin = tuple[str, str | None]
+"""A system, and the number and the timeline of a server's data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +51,9 @@ def identity_texts(tables: Mapping[str, TableIdentity]) -> dict[str, str]:
     Servers whose data are a copy of one another's have one number: those that are started beside each other, and follow
     none, differ by their starts.
     """
-    primaries = {(one.server.data, one.server.started) for one in tables.values() if not one.server.is_standby}
-    copies = {data for data, number in Counter(data for data, _ in primaries).items() if number > 1 or data is None}
+    primaries = {(one.server.origin, one.server.started) for one in tables.values() if not one.server.is_standby}
+    numbers = Counter(origin for origin, _ in primaries)
+    copies = {origin for origin, number in numbers.items() if number > 1 or origin[1] is None}
     return {name: _text(one, copies) for name, one in tables.items()}
 
 
@@ -54,7 +66,7 @@ def sharing_points(tables: Mapping[str, TableIdentity], keys: Mapping[str, Seque
     return tuple(
         (name, other)
         for (name, one), (other, two) in combinations(tables.items(), 2)
-        if one.server.data == two.server.data
+        if one.server.origin == two.server.origin
         and one.server.database == two.server.database
         and one.table != two.table
         and one.rows_in & two.rows_in
@@ -62,7 +74,7 @@ def sharing_points(tables: Mapping[str, TableIdentity], keys: Mapping[str, Seque
     )
 
 
-def _text(one: TableIdentity, copies: set[str | None]) -> str:
+def _text(one: TableIdentity, copies: set[ServerOrigin]) -> str:
     server = one.server
-    beside = f"@{server.started}" if server.data in copies and not server.is_standby else ""
-    return f"postgresql:{server.data or ''}{beside}/{server.database}/{one.table}"
+    beside = f"@{server.started}" if server.origin in copies and not server.is_standby else ""
+    return f"{server.system}:{server.data or ''}{beside}/{server.database}/{one.table}"

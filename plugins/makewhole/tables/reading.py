@@ -30,7 +30,7 @@ class ReadPlan:
 
 
 class TableReader(Protocol):
-    """Reads rows as frames for `makewhole.compute.normalise.table_frame`."""
+    """Reads rows as frames for `makewhole.compute.normalise.table_frame`, which says what their columns are."""
 
     @property
     def counted(self) -> int:
@@ -109,8 +109,8 @@ class OpenTable(Protocol):
     def description(self) -> TableDescription: ...
 
     @property
-    def has_one_row_per_key(self) -> bool:
-        """Whether the system lets no key have two rows."""
+    def locks_for_new_rows(self) -> bool:
+        """Whether other writers of the table wait while a chunk puts new rows into it."""
         ...
 
     def rows_of_key(self, key: str, *, is_exact: bool = True, is_latest_first: bool = False) -> list[TableRow]:

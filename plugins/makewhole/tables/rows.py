@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class TableRow:
-    """A row: its table (`table_oid` distinguishes partitions), its ctid and its whole text as JSON.
+    """A row: its table (`table_oid` distinguishes partitions), where it lies there (`ctid`; a row that was changed has
+    another one) and its whole text as JSON.
 
-    `image` is its exact text as PostgreSQL's row literal and `place` its place as effects have it, where they were
-    asked for; they take no part in comparisons.
+    `image` is its exact text and `place` its place, as effects have them, where they were asked for; they take no part
+    in comparisons.
     """
 
     table_oid: int

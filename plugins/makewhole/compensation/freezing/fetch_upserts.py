@@ -72,7 +72,7 @@ class UpsertFetcher:
             extra=UpsertExtra(
                 origin=origin,
                 rows=tuple(found.row for found in before),
-                locks_table=not before and not self._sources.table(hop.target).has_one_row_per_key,
+                locks_table=not before and self._sources.table(hop.target).locks_for_new_rows,
                 **vars(row),
             ),
         )

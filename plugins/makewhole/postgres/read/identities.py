@@ -31,4 +31,4 @@ def read_server(session: PgConnection) -> ServerIdentity:
         cursor.execute("rollback to savepoint identity")
         cursor.execute(queries["identity_of_server"])
         [(started, is_standby, database)] = cursor.fetchall()
-    return ServerIdentity(data=data, started=started, is_standby=is_standby, database=database)
+    return ServerIdentity(system="postgresql", data=data, started=started, is_standby=is_standby, database=database)

@@ -19,6 +19,7 @@ from makewhole.postgres.write.array_parameter import (
 )
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.sql import PgConnection
+from makewhole.tables.guards import quarantine_refusal, survivor_image
 from makewhole.tables.items import QuarantineRows
 from makewhole.tables.rows import TableRow
 
@@ -44,9 +45,9 @@ def move_aside(chunk: TableChunk, item: QuarantineRows) -> Refusal | None:
     """
     _require_no_cascade(chunk.table, chunk.reaches)
     now = chunk.lock_rows(item.key)
-    refusal = _refusal(now, item)
+    refusal = quarantine_refusal(item, now)
     if refusal is None:
-        stays = _survivor_image(item, now)
+        stays = survivor_image(item, now)
         for row in item.extras:
             _move(chunk, item.seq, row, stays)
     return refusal
@@ -76,26 +77,6 @@ def refusals(chunk: TableChunk, items: Sequence[QuarantineRows]) -> dict[int, Re
     return _compare(chunk, items)[1]
 
 
-def _refusal(now: Sequence[TableRow], item: QuarantineRows) -> Refusal | None:
-    """Return why the rows of a key are not those that the plan saw, or None when they are."""
-    seen = {row for row in (item.survivor, *item.extras) if row is not None}
-    current = set(now)
-    if seen <= current:
-        return None
-    if item.survivor is not None and item.survivor not in current and not current - seen:
-        return Refusal(
-            RefusalCode.ERASED, "the row that was to stay is gone, so the extra rows may be the only copy left"
-        )
-    if current - seen:
-        return Refusal(RefusalCode.STALE, "rows of this key changed after the plan was made")
-    return Refusal(RefusalCode.ERASED, "an extra row of this key is gone already")
-
-
-def _survivor_image(item: QuarantineRows, now: Sequence[TableRow]) -> str | None:
-    """Return the image of the row that stays, from the rows as they are now."""
-    return next((found.image for found in now if found == item.survivor), None)
-
-
 def _move(chunk: TableChunk, seq: int, row: TableRow, stays: str | None) -> None:
     place = {"ctid": row.ctid, "table_oid": row.table_oid}
     known = {"seq": seq, "source_table": _source_table(chunk), "stays": stays}
@@ -109,7 +90,7 @@ def _compare(
     """Return the rows of each item's key, and the refusals, both by action number."""
     _require_no_cascade(chunk.table, chunk.reaches)
     now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=True)
-    answers = {item.seq: _refusal(now.get(item.seq, []), item) for item in items}
+    answers = {item.seq: quarantine_refusal(item, now.get(item.seq, [])) for item in items}
     return now, {seq: refusal for seq, refusal in answers.items() if refusal is not None}
 
 
@@ -121,7 +102,7 @@ def _require_disjoint(items: Sequence[QuarantineRows]) -> None:
 
 
 def _extras(item: QuarantineRows, now: Sequence[TableRow]) -> Iterator[_ExtraRow]:
-    stays = _survivor_image(item, now)
+    stays = survivor_image(item, now)
     for row in item.extras:
         yield item.key, {"seq": item.seq, "stays": stays, "table_oid": row.table_oid, "ctid": row.ctid}
 

@@ -1,6 +1,5 @@
 """Take back the effect of an action on a row, only where the row is still exactly what the action left."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,20 +12,12 @@ from makewhole.postgres.table import listed, quoted
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.write_row import RowWrite, write_row
 from makewhole.tables.effects import Effect, EffectKind
+from makewhole.tables.guards import BACK_ALREADY, CHANGED_SINCE_WRITTEN, GONE, require_insertable, row_as_left
 from makewhole.tables.items import RestoreRow
 from makewhole.tables.rows import TableRow
 
-CHANGED = Refusal(RefusalCode.STALE, "the row was changed after the plan wrote it")
-GONE = Refusal(RefusalCode.ERASED, "the row that the plan wrote is gone")
 KEPT = Refusal(RefusalCode.STALE, "the table did not let the row go (a trigger or a policy kept it)")
-SURVIVOR_GONE = Refusal(
-    RefusalCode.ERASED,
-    "the row of this key that stayed is gone; whoever removed it may have intended to remove this one too",
-)
-OTHERS_CHANGED = Refusal(RefusalCode.STALE, "the rows of this key changed after the plan moved this one aside")
-BACK_ALREADY = Refusal(RefusalCode.STALE, "the row was put back already")
 NOT_KEPT = Refusal(RefusalCode.ERASED, "the row is no longer in makewhole.quarantine")
-APPEARED = Refusal(RefusalCode.STALE, "a row of this key appeared after the plan was done")
 ALTERED = Refusal(RefusalCode.UNFIT, "the table has other columns than when the plan wrote the row")
 
 
@@ -59,7 +50,7 @@ def row_to_undo(chunk: TableChunk, effect: Effect, now: Sequence[TableRow], back
         RefusedError: the rows of the key do not allow it.
     """
     if effect.kind not in (EffectKind.INSERTED, EffectKind.UPDATED):
-        _require_insertable(effect, now, back)
+        require_insertable(effect, now, back)
         return None
     row = _row_as_left(chunk, effect, now)
     if effect.kind is EffectKind.INSERTED:
@@ -91,27 +82,12 @@ def _row_as_left(chunk: TableChunk, effect: Effect, now: Sequence[TableRow]) -> 
     Raises:
         RefusedError: there is none.
     """
-    equal = [row for row in now if row.image == effect.after]
-    if equal:
-        return next((row for row in equal if row.place == effect.place), equal[0])
+    row = row_as_left(effect, now)
+    if row is not None:
+        return row
     if not now:
         raise ActionRefusedError(GONE)
-    raise ActionRefusedError(CHANGED if _is_readable(chunk, effect.after) else ALTERED)
-
-
-def _require_insertable(effect: Effect, now: Sequence[TableRow], back: Sequence[str]) -> None:
-    """Check that the key has the row that stayed, if one did, and no other rows but those that were put back: not even
-    an equal one, which a loader may have written since.
-
-    Raises:
-        RefusedError: the key has other rows, or the row that stayed is gone.
-    """
-    if effect.kind is not EffectKind.MOVED and now:
-        raise ActionRefusedError(APPEARED)
-    if Counter(row.image for row in now if row.image != effect.after) - Counter(back):
-        raise ActionRefusedError(OTHERS_CHANGED)
-    if effect.after is not None and all(row.image != effect.after for row in now):
-        raise ActionRefusedError(SURVIVOR_GONE)
+    raise ActionRefusedError(CHANGED_SINCE_WRITTEN if _is_readable(chunk, effect.after) else ALTERED)
 
 
 def _require_deletable(chunk: TableChunk) -> None:

@@ -4,52 +4,25 @@ from collections.abc import Sequence
 
 from psycopg2 import sql
 
-from makewhole.model.refusal import Refusal, RefusalCode
+from makewhole.model.refusal import Refusal
 from makewhole.postgres.table import listed, match_key, quoted
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.new_row import values_to_insert
 from makewhole.postgres.write.write_row import RowWrite, write_row
+from makewhole.tables.guards import NEWER, not_accounted_for, upsert_refusal
 from makewhole.tables.items import UpsertRow
 from makewhole.tables.rows import TableRow
-
-APPEARED = Refusal(RefusalCode.ARRIVED, "a row of this key appeared after the plan was made")
-ERASED = Refusal(RefusalCode.ERASED, "the row of this key is gone since the plan was made")
-CHANGED = Refusal(RefusalCode.STALE, "the row of this key changed after the plan was made")
-NEWER = Refusal(RefusalCode.STALE, "the row is of a newer version than the record")
 
 
 def upsert(chunk: TableChunk, item: UpsertRow) -> Refusal | None:
     """Write one key in the chunk's transaction, with the table opened by `apply`. Returns its refusal, if any."""
     now = chunk.lock_rows(item.key, is_exact=False)
-    if item.before:
-        return _replace(chunk, item, now)
-    if now:
-        return APPEARED
-    if (refusal := not_accounted_for(chunk, item)) is not None:
+    refusal = upsert_refusal(item, now) or not_accounted_for(chunk.table, item)
+    if refusal is not None:
         return refusal
-    _insert(chunk, item)
-    return None
-
-
-def not_accounted_for(chunk: TableChunk, item: UpsertRow) -> Refusal | None:
-    """Return why a row that is not there is not inserted: the table has columns now that were none, or were filled by a
-    default, when the plan was made. None: each is accounted for."""
-    silent = [name for name in chunk.table.unfilled if name not in item.columns and name not in item.left]
-    if item.before or not silent:
+    if not item.before:
+        _insert(chunk, item)
         return None
-    return Refusal(
-        RefusalCode.STALE,
-        f"nothing says what {', '.join(silent)} of a new row holds, and the table changed since the plan was "
-        "made; account for it in the pipeline file (`write`, `leave`), and open a new revision of the window",
-    )
-
-
-def _replace(chunk: TableChunk, item: UpsertRow, now: Sequence[TableRow]) -> Refusal | None:
-    """Compare and set: update the row only where it is exactly what the plan saw."""
-    if not now:
-        return ERASED
-    if list(now) != list(item.before):
-        return CHANGED
     if chunk.point.version and _is_older(chunk, item):
         return NEWER
     _update(chunk, item, now[0])

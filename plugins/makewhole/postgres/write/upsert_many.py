@@ -22,8 +22,9 @@ from makewhole.postgres.write.array_parameter import (
 )
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.new_row import values_to_insert
-from makewhole.postgres.write.upsert import APPEARED, CHANGED, ERASED, NEWER, assignments, not_accounted_for
+from makewhole.postgres.write.upsert import assignments
 from makewhole.sql import record
+from makewhole.tables.guards import APPEARED, CHANGED, ERASED, NEWER, not_accounted_for
 from makewhole.tables.items import UpsertRow
 
 
@@ -49,7 +50,7 @@ def upsert_many(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, Refu
     if any(len(item.before) > 1 for item in items):
         raise CannotRunTogether
     written: set[int] = set()
-    new = (item for item in items if not item.before and not_accounted_for(chunk, item) is None)
+    new = (item for item in items if not item.before and not_accounted_for(chunk.table, item) is None)
     for columns, group in _by_columns(new).items():
         written |= _insert(chunk, columns, group)
     for columns, group in _by_columns(item for item in items if item.before).items():
@@ -139,7 +140,7 @@ def _is_writable(item: UpsertRow, now: _KeyState) -> bool:
 
 def _refusal(chunk: TableChunk, item: UpsertRow, now: _KeyState) -> Refusal | None:
     if _is_writable(item, now):
-        return not_accounted_for(chunk, item)
+        return not_accounted_for(chunk.table, item)
     if not item.before:
         return APPEARED
     if not now.rows:

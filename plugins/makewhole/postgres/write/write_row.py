@@ -11,6 +11,7 @@ from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.postgres.table import match_key
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.tables.effects import EffectKind
+from makewhole.tables.guards import OTHER_KEY
 from makewhole.tables.items import UpsertRow, not_as_expected
 from makewhole.tables.keys import key_components
 
@@ -19,8 +20,6 @@ _WRITTEN = (
 )
 
 NOT_TAKEN = Refusal(RefusalCode.STALE, "the table did not take the row (a trigger or a policy stopped it)")
-OTHER_KEY = Refusal(RefusalCode.UNFIT, "written to this table, the record's value has another key than its own")
-
 OTHER_ROW = Refusal(
     RefusalCode.UNFIT,
     "the table makes another row of it than there was (a trigger or a generated column changes it); "

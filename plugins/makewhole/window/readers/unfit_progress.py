@@ -10,6 +10,7 @@ from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.points import SinkProgress, TablePoint, can_look_up
 from makewhole.tables.progress import progress_table
+from makewhole.tables.tables import Ability, Tables
 
 _NUMBERS = ("smallint", "integer", "bigint", "numeric")
 _TEXTS = ("text", "character varying", "character", "bpchar", "name", "citext")
@@ -19,7 +20,7 @@ _TEXT_REMEDY = "Name a column of type text or varchar, or a view that casts it"
 
 def unfit_progress(pipeline: Pipeline, connections: Mapping[str, Connection]) -> list[Problem]:
     """Return every table and column under `progress` that does not exist, cannot be what the file says, or may not be
-    read.
+    read; nothing of tables whose system keeps no progress.
 
     Raises:
         TransientError: a database does not answer.
@@ -27,22 +28,25 @@ def unfit_progress(pipeline: Pipeline, connections: Mapping[str, Connection]) ->
     problems: list[Problem] = []
     for hop in pipeline.hops:
         store = pipeline.points[hop.target]
-        if hop.progress is not None and can_look_up(store):
-            problems += _problems(hop, hop.progress, store, connections[store.connection])
+        if hop.progress is None or not can_look_up(store):
+            continue
+        tables = tables_of(connections[store.connection])
+        if Ability.PROGRESS in tables.abilities:
+            problems += _problems(hop, hop.progress, store, tables)
     return problems
 
 
-def _problems(hop: Hop, progress: SinkProgress, store: TablePoint, connection: Connection) -> Iterator[Problem]:
+def _problems(hop: Hop, progress: SinkProgress, store: TablePoint, tables: Tables) -> Iterator[Problem]:
     table = progress_table(progress, store)
-    with tables_of(connection).session(f"reading the columns of {progress.table}") as session:
+    with tables.session(f"reading the columns of {progress.table}") as session:
         types = session.column_types(table)
         is_readable = bool(types) and session.may_read(table, _named(progress))
     if not types:
-        found = f"there is no table {progress.table} in the database of {store.name} (connection {connection.id})"
+        found = f"there is no table {progress.table} in the database of {store.name} (connection {store.connection})"
         yield _problem(hop, "table", found, "Correct its name, or take `progress` out of this hop")
         return
     if not is_readable:
-        found = f"the user of connection {connection.id} may not read {progress.table}"
+        found = f"the user of connection {store.connection} may not read {progress.table}"
         yield _problem(hop, "table", found, f"`grant select on {progress.table}` to it")
     yield from _of_columns(hop, progress, types)
 

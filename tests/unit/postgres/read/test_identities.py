@@ -8,9 +8,15 @@ pytestmark = pytest.mark.unit
 
 
 def table(
-    number: int = 1, *, data: str | None = "7/1", started: str = "today", is_standby: bool = False, database: int = 5
+    number: int = 1,
+    *,
+    system: str = "postgresql",
+    data: str | None = "7/1",
+    started: str = "today",
+    is_standby: bool = False,
+    database: int = 5,
 ) -> TableIdentity:
-    server = ServerIdentity(data=data, started=started, is_standby=is_standby, database=database)
+    server = ServerIdentity(system=system, data=data, started=started, is_standby=is_standby, database=database)
     return TableIdentity(server=server, table=number)
 
 
@@ -21,6 +27,7 @@ def table(
         (table(), table(2), False),
         (table(), table(database=6), False),
         (table(), table(data="8/1"), False),
+        (table(), table(system="memory"), False),
         (table(), table(started="yesterday", is_standby=True), True),
         (table(), table(started="yesterday"), False),
         (table(), table(data="7/2"), False),
@@ -28,7 +35,8 @@ def table(
         (table(data=None), table(data=None, started="yesterday"), False),
     ],
     ids=[
-        *("one table", "another table", "another database", "another server", "its standby", "a copy beside it"),
+        *("one table", "another table", "another database", "another server", "another system", "its standby"),
+        "a copy beside it",
         *("a promoted copy", "one server that does not say it", "two that do not say it"),
     ],
 )
