@@ -1,5 +1,6 @@
 """Start the one Spark session that a process can have, set for queries over a handful of rows."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from makewhole.config.connection_text import FILE_VARIABLE
 from makewhole_spark import worker_daemon
+from tests.world.installed import INSTALLED, ROOT
 
 _SETTINGS = {
     "spark.python.daemon.module": worker_daemon.MODULE,
@@ -33,10 +35,11 @@ _SETTINGS = {
 @contextmanager
 def spark_session(master: str = "local[2]") -> Iterator[SparkSession]:
     """Start a small local session, and stop it at the end. Its workers read connections from a file: those of the
-    environment are of the moment at which the session was started."""
+    environment are of the moment at which the session was started. They find the kinds of tables that tests install."""
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory(prefix="makewhole-connections-") as folder:
         patch.setenv(FILE_VARIABLE, str(Path(folder) / "connections.json"))
         patch.setenv("PYSPARK_PYTHON", sys.executable)  # the workers need this environment's packages
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(INSTALLED), str(ROOT)]), prepend=os.pathsep)
         builder = SparkSession.builder.master(master).appName("tests")
         for name, value in _SETTINGS.items():
             builder = builder.config(name, value)

@@ -1,0 +1,164 @@
+"""Run a shop whose warehouse is a table in memory: its orders go from a topic into it, and no ledger is before them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from makewhole.compensation.approval.answer import Answer, Decision, record_answer
+from makewhole.compensation.execution.run_plan import run_window_plan
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.undo.plan_undo import plan_undo
+from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.model.plan import Plan, PlanState
+from makewhole.model.refusal import Refusal
+from makewhole.tables.description import Column
+from makewhole.window.certifying.certify import ClosedWindow
+from makewhole.window.context import WindowContext
+from tests.memory.rows import Database, RowValues, StoredRow, StoredTable
+from tests.memory.server import MemoryServer
+from tests.memory.values import TYPES, stored_text
+from tests.memory.writing import fence_off
+from tests.world.orders import Order
+from tests.world.windows import ReconciledShop
+
+ORDERS = {
+    "id": "text",
+    "number": "bigint",
+    "region": "text",
+    "amount": "numeric",
+    "at": "timestamp with time zone",
+}
+"""The columns of a table of orders, with their types."""
+
+
+@dataclass(kw_only=True)
+class MemoryShop(ReconciledShop):
+    """A shop whose tables are those of a database in the memory of this process."""
+
+    server: MemoryServer
+    database: str
+
+    def make_table(self, table: str = "warehouse", types: Mapping[str, str] = ORDERS) -> None:
+        """Make a table, empty."""
+        self.server.run(self.database, make_table, table, types)
+
+    def write(self, table: str, orders: Iterable[Order]) -> None:
+        """Write rows, in the order given, as a loader does."""
+        self.server.run(self.database, write_rows, table, list(orders))
+
+    def change(self, key: str, *, table: str = "warehouse", **changed: Any) -> None:
+        """Change the rows of a key, as another writer does."""
+        self.server.run(self.database, change_rows, table, key, changed)
+
+    def remove(self, key: str, *, amount: str | None = None, table: str = "warehouse") -> None:
+        """Delete the rows of a key, or only those with an amount, as another writer does."""
+        self.server.run(self.database, remove_rows, table, key, amount)
+
+    def placed(self, table: str = "warehouse") -> dict[str, RowValues]:
+        """Return every row by its place: a row that was written again has another one."""
+        rows = self.server.run(self.database, lambda database: list(database.tables[table].rows.values()))
+        return {row.place: row.values for row in rows}
+
+    def rows(self, table: str = "warehouse") -> list[RowValues]:
+        """Return every row, whatever its place, in an order that depends on its values alone."""
+        return in_order(self.placed(table).values())
+
+    def kept(self) -> Database:
+        """Return the whole database, with what chunks left in it."""
+        return self.server.run(self.database, lambda database: database)
+
+    def fence(self, plan: str, target: str, lease_epoch: int) -> None:
+        """Fence off runners of a plan, as one with this lease does."""
+        self.server.run(self.database, fence_off, plan, target, lease_epoch)
+
+    # The repair
+
+    def planned(self, context: WindowContext) -> Plan:
+        """Freeze the plan of a window; there is one, and it waits for an answer."""
+        frozen = plan_window(context)
+        assert frozen.plan is not None
+        assert frozen.plan.state is PlanState.AWAITING_APPROVAL
+        return frozen.plan
+
+    def undo(self, context: WindowContext, plan: Plan) -> Plan:
+        """Freeze the undo of a plan."""
+        undo = plan_undo(context, plan.id, reverses=False)
+        assert undo.plan is not None
+        assert undo.remaining == ()
+        return undo.plan
+
+    def approve(self, plan: Plan) -> None:
+        """Approve a plan, as a person does who has seen it."""
+        answer = Answer(sha256=plan.sha256, decision=Decision.APPROVED, by="anna")
+        record_answer(self.journal, plan.id, answer, self.pipeline.approval)
+
+    def run(self, context: WindowContext, plan: Plan) -> None:
+        """Run what is left of a plan, or of its undo."""
+        run_window_plan(context, plan.id, lambda _: None)
+
+    def close(self, context: WindowContext) -> ClosedWindow:
+        """Judge the gaps of a window again, and close it."""
+        verify_window(context, lambda *_: None, patience_seconds=0)
+        return self.certify(context)
+
+    def refused(self, plan: Plan) -> dict[str, Refusal]:
+        """Return the refusals of a plan's actions, by key; all others were done."""
+        found = self.journal_sql("select key, outcome, outcome_reason from makewhole.action where plan = %s", plan.id)
+        assert {outcome for _, outcome, _ in found} <= {"done", "refused"}
+        return {key: Refusal.of_text(reason) for key, outcome, reason in found if outcome == "refused"}
+
+
+def in_order(rows: Iterable[RowValues]) -> list[RowValues]:
+    """Return rows in an order that depends on their values alone."""
+    return sorted(rows, key=lambda values: [*map(str, values.values())])
+
+
+def row_of(order: Order) -> RowValues:
+    """Return the row that a loader makes of an order with these columns."""
+    return {name: stored_text(order.get(name), _column(name, ORDERS.get(name, "bigint"))) for name in order}
+
+
+def _column(name: str, column_type: str) -> Column:
+    assert column_type in TYPES
+    return Column(
+        name=name,
+        type=column_type,
+        base_type=column_type,
+        is_generated=False,
+        is_identity_always=False,
+        is_required=name == "id",
+        has_default=False,
+    )
+
+
+def make_table(database: Database, name: str, types: Mapping[str, str]) -> None:
+    """Make a table, empty; in the place of one of its name."""
+    columns = {column: _column(column, column_type) for column, column_type in types.items()}
+    database.tables[name] = StoredTable(number=len(database.tables), name=name, columns=columns)
+
+
+def write_rows(database: Database, name: str, orders: Iterable[Order]) -> None:
+    """Add a row for each order."""
+    table = database.tables[name]
+    for order in orders:
+        database.insert(table, {one: stored_text(order.get(one), column) for one, column in table.columns.items()})
+
+
+def change_rows(database: Database, name: str, key: str, changed: Mapping[str, Any]) -> None:
+    """Write the rows of a key again, with other values."""
+    table = database.tables[name]
+    texts = {one: stored_text(value, table.columns[one]) for one, value in changed.items()}
+    for row in _of_key(table, key):
+        database.update(table, row, {**row.values, **texts})
+
+
+def remove_rows(database: Database, name: str, key: str, amount: str | None) -> None:
+    """Delete the rows of a key, or only those with an amount."""
+    table = database.tables[name]
+    for row in _of_key(table, key):
+        if amount is None or row.values["amount"] == amount:
+            database.delete(table, row)
+
+
+def _of_key(table: StoredTable, key: str) -> list[StoredRow]:
+    return [row for row in table.rows.values() if row.values["id"] == key]
