@@ -4,7 +4,7 @@ from psycopg2 import sql
 
 from makewhole.compute.versions import NO_VERSION, SCALE
 from makewhole.tables.description import INTEGERS, bare
-from makewhole.tables.version_types import _MOMENTS, NUMERIC
+from makewhole.tables.version_types import MOMENTS, NUMERIC
 
 
 def version_text(column: sql.Composable, column_type: str) -> sql.Composable:
@@ -17,7 +17,7 @@ def version_text(column: sql.Composable, column_type: str) -> sql.Composable:
             "case when {0} = trunc({0}, {1}) and abs({0}) < 1e20 then trim_scale({0})::text "
             "when {0} is not null then {2} end"
         ).format(column, sql.Literal(SCALE), none)
-    if kind in _MOMENTS:
+    if kind in MOMENTS:
         return sql.SQL(
             "case when isfinite({0}) then 't' || round((extract(epoch from {0}) * 1000000)::numeric)::text "
             "when {0} is not null then {1} end"

@@ -6,13 +6,13 @@ from makewhole.tables.description import INTEGERS, bare
 NUMERIC = "numeric"
 
 
-_MOMENTS = ("timestamp without time zone", "timestamp with time zone", "date")
+MOMENTS = ("timestamp without time zone", "timestamp with time zone", "date")
 
 
 _DECLARED = {
     **dict.fromkeys(INTEGERS, "bigint"),
     NUMERIC: f"decimal(38,{SCALE})",
-    **dict.fromkeys(_MOMENTS[:2], "timestamp"),
+    **dict.fromkeys(MOMENTS[:2], "timestamp"),
     "date": "date",
 }
 
@@ -24,7 +24,7 @@ def is_version_type(column_type: str) -> bool:
 
 def is_moment_type(column_type: str) -> bool:
     """Return whether the versions of a column of this type are moments."""
-    return bare(column_type) in _MOMENTS
+    return bare(column_type) in MOMENTS
 
 
 def declared_version(column_type: str) -> str:
