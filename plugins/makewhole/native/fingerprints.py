@@ -9,9 +9,9 @@ Fingerprints = tuple[UInt16s, UInt8s]
 
 @compiled
 def find_fingerprints(
-    groups: UInt64s, wanted: Fingerprints, edges: UInt32s, fingerprints: Fingerprints, found: Bools
+    groups: UInt64s, wanted: Fingerprints, edges: UInt32s, fingerprints: Fingerprints, is_known: Bools
 ) -> None:
-    """Set `found` where the group of a number has its fingerprint: group `i` is from `edges[i]` to `edges[i + 1]`.
+    """Set `is_known` where the group of a number has its fingerprint: group `i` is from `edges[i]` to `edges[i + 1]`.
 
     A group behind the last one has none. The edges ascend, and the last one is the number of fingerprints.
     """
@@ -19,10 +19,10 @@ def find_fingerprints(
     lower, higher = fingerprints
     has_higher = len(higher) > 0
     for row in range(len(groups)):
-        found[row] = False
+        is_known[row] = False
         if groups[row] >= len(edges) - 1:
             continue
         for at in range(edges[groups[row]], edges[groups[row] + 1]):
             if lower[at] == wanted_lower[row] and (not has_higher or higher[at] == wanted_higher[row]):
-                found[row] = True
+                is_known[row] = True
                 break

@@ -55,27 +55,27 @@ class ScannedLeaves(NamedTuple):
     fraction_digits: UInt8s
 
 
-def scan(values: ValueSpans, pattern: Pattern, found: ScannedLeaves) -> int:
-    """Record the values that match the pattern, and return their number. `found` has room for all."""
-    return _scan(tuple(values), tuple(pattern), tuple(found))
+def scan(values: ValueSpans, pattern: Pattern, scanned: ScannedLeaves) -> int:
+    """Record the values that match the pattern, and return their number. `scanned` has room for all."""
+    return _scan(tuple(values), tuple(pattern), tuple(scanned))
 
 
 @compiled
 def _scan(spans: tuple[Any, ...], layout: tuple[Any, ...], room: tuple[Any, ...]) -> int:
-    values, pattern, found = ValueSpans(*spans), Pattern(*layout), ScannedLeaves(*room)
+    values, pattern, scanned = ValueSpans(*spans), Pattern(*layout), ScannedLeaves(*room)
     count = 0
     for row in range(len(values.starts)):
         start, length = values.starts[row], values.lengths[row]
         if start < 0 or length < 0 or length > len(values.content) - start:
             continue
-        if _matches(values.content, start, start + length, pattern, found, count):
-            found.rows[count] = row
+        if _matches(values.content, start, start + length, pattern, scanned, count):
+            scanned.rows[count] = row
             count += 1
     return count
 
 
 @inlined
-def _matches(content: UInt8s, at: int, end: int, pattern: Pattern, found: ScannedLeaves, row: int) -> bool:
+def _matches(content: UInt8s, at: int, end: int, pattern: Pattern, scanned: ScannedLeaves, row: int) -> bool:
     """Return whether the value at `[at, end)` matches; its leaves are recorded in the row as far as it does."""
     leaves = len(pattern.is_text)
     for leaf in range(leaves):
@@ -85,9 +85,9 @@ def _matches(content: UInt8s, at: int, end: int, pattern: Pattern, found: Scanne
             return False
         column = pattern.columns[leaf]
         if column >= 0:
-            found.starts[column, row] = start
-            found.lengths[column, row] = -1 if kind == NULL else at - start
-            found.fraction_digits[column, row] = digits
+            scanned.starts[column, row] = start
+            scanned.lengths[column, row] = -1 if kind == NULL else at - start
+            scanned.fraction_digits[column, row] = digits
     return _skip_text(content, at, end, pattern, leaves) == end
 
 
@@ -227,5 +227,5 @@ def _is_plain(word: np.uint64) -> bool:
     borrow reaches on to the byte behind, which can then only be taken for one that is not plain.
     """
     quote, escape = word ^ (_ONES * np.uint64(_QUOTE)), word ^ (_ONES * np.uint64(_ESCAPE))
-    found = (word - _ONES * np.uint64(_SPACE)) | (quote - _ONES) | (escape - _ONES) | word
-    return bool((found & _HIGHEST) == np.uint64(0))
+    marks = (word - _ONES * np.uint64(_SPACE)) | (quote - _ONES) | (escape - _ONES) | word
+    return bool((marks & _HIGHEST) == np.uint64(0))
