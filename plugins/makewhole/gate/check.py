@@ -99,12 +99,12 @@ def _run_suites(suites: tuple[HopSuite, ...]) -> tuple[tuple[HopSuite, ...], tup
 
 
 def _report(suites: Sequence[HopSuite], runs: Sequence[SuiteRun], of_frame: Sequence[Planned] = ()) -> GateReport:
-    planned = {one.id: one for one in (*of_frame, *(one for suite in suites for one in suite.planned))}
+    planned = {check.id: check for check in (*of_frame, *(check for suite in suites for check in suite.planned))}
     outcomes = [outcome for run in runs for outcome in run.outcomes]
     broken = _broken(planned, outcomes, runs)
     failed = [planned[outcome.id] for outcome in outcomes if not outcome.success and outcome.id in planned]
-    found = {outcome.id: outcome.found for outcome in outcomes}
-    sentences = {role: [_sentence(one, found[one.id]) for one in failed if one.role is role] for role in Role}
+    values = {outcome.id: outcome.found for outcome in outcomes}
+    sentences = {role: [_sentence(check, values[check.id]) for check in failed if check.role is role] for role in Role}
     return GateReport(
         answer=_answer(runs, unsound=bool(broken or sentences[Role.EVIDENCE])),
         planned=len(planned),
@@ -136,8 +136,8 @@ def _broken(
     ]
 
 
-def _sentence(one: Planned, found: int | None) -> str:
-    return one.sentence.replace("{found}", "an unknown number of" if found is None else f"{found:,}")
+def _sentence(check: Planned, observed: int | None) -> str:
+    return check.sentence.replace("{found}", "an unknown number of" if observed is None else f"{observed:,}")
 
 
 def _document(suites: Sequence[HopSuite], runs: Sequence[SuiteRun], notes: Sequence[str]) -> dict[str, Any]:
@@ -152,9 +152,10 @@ def _document(suites: Sequence[HopSuite], runs: Sequence[SuiteRun], notes: Seque
 
 def _run_document(run: SuiteRun, numbers: Mapping[str, Number]) -> dict[str, Any]:
     """Return a run as a document, without the not-null halves of numbers that are known."""
-    shown = [outcome for outcome in run.outcomes if not (outcome.success and outcome.id.endswith(IS_KNOWN))]
     checks = [
-        {"check": one.id.removeprefix(f"{run.name} "), "success": one.success, **_found(one, numbers)} for one in shown
+        {"check": outcome.id.removeprefix(f"{run.name} "), "success": outcome.success, **_found(outcome, numbers)}
+        for outcome in run.outcomes
+        if not (outcome.success and outcome.id.endswith(IS_KNOWN))
     ]
     return {"name": run.name, "success": run.success, "evaluated": len(run.outcomes), "checks": checks}
 

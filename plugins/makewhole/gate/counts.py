@@ -95,9 +95,9 @@ def _tolerated_vanished(pipeline: Pipeline, summary: HopSummary) -> list[Number]
     ]
 
 
-def is_brought_back(pipeline: Pipeline, hop: str) -> bool:
+def is_brought_back(pipeline: Pipeline, name: str) -> bool:
     """Return whether the pipeline file asks for keys that have vanished on this hop to be brought back."""
-    return any(one.name == hop and one.remedies.vanished is not Remedy.REPORT for one in pipeline.hops)
+    return any(hop.name == name and hop.remedies.vanished is not Remedy.REPORT for hop in pipeline.hops)
 
 
 def _bounded(name: str, value: int, most: int | None) -> Number:
@@ -255,14 +255,14 @@ def agreement_numbers(summary: HopSummary, frame: FrameCounts) -> list[Number]:
         *_bucket_numbers(summary, frame),
     ]
     for verdict in Verdict:
-        counted, found = getattr(summary.counts, verdict.value), frame.of(summary.hop, verdict)
-        found += summary.clean if verdict is Verdict.MATCHED else 0
+        counted, stored = getattr(summary.counts, verdict.value), frame.of(summary.hop, verdict)
+        stored += summary.clean if verdict is Verdict.MATCHED else 0
         numbers.append(
             Number(
                 name=f"frame_{verdict.value}_beyond_counts",
-                value=difference(found, counted),
+                value=difference(stored, counted),
                 at_most=0,
-                sentence=f"{keys(found)} {verdict.value} among the verdicts, {text(counted)} in the counts",
+                sentence=f"{keys(stored)} {verdict.value} among the verdicts, {text(counted)} in the counts",
             )
         )
     unexplained = frame.unexplained(summary.hop)

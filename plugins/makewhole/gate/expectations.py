@@ -66,19 +66,19 @@ def run_on_rows(suites: Sequence[NumberSuite]) -> tuple[SuiteRun, ...]:
 
 def _run_of(suite: NumberSuite, failures: Mapping[str, str] | None, raised: str | None) -> SuiteRun:
     """Take what is a suite's own out of the failures, which are None where the library does not report all of them."""
-    ids = [one.id for one in suite.planned]
+    ids = [check.id for check in suite.planned]
     if raised is not None:
-        outcomes = tuple(ExpectationOutcome(id=one, success=False, raised=raised) for one in ids)
+        outcomes = tuple(ExpectationOutcome(id=id_, success=False, raised=raised) for id_ in ids)
         return SuiteRun(name=suite.name, success=False, worst=None, outcomes=outcomes)
     if failures is None:
         return SuiteRun(name=suite.name, success=False, worst=None, outcomes=())
-    own = [failures[one] for one in ids if one in failures]
+    own = [failures[id_] for id_ in ids if id_ in failures]
     return SuiteRun(
         name=suite.name,
         success=not own,
         worst="critical" if "critical" in own else next(iter(own), None),
         outcomes=tuple(
-            ExpectationOutcome(id=one, success=one not in failures, found=int(one in failures)) for one in ids
+            ExpectationOutcome(id=id_, success=id_ not in failures, found=int(id_ in failures)) for id_ in ids
         ),
     )
 
@@ -171,7 +171,7 @@ def _run(
         name=name,
         success=bool(result.success),
         worst=None if worst is None else str(worst.value),
-        outcomes=tuple(_outcome(one) for one in result.results),
+        outcomes=tuple(map(_outcome, result.results)),
     )
     return run, result.results
 
@@ -182,20 +182,20 @@ def _suite(name: str, planned: Sequence[Planned]) -> Any:
 
     expectations = [
         ExpectationConfiguration(
-            type=one.type, kwargs=dict(one.kwargs), severity=FailureSeverity(one.severity), meta={"id": one.id}
+            type=check.type, kwargs=dict(check.kwargs), severity=FailureSeverity(check.severity), meta={"id": check.id}
         ).to_domain_obj()
-        for one in planned
+        for check in planned
     ]
     return _library().ExpectationSuite(name=name, expectations=expectations)  # adding one by one compares each with all
 
 
-def _outcome(one: Any) -> ExpectationOutcome:
-    observed = one.result.get("observed_value", one.result.get("unexpected_count"))
+def _outcome(result: Any) -> ExpectationOutcome:
+    observed = result.result.get("observed_value", result.result.get("unexpected_count"))
     return ExpectationOutcome(
-        id=str(one.expectation_config.meta["id"]),
-        success=bool(one.success),
+        id=str(result.expectation_config.meta["id"]),
+        success=bool(result.success),
         found=None if observed is None else int(observed),
-        raised=_raised(one.exception_info),
+        raised=_raised(result.exception_info),
     )
 
 

@@ -135,13 +135,13 @@ class KeyedFrames:
         rows = None if self.buckets is None else _bucket_rows(self.buckets)
         most_groups = len(hops) * len(Verdict) * max(len(rows or ()), 1) + 100
         grouped = self._stored_verdicts.groupBy("hop", "bucket", "verdict")
-        found = grouped.agg({"*": "count", "cause": "count"}).limit(most_groups)
+        counts = grouped.agg({"*": "count", "cause": "count"}).limit(most_groups)
         return FrameCounts(
             verdicts={
                 (group["hop"], group["bucket"], group["verdict"]): VerdictCount(
                     rows=group["count(1)"], explained=group["count(cause)"]
                 )
-                for group in found.collect()
+                for group in counts.collect()
             },
             buckets=rows,
         )
@@ -179,10 +179,10 @@ def bucket_rows(
 ) -> dict[tuple[str | None, str | None], BucketRow]:
     """Return the rows of the buckets (hop, bucket, clean, expected). A bucket that has several, or of which a number is
     not known, is none that can be right."""
-    found: dict[tuple[str | None, str | None], BucketRow] = {}
+    by_bucket: dict[tuple[str | None, str | None], BucketRow] = {}
     for hop, bucket, clean, expected in rows:
-        if clean is None or expected is None or (hop, bucket) in found:
-            found[hop, bucket] = _BROKEN
+        if clean is None or expected is None or (hop, bucket) in by_bucket:
+            by_bucket[hop, bucket] = _BROKEN
         else:
-            found[hop, bucket] = BucketRow(clean=clean, expected=expected)
-    return found
+            by_bucket[hop, bucket] = BucketRow(clean=clean, expected=expected)
+    return by_bucket

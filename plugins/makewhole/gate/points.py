@@ -11,16 +11,16 @@ def point_numbers(pipeline: Pipeline, summary: HopSummary) -> list[Number]:
     """Return the numbers of both points, by kind: a table has a count, a topic has offsets."""
     numbers: list[Number] = []
     for side, evidence in (("source", summary.source), ("target", summary.target)):
-        found = summary.counts.matched if side == "target" else 0
-        numbers += _snapshot(side, evidence, pipeline.gate, found)
+        matched = summary.counts.matched if side == "target" else 0
+        numbers += _snapshot(side, evidence, pipeline.gate, matched)
         is_topic = pipeline.points[evidence.point].kind is PointKind.TOPIC
         numbers += _topic(side, evidence) if is_topic else _table(side, evidence)
         numbers.append(_undecodable(side, evidence, pipeline.gate))
     return numbers
 
 
-def _snapshot(side: str, evidence: PointEvidence, gate: Gate, found: int) -> list[Number]:
-    """Return the snapshot's numbers. A target is not empty when keys were `found` in it outside the window's rows."""
+def _snapshot(side: str, evidence: PointEvidence, gate: Gate, matched: int) -> list[Number]:
+    """Return the snapshot's numbers. A target is not empty when keys were `matched` in it outside the window's rows."""
     point = evidence.point
     return [
         Number(
@@ -33,7 +33,7 @@ def _snapshot(side: str, evidence: PointEvidence, gate: Gate, found: int) -> lis
         Number(
             name=f"{side}_rows_read",
             value=None if evidence.rows_read is None else evidence.rows_read + _erasures(evidence),
-            at_least=0 if gate.allow_empty or found > 0 else 1,
+            at_least=0 if gate.allow_empty or matched > 0 else 1,
             at_most=HIGHEST,
             sentence=f"{point} is empty in this window, and silence is not proof (gate.allow_empty permits it)",
             role=Role.FINDING,
@@ -115,14 +115,14 @@ def _offset_parts(side: str, point: str, accounting: Accounting) -> list[Number]
 
 def _undecodable(side: str, evidence: PointEvidence, gate: Gate) -> Number:
     """Return the number of records without a usable key: what became of those is not known."""
-    found = evidence.undecodable if evidence.accounting is None else evidence.accounting.undecodable
+    undecodable = evidence.undecodable if evidence.accounting is None else evidence.accounting.undecodable
     reason = evidence.undecodable_because
     because = "" if reason is None else f" (for the most part: {reason})"
     return Number(
         name=f"{side}_undecodable",
-        value=found,
+        value=undecodable,
         at_most=gate.undecodable,
-        sentence=f"{text(found)} records of {evidence.point} have no usable key, {gate.undecodable:,} allowed"
+        sentence=f"{text(undecodable)} records of {evidence.point} have no usable key, {gate.undecodable:,} allowed"
         f"{because}; they are kept with their places in the snapshot's folder undecodable "
         "(gate.tolerance.undecodable permits some)",
         role=Role.FINDING,

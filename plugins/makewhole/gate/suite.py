@@ -121,22 +121,20 @@ def hop_suite(pipeline: Pipeline, summary: HopSummary, frame: FrameCounts | None
 
 def incident_suite(pipeline: Pipeline, incidents: Sequence[Incident]) -> HopSuite:
     """Plan one number per kind of incident that can block; offsets never read are counted with their point."""
+    blocking = [incident for incident in incidents if incident.blocks(pipeline) and not incident.is_partial]
     numbers = tuple(
-        _incident_number(
-            kind, [one for one in incidents if one.kind is kind and one.blocks(pipeline) and not one.is_partial]
-        )
-        for kind in _BLOCKING
+        _incident_number(kind, [incident for incident in blocking if incident.kind is kind]) for kind in _BLOCKING
     )
     return HopSuite(hop="logs", numbers=numbers)
 
 
-def _incident_number(kind: IncidentKind, found: Sequence[Incident]) -> Number:
-    listed = "; ".join(incident_sentence(one) for one in found[:_LISTED_AT_MOST])
-    more = f"; and {len(found) - _LISTED_AT_MOST} more" if len(found) > _LISTED_AT_MOST else ""
+def _incident_number(kind: IncidentKind, incidents: Sequence[Incident]) -> Number:
+    listed = "; ".join(incident_sentence(incident) for incident in incidents[:_LISTED_AT_MOST])
+    more = f"; and {len(incidents) - _LISTED_AT_MOST} more" if len(incidents) > _LISTED_AT_MOST else ""
     return Number(
         name=kind.value,
-        value=len(found),
+        value=len(incidents),
         at_most=0,
-        sentence=f"{listed}{more}" if found else f"nothing is {kind.value}",
+        sentence=f"{listed}{more}" if incidents else f"nothing is {kind.value}",
         role=Role.FINDING,
     )

@@ -35,11 +35,11 @@ class TransposedNumbers:
         not cover every row of the table."""
         failed: dict[str, str] = {}
         for result in results:
-            found = [str(row[ID_COLUMN]) for row in result.result.get("unexpected_index_list") or ()]
+            unexpected = [str(row[ID_COLUMN]) for row in result.result.get("unexpected_index_list") or ()]
             counted = (result.result.get("element_count"), result.result.get("unexpected_count"))
-            if counted != (len(self.ids), len(found)) or bool(result.success) is bool(found):
+            if counted != (len(self.ids), len(unexpected)) or bool(result.success) is bool(unexpected):
                 return None
-            failed |= dict.fromkeys(found, str(result.expectation_config.severity.value))
+            failed |= dict.fromkeys(unexpected, str(result.expectation_config.severity.value))
         return failed if len(results) == len(self.expectations) and failed.keys() <= {*self.ids} else None
 
 
@@ -58,20 +58,20 @@ def transpose(suites: Sequence[NumberSuite]) -> TransposedNumbers:
     """Make a row of every planned expectation: of the number itself where it must be known, and where it has limits of
     its margin, the distance to the nearer one, which must not be below zero. Unknown numbers have no margin: what must
     be known covers them."""
-    numbers = [(one, suite.row[one.kwargs["column"]]) for suite in suites for one in suite.planned]
+    numbers = [(check, suite.row[check.kwargs["column"]]) for suite in suites for check in suite.planned]
     kinds = {
         "number": (_KNOWN, Role.EVIDENCE, {}),
         "margin": (_BETWEEN, Role.EVIDENCE, {"min_value": 0}),
         "margin_of_note": (_BETWEEN, Role.NOTE, {"min_value": 0}),
     }
     columns: dict[str, list[float]] = {name: [] for name in kinds}
-    for one, value in numbers:
-        own = _column_of(one)
-        measured = _number(value) if own == "number" else _margin(one, value)
+    for check, value in numbers:
+        own = _column_of(check)
+        measured = _number(value) if own == "number" else _margin(check, value)
         for name, column in columns.items():
             column.append(measured if name == own else _FITS)
-    asked = {_column_of(one) for one, _ in numbers}
-    ids = tuple(one.id for one, _ in numbers)
+    asked = {_column_of(check) for check, _ in numbers}
+    ids = tuple(check.id for check, _ in numbers)
     return TransposedNumbers(
         ids=ids,
         columns={ID_COLUMN: ids, **{name: column for name, column in columns.items() if name in asked}},
@@ -83,9 +83,9 @@ def transpose(suites: Sequence[NumberSuite]) -> TransposedNumbers:
     )
 
 
-def _column_of(one: Planned) -> str:
-    of_type = {_KNOWN: "number", _BETWEEN: "margin_of_note" if one.severity == "warning" else "margin"}
-    return of_type[one.type]
+def _column_of(check: Planned) -> str:
+    of_type = {_KNOWN: "number", _BETWEEN: "margin_of_note" if check.severity == "warning" else "margin"}
+    return of_type[check.type]
 
 
 def _number(value: int | None) -> float:
@@ -93,6 +93,6 @@ def _number(value: int | None) -> float:
     return nan if value is None else float(value)
 
 
-def _margin(one: Planned, value: int | None) -> float:
-    limits = one.kwargs
+def _margin(check: Planned, value: int | None) -> float:
+    limits = check.kwargs
     return nan if value is None else float(min(value - limits["min_value"], limits["max_value"] - value))
