@@ -31,14 +31,14 @@ _TRUE, _FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", 
 
 def decimal_scale(declared: str) -> int | None:
     """Return the scale of `decimal(p,s)`; None for any other type."""
-    found = _DECIMAL.fullmatch(declared.strip().lower())
-    return int(found[1]) if found else None
+    match = _DECIMAL.fullmatch(declared.strip().lower())
+    return int(match[1]) if match else None
 
 
 def moment_digits(declared: str) -> int | None:
     """Return the digits of a second that count in `timestamp`, or in `timestamp(p)`; None for any other type."""
-    found = _MOMENT.fullmatch(declared.strip().lower())
-    return None if found is None else int(found[1] or MICROSECOND_DIGITS)
+    match = _MOMENT.fullmatch(declared.strip().lower())
+    return None if match is None else int(match[1] or MICROSECOND_DIGITS)
 
 
 def canonical_text(value: Any, declared: str) -> str | None:
@@ -83,7 +83,7 @@ def is_own_text(declared: str) -> bool:
 def _renderer(declared: str) -> Callable[[Any], str | None]:
     if declared.endswith(ARRAY):
         element = declared.removesuffix(ARRAY)
-        return lambda value: array_text(value, lambda one: canonical_text(one, element))
+        return lambda value: array_text(value, lambda item: canonical_text(item, element))
     scale = decimal_scale(declared)
     if scale is not None:
         return lambda value: _as_not_finite(value) or _decimal(value, scale)

@@ -18,10 +18,10 @@ NULL = "null"
 def json_fields(value: bytes | None) -> Mapping[str, str] | None:
     """Return the fields of a JSON object with the types of their values; None: it is none."""
     try:
-        found = json.loads(value or b"")
+        document = json.loads(value or b"")
     except (ValueError, RecursionError):
         return None
-    return {name: _type_of(inner) for name, inner in found.items()} if isinstance(found, dict) else None
+    return {name: _type_of(inner) for name, inner in document.items()} if isinstance(document, dict) else None
 
 
 def _type_of(value: Any) -> str:

@@ -108,8 +108,8 @@ def key_layout(pipeline: Pipeline, columns: KeyColumns) -> KeyLayout:
     for names in pipeline.joined_points():
         kinds = []
         for part in _parts(pipeline, names, columns):
-            kind, found = _type_of(part)
-            problems += found
+            kind, unfit = _type_of(part)
+            problems += unfit
             kinds.append(kind)
         layout |= dict.fromkeys(names, tuple(kinds))
     if problems:

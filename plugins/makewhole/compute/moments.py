@@ -60,11 +60,11 @@ def day_of(text: str) -> str:
         match = _match(text)
     days = _of_match(match) // (_DAY_SECONDS * _MICROSECONDS)
     cycles, ordinal = divmod(days + _EPOCH_DAYS - 1, _DAYS_OF_400_YEARS)
-    found = date.fromordinal(ordinal + 1)
-    year = found.year + 400 * cycles
+    day = date.fromordinal(ordinal + 1)
+    year = day.year + 400 * cycles
     if year > 0:
-        return f"{year:04d}-{found:%m-%d}"
-    return f"{1 - year:04d}-{found:%m-%d} BC"
+        return f"{year:04d}-{day:%m-%d}"
+    return f"{1 - year:04d}-{day:%m-%d} BC"
 
 
 def _of_iso(text: str) -> int:

@@ -65,8 +65,8 @@ def topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame,
 
 def stored_topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Do as `topic_frame`, but in `STORED_TOPIC_KEYS`, as a snapshot's files hold it."""
-    found = topic_records(batch, shape)
-    return found.copies, found.undecodable
+    records = topic_records(batch, shape)
+    return records.copies, records.undecodable
 
 
 def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords:

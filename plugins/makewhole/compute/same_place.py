@@ -53,9 +53,9 @@ def require_reversed_once(pipeline: Pipeline) -> None:
     reversing = [hop for hop in pipeline.hops if hop.reverse is not None and Remedy.REVERSE in hop.remedies.chosen]
     for at, hop in enumerate(reversing):
         for other in reversing[:at]:
-            ends = {pipeline.place_of(one) for one in (hop.target, other.target)}
+            ends = {pipeline.place_of(end) for end in (hop.target, other.target)}
             behind = [
-                {pipeline.place_of(point) for point in pipeline.from_here_on(one)} for one in (hop.target, other.target)
+                {pipeline.place_of(point) for point in pipeline.from_here_on(end)} for end in (hop.target, other.target)
             ]
             if any(ends <= places for places in behind):
                 raise RefusedError(
@@ -74,7 +74,7 @@ def require_one_key(pipeline: Pipeline) -> None:
     first: dict[str, str] = {}
     for name in dict.fromkeys(hop.target for hop in pipeline.hops):
         other = first.setdefault(pipeline.place_of(name), name)
-        known, key = (", ".join(pipeline.points[one].key) for one in (other, name))
+        known, key = (", ".join(pipeline.points[point].key) for point in (other, name))
         if known != key:
             raise RefusedError(
                 f"{pipeline.name}: {other} and {name} are one place, and are known by other keys ({known}; {key}): the "
@@ -91,7 +91,7 @@ def require_no_circle(pipeline: Pipeline) -> None:
     """
     for hop in pipeline.hops:
         start = pipeline.place_of(hop.source)
-        again = next((one for one in pipeline.from_here_on(hop.target) if pipeline.place_of(one) == start), None)
+        again = next((point for point in pipeline.from_here_on(hop.target) if pipeline.place_of(point) == start), None)
         if again is not None:
             raise RefusedError(
                 f"{pipeline.name}: {hop.source} and {again} are one place, and hop {hop.name} leads from it back to "

@@ -80,14 +80,14 @@ def array_of_literal(text: str) -> list[Any]:
     tokens = _tokens(body)
     if next(tokens, ("", None)) != ("{", None):
         raise ValueError("not an array")
-    found = _list(tokens)
+    items = _list(tokens)
     if next(tokens, None) is not None:
         raise ValueError("not an array")
-    return found
+    return items
 
 
 def _mapped(value: Any, element: Callable[[Any], str | None]) -> Any:
-    return [_mapped(one, element) if isinstance(one, list) else element(one) for one in value]
+    return [_mapped(item, element) if isinstance(item, list) else element(item) for item in value]
 
 
 def _tokens(body: str) -> Iterator[tuple[str, str | None]]:
@@ -108,20 +108,20 @@ def _tokens(body: str) -> Iterator[tuple[str, str | None]]:
 
 def _list(tokens: Iterator[tuple[str, str | None]]) -> list[Any]:
     """Read what follows an opening brace, up to its closing one."""
-    found: list[Any] = []
+    items: list[Any] = []
     for sign, text in tokens:
         if sign == "}":
-            return found
+            return items
         if sign == "{":
-            found.append(_list(tokens))
+            items.append(_list(tokens))
         elif not sign:
-            found.append(text)
+            items.append(text)
     raise ValueError("not an array")
 
 
 def _literal(value: Any, *, has_booleans: bool) -> str:
     if isinstance(value, list):
-        return "{" + ",".join(_literal(one, has_booleans=has_booleans) for one in value) + "}"
+        return "{" + ",".join(_literal(item, has_booleans=has_booleans) for item in value) + "}"
     if value is None:
         return "NULL"
     if has_booleans:

@@ -99,8 +99,8 @@ def value_types(pipeline: Pipeline, kinds: Kinds) -> tuple[ValueTypes, list[Prob
     for name, declared, path in _declared(pipeline):
         if declared != _TEXT:
             problems += columns.unfit(name, declared, path)
-        elif (found := columns.common(name, path, problems)) != _TEXT:
-            values[name] = found
+        elif (common := columns.common(name, path, problems)) != _TEXT:
+            values[name] = common
     filters = {}
     for hop in pipeline.hops:
         for term in parse_where(hop.where) if hop.where else ():
@@ -157,30 +157,30 @@ class _TypedColumns:
 
     def common(self, name: str, path: str, problems: list[Problem]) -> str:
         """Return the type by which the columns of a name are distinguished together; a problem where there is none."""
-        found = self.of(name)
-        for table, kind in found:
+        columns = self.of(name)
+        for table, kind in columns:
             if kind.nature is None:
                 problems.append(_problem(path, f"{_column(table, name, kind)}, which no type reads", _take_out(name)))
-        natures = {kind.nature for _, kind in found if kind.nature is not None}
+        natures = {kind.nature for _, kind in columns if kind.nature is not None}
         common = _common(natures)
         if common is None:
-            listed = " and ".join(_column(table, name, kind) for table, kind in found)
+            listed = " and ".join(_column(table, name, kind) for table, kind in columns)
             problems.append(_problem(path, f"{listed}: no value is both", _take_out(name)))
         if common == "timestamp":
-            return _timestamp_of(min(_digits(kind) for _, kind in found if kind.nature == "timestamp"))
+            return _timestamp_of(min(_digits(kind) for _, kind in columns if kind.nature == "timestamp"))
         return common or _TEXT
 
     def of_filter(self, hop: Hop, term: WhereTerm, problems: list[Problem]) -> str:
         """Return the type by which a term of a `where` is compared; a problem where its literal is none of it."""
-        found = self.of(term.column)
-        natures = {kind.nature for _, kind in found if kind.nature is not None}
+        columns = self.of(term.column)
+        natures = {kind.nature for _, kind in columns if kind.nature is not None}
         common = _common(natures)
         own = literal_type(term.literal)
         declared = (own if decimal_scale(own) is None else "int") if common in (None, _TEXT) else str(common)
         literal = canonical_text(term.literal, declared)
         is_unread = literal is None or (literal.startswith("!") and declared not in (_TEXT, "char", "inet"))
         is_unfit = is_unread or common is None or declared == "json" or declared.endswith(ARRAY)
-        wrong = [(table, kind) for table, kind in found if is_unfit or not _is_searchable(kind.nature, declared)]
+        wrong = [(table, kind) for table, kind in columns if is_unfit or not _is_searchable(kind.nature, declared)]
         if wrong:
             listed = " and ".join(_column(table, term.column, kind) for table, kind in wrong)
             remedy = "Write a literal that is one, or filter by another column"
@@ -215,7 +215,7 @@ class _TypedColumns:
 
 def _common(natures: Iterable[str]) -> str | None:
     """Return the type by which values of several natures are compared; None: no value is of all."""
-    rest = {"int" if one == "double" else _OWN if one == "money" else one for one in natures} - {_TEXT}
+    rest = {"int" if nature == "double" else _OWN if nature == "money" else nature for nature in natures} - {_TEXT}
     if len(rest) > 1:
         rest -= {"char"}
     if rest <= {_OWN}:
@@ -224,7 +224,7 @@ def _common(natures: Iterable[str]) -> str | None:
         return next(iter(rest))
     if rest == {"timestamp", "date"}:
         return "timestamp"
-    return "json" if all(one == "json" or one.endswith(ARRAY) for one in rest) and "json" in rest else None
+    return "json" if all(nature == "json" or nature.endswith(ARRAY) for nature in rest) and "json" in rest else None
 
 
 def _less_exact(kind: ColumnKind, declared: str) -> str | None:
@@ -233,15 +233,15 @@ def _less_exact(kind: ColumnKind, declared: str) -> str | None:
     digits, scale = moment_digits(declared), decimal_scale(declared)
     if digits is not None and kind.nature == "timestamp" and _digits(kind) < digits:
         return _timestamp_of(_digits(kind))
-    found = _NUMERIC.fullmatch(kind.full_type)
-    if scale is None or found is None or int(found[2]) >= scale:
+    match = _NUMERIC.fullmatch(kind.full_type)
+    if scale is None or match is None or int(match[2]) >= scale:
         return None
-    return f"decimal({declared.partition('(')[2].partition(',')[0]},{max(int(found[2]), 0)})"
+    return f"decimal({declared.partition('(')[2].partition(',')[0]},{max(int(match[2]), 0)})"
 
 
 def _digits(kind: ColumnKind) -> int:
-    found = _MOMENT.search(kind.full_type)
-    return MICROSECOND_DIGITS if found is None else int(found[1])
+    match = _MOMENT.search(kind.full_type)
+    return MICROSECOND_DIGITS if match is None else int(match[1])
 
 
 def _timestamp_of(digits: int) -> str:
@@ -274,9 +274,9 @@ def declaration(kind: ColumnKind) -> str | None:
         return None
     if kind.nature == "timestamp":
         return _timestamp_of(_digits(kind))
-    found = _NUMERIC.fullmatch(kind.full_type)
-    if found is not None and 0 <= int(found[2]) <= int(found[1]) <= _MOST_DIGITS:
-        return f"decimal({found[1]},{found[2]})"
+    match = _NUMERIC.fullmatch(kind.full_type)
+    if match is not None and 0 <= int(match[2]) <= int(match[1]) <= _MOST_DIGITS:
+        return f"decimal({match[1]},{match[2]})"
     declared = _PLAIN.get(kind.type) or _DECLARATIONS.get(kind.nature) or kind.nature
     return declared if declared in _ACCEPTED or decimal_scale(declared) is not None else _TEXT
 

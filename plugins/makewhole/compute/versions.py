@@ -73,8 +73,8 @@ def versions_of_table(texts: pl.Series) -> pl.Series:
         return versions_of_texts(texts)
     moments = texts.str.strip_prefix("t").cast(pl.Int64, strict=False).cast(VERSION) + pl.lit(MOMENTS, dtype=VERSION)
     unreadable = pl.lit(UNREADABLE, dtype=VERSION)
-    found = pl.when(moments.is_null() & texts.is_not_null()).then(unreadable).otherwise(moments)
-    return pl.select(found.alias(texts.name)).to_series()
+    versions = pl.when(moments.is_null() & texts.is_not_null()).then(unreadable).otherwise(moments)
+    return pl.select(versions.alias(texts.name)).to_series()
 
 
 def version_unit(column_type: str) -> Decimal:
@@ -84,10 +84,10 @@ def version_unit(column_type: str) -> Decimal:
     """
     if column_type == "date":
         return _MICROSECONDS_OF_DAY
-    if (found := _MOMENT_TYPE.fullmatch(column_type)) is not None:
-        return Decimal(1).scaleb(6 - int(found[1] or 6))
-    if (found := _NUMERIC_TYPE.fullmatch(column_type)) is not None:
-        return max(Decimal(1).scaleb(-int(found[1])), _STEP)
+    if (match := _MOMENT_TYPE.fullmatch(column_type)) is not None:
+        return Decimal(1).scaleb(6 - int(match[1] or 6))
+    if (match := _NUMERIC_TYPE.fullmatch(column_type)) is not None:
+        return max(Decimal(1).scaleb(-int(match[1])), _STEP)
     return Decimal(1) if column_type in ("smallint", "integer", "bigint") else Decimal(0)
 
 
@@ -124,7 +124,7 @@ def shown_version(number: Decimal | None) -> int | str | None:
 def are_ordered(numbers: Iterable[Decimal | None]) -> bool:
     """Return whether all of these are versions, and of one kind: numbers, or moments."""
     known = list(numbers)
-    kinds = {None if one is None or one == UNREADABLE else one >= _LEAST_MOMENT for one in known}
+    kinds = {None if number is None or number == UNREADABLE else number >= _LEAST_MOMENT for number in known}
     return None not in kinds and len(kinds) < 2
 
 
@@ -152,8 +152,8 @@ def split_versions(numbers: pl.Series) -> tuple[pl.Series, pl.Series]:
         pl.when(is_unreadable(whole)).then(_REST_OF_UNREADABLE).when(of_moment).then(_REST_OF_MOMENT).alias("mark"),
     )
     fraction = ((pl.col("number") - pl.col("whole").cast(VERSION)).cast(pl.Float64) * 10**SCALE).round()
-    found = split.select("whole", pl.coalesce(pl.col("mark"), fraction.cast(pl.Int32)).cast(pl.Int32).alias(rest))
-    return found["whole"].alias(whole), found[rest]
+    parts = split.select("whole", pl.coalesce(pl.col("mark"), fraction.cast(pl.Int32)).cast(pl.Int32).alias(rest))
+    return parts["whole"].alias(whole), parts[rest]
 
 
 def joined_versions(whole: str, rest: str) -> pl.Expr:
@@ -225,5 +225,5 @@ def _moment(text: str) -> Decimal:
     microseconds = canonical_text(moment, "timestamp") or "!"
     if microseconds.startswith("!") or len(text) < len("2000-01-01"):
         return UNREADABLE
-    found = int(microseconds)
-    return MOMENTS + found if abs(found) < _MOST else UNREADABLE  # the last years that PostgreSQL knows
+    since_epoch = int(microseconds)
+    return MOMENTS + since_epoch if abs(since_epoch) < _MOST else UNREADABLE  # the last years that PostgreSQL knows

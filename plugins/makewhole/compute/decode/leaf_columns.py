@@ -89,19 +89,19 @@ class MatchingRows:
 def match_layout(layout: JsonLayout, values: ValueColumn, rows: Int64s, rules: Mapping[int, LeafRule]) -> MatchingRows:
     """Find the rows that match the layout and whose leaves obey the rules, which are by leaf number."""
     room = (len(rules), len(rows))
-    found = json_scan.ScannedLeaves(
+    scanned = json_scan.ScannedLeaves(
         rows=np.empty(len(rows), dtype=np.int64),
         starts=np.empty(room, dtype=np.int32),
         lengths=np.empty(room, dtype=np.int32),
         fraction_digits=np.empty(room, dtype=np.uint8),
     )
     spans = json_scan.ValueSpans(values.content.bytes, values.blobs.starts[rows], values.blobs.lengths[rows])
-    count = json_scan.scan(spans, _pattern(layout, rules), found)
+    count = json_scan.scan(spans, _pattern(layout, rules), scanned)
     leaves = {
         leaf: LeafColumn(Blobs(starts=starts[:count], lengths=lengths[:count]), digits[:count])
-        for leaf, starts, lengths, digits in zip(rules, *found[1:], strict=True)
+        for leaf, starts, lengths, digits in zip(rules, *scanned[1:], strict=True)
     }
-    return MatchingRows(content=values.content, rows=rows[found.rows[:count]], leaves=leaves)
+    return MatchingRows(content=values.content, rows=rows[scanned.rows[:count]], leaves=leaves)
 
 
 def _pattern(layout: JsonLayout, rules: Mapping[int, LeafRule]) -> json_scan.Pattern:

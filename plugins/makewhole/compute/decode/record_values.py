@@ -110,13 +110,13 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     if not _is_columnar(shape):
         return _decode_one_by_one(batch, shape)
     parts, left = decode_same_layout(batch.column("value"), _wanted(shape))
-    found = [(rows, _with_constant_columns(frame, shape)) for rows, frame in parts]
+    decoded = [(rows, _with_constant_columns(frame, shape)) for rows, frame in parts]
     if len(left):
-        found.append((left, _decode_rest(_with_copied_values(batch).take(left), shape)))
-    if len(found) == 1:
-        return found[0][1]
-    order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
-    return pl.concat([frame for _, frame in found])[order]
+        decoded.append((left, _decode_rest(_with_copied_values(batch).take(left), shape)))
+    if len(decoded) == 1:
+        return decoded[0][1]
+    order = np.argsort(np.concatenate([rows for rows, _ in decoded]), kind="stable")
+    return pl.concat([frame for _, frame in decoded])[order]
 
 
 def _with_copied_values(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -320,10 +320,10 @@ def record_part(part: str, record_key: bytes | None, document: Any, headers: Any
     if part == RECORD_KEY:
         return _text(record_key, "record key")
     name = part.removeprefix("header:")
-    found = [entry["value"] for entry in headers or () if entry["key"] == name]
-    if len(found) != 1:
-        raise KeyProblem(f"header {name} is {'doubled' if found else 'missing'}")
-    return _text(found[0], f"header {name}")
+    values = [entry["value"] for entry in headers or () if entry["key"] == name]
+    if len(values) != 1:
+        raise KeyProblem(f"header {name} is {'doubled' if values else 'missing'}")
+    return _text(values[0], f"header {name}")
 
 
 def _text(raw: bytes | None, what: str) -> str | None:

@@ -24,13 +24,13 @@ def unread_keys(batch: pa.RecordBatch, keys: pl.Series, shape: ValueShape) -> pl
     `batch` has the column `key` where `shape` asks for it. What is no key of the topic has a text that is none.
     """
     unread = keys.is_null().arg_true().to_list()
-    found: list[str | None] = [None] * len(keys)
+    business_keys: list[str | None] = [None] * len(keys)
     if unread and "key" in batch.schema.names and len(shape.key) == 1:
         kind, record_keys = shape.key_kinds[0], batch.column("key")
         if shape.key[0] == RECORD_KEY or _agree(record_keys, keys, kind):
             for at, text in zip(unread, _texts(record_keys, unread, kind), strict=True):
-                found[at] = text
-    return pl.Series(found, dtype=pl.String)
+                business_keys[at] = text
+    return pl.Series(business_keys, dtype=pl.String)
 
 
 def _agree(record_keys: Any, keys: pl.Series, kind: KeyType) -> bool:

@@ -51,10 +51,10 @@ def maybe_in(content: bytes | memoryview, key_hi: UInt64s, key_lo: UInt64s) -> B
     np.cumsum(sizes, dtype=np.uint32, out=edges[1:])
     # What is below the least wraps round to a group far behind the last one.
     groups = np.where(key_hi < least, np.uint64(len(sizes)), (key_hi - least) >> np.uint64(shift))
-    found = np.zeros(len(key_hi), dtype=np.bool_)
+    is_known = np.zeros(len(key_hi), dtype=np.bool_)
     wanted = key_lo.astype(np.uint16), (key_lo >> np.uint64(16)).astype(np.uint8)
-    find_fingerprints(groups, wanted, edges, fingerprints, found)
-    return found
+    find_fingerprints(groups, wanted, edges, fingerprints, is_known)
+    return is_known
 
 
 def _sorted(high: UInt64s, low: UInt64s) -> tuple[UInt64s, UInt64s]:

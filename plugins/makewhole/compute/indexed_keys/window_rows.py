@@ -52,8 +52,8 @@ def _occur_once(ascending: UInt64s) -> Bools:
     """Return which of sorted numbers occur once."""
     differs = np.ones(len(ascending) + 1, dtype=np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=differs[1:-1])
-    found: Bools = differs[1:] & differs[:-1]
-    return found
+    occurs_once: Bools = differs[1:] & differs[:-1]
+    return occurs_once
 
 
 def _rows_of_single_copies(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:

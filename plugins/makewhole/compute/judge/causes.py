@@ -151,13 +151,13 @@ def _cause_of_repeated_records(in_slice: Iterable[Mapping[str, Any]], elsewhere:
     here = (copy for copy in in_slice if not copy["is_aborted"] and not copy.get("is_replay"))
     beyond = (_with_partition(copy) for copy in elsewhere if not copy["is_replay"])
     originals = [_original(copy) for copy in chain(here, beyond)]
-    if _is_one_beside_ours({one.place: one.is_ours for one in originals}):
+    if _is_one_beside_ours({original.place: original.is_ours for original in originals}):
         return Cause.LATE_ORIGINAL
-    known = [one for one in originals if one.producer_id is not None]
-    without_id = sum(one.producer_id == _NO_PRODUCER for one in known)
+    known = [original for original in originals if original.producer_id is not None]
+    without_id = sum(original.producer_id == _NO_PRODUCER for original in known)
     if without_id and without_id + (len(originals) - len(known)) > 1:
         return Cause.RETRY_WITHOUT_IDEMPOTENCE
-    identities = [one.identity for one in known if one.producer_id != _NO_PRODUCER]
+    identities = [original.identity for original in known if original.producer_id != _NO_PRODUCER]
     return Cause.SEQUENCE_REPEATED if len(set(identities)) < len(identities) else Cause.APPLICATION_RESEND
 
 

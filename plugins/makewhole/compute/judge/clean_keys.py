@@ -93,8 +93,8 @@ def may_be_clean(copies: pl.DataFrame, hop: str | None) -> Bools:
         allowed = allowed & ~pl.col("is_aborted") & pl.col("replay_plan").is_null()
     if hop is not None:
         allowed = allowed & ~pl.col("excluded_by").list.contains(hop).fill_null(True)
-    found: Bools = copies.select(allowed).to_series().to_numpy(writable=True)
-    return found
+    is_clean: Bools = copies.select(allowed).to_series().to_numpy(writable=True)
+    return is_clean
 
 
 def count_keys(source: pl.DataFrame, hop: str, named: pl.DataFrame) -> int:

@@ -120,8 +120,8 @@ def _is_older(of_source: pl.Series, of_target: pl.Series, unit: Decimal) -> Bool
         pairs = pl.DataFrame([of_source.alias("source"), of_target.alias("target")])
         pairs = pairs.with_columns(pl.lit(unit, dtype=VERSION).alias("unit"))
         is_below = pairs.select(is_surely_below("target", "source", "unit").fill_null(False)).to_series()
-    found: Bools = is_below.to_numpy()
-    return found
+    is_older: Bools = is_below.to_numpy()
+    return is_older
 
 
 def _is_topic(copies: pl.DataFrame) -> bool:
@@ -197,11 +197,11 @@ def _is_repeated(copies: pl.DataFrame, rows: IntPs, is_first: Bools) -> Bools:
     """Return which rows of a store, in this order, are the row before once more: it was read by its time and by its
     key."""
     at = np.flatnonzero(~is_first)
-    found = np.zeros(len(rows), dtype=np.bool_)
+    is_repeated = np.zeros(len(rows), dtype=np.bool_)
     row = copies.select("place", "key_lo", "row_hash", "version")
     same = [row[name][rows[at]].eq_missing(row[name][rows[at - 1]]) for name in row.columns]
-    found[at] = pl.DataFrame(same).select(pl.all_horizontal(pl.all())).to_series().to_numpy()
-    return found
+    is_repeated[at] = pl.DataFrame(same).select(pl.all_horizontal(pl.all())).to_series().to_numpy()
+    return is_repeated
 
 
 def _numbers(copies: pl.DataFrame, name: str | None) -> Int64s:

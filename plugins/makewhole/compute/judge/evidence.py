@@ -189,9 +189,9 @@ def _record_before(
     latest = next((copy for copy in before if copy["place"] == row["latest_place"]), None)
     if latest is None or any(copy["place"] == row["latest_place"] for copy in _passing(source, hop)):
         return {}
-    found = {"partition": int(latest["place"].split(":")[0])} | latest
+    latest_copy = {"partition": int(latest["place"].split(":")[0])} | latest
     rivals = [{"partition": int(copy["place"].split(":")[0])} | copy for copy in before]
-    is_unknown = _is_order_unknown(found, [*rivals, *source], hop)
+    is_unknown = _is_order_unknown(latest_copy, [*rivals, *source], hop)
     return {"latest": _outside_copy(latest)} | ({"order_unknown": True} if is_unknown else {})
 
 
@@ -207,10 +207,10 @@ def _outside_copy(copy: CopyFields) -> CopyFields:
 def _open_evidence(open_copies: Sequence[CopyFields], transactions: Sequence[Incident]) -> dict[str, Any]:
     """Return the places that cannot be read as committed yet, and the transactions that they wait for."""
     places = sorted({copy["place"] for copy in open_copies})
-    blocking = [one for one in transactions if any(_is_held_by(place, one) for place in places)]
+    blocking = [transaction for transaction in transactions if any(_is_held_by(place, transaction) for place in places)]
     evidence: dict[str, Any] = {"open": places} if places else {}
     if blocking:
-        evidence["transactions"] = [_transaction_fields(one) for one in blocking]
+        evidence["transactions"] = [_transaction_fields(transaction) for transaction in blocking]
     return evidence
 
 
@@ -235,13 +235,13 @@ def _transaction_fields(incident: Incident) -> dict[str, Any]:
 def _log_evidence(context: HopContext) -> dict[str, Any]:
     evidence: dict[str, Any] = {}
     if context.target_kind is PointKind.TOPIC and context.target_log.leader_changes:
-        evidence["leader_changes"] = [_incident_fields(one) for one in context.target_log.leader_changes[:_SHOWN]]
+        evidence["leader_changes"] = [_incident_fields(change) for change in context.target_log.leader_changes[:_SHOWN]]
         suspects = context.target_sequences.suspects()
         if suspects:
             evidence["suspect_producers"] = list(suspects[:_SHOWN])
     truncated = (*context.source_log.truncated, *context.target_log.truncated)
     if truncated:
-        evidence["truncated"] = [_incident_fields(one) for one in truncated[:_SHOWN]]
+        evidence["truncated"] = [_incident_fields(incident) for incident in truncated[:_SHOWN]]
     return evidence
 
 
@@ -259,8 +259,8 @@ def _sequences(copies: Iterable[CopyFields], numbering: SequenceEvidence) -> lis
             continue
         partition = copy.get("partition")
         identities[int(copy["place"].split(":")[0]) if partition is None else partition, producer_id, epoch] = None
-    found = [(identity[0], numbering.of(*identity)) for identity in sorted(identities)]
-    return [{"partition": partition, **state} for partition, state in found if state is not None]
+    numberings = [(identity[0], numbering.of(*identity)) for identity in sorted(identities)]
+    return [{"partition": partition, **state} for partition, state in numberings if state is not None]
 
 
 def _copies_evidence(

@@ -168,8 +168,8 @@ def _state(copies: pl.DataFrame) -> pl.Expr:
 
 def _is_any(copies: pl.DataFrame, *marks: str) -> pl.Expr:
     """Return whether a copy has one of these marks, as far as there are columns of them."""
-    found = (pl.col(name).fill_null(False) for name in marks if name in copies.columns)
-    return pl.any_horizontal(pl.lit(False), *found)
+    columns = (pl.col(name).fill_null(False) for name in marks if name in copies.columns)
+    return pl.any_horizontal(pl.lit(False), *columns)
 
 
 def _with_elsewhere(target: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFrame:

@@ -19,15 +19,15 @@ class KeyCopies:
 
     def __init__(self, wanted: pl.DataFrame, frame: pl.DataFrame, *, is_ordered: bool = False) -> None:
         order = ("partition", "offset") if "offset" in frame.columns else ("place",)
-        found = frame.join(wanted.select(HASH), on=HASH, how="semi", maintain_order="left")
-        found = found if is_ordered else found.sort(order)
-        many = found.group_by(HASH).len().filter(pl.col("len") > _MOST_HELD).select(HASH)
+        copies = frame.join(wanted.select(HASH), on=HASH, how="semi", maintain_order="left")
+        copies = copies if is_ordered else copies.sort(order)
+        many = copies.group_by(HASH).len().filter(pl.col("len") > _MOST_HELD).select(HASH)
         self._found: dict[tuple[int, int], Sequence[CopyFields]] = {
-            (high, low): ManyRows(found.filter((pl.col("key_hi") == high) & (pl.col("key_lo") == low)))
+            (high, low): ManyRows(copies.filter((pl.col("key_hi") == high) & (pl.col("key_lo") == low)))
             for high, low in many.rows()
         }
         few: dict[tuple[int, int], list[CopyFields]] = {}
-        rest = found.join(many, on=HASH, how="anti", maintain_order="left") if len(many) else found
+        rest = copies.join(many, on=HASH, how="anti", maintain_order="left") if len(many) else copies
         for row in rest.iter_rows(named=True):
             few.setdefault((row["key_hi"], row["key_lo"]), []).append(row)
         self._found |= few

@@ -81,17 +81,17 @@ class LogHistory:
 
     def truncated_from(self, parts: Iterable[PartitionRange]) -> dict[int, int]:
         """Return the first offset that truncations took from a window with these ranges, by partition."""
-        found: dict[int, int] = {}
+        first_offsets: dict[int, int] = {}
         for part in parts:
-            for one in self.truncations:
-                if one.reaches(part):
-                    found[part.partition] = min(one.lo, found.get(part.partition, one.lo))
-        return found
+            for truncation in self.truncations:
+                if truncation.reaches(part):
+                    first_offsets[part.partition] = min(truncation.lo, first_offsets.get(part.partition, truncation.lo))
+        return first_offsets
 
 
-def log_history(window: Window, point: str, found: Sequence[tuple[Window, Incident]], *, expired: int) -> LogHistory:
+def log_history(window: Window, point: str, happened: Sequence[tuple[Window, Incident]], *, expired: int) -> LogHistory:
     """Return a topic's history from all windows' incidents; `expired`: number of this window's expired offsets."""
-    ours = [(of, incident) for of, incident in found if incident.point == point]
+    ours = [(of, incident) for of, incident in happened if incident.point == point]
     beginnings = [incident for _, incident in ours if incident.kind is IncidentKind.BEGINNING_GONE]
     now = [incident for of, incident in ours if of.number == window.number]
     unread = [of for of, incident in ours if of.number < window.number and _is_unread(incident)]
@@ -101,7 +101,7 @@ def log_history(window: Window, point: str, found: Sequence[tuple[Window, Incide
         expired=tuple(TimeSpan(start=of.start, end=of.end) for of in unread),
         is_partial=expired > 0 or any(of.number >= window.number and _is_unread(incident) for of, incident in ours),
         begins_at=_latest_beginning(beginnings),
-        odd_stamps={at: stamp for one in beginnings for at, stamp in one.detail.get("stamps", {}).items()},
+        odd_stamps={at: stamp for beginning in beginnings for at, stamp in beginning.detail.get("stamps", {}).items()},
         recreated=tuple(incident for incident in now if incident.kind is IncidentKind.TOPIC_RECREATED),
         leader_changes=tuple(incident for incident in now if incident.kind is IncidentKind.LEADER_CHANGED),
         transactions=tuple(incident for incident in now if incident.kind in _TRANSACTIONS),
@@ -115,7 +115,7 @@ def _is_unread(incident: Incident) -> bool:
 
 def _latest_beginning(beginnings: Iterable[Incident]) -> datetime | None:
     """Return from when on a log that lost its beginning has its records, as far as the stamps of these say it."""
-    known = (one.detail["begins_at"] for one in beginnings)
+    known = (beginning.detail["begins_at"] for beginning in beginnings)
     return max((datetime.fromisoformat(moment) for moment in known if moment is not None), default=None)
 
 

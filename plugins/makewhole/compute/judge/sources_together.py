@@ -163,7 +163,7 @@ def _latest_by_source(copies: pl.DataFrame, side: str) -> pl.DataFrame:
 
 
 def _marked(judged: pl.DataFrame, keys: pl.DataFrame, others: pl.DataFrame, verdict: Verdict, cause: Cause) -> Compared:
-    is_settled = judged["in_source"] & judged["verdict"].is_in([one.value for one in _SETTLED])
+    is_settled = judged["in_source"] & judged["verdict"].is_in([settled.value for settled in _SETTLED])
     turned = _among(judged, keys) & (is_settled | _is_of_before(judged))
     marked = judged.filter(turned).select(HASH)
     return Compared(
@@ -175,7 +175,7 @@ def _marked(judged: pl.DataFrame, keys: pl.DataFrame, others: pl.DataFrame, verd
 
 def _is_of_before(judged: pl.DataFrame) -> pl.Series:
     """Return which keys differ from what the source had in other windows alone."""
-    return ~judged["in_source"] & judged["verdict"].is_in([one.value for one in DIFFERING])
+    return ~judged["in_source"] & judged["verdict"].is_in([verdict.value for verdict in DIFFERING])
 
 
 def _among(judged: pl.DataFrame, keys: pl.DataFrame) -> pl.Series:

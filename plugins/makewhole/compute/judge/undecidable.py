@@ -41,8 +41,8 @@ class UnreadRecords:
     def may_be(self, judged: pl.DataFrame) -> pl.Series:
         """Return for each key (`HASHES`) whether one of the records may have it."""
         named = self.keys.select(HASH).unique().with_columns(pl.lit(True).alias("is_named"))
-        found = judged.select(HASH).join(named, on=HASH, how="left", maintain_order="left")["is_named"]
-        return found.fill_null(self.is_any)
+        is_named = judged.select(HASH).join(named, on=HASH, how="left", maintain_order="left")["is_named"]
+        return is_named.fill_null(self.is_any)
 
     def widened(self, *, before: timedelta = timedelta(), after: timedelta = timedelta()) -> "UnreadRecords":
         """Return the records with spans that begin and end so much earlier and later."""
@@ -71,8 +71,8 @@ def undecidable_spans(source: LogHistory, target: LogHistory, lags: Lags) -> Und
     missing = _spans(target, before=lags.settle)
     unexpected = _spans(source, after=lags.settle, longest=lags.longest)
     cause = Cause.EXPIRED
-    for found, why in ((source.truncated, Cause.TRUNCATED), (source.recreated, Cause.TOPIC_RECREATED)):
-        if found and not source.is_partial:
+    for incidents, why in ((source.truncated, Cause.TRUNCATED), (source.recreated, Cause.TOPIC_RECREATED)):
+        if incidents and not source.is_partial:
             unexpected, cause = _ALWAYS, why
     return UndecidableSpans(
         missing=missing,
@@ -134,17 +134,17 @@ def mark_unreadable(judged: pl.DataFrame, source: UnreadRecords, target: UnreadR
 
 def name_placeholders(judged: pl.DataFrame, *copies: pl.DataFrame) -> pl.DataFrame:
     """Name the placeholder where the value of a key is not known because copies of it (with columns `c:…`) have one."""
-    found = []
+    keys = []
     for frame in copies:
         compared = [name for name in frame.columns if name.startswith("c:")]
-        found.append(frame.filter(pl.col("row_hash").is_null() & holds_placeholder(compared)).select(HASH))
-    named = UnreadRecords(keys=pl.concat(found)).may_be(judged)
+        keys.append(frame.filter(pl.col("row_hash").is_null() & holds_placeholder(compared)).select(HASH))
+    named = UnreadRecords(keys=pl.concat(keys)).may_be(judged)
     is_one = (pl.col("hint") == Cause.UNREADABLE_VALUE.value) & named
     return judged.with_columns(pl.when(is_one).then(pl.lit(Cause.PLACEHOLDER.value)).otherwise("hint").alias("hint"))
 
 
 def _in_any(spans: Iterable[TimeSpan]) -> pl.Expr:
-    found = pl.lit(False)
+    is_inside = pl.lit(False)
     for span in spans:
-        found = found | span.holds(pl.col("time"))
-    return found
+        is_inside = is_inside | span.holds(pl.col("time"))
+    return is_inside
