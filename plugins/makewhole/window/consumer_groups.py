@@ -73,7 +73,7 @@ class Unreached:
 
 
 def with_nothing_between(
-    found: GroupOffsets, before: GroupStanding | None, ranges: Sequence[PartitionRange]
+    offsets: GroupOffsets, before: GroupStanding | None, ranges: Sequence[PartitionRange]
 ) -> GroupOffsets:
     """Return where a group stands, counting an offset before the log's beginning as one that the log has where nothing
     between them was for the group to read: markers of transactions, as the window before has seen.
@@ -81,17 +81,17 @@ def with_nothing_between(
     `before`: where the group stood at the window before, which knows what waited up to its end, where `ranges` begin.
     """
     if before is None:
-        return found
+        return offsets
     begins = {part.partition: part.lo for part in ranges}
     read = {
         partition: beyond.committed
-        for partition, beyond in found.out_of_range.items()
+        for partition, beyond in offsets.out_of_range.items()
         if (before.committed.get(partition) or beyond.end + 1) <= beyond.committed < beyond.start
         and beyond.start <= begins.get(partition, 0)
         and partition not in before.waiting
     }
-    out_of_range = {partition: one for partition, one in found.out_of_range.items() if partition not in read}
-    return GroupOffsets(committed={**found.committed, **read}, out_of_range=out_of_range)
+    out_of_range = {partition: beyond for partition, beyond in offsets.out_of_range.items() if partition not in read}
+    return GroupOffsets(committed={**offsets.committed, **read}, out_of_range=out_of_range)
 
 
 def standing_of(
@@ -107,7 +107,7 @@ def standing_of(
     `log_starts` is asked only when something waited before that this window does not hold.
     """
     topic_id = ranges[0].topic_id if ranges else ""
-    waiting = {partition: found.first for partition, found in unreached.items()}
+    waiting = {partition: records.first for partition, records in unreached.items()}
     ends = {part.partition: part.hi for part in ranges}
     known = before.waiting if before is not None and before.is_of(group, topic_id) else {}
     still = {

@@ -67,14 +67,14 @@ class ChainWriter:
     def revoke(self, window: Window, state: WindowState, reason: str) -> list[ChainEntry]:
         """Append a revocation of each standing certificate of a window; `window` is the revision that is the cause."""
         return [
-            self._append(window.pipeline, _revocation(window, one, state, reason))
-            for one in certificates.standing(self.journal, window.pipeline, window.number)
+            self._append(window.pipeline, _revocation(window, certificate, state, reason))
+            for certificate in certificates.standing(self.journal, window.pipeline, window.number)
         ]
 
     def publish(self, entries: Sequence[ChainEntry]) -> None:
         """Write the anchors of entries that are committed."""
-        for one in entries:
-            self.storage.write_once(anchor_path(one.body["pipeline"], one.ordinal), anchor_bytes(one))
+        for entry in entries:
+            self.storage.write_once(anchor_path(entry.body["pipeline"], entry.ordinal), anchor_bytes(entry))
 
     def _append(self, pipeline: str, blank: ChainEntry) -> ChainEntry:
         last = certificates.last(self.journal, pipeline)

@@ -53,10 +53,10 @@ class Anchor:
 def read_anchor(name: str, ordinal: int, content: bytes) -> Anchor:
     """Return the anchor that a file holds."""
     try:
-        found = json.loads(content)
+        document = json.loads(content)
     except ValueError:
-        found = None
-    return Anchor(name=name, ordinal=ordinal, document=found if isinstance(found, dict) else None)
+        document = None
+    return Anchor(name=name, ordinal=ordinal, document=document if isinstance(document, dict) else None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,73 +112,73 @@ def check_chain(evidence: ChainEvidence) -> CheckedChain:
     problems += _head_problems(evidence)
     windows = _WindowsOfChain.of(evidence)
     problems += windows.problems()
-    signed = [one.ordinal for one in evidence.entries if one.signed_by is not None]
+    signed = [entry.ordinal for entry in evidence.entries if entry.signed_by is not None]
     return CheckedChain(
         signed_from=min(signed, default=None),
         problems=problems,
         uncertified=windows.uncertified(),
         handed_over=windows.handed_over(),
-        accepted=sum(one.accepted for one in windows.standing()),
+        accepted=sum(certificate.accepted for certificate in windows.standing()),
     )
 
 
 def order_problems(entries: Sequence[ChainEntry]) -> list[str]:
     """Return what is wrong with the numbers, links, hashes and columns of entries, given oldest first."""
     problems, previous = [], None
-    for at, one in enumerate(entries, start=1):
-        if one.ordinal != at:
-            problems.append(f"{one.name}: number {at} of the chain is missing")
-        if one.previous != previous or one.body.get("previous") != previous:
-            problems.append(f"{one.name}: does not continue the one before it")
-        if sha256_of(dict(one.body)) != one.sha256 or one.body.get("digest") != one.digest:
-            problems.append(f"{one.name}: its content was changed after it was issued")
-        elif wrong := _differing_columns(one):
-            problems.append(f"{one.name}: its row in the journal has another {', '.join(wrong)} than its content")
-        previous = one.sha256
+    for at, entry in enumerate(entries, start=1):
+        if entry.ordinal != at:
+            problems.append(f"{entry.name}: number {at} of the chain is missing")
+        if entry.previous != previous or entry.body.get("previous") != previous:
+            problems.append(f"{entry.name}: does not continue the one before it")
+        if sha256_of(dict(entry.body)) != entry.sha256 or entry.body.get("digest") != entry.digest:
+            problems.append(f"{entry.name}: its content was changed after it was issued")
+        elif wrong := _differing_columns(entry):
+            problems.append(f"{entry.name}: its row in the journal has another {', '.join(wrong)} than its content")
+        previous = entry.sha256
     return problems
 
 
-def _differing_columns(one: ChainEntry) -> list[str]:
+def _differing_columns(entry: ChainEntry) -> list[str]:
     """Return the columns that differ from the signed body, which has all of them since certificates are signed."""
     columns = {
-        "ordinal": one.ordinal,
-        "window": one.number,
-        "revision": one.revision,
-        "kind": one.kind.value,
-        "revokes": one.revokes,
-        "signed_by": one.signed_by,
+        "ordinal": entry.ordinal,
+        "window": entry.number,
+        "revision": entry.revision,
+        "kind": entry.kind.value,
+        "revokes": entry.revokes,
+        "signed_by": entry.signed_by,
     }
-    body = {"signed_by": None, "kind": EntryKind.CERTIFICATE.value, "revokes": None, **one.body}
+    body = {"signed_by": None, "kind": EntryKind.CERTIFICATE.value, "revokes": None, **entry.body}
     return [name for name, value in columns.items() if name in body and body[name] != value]
 
 
 def _signature_problems(evidence: ChainEvidence) -> list[str]:
     problems, first_signed = [], None
-    for one in evidence.entries:
-        if one.signed_by is None:
+    for entry in evidence.entries:
+        if entry.signed_by is None:
             if first_signed is not None:
-                problems.append(f"{one.name}: is not signed, and number {first_signed} before it is")
+                problems.append(f"{entry.name}: is not signed, and number {first_signed} before it is")
             continue
-        first_signed = first_signed or one.ordinal
-        if one.signed_by not in evidence.ring.keys:
+        first_signed = first_signed or entry.ordinal
+        if entry.signed_by not in evidence.ring.keys:
             problems.append(
-                f"{one.name}: signed with key {one.signed_by}, which is none of those given "
+                f"{entry.name}: signed with key {entry.signed_by}, which is none of those given "
                 f"({', '.join(sorted(evidence.ring.keys)) or 'none'})"
             )
-        elif not is_signed(one, evidence.ring):
-            problems.append(f"{one.name}: its signature is not that of key {one.signed_by} over this content")
+        elif not is_signed(entry, evidence.ring):
+            problems.append(f"{entry.name}: its signature is not that of key {entry.signed_by} over this content")
     return problems
 
 
 def _anchor_problems(evidence: ChainEvidence) -> list[str]:
     """Compare the journal with the files: each entry with its anchor, and anchors of which the journal has no entry."""
     problems = []
-    entries = {one.ordinal: one for one in evidence.entries}
+    entries = {entry.ordinal: entry for entry in evidence.entries}
     by_number: dict[int, list[Anchor]] = {}
     for anchor in evidence.anchors:
         by_number.setdefault(anchor.ordinal, []).append(anchor)
-    for ordinal, one in entries.items():
-        problems += _other_problems(one, by_number.pop(ordinal, []), evidence.ring)
+    for ordinal, entry in entries.items():
+        problems += _other_problems(entry, by_number.pop(ordinal, []), evidence.ring)
     for ordinal, anchors in sorted(by_number.items()):
         for anchor in anchors:
             what = "signed by a key that was given" if anchor.is_signed(evidence.ring) else "not signed by a given key"
@@ -189,19 +189,19 @@ def _anchor_problems(evidence: ChainEvidence) -> list[str]:
     return problems
 
 
-def _other_problems(one: ChainEntry, anchors: Sequence[Anchor], ring: KeyRing) -> list[str]:
-    if any(anchor.document is not None and anchor.sha256 == one.sha256 for anchor in anchors):
-        others = [anchor for anchor in anchors if anchor.sha256 != one.sha256 and anchor.is_signed(ring)]
-        return [f"{one.name}: another entry with its number is signed, too: {anchor.name}" for anchor in others]
+def _other_problems(entry: ChainEntry, anchors: Sequence[Anchor], ring: KeyRing) -> list[str]:
+    if any(anchor.document is not None and anchor.sha256 == entry.sha256 for anchor in anchors):
+        others = [anchor for anchor in anchors if anchor.sha256 != entry.sha256 and anchor.is_signed(ring)]
+        return [f"{entry.name}: another entry with its number is signed, too: {anchor.name}" for anchor in others]
     if not anchors:
         return [
-            f"{one.name}: its file {one.uri} is not there: it was removed, or `certify` was killed before it wrote it; "
-            "the next `certify` of this pipeline writes it then"
+            f"{entry.name}: its file {entry.uri} is not there: it was removed, or `certify` was killed before it "
+            "wrote it; the next `certify` of this pipeline writes it then"
         ]
     if all(anchor.document is None for anchor in anchors):
-        return [f"{one.name}: its file {one.uri} cannot be read"]
+        return [f"{entry.name}: its file {entry.uri} cannot be read"]
     return [
-        f"{one.name}: is not what was issued: {anchor.name} beside the files is {_subject(anchor)}"
+        f"{entry.name}: is not what was issued: {anchor.name} beside the files is {_subject(anchor)}"
         for anchor in anchors
     ]
 
@@ -213,7 +213,7 @@ def _subject(anchor: Anchor) -> str:
 
 
 def _head_problems(evidence: ChainEvidence) -> list[str]:
-    known = {one.ordinal: one.sha256 for one in evidence.entries}
+    known = {entry.ordinal: entry.sha256 for entry in evidence.entries}
     return [
         f"number {head.ordinal} with hash {head.sha256[:12]} was kept as the head of the chain, and the journal has "
         + ("no entry of that number" if head.ordinal not in known else f"another one, {known[head.ordinal][:12]}")
@@ -234,12 +234,12 @@ class _WindowsOfChain:
 
     @classmethod
     def of(cls, evidence: ChainEvidence) -> "_WindowsOfChain":
-        issued = [one for one in evidence.entries if one.kind is EntryKind.CERTIFICATE]
+        issued = [entry for entry in evidence.entries if entry.kind is EntryKind.CERTIFICATE]
         return cls(
-            entries={one.ordinal: one for one in evidence.entries},
-            revoked={one.revokes: one.ordinal for one in evidence.entries if one.revokes is not None},
+            entries={entry.ordinal: entry for entry in evidence.entries},
+            revoked={entry.revokes: entry.ordinal for entry in evidence.entries if entry.revokes is not None},
             issued=issued,
-            certificates={(one.number, one.revision): one for one in issued},
+            certificates={(entry.number, entry.revision): entry for entry in issued},
             states={(end.number, end.revision): end.state for end in evidence.ends},
         )
 
@@ -254,26 +254,26 @@ class _WindowsOfChain:
 
     def _certified_without(self) -> list[str]:
         newest = dict(sorted(self.states))
-        found = []
+        wrong = []
         for (number, revision), state in sorted(self.states.items()):
             if state is not WindowState.CERTIFIED:
                 continue
-            one = self.certificates.get((number, revision))
-            if one is None:
-                found.append(f"window {number} revision {revision} is certified in the journal and has no certificate")
-            elif one.ordinal in self.revoked and newest[number] == revision:
-                found.append(
-                    f"window {number} revision {revision} is certified in the journal, and its {one.kind.value} "
-                    f"{one.ordinal} is revoked by number {self.revoked[one.ordinal]}"
+            entry = self.certificates.get((number, revision))
+            if entry is None:
+                wrong.append(f"window {number} revision {revision} is certified in the journal and has no certificate")
+            elif entry.ordinal in self.revoked and newest[number] == revision:
+                wrong.append(
+                    f"window {number} revision {revision} is certified in the journal, and its {entry.kind.value} "
+                    f"{entry.ordinal} is revoked by number {self.revoked[entry.ordinal]}"
                 )
-        return found
+        return wrong
 
     def _standing_though_refuted(self) -> list[str]:
         """Return the signed certificates that stand though their window was opened again; older ones are history."""
-        found = []
-        for one in sorted(self.issued, key=lambda entry: (entry.number, entry.revision, entry.ordinal)):
-            number, revision = one.number, one.revision
-            if one.ordinal in self.revoked or one.signed_by is None:
+        wrong = []
+        for entry in sorted(self.issued, key=lambda issued: (issued.number, issued.revision, issued.ordinal)):
+            number, revision = entry.number, entry.revision
+            if entry.ordinal in self.revoked or entry.signed_by is None:
                 continue
             state = self.states.get((number, revision))
             later = [
@@ -282,22 +282,22 @@ class _WindowsOfChain:
                 if of == number and at > revision and end is WindowState.GAPS
             ]
             if later:
-                found.append(f"{one.name}: stands, though revision {max(later)} ended with gaps; it was not revoked")
+                wrong.append(f"{entry.name}: stands, though revision {max(later)} ended with gaps; it was not revoked")
             elif state is not None and state is not WindowState.CERTIFIED:
-                found.append(
-                    f"{one.name}: stands, though the journal has revision {revision} as {state.value}; it was not "
-                    "revoked"
+                wrong.append(
+                    f"{entry.name}: stands, though the journal has revision {revision} as {state.value}; it was "
+                    "not revoked"
                 )
-        return found
+        return wrong
 
     def _wrong_revocations(self) -> list[str]:
-        found = []
+        wrong = []
         for revoked, by in sorted(self.revoked.items()):
-            one, revocation = self.entries.get(revoked), self.entries[by]
-            is_certificate = one is not None and one.kind is EntryKind.CERTIFICATE and revoked < by
-            if not is_certificate or one is None or revocation.body.get("revoked_sha256") != one.sha256:
-                found.append(f"{revocation.name}: revokes number {revoked}, which is not the certificate that it names")
-        return found
+            entry, revocation = self.entries.get(revoked), self.entries[by]
+            is_certificate = entry is not None and entry.kind is EntryKind.CERTIFICATE and revoked < by
+            if not is_certificate or entry is None or revocation.body.get("revoked_sha256") != entry.sha256:
+                wrong.append(f"{revocation.name}: revokes number {revoked}, which is not the certificate that it names")
+        return wrong
 
     def _unknown_windows(self) -> list[str]:
         """Return the numbers up to the last window of which the journal knows nothing."""
@@ -308,36 +308,36 @@ class _WindowsOfChain:
 
     def uncertified(self) -> list[str]:
         """Return the windows up to the last certified one without a standing certificate, and their state."""
-        standing = {number for (number, _), one in self.certificates.items() if one.ordinal not in self.revoked}
+        standing = {number for (number, _), entry in self.certificates.items() if entry.ordinal not in self.revoked}
         last = max((number for number, _ in self.certificates), default=0)
         states = {number: state for (number, _), state in sorted(self.states.items())}
         return [
             f"window {number} has no certificate that stands; the journal has it as {states[number].value}"
             for number in range(1, last + 1)
             if number not in standing and number in states and states[number] is not WindowState.CERTIFIED
-        ] + [sentence for one in self.standing() for sentence in _overdue(one)]
+        ] + [sentence for certificate in self.standing() for sentence in _overdue(certificate)]
 
     def standing(self) -> list[ChainEntry]:
         """Return the newest certificate of each revision, as far as it is not revoked."""
-        return [one for _, one in sorted(self.certificates.items()) if one.ordinal not in self.revoked]
+        return [entry for _, entry in sorted(self.certificates.items()) if entry.ordinal not in self.revoked]
 
     def handed_over(self) -> HandedOver | None:
         """Return what the newest window whose certificate stands left to the next one."""
-        standing = [place for place, one in self.certificates.items() if one.ordinal not in self.revoked]
+        standing = [place for place, entry in self.certificates.items() if entry.ordinal not in self.revoked]
         if not standing:
             return None
         newest = max(standing)
         return HandedOver(window=newest[0], keys=self.certificates[newest].handed_over)
 
 
-def _overdue(one: ChainEntry) -> list[str]:
+def _overdue(entry: ChainEntry) -> list[str]:
     """Return which findings a certificate leaves as they are until a moment that has passed."""
-    body_part = one.body.get("accepted")
+    body_part = entry.body.get("accepted")
     words = body_part.get("acceptances") if isinstance(body_part, Mapping) else None
     moments = [word.get("until") for word in words or () if isinstance(word, Mapping)]
     now = datetime.now(UTC)
     return [
-        f"window {one.number} is certified with findings accepted until {moment}, which has passed: they are open "
+        f"window {entry.number} is certified with findings accepted until {moment}, which has passed: they are open "
         "again, and the next run of the pipeline revokes its certificate"
         for moment in dict.fromkeys(moment for moment in moments if isinstance(moment, str))
         if datetime.fromisoformat(moment) <= now

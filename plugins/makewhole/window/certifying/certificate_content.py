@@ -142,14 +142,14 @@ def _decided_by(journal: PgConnection, pipeline: Pipeline, window: Window) -> di
 
 def judged_with(journal: PgConnection, window: Window) -> dict[str, str]:
     """Return the digest of the judging configuration that each step worked with, of the steps that recorded it."""
-    found = {"open_window": windows.configuration(journal, window).get("judging_sha256")}
+    digests = {"open_window": windows.configuration(journal, window).get("judging_sha256")}
     for point, manifest in sorted(snapshot_manifests.snapshots(journal, window).items()):
-        found[f"snapshot of {point}"] = manifest.get("judging_sha256")
+        digests[f"snapshot of {point}"] = manifest.get("judging_sha256")
     for hop, result in sorted(hop_results.results(journal, window).items()):
-        found[f"reconcile of {hop}"] = result.files.get("judging_sha256")
+        digests[f"reconcile of {hop}"] = result.files.get("judging_sha256")
     for stage, report in sorted(gate_answers.gate_reports(journal, window).items()):
-        found[f"gate, {stage}"] = report.document.get("judging_sha256")
-    return {step: digest for step, digest in found.items() if digest is not None}
+        digests[f"gate, {stage}"] = report.document.get("judging_sha256")
+    return {step: digest for step, digest in digests.items() if digest is not None}
 
 
 def _left_out(journal: PgConnection, window: Window) -> dict[str, int]:
@@ -173,7 +173,7 @@ def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
             for name, manifest in sorted(manifests.items())
             if "accounting_by_partition" in manifest
         },
-        "incidents": [asdict(one) for one in incidents.of(journal, window)],
+        "incidents": [asdict(incident) for incident in incidents.of(journal, window)],
         **({"looked_at": looked} if (looked := snapshot_manifests.looked_at(manifests)) else {}),
         "counts": {
             stage: {hop: vars(result.counts) for hop, result in hop_results.results(journal, window, stage).items()}

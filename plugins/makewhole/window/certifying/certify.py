@@ -132,8 +132,8 @@ def certify_again(
     revoked = [] if stays else chain.revoke(window, state, reason or because)
     issued = [chain.certify(pipeline, window)] if is_certified and not stays else []
     is_later_open = is_older and not is_certified and newest.state is WindowState.CERTIFIED
-    for one in (window, newest) if is_later_open else (window,):
-        windows.close(journal, one, state, reason)
+    for revision in (window, newest) if is_later_open else (window,):
+        windows.close(journal, revision, state, reason)
     closed = ClosedWindow(
         state=state,
         reason=reason,
@@ -149,10 +149,10 @@ def certify_again(
 
 def _standing_with(journal: PgConnection, window: Window, content: Mapping[str, object]) -> ChainEntry | None:
     """Return the newest standing certificate of a revision where it says what is to be certified, words included."""
-    digest, words = sha256_of(dict(content)), accepted_document(journal, window)
+    digest, words = sha256_of(dict(content)), accepted_document(journal, window) or None
     standing = certificates.standing(journal, window.pipeline, window.number)
-    of_revision = [one for one in standing if one.revision == window.revision]
-    same = [one for one in of_revision[-1:] if one.digest == digest and one.body.get("accepted") == (words or None)]
+    of_revision = [certificate for certificate in standing if certificate.revision == window.revision]
+    same = [entry for entry in of_revision[-1:] if entry.digest == digest and entry.body.get("accepted") == words]
     return next(iter(same), None)
 
 
@@ -175,8 +175,8 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
         return WindowState.ERROR, (
             f"the gate could not answer after compensation: {'; '.join(last.failures).rstrip('.')}. {_CONTINUED}"
         )
-    blocking = [one for one in incidents.of(journal, window) if one.blocks(pipeline)]
-    if any(one.kind is not IncidentKind.LEADER_CHANGED for one in blocking):
+    blocking = [incident for incident in incidents.of(journal, window) if incident.blocks(pipeline)]
+    if any(incident.kind is not IncidentKind.LEADER_CHANGED for incident in blocking):
         return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
     failed = "; ".join(last.failures) if last.answer is not GateAnswer.PASS else _open_again(journal, window, last)
     if failed is not None:
@@ -246,14 +246,14 @@ def _changed_configuration(journal: PgConnection, pipeline: Pipeline, window: Wi
 
 def _incident_reason(blocking: Sequence[Incident], results: Mapping[str, HopResult]) -> str:
     """Return the reason of a window with blocking incidents: these, what would settle them, and the certain gaps."""
-    kind = "partial" if any(one.is_partial for one in blocking) else "not proven"
-    sentences = [incident_sentence(one) for one in blocking]
+    kind = "partial" if any(incident.is_partial for incident in blocking) else "not proven"
+    sentences = [incident_sentence(incident) for incident in blocking]
     more = (
         [f"{len(sentences) - _INCIDENTS_LISTED_MOST} more such places"]
         if len(sentences) > _INCIDENTS_LISTED_MOST
         else []
     )
-    remedies = dict.fromkeys(settled_by(one) for one in blocking)
+    remedies = dict.fromkeys(settled_by(incident) for incident in blocking)
     gaps = [
         f"{hop}: {count} {verdict.value}"
         for hop, result in sorted(results.items())

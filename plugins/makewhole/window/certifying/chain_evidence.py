@@ -35,8 +35,8 @@ def _anchors(storage: Storage, pipeline: str, entries: Sequence[ChainEntry]) -> 
     Before certificates were signed, a name had the window in it, and an attempt that died could leave a file behind:
     of these only the file that the entry names counts where the journal has an entry of the number.
     """
-    folder, found = f"{pipeline}/certificates", []
-    named = {one.ordinal: one.uri.rsplit("/", 1)[-1] for one in entries}
+    folder, anchors = f"{pipeline}/certificates", []
+    named = {entry.ordinal: entry.uri.rsplit("/", 1)[-1] for entry in entries}
     for name in storage.names(folder):
         matched = _NAME.fullmatch(name)
         if matched is None:
@@ -44,8 +44,8 @@ def _anchors(storage: Storage, pipeline: str, entries: Sequence[ChainEntry]) -> 
         ordinal = int(matched[1])
         if matched[2] is None or named.get(ordinal, name) == name:
             content = storage.read_if_exists(f"{folder}/{name}")
-            found.append(read_anchor(storage.uri(f"{folder}/{name}"), ordinal, content or b""))
-    return found
+            anchors.append(read_anchor(storage.uri(f"{folder}/{name}"), ordinal, content or b""))
+    return anchors
 
 
 def file_problems(journal: PgConnection, storage: Storage, entries: Sequence[ChainEntry]) -> Iterator[str]:
@@ -53,19 +53,19 @@ def file_problems(journal: PgConnection, storage: Storage, entries: Sequence[Cha
 
     The certificate has the digest of each manifest, and the manifest those of its files.
     """
-    revoked = {one.revokes for one in entries}
-    for one in entries:
-        decided_by: Mapping[str, Any] = one.body.get("decided_by", {})
-        if one.kind is EntryKind.REVOCATION or one.ordinal in revoked or not decided_by:
+    revoked = {entry.revokes for entry in entries}
+    for entry in entries:
+        decided_by: Mapping[str, Any] = entry.body.get("decided_by", {})
+        if entry.kind is EntryKind.REVOCATION or entry.ordinal in revoked or not decided_by:
             continue
-        window = windows.load(journal, one.body["pipeline"], one.number, one.revision)
+        window = windows.load(journal, entry.body["pipeline"], entry.number, entry.revision)
         manifests = snapshot_manifests.snapshots(journal, window)
         for point, signed in decided_by["snapshots"].items():
             manifest = manifests.get(point)
             if manifest is None or sha256_of(manifest) != signed["manifest_sha256"]:
-                yield f"{one.name}: the manifest of the snapshot of {point} is not the one that was certified"
+                yield f"{entry.name}: the manifest of the snapshot of {point} is not the one that was certified"
             else:
-                yield from _changed_files(storage, one.name, manifest)
+                yield from _changed_files(storage, entry.name, manifest)
 
 
 def _changed_files(storage: Storage, name: str, manifest: Mapping[str, Any]) -> Iterator[str]:

@@ -20,7 +20,7 @@ def readable_filters(
     Raises:
         TransientError: a database does not answer.
     """
-    found = dict[str, str]()
+    readable = dict[str, str]()
     for name, where in former.items():
         if where and can_look_up(pipeline.points[pipeline.hop(name).source]):
             hops = tuple(replace(hop, where=where) if hop.name == name else hop for hop in pipeline.hops)
@@ -29,5 +29,5 @@ def readable_filters(
             except ConfigurationError:
                 continue
             types = replace(types, filters={**read.types.filters, **types.filters})
-        found[name] = where
-    return found, types
+        readable[name] = where
+    return readable, types

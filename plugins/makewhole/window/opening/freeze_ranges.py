@@ -82,7 +82,7 @@ def freeze_ranges(
     return ranges, [
         *(_beginning_incidents(point, log, now, gone, interval)),
         *_topic_incidents(point, now, covered, ranges),
-        *(one.incident for one in range_starts.values() if one.incident),
+        *(start.incident for start in range_starts.values() if start.incident),
     ]
 
 
@@ -100,7 +100,7 @@ def _beginning_incidents(
     stamps = first_record_stamps(log, within)
     times = [interval.now if stamp is None else plausible_time(stamp, interval.now) for stamp in stamps.values()]
     known = [moment for moment in times if moment is not None]
-    odd = {at: one for at, one in stamps.items() if one is not None and plausible_time(one, interval.now) is None}
+    odd = {at: ms for at, ms in stamps.items() if ms is not None and plausible_time(ms, interval.now) is None}
     starts = {part.partition: part.lo for part in gone}
     return [beginning_gone(point, now.state.topic_id, starts, None if odd else max(known), odd)]
 
@@ -146,9 +146,9 @@ def _baseline_starts(
     if interval.start is None:
         return {partition: RangeStart(lo=log_starts[partition]) for partition in now.stable}
     within = [_unread_range(log, now, partition, log_starts[partition]) for partition in now.stable]
-    found = first_records(log, within, since=interval.start, now=interval.now)
+    first = first_records(log, within, since=interval.start, now=interval.now)
     stable = {partition: end.offset for partition, end in now.stable.items()}
-    return {partition: RangeStart(lo=stable[partition] if at is None else at) for partition, at in found.items()}
+    return {partition: RangeStart(lo=stable[partition] if at is None else at) for partition, at in first.items()}
 
 
 def _continued_start(point: TopicPoint, log: TopicLog, covered: CoveredRanges, partition: int) -> RangeStart:
@@ -177,10 +177,10 @@ def _range_ends(
         _unread_range(log, now, partition, max(start.lo, log_starts[partition]))
         for partition, start in sorted(range_starts.items())
     ]
-    found = first_records(log, within, since=interval.end, now=interval.now)
+    first = first_records(log, within, since=interval.end, now=interval.now)
     return {
         partition: max(range_starts[partition].lo, now.stable[partition].offset if at is None else at)
-        for partition, at in found.items()
+        for partition, at in first.items()
     }
 
 

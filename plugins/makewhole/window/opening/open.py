@@ -114,7 +114,7 @@ def open_interval(
     _require_same_spelling(journal, pipeline, tables.columns, tables.layout)
     with topic_logs(pipeline.ordered_points(), connections) as logs:
         states = {name: read_topic_state(log) for name, log in logs.items()}
-        places = {**tables.columns.places, **{name: f"kafka:{one.state.topic_id}" for name, one in states.items()}}
+        places = {**tables.columns.places, **{name: f"kafka:{topic.state.topic_id}" for name, topic in states.items()}}
         _require_same_names(journal, pipeline, places)
         topics = _ObservedTopics(logs=logs, states=states, observed_at=observe(journal, pipeline, connections, states))
         draft = (
@@ -319,9 +319,9 @@ def _draft_revision(
         ranges=first.ranges,
     )
     shaping = [
-        one
-        for one in incidents.of(journal, first)
-        if one.kind in _RANGE_SHAPING_KINDS and not one.detail.get("before_it_was_read")
+        incident
+        for incident in incidents.of(journal, first)
+        if incident.kind in _RANGE_SHAPING_KINDS and not incident.detail.get("before_it_was_read")
     ]
     return _NewRevision(window=window, incidents=shaping)
 

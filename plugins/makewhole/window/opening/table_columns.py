@@ -23,18 +23,18 @@ def read_columns(pipeline: Pipeline, connections: Mapping[str, Connection]) -> C
     for point in pipeline.ordered_points():
         if can_look_up(point):
             shapes.setdefault(point.connection, []).append(table_shape(pipeline, point))
-    found: dict[str, TableColumns] = {}
+    described: dict[str, TableColumns] = {}
     problems: list[Problem] = []
     for name, of_connection in shapes.items():
         columns, of_tables = tables_of(connections[name]).describe_columns(of_connection)
-        found |= columns
+        described |= columns
         problems += of_tables
-    identities = {name: one.identity for name, one in found.items()}
+    identities = {name: table.identity for name, table in described.items()}
     return ColumnsRead(
-        types={name: one.types for name, one in found.items()},
-        ids={name: one.ids for name, one in found.items()},
-        kinds={name: one.kinds for name, one in found.items()},
-        relations={name: one.relation for name, one in found.items()},
+        types={name: table.types for name, table in described.items()},
+        ids={name: table.ids for name, table in described.items()},
+        kinds={name: table.kinds for name, table in described.items()},
+        relations={name: table.relation for name, table in described.items()},
         places=identity_texts(identities),
         sharing=sharing_points(identities, {name: pipeline.points[name].key for name in identities}),
         problems=problems,

@@ -115,7 +115,7 @@ def continue_window(journal: PgConnection, pipeline: Pipeline, number: int, revi
     windows.lock_pipeline(journal, pipeline.name)
     window = windows.load(journal, pipeline.name, number, revision)
     unfinished = continuations.unfinished(journal, pipeline.name, window.opened_at, number)
-    left = {(one.bounds.number, one.bounds.revision) for one in unfinished}
+    left = {(unfinished_window.bounds.number, unfinished_window.bounds.revision) for unfinished_window in unfinished}
     if (number, revision) not in left:
         raise RefusedError(
             f"{window.label} is {window.state.value}, or was judged again since; there is nothing left to go on with"

@@ -12,9 +12,9 @@ from makewhole.tables.version_types import is_moment_type, is_version_type
 def unfit_versions(pipeline: Pipeline, kinds: Kinds) -> list[Problem]:
     """Return what is wrong with the columns that tables name as their version: those of another type, and all that hops
     join although one side counts and the other has moments. `kinds`: the columns of the tables."""
-    versioned = [one for one in pipeline.ordered_points() if can_look_up(one) and one.version is not None]
-    found = {one.name: kinds[one.name][one.version or ""].type for one in versioned}
-    return [*_of_other_types(versioned, found), *_not_ordered(pipeline, found)]
+    versioned = [point for point in pipeline.ordered_points() if can_look_up(point) and point.version is not None]
+    types = {point.name: kinds[point.name][point.version or ""].type for point in versioned}
+    return [*_of_other_types(versioned, types), *_not_ordered(pipeline, types)]
 
 
 def _of_other_types(points: list[TablePoint], types: Mapping[str, str]) -> Iterator[Problem]:

@@ -23,22 +23,22 @@ def doubts_of_settings(described: TopicDescription) -> dict[str, int]:
     in_sync, unclean = values.get(_MIN_IN_SYNC), values.get(_UNCLEAN)
     if in_sync is None or unclean is None:
         return {Doubt.SETTINGS_UNKNOWN.value: 1}
-    copies = min(int(in_sync), min((len(one.replicas) for one in described.partitions), default=0))
-    found: Mapping[Doubt, bool] = {
+    copies = min(int(in_sync), min((len(partition.replicas) for partition in described.partitions), default=0))
+    doubts: Mapping[Doubt, bool] = {
         Doubt.FEW_COPIES: copies < _COPIES,
         Doubt.UNCLEAN_ELECTION: unclean == "true",
     }
-    return {doubt.value: 1 for doubt, holds in found.items() if holds}
+    return {doubt.value: 1 for doubt, holds in doubts.items() if holds}
 
 
-def with_earlier(doubts: Mapping[str, int], one: Incident, earlier: Iterable[Incident]) -> dict[str, int]:
+def with_earlier(doubts: Mapping[str, int], incident: Incident, earlier: Iterable[Incident]) -> dict[str, int]:
     """Add the doubts that earlier revisions of the window had of the settings: a topic that was made safe since was not
     safe when its leader changed."""
     before = {
         doubt.value: count
         for other in earlier
         if (other.kind, other.point, other.topic_id, other.partition)
-        == (one.kind, one.point, one.topic_id, one.partition)
+        == (incident.kind, incident.point, incident.topic_id, incident.partition)
         for doubt, count in other.doubts.items()
         if doubt in _OF_SETTINGS
     }
@@ -50,5 +50,5 @@ def doubts_of_records(*, unnumbered: int, breaks: int) -> dict[str, int]:
 
     `unnumbered`: how many carry no producer id; `breaks`: places where the numbering of a producer has a gap.
     """
-    found = {Doubt.ACKS_UNKNOWN: unnumbered, Doubt.NUMBERS_MISSING: breaks}
-    return {doubt.value: count for doubt, count in found.items() if count > 0}
+    counts = {Doubt.ACKS_UNKNOWN: unnumbered, Doubt.NUMBERS_MISSING: breaks}
+    return {doubt.value: count for doubt, count in counts.items() if count > 0}

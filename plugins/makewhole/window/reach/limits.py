@@ -55,30 +55,34 @@ def older_duplicates(since: datetime) -> str:
 
 
 _SENTENCES: Mapping[LimitKind, Callable[[ProofLimit], str]] = {
-    LimitKind.NOT_IN_LEDGER: lambda one: f"what the producer never wrote into {one.at}",
-    LimitKind.NOT_IN_LOG: lambda one: (
-        f"what is not in the log of {one.at}: it was never sent, or brokers acknowledged and lost it before it was "
+    LimitKind.NOT_IN_LEDGER: lambda limit: f"what the producer never wrote into {limit.at}",
+    LimitKind.NOT_IN_LOG: lambda limit: (
+        f"what is not in the log of {limit.at}: it was never sent, or brokers acknowledged and lost it before it was "
         "read (acks=0 or 1, an unclean election)"
     ),
-    LimitKind.LEADER_CHANGED: lambda one: (
-        f"{counted(one.count or 0, 'change')} of leader in {one.at} that may have taken acknowledged records along"
+    LimitKind.LEADER_CHANGED: lambda limit: (
+        f"{counted(limit.count or 0, 'change')} of leader in {limit.at} that may have taken acknowledged records along"
     ),
-    LimitKind.ABORTED: lambda one: (
-        f"{counted(one.count or 0, 'record')} of aborted transactions in {one.at}: an abort that was not intended "
+    LimitKind.ABORTED: lambda limit: (
+        f"{counted(limit.count or 0, 'record')} of aborted transactions in {limit.at}: an abort that was not intended "
         "looks like one that was"
     ),
-    LimitKind.COMPACTED: lambda one: (
-        f"{counted(one.count or 0, 'offset')} of {one.at} that were compacted before they were read"
+    LimitKind.COMPACTED: lambda limit: (
+        f"{counted(limit.count or 0, 'offset')} of {limit.at} that were compacted before they were read"
     ),
-    LimitKind.BEFORE_BASELINE: lambda one: f"{counted(one.count or 0, 'key')} of {one.at} from before the baseline",
-    LimitKind.TIMES_AHEAD: lambda one: (
-        f"{counted(one.count or 0, 'row')} of {one.at} with times that no window reaches, from {one.since} to "
-        f"{one.until}"
+    LimitKind.BEFORE_BASELINE: lambda limit: (
+        f"{counted(limit.count or 0, 'key')} of {limit.at} from before the baseline"
     ),
-    LimitKind.CHANGED_ROWS: lambda one: (
-        f"rows of {one.at} that were changed since they were judged, with their times left as they were"
+    LimitKind.TIMES_AHEAD: lambda limit: (
+        f"{counted(limit.count or 0, 'row')} of {limit.at} with times that no window reaches, from {limit.since} to "
+        f"{limit.until}"
     ),
-    LimitKind.OLDER_DUPLICATES: lambda one: f"in {one.at} {older_duplicates(datetime.fromisoformat(one.since or ''))}",
+    LimitKind.CHANGED_ROWS: lambda limit: (
+        f"rows of {limit.at} that were changed since they were judged, with their times left as they were"
+    ),
+    LimitKind.OLDER_DUPLICATES: lambda limit: (
+        f"in {limit.at} {older_duplicates(datetime.fromisoformat(limit.since or ''))}"
+    ),
 }
 
 HISTORY_BEGINS = "history_begins"
@@ -91,7 +95,7 @@ def reach_document(
     """Return what a certificate says of the reach of a revision: by chain, whether the file accepts it, the limits."""
     manifests = snapshot_manifests.snapshots(journal, window)
     happened = incidents.of(journal, window)
-    found = [
+    limits = [
         *_limits_of_first_points(pipeline, manifests, happened),
         *_limits_of_hops(results),
         *_limits_of_tables(happened),
@@ -101,7 +105,8 @@ def reach_document(
         "chains": [{"points": list(chain.points), "from": chain.reach.value} for chain in point_chains(pipeline)],
         "is_accepted": pipeline.reach is Reach.LOG,
         "cannot_exclude": [
-            {"limit": one.kind.value, "at": one.at, "count": one.count, "message": one.sentence} for one in found
+            {"limit": limit.kind.value, "at": limit.at, "count": limit.count, "message": limit.sentence}
+            for limit in limits
         ],
     }
 
@@ -115,7 +120,7 @@ def _limits_of_first_points(
             yield ProofLimit(kind=LimitKind.NOT_IN_LEDGER, at=name)
             continue
         yield ProofLimit(kind=LimitKind.NOT_IN_LOG, at=name)
-        changes = sum(one.kind is IncidentKind.LEADER_CHANGED and one.may_have_lost for one in _of(name, happened))
+        changes = sum(incident.may_have_lost for incident in _leader_changes(name, happened))
         accounting = manifests.get(name, {}).get("accounting", {})
         for kind, count in (
             (LimitKind.LEADER_CHANGED, changes),
@@ -126,8 +131,9 @@ def _limits_of_first_points(
                 yield ProofLimit(kind=kind, at=name, count=count)
 
 
-def _of(point: str, happened: list[Incident]) -> list[Incident]:
-    return [one for one in happened if one.point == point]
+def _leader_changes(point: str, happened: list[Incident]) -> list[Incident]:
+    changes = (incident for incident in happened if incident.kind is IncidentKind.LEADER_CHANGED)
+    return [change for change in changes if change.point == point]
 
 
 def _limits_of_hops(results: Mapping[str, HopResult]) -> Iterator[ProofLimit]:
@@ -142,14 +148,14 @@ def _limits_of_hops(results: Mapping[str, HopResult]) -> Iterator[ProofLimit]:
 
 
 def _limits_of_tables(happened: list[Incident]) -> Iterator[ProofLimit]:
-    for one in happened:
-        if one.kind is IncidentKind.VALUES_NOT_LOOKED_AT:
-            yield ProofLimit(kind=LimitKind.CHANGED_ROWS, at=one.point)
-        if one.kind is IncidentKind.TIMES_AHEAD and one.detail["rows"]:
+    for incident in happened:
+        if incident.kind is IncidentKind.VALUES_NOT_LOOKED_AT:
+            yield ProofLimit(kind=LimitKind.CHANGED_ROWS, at=incident.point)
+        if incident.kind is IncidentKind.TIMES_AHEAD and incident.detail["rows"]:
             yield ProofLimit(
                 kind=LimitKind.TIMES_AHEAD,
-                at=one.point,
-                count=one.detail["rows"],
-                since=one.detail["oldest"],
-                until=one.detail["newest"],
+                at=incident.point,
+                count=incident.detail["rows"],
+                since=incident.detail["oldest"],
+                until=incident.detail["newest"],
             )

@@ -96,10 +96,10 @@ def _read_progress(log: TopicLog, progress: SinkProgress, store: TablePoint, con
 
     def read() -> Mapping[int, int | None]:
         rows = tables_of(connection).read_progress(store, progress, log.topic, partitions)
-        found = {partition: next_offset(rows.get(partition), progress.means) for partition in partitions}
+        positions = {partition: next_offset(rows.get(partition), progress.means) for partition in partitions}
         unknown.clear()
-        unknown.update({partition: one for partition, one in found.items() if isinstance(one, UnknownProgress)})
-        return {partition: None if isinstance(one, UnknownProgress) else one for partition, one in found.items()}
+        unknown.update({partition: at for partition, at in positions.items() if isinstance(at, UnknownProgress)})
+        return {partition: None if isinstance(at, UnknownProgress) else at for partition, at in positions.items()}
 
     offsets = offsets_in_log(log, read)
     return ReaderOffsets(offsets=offsets, unknown=dict(unknown))

@@ -13,18 +13,18 @@ from makewhole.window.consumer_groups import OF_READERS
 
 def snapshots_taken(journal: PgConnection, window: Window, points: Iterable[str]) -> str:
     """Report which snapshots were taken, and what happened to the logs that they were taken of."""
-    happened = [incident_sentence(one) for one in incidents.of(journal, window)]
+    happened = [incident_sentence(incident) for incident in incidents.of(journal, window)]
     return _lines(f"snapshots taken: {', '.join(points) or 'none, they were there'}", happened)
 
 
 def hops_judged(journal: PgConnection, window: Window, results: Mapping[str, HopResult]) -> str:
     """Log the counts of each hop, and what is wrong with where its reader stands."""
-    found = [
+    counts = [
         f"{hop}: {result.counts.matched} of {result.counts.source_keys} matched, {result.counts.pending} pending"
         for hop, result in results.items()
     ]
-    happened = [incident_sentence(one) for one in incidents.of(journal, window) if one.kind in OF_READERS]
-    return _lines("; ".join(found), happened)
+    wrong = [incident_sentence(incident) for incident in incidents.of(journal, window) if incident.kind in OF_READERS]
+    return _lines("; ".join(counts), wrong)
 
 
 def gate_answered(report: GateReport) -> str:

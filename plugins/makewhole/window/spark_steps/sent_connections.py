@@ -31,18 +31,18 @@ def resolve(servers: ServerDigests) -> dict[str, Connection]:
     Raises:
         ConfigurationError: one is not known here, cannot be understood, or leads to another server.
     """
-    found, problems = dict[str, Connection](), list[Problem]()
+    connections, problems = dict[str, Connection](), list[Problem]()
     for name, digest in servers.items():
         try:
-            found[name] = from_environment(name)
+            connections[name] = from_environment(name)
         except ConfigurationError as error:
             problems += [_here(problem) for problem in error.problems]
         else:
-            if _digest(found[name]) != digest:
+            if _digest(connections[name]) != digest:
                 problems.append(_here(_elsewhere(name)))
     if problems:
         raise ConfigurationError(problems)
-    return found
+    return connections
 
 
 def _digest(connection: Connection) -> str:
