@@ -71,13 +71,13 @@ class PartitionAccount:
 
 def merge_spans(spans: Iterable[OffsetSpan]) -> list[OffsetSpan]:
     """Sort spans and merge adjacent ones."""
-    found: list[OffsetSpan] = []
+    merged: list[OffsetSpan] = []
     for start, end in sorted(spans):
-        if found and found[-1][1] == start:
-            found[-1] = (found[-1][0], end)
+        if merged and merged[-1][1] == start:
+            merged[-1] = (merged[-1][0], end)
         else:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged
 
 
 def partition_accounts(
@@ -117,16 +117,17 @@ def log_manifest(
     context: WindowContext, point: TopicPoint, accounts: Sequence[PartitionAccount], before: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return what a topic's manifest has besides its files. `before` is the manifest of the window before."""
-    total = reduce(Accounting.__add__, (one.accounting for one in accounts), Accounting(span=0))
+    by_partition = {str(account.range.partition): account for account in accounts}
+    cut = {at: account for at, account in by_partition.items() if account.read_until < account.range.hi}
     folder = point_folder(context, point)
     return {
-        "ranges": [asdict(one.range) for one in accounts],
-        "accounting": total.to_json_dict(),
-        "accounting_by_partition": {str(one.range.partition): one.accounting.to_json_dict() for one in accounts},
-        "first_records": {str(one.range.partition): one.first_record_ms for one in accounts},
-        "read_until": {str(one.range.partition): one.read_until for one in accounts if one.read_until < one.range.hi},
+        "ranges": [asdict(account.range) for account in accounts],
+        "accounting": sum((account.accounting for account in accounts), Accounting(span=0)).to_json_dict(),
+        "accounting_by_partition": {at: account.accounting.to_json_dict() for at, account in by_partition.items()},
+        "first_records": {at: account.first_record_ms for at, account in by_partition.items()},
+        "read_until": {at: account.read_until for at, account in cut.items()},
         "archive": f"{folder}/archive",
-        "leader_epochs": {str(one.range.partition): one.leader_epochs for one in accounts},
+        "leader_epochs": {at: account.leader_epochs for at, account in by_partition.items()},
         **_write_sequences(context, f"{folder}/sequences.json", accounts, before),
     }
 
@@ -142,9 +143,9 @@ def _write_sequences(
         {} if "sequences" not in before else json.loads(context.storage.read_bytes(before["sequences"]))["partitions"]
     )
     partitions = {}
-    for one in accounts:
-        part, carried = one.range, known.get(str(one.range.partition))
-        audits = [read.sequences for read in one.reads if read.sequences is not None]
+    for account in accounts:
+        part, carried = account.range, known.get(str(account.range.partition))
+        audits = [read.sequences for read in account.reads if read.sequences is not None]
         if carried is not None and (carried["topic_id"], carried["lineage"]) == (part.topic_id, part.lineage):
             audits.insert(0, SequenceAudit.from_json(carried["audit"]))
         audit = reduce(merge, audits) if audits else SequenceAudit()
@@ -162,36 +163,36 @@ def log_incidents(
     point: TopicPoint, accounts: Iterable[PartitionAccount], epochs_before: Mapping[int, int]
 ) -> list[Incident]:
     """Return the incidents that reading found. `epochs_before`: the window before's last leader epoch, by partition."""
-    found: list[Incident] = []
-    for one in accounts:
-        found += _lost_spans(point, one)
-        if not one.is_gone:
-            found += _leader_change(point, one, epochs_before.get(one.range.partition))
-    return found
+    incidents: list[Incident] = []
+    for account in accounts:
+        incidents += _lost_spans(point, account)
+        if not account.is_gone:
+            incidents += _leader_change(point, account, epochs_before.get(account.range.partition))
+    return incidents
 
 
-def _lost_spans(point: TopicPoint, one: PartitionAccount) -> list[Incident]:
+def _lost_spans(point: TopicPoint, account: PartitionAccount) -> list[Incident]:
     """Return an incident for each span that was gone before it could be read."""
     before_read: dict[str, Any] = {"before_it_was_read": True}
-    if one.is_gone:
-        whole = [(one.range.lo, one.range.hi)] if one.range.span else []
-        detail = before_read | {"new_id": one.now_id}
-        return [_incident(IncidentKind.TOPIC_RECREATED, point, one.range, span, detail) for span in whole]
-    epochs = [list(entry) for entry in one.range.leader_epochs]
-    detail = before_read | {"lineage": one.range.lineage, "seen_epochs": epochs}
+    if account.is_gone:
+        whole = [(account.range.lo, account.range.hi)] if account.range.span else []
+        detail = before_read | {"new_id": account.now_id}
+        return [_incident(IncidentKind.TOPIC_RECREATED, point, account.range, span, detail) for span in whole]
+    epochs = [list(entry) for entry in account.range.leader_epochs]
+    detail = before_read | {"lineage": account.range.lineage, "seen_epochs": epochs}
     return [
-        *(_incident(IncidentKind.EXPIRED, point, one.range, span, before_read) for span in one.expired),
-        *(_incident(IncidentKind.TRUNCATED, point, one.range, span, detail) for span in one.truncated),
+        *(_incident(IncidentKind.EXPIRED, point, account.range, span, before_read) for span in account.expired),
+        *(_incident(IncidentKind.TRUNCATED, point, account.range, span, detail) for span in account.truncated),
     ]
 
 
-def _leader_change(point: TopicPoint, one: PartitionAccount, before: int | None) -> list[Incident]:
+def _leader_change(point: TopicPoint, account: PartitionAccount, before: int | None) -> list[Incident]:
     """Return the incident of a range that several leaders wrote, or another leader than the one before it.
 
     Records that only the old leader acknowledged may be gone.
     """
-    part = one.range
-    epochs = part.leader_epochs or tuple((epoch, end) for epoch, _, end in one.leader_epochs)
+    part = account.range
+    epochs = part.leader_epochs or tuple((epoch, end) for epoch, _, end in account.leader_epochs)
     known = {epoch for epoch, _ in epochs} | ({before} if before is not None else set())
     if len(known) < 2:
         return []

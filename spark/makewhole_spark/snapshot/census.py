@@ -72,13 +72,14 @@ class TableCensus:
         known = slice_counts.counted_before(self.journal, window, self.point, numbers)
         due = slices_due(known, window, self.late)
         # All at once: without an index each call reads the whole table.
-        now, ahead = self.view.count_rows_and_ahead([one.slice for one in due])
-        changes = [self._change(one, now[one.slice.window]) for one in due]
+        now, ahead = self.view.count_rows_and_ahead([earlier.slice for earlier in due])
+        changes = [self._change(earlier, now[earlier.slice.window]) for earlier in due]
         return Census(
             counted=tuple(
-                CountedSlice(slice=one.known.slice, rows=one.rows, pg_snapshot=self.view.seen) for one in changes
+                CountedSlice(slice=change.known.slice, rows=change.rows, pg_snapshot=self.view.seen)
+                for change in changes
             ),
-            earlier=tuple(_rows_to_read(one) for one in changes if one.grown > 0 or one.new_rows),
+            earlier=tuple(_rows_to_read(change) for change in changes if change.grown > 0 or change.new_rows),
             incidents=(*self._incidents(changes), *self._times_ahead(ahead)),
         )
 
@@ -89,14 +90,15 @@ class TableCensus:
         return _Change(known=known, rows=rows, new_rows=new)
 
     def _incidents(self, changes: Sequence[_Change]) -> Iterable[Incident]:
-        found = {
-            IncidentKind.SLICE_GROWN: [one for one in changes if self._is_behind(one) and not self._is_ours(one)],
+        behind = (change for change in changes if self._is_behind(change))
+        by_kind = {
+            IncidentKind.SLICE_GROWN: [change for change in behind if not self._is_ours(change)],
             IncidentKind.SLICE_SHRUNK: [
-                one for one in changes if one.grown < 0 and not self.has_versions and not self._is_ours(one)
+                change for change in changes if change.grown < 0 and not self.has_versions and not self._is_ours(change)
             ],
-            IncidentKind.SLICE_FIRST_COUNTED: [one for one in changes if one.known.rows is None],
+            IncidentKind.SLICE_FIRST_COUNTED: [change for change in changes if change.known.rows is None],
         }
-        for kind, ones in found.items():
+        for kind, ones in by_kind.items():
             if ones:
                 yield self._incident(kind, ones)
         if self.view.size_bytes > _BYTES_WITHOUT_INDEX and not self.view.has_time_index:
@@ -136,14 +138,14 @@ class TableCensus:
 
     def _incident(self, kind: IncidentKind, changes: Sequence[_Change]) -> Incident:
         listed = [
-            {"window": one.known.slice.window, "counted": one.known.rows, "rows": one.rows}
-            for one in changes[:_SLICES_LISTED_MOST]
+            {"window": change.known.slice.window, "counted": change.known.rows, "rows": change.rows}
+            for change in changes[:_SLICES_LISTED_MOST]
         ]
         detail = {
             "slices": listed,
             "windows": len(changes),
-            "rows": sum(abs(one.grown) for one in changes),
-            "new_rows": sum(one.new_rows for one in changes),
+            "rows": sum(abs(change.grown) for change in changes),
+            "new_rows": sum(change.new_rows for change in changes),
         }
         return Incident(kind=kind, point=self.point.name, topic=self.point.table, topic_id="", detail=detail)
 
@@ -196,7 +198,7 @@ def slices_to_look_at(first: int, reached: int, number: int) -> list[int]:
     """
     newest = max(first, reached - _RECENT_SLICES)
     turns = 1 << max(0, ((newest - first) // _ROTATED_SLICES).bit_length() - 1)
-    return [*(one for one in range(first, newest) if one % turns == number % turns), *range(newest, number)]
+    return [*(earlier for earlier in range(first, newest) if earlier % turns == number % turns), *range(newest, number)]
 
 
 def slices_due(known: Sequence[KnownSlice], window: Window, late: timedelta) -> list[KnownSlice]:
@@ -205,24 +207,24 @@ def slices_due(known: Sequence[KnownSlice], window: Window, late: timedelta) -> 
 
     A large slice waits so many windows that the rows counted in one stay in proportion to the newest window's.
     """
-    reached = [one for one in known if one.slice.end > reaches_from(window, late)]
+    reached = [earlier for earlier in known if earlier.slice.end > reaches_from(window, late)]
     most = max(_ROWS_LEAST, 4 * ((known[-1].rows if known else None) or 0))
-    others = [one for one in known if one not in reached]
+    others = [earlier for earlier in known if earlier not in reached]
     recent = others[-_RECENT_SLICES:][::-1]
-    is_due = {one.slice.window: (one.rows or 0) <= most * (window.number - one.counted_by) for one in others}
-    rotated = sorted(others[:-_RECENT_SLICES], key=lambda one: (one.counted_by, one.slice.window))
+    is_due = {other.slice.window: (other.rows or 0) <= most * (window.number - other.counted_by) for other in others}
+    rotated = sorted(others[:-_RECENT_SLICES], key=lambda other: (other.counted_by, other.slice.window))
     chosen = list(reached)
     for ones, number in ((recent, _RECENT_SLICES), (rotated, _ROTATED_SLICES)):
-        chosen += _first_of([one for one in ones if is_due[one.slice.window]][:number], most)
-    return sorted(chosen, key=lambda one: one.slice.window)
+        chosen += _first_of([other for other in ones if is_due[other.slice.window]][:number], most)
+    return sorted(chosen, key=lambda earlier: earlier.slice.window)
 
 
 def _first_of(slices: Sequence[KnownSlice], most: int) -> list[KnownSlice]:
     """Return the first slices, together with at most so many rows; one at least, which may have more."""
     chosen, rows = list[KnownSlice](), 0
-    for one in slices:
-        rows += one.rows or 0
+    for known in slices:
+        rows += known.rows or 0
         if chosen and rows > most:
             break
-        chosen.append(one)
+        chosen.append(known)
     return chosen

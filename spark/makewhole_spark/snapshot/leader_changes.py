@@ -30,31 +30,31 @@ class TopicReading:
     manifest: Mapping[str, Any]
 
 
-def with_doubts(journal: PgConnection, reading: TopicReading, found: Sequence[Incident]) -> list[Incident]:
+def with_doubts(journal: PgConnection, reading: TopicReading, happened: Sequence[Incident]) -> list[Incident]:
     """Return the incidents of a topic, its changes of leader with `doubts`.
 
     The brokers are asked only where a leader changed in a topic that no hop leads into.
     """
     context, point = reading.context, reading.point
-    changes = [one for one in found if one.kind is IncidentKind.LEADER_CHANGED]
+    changes = [incident for incident in happened if incident.kind is IncidentKind.LEADER_CHANGED]
     if not changes or point.name not in first_points(context.pipeline):
-        return list(found)
+        return list(happened)
     settings = doubts_of_settings(describe_settings(context.kafka(point), point.topic))
-    unnumbered = sum(read.unnumbered for one in reading.accounts for read in one.reads)
+    unnumbered = sum(read.unnumbered for account in reading.accounts for read in account.reads)
     before, now = (_breaks(context.storage, manifest) for manifest in (reading.before, reading.manifest))
     earlier = _of_earlier_revisions(journal, context.window)
 
-    def looked_into(one: Incident) -> Incident:
-        breaks = now.get(str(one.partition), 0) - before.get(str(one.partition), 0)
+    def looked_into(change: Incident) -> Incident:
+        breaks = now.get(str(change.partition), 0) - before.get(str(change.partition), 0)
         doubts = settings | doubts_of_records(unnumbered=unnumbered, breaks=breaks)
-        return replace(one, detail={**one.detail, "doubts": with_earlier(doubts, one, earlier)})
+        return replace(change, detail={**change.detail, "doubts": with_earlier(doubts, change, earlier)})
 
-    return [looked_into(one) if one in changes else one for one in found]
+    return [looked_into(incident) if incident in changes else incident for incident in happened]
 
 
 def _of_earlier_revisions(journal: PgConnection, window: Window) -> list[Incident]:
     revisions = (replace(window, revision=revision) for revision in range(1, window.revision))
-    return [one for revision in revisions for one in incidents.of(journal, revision)]
+    return [incident for revision in revisions for incident in incidents.of(journal, revision)]
 
 
 def _breaks(storage: Storage, manifest: Mapping[str, Any]) -> dict[str, int]:
@@ -63,4 +63,4 @@ def _breaks(storage: Storage, manifest: Mapping[str, Any]) -> dict[str, int]:
         return {}
     partitions = json.loads(storage.read_bytes(manifest["sequences"]))["partitions"]
     counts = {partition: SequenceAudit.from_json(known["audit"]).counts for partition, known in partitions.items()}
-    return {partition: found.gaps + found.missing_heads for partition, found in counts.items()}
+    return {partition: count.gaps + count.missing_heads for partition, count in counts.items()}

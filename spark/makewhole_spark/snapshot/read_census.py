@@ -73,13 +73,13 @@ def _copies(piece: CensusPiece, gone: list[int]) -> Iterator[pl.DataFrame]:
     """Yield the copies of each share with `of_window`, and note windows whose files are not there any more."""
     for share in piece.shares:
         try:
-            found = piece.context.storage.read_parquet(share.files, _columns(piece))
+            copies = piece.context.storage.read_parquet(share.files, _columns(piece))
         except CorruptionError as error:
             logger.warning("the keys of window %s are not looked at: %s", share.window, error)
             gone.append(share.window)
             continue
-        if found is not None:
-            yield found.filter(is_in_bucket(share.bucket)).with_columns(pl.lit(share.window).alias(OF_WINDOW))
+        if copies is not None:
+            yield copies.filter(is_in_bucket(share.bucket)).with_columns(pl.lit(share.window).alias(OF_WINDOW))
 
 
 def _columns(piece: CensusPiece) -> list[str]:

@@ -240,8 +240,8 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
     )
 
 
-def _unreadable(partition: int, found: list[Undecodable]) -> pl.DataFrame:
-    rows = [(f"{partition}:{item.offset}", item.reason, None) for item in found]
+def _unreadable(partition: int, undecodable: list[Undecodable]) -> pl.DataFrame:
+    rows = [(f"{partition}:{item.offset}", item.reason, None) for item in undecodable]
     return pl.DataFrame(rows, schema=UNDECODABLE, orient="row")
 
 

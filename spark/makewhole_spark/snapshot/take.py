@@ -69,7 +69,8 @@ def take_snapshots(
     tables = [point for point in wanted if can_look_up(point)]
     by_keys = [point for point in tables if _hops_read_by_keys(context, point)]
     # A row is in its ledger before it is in a store: the view of the ledger is the older one.
-    by_times = sorted((one for one in tables if one not in by_keys), key=lambda one: one.kind is PointKind.STORE)
+    by_times = [point for point in tables if point not in by_keys]
+    by_times.sort(key=lambda point: point.kind is PointKind.STORE)
     _commit(reading, reading.topics(topics), manifests)
     for together in (by_times, by_keys):
         _commit(reading, reading.tables(together, manifests), manifests)
@@ -160,7 +161,7 @@ class _Reading:
             own = {point.name: self._own_slice(point, views[point.name], pieces, answers) for point in points}
         taken: dict[str, TakenSnapshot] = {}
         for point in points:
-            read = [one for one in zip(both, answers, strict=True) if one[0].point.name == point.name]
+            read = [(task, answer) for task, answer in zip(both, answers, strict=True) if task.point.name == point.name]
             manifest = _manifest(self, point, taken_at, [answer for _, answer in read], plans[point.name])
             looked = [(piece.hop.name, answer) for piece, answer in read if isinstance(piece, CensusPiece)]
             census = bounds[point.name].census
@@ -227,9 +228,9 @@ def _taken_topic(
     earlier = previous_window(journal, context)
     before = {} if earlier is None else snapshot_manifests.snapshots(journal, earlier).get(point.name, {})
     taken = {**manifest, **log_manifest(context, point, accounts, before)}
-    found = log_incidents(point, accounts, _epochs_before(journal, context, point))
+    happened = log_incidents(point, accounts, _epochs_before(journal, context, point))
     reading = TopicReading(context=context, point=point, accounts=accounts, before=before, manifest=taken)
-    return TakenSnapshot(manifest=taken, incidents=with_doubts(journal, reading, found))
+    return TakenSnapshot(manifest=taken, incidents=with_doubts(journal, reading, happened))
 
 
 def _epochs_before(journal: PgConnection, context: WindowContext, point: TopicPoint) -> dict[int, int]:
@@ -325,10 +326,10 @@ def _manifest(
 
 def _because(reads: Iterable[PieceRead]) -> dict[str, int]:
     """Return how many records or rows were undecodable for each of the most frequent reasons."""
-    found: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
     for read in reads:
-        found.update(dict(read.undecodable_because))
-    return dict(found.most_common(MOST_REASONS))
+        reasons.update(dict(read.undecodable_because))
+    return dict(reasons.most_common(MOST_REASONS))
 
 
 def _by_bucket(written: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

@@ -108,11 +108,11 @@ class StoreCensus:
 
     def manifest(self, answers: Sequence[tuple[str, PieceRead]]) -> dict[str, Any]:
         """Return what the store's manifest says; `answers` of the tasks, each with its hop."""
-        found = {
+        documents = {
             look.hop.name: look.document([answer for hop, answer in answers if hop == look.hop.name])
             for look in self.looks
         }
-        return {LOOKED_AT: found} if found else {}
+        return {LOOKED_AT: documents} if documents else {}
 
 
 def store_census(
@@ -136,7 +136,7 @@ def store_census(
         return StoreCensus(point=point, incidents=(incident,))
     before = snapshot_manifests.snapshots(journal, last).get(point.name, {}).get(LOOKED_AT, {})
     rounds = (_HopRound(journal=journal, context=context, hop=hop, before=before.get(hop.name)) for hop in hops)
-    looks = (one.look(manifests.get(one.hop.source, {}).get("rows", 0)) for one in rounds)
+    looks = (hop_round.look(manifests.get(hop_round.hop.source, {}).get("rows", 0)) for hop_round in rounds)
     return StoreCensus(point=point, looks=tuple(look for look in looks if look is not None))
 
 
@@ -167,7 +167,7 @@ class _HopRound:
         numbers = range(place.window, min(place.until, place.window + _WINDOWS_MOST - 1) + 1)
         read = JudgedWindows(journal=self.journal, pipeline=self.context.pipeline.name).fullest_manifests(numbers)
         of_source = {number: points[self.hop.source] for number, points in read.items() if self.hop.source in points}
-        alike = {number: one for number, one in of_source.items() if self._is_alike(one)}
+        alike = {number: manifest for number, manifest in of_source.items() if self._is_alike(manifest)}
         chosen, after = shares_to_look_at(alike, place, numbers, budget(own_rows))
         otherwise = tuple(number for number in sorted(of_source) if number not in alike and number < after.window)
         return Look(hop=self.hop, shares=tuple(chosen), next=after, read_with_other_configuration=otherwise)
