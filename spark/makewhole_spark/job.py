@@ -94,5 +94,5 @@ def _log_step(carrier: Carrier, context: WindowContext, step: str, asked_by: str
         else (_left_to_its_task(context, step, late), 0)
     )
     with ending_process_after(limit, message, code), connect() as journal:
-        found = run_step(step, Job(carrier=carrier, journal=journal, context=context, asked_by=asked_by, is_own=is_own))
-    logger.info("%s: %s", context.window.label, found)
+        text = run_step(step, Job(carrier=carrier, journal=journal, context=context, asked_by=asked_by, is_own=is_own))
+    logger.info("%s: %s", context.window.label, text)

@@ -14,11 +14,11 @@ def prefer_installed_pyspark() -> None:
     """
     folders = (Path(entry).resolve() / "pyspark" for entry in sys.path if not entry.endswith(".zip"))
     installed = next((folder for folder in folders if (folder / "__init__.py").is_file()), None)
-    for entry in [one for one in sys.path if one.endswith(f"/{_ZIP}")]:
+    for entry in [path for path in sys.path if path.endswith(f"/{_ZIP}")]:
         lib = Path(entry).resolve().parent
         if lib.parent.parent == installed:
-            same = {entry, *(one for one in sys.path if _is_installed_py4j(Path(one).resolve(), lib))}
-            sys.path[:] = [one for one in sys.path if one not in same]
+            same = {entry, *(path for path in sys.path if _is_installed_py4j(Path(path).resolve(), lib))}
+            sys.path[:] = [path for path in sys.path if path not in same]
 
 
 def _is_installed_py4j(entry: Path, lib: Path) -> bool:

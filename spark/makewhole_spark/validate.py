@@ -87,8 +87,8 @@ def ask_gate(carrier: Carrier, journal: PgConnection, context: WindowContext) ->
     accepted = acceptances.count_accepted(journal, context.window, with_doubled=False)
     journal.commit()  # nothing is held open there while the gate works
     try:
-        found = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
-        summaries = [replace(summary, accepted=accepted.get(summary.hop, {})) for summary in found]
+        judged = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
+        summaries = [replace(summary, accepted=accepted.get(summary.hop, {})) for summary in judged]
         stored = StoredVerdicts(
             storage=context.storage,
             verdicts=[path for result in results.values() for path in result.files["verdicts"]],

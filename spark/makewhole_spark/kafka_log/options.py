@@ -105,12 +105,12 @@ class LogOptions:
             ConfigurationError: it is not known here, or is none to a Kafka.
         """
         if self.connection_id is not None:
-            found = from_environment(self.connection_id)
-            if not isinstance(found, KafkaConnection):
+            connection = from_environment(self.connection_id)
+            if not isinstance(connection, KafkaConnection):
                 remedy = "Name one of conn_type kafka"
                 problem = Problem(file="kafka_log", path="connection", found="leads to no Kafka", remedy=remedy)
                 raise ConfigurationError([problem])
-            return found
+            return connection
         return KafkaConnection(id="kafka_log", properties=self.properties)
 
 
@@ -140,9 +140,9 @@ class _OptionReader:
 
     def columns(self, schema: StructType | None) -> list[str]:
         if schema is not None:
-            for one in schema.fields:
-                if COLUMNS.get(one.name) != one.dataType.simpleString():
-                    self._problem("schema", f"has a column {one.name} {one.dataType.simpleString()}", _schema_remedy())
+            for column, kind in ((field.name, field.dataType.simpleString()) for field in schema.fields):
+                if COLUMNS.get(column) != kind:
+                    self._problem("schema", f"has a column {column} {kind}", _schema_remedy())
             return schema.fieldNames()
         names = [name.strip() for name in self.given.get("columns", ",".join(COLUMNS)).split(",")]
         if unknown := [name for name in names if name not in COLUMNS]:
@@ -154,12 +154,12 @@ class _OptionReader:
         if text.lower() == default:
             return None
         try:
-            found = {int(partition): int(offset) for partition, offset in json.loads(text).items()}
+            asked = {int(partition): int(offset) for partition, offset in json.loads(text).items()}
         except (ValueError, AttributeError, TypeError):
-            found = {-1: -1}
-        if any(partition < 0 or offset < 0 for partition, offset in found.items()):
+            asked = {-1: -1}
+        if any(partition < 0 or offset < 0 for partition, offset in asked.items()):
             self._problem(option, "cannot be read", f'Write `{default}`, or JSON like {{"0": 23}}: partition to offset')
-        return found
+        return asked
 
     def number(self, option: str, default: int) -> int:
         text = self.given.get(option.lower(), str(default))

@@ -31,7 +31,7 @@ def _cluster_ranges(options: LogOptions) -> list[PartitionRange]:
     with TopicLog(options.connection, options.topic) as log:
         state, starts = log.describe(), log.starts()
         ends = log.stable_ends() if options.ending is None else {}
-        found = []
+        ranges = []
         for partition in state.partitions:
             end = ends.get(partition)
             whole = PartitionRange(
@@ -43,8 +43,8 @@ def _cluster_ranges(options: LogOptions) -> list[PartitionRange]:
             )
             if end is not None and whole.lo < whole.hi:
                 whole = replace(whole, leader_epochs=_epochs(log, starts[partition], whole, end))
-            found.append(whole)
-    return found
+            ranges.append(whole)
+    return ranges
 
 
 def _epochs(log: TopicLog, start: LogEnd, whole: PartitionRange, end: LogEnd) -> tuple[tuple[int, int], ...]:
@@ -54,15 +54,15 @@ def _epochs(log: TopicLog, start: LogEnd, whole: PartitionRange, end: LogEnd) ->
 
 def _archive_ranges(options: LogOptions) -> list[PartitionRange]:
     assert options.archive is not None
-    found = []
+    ranges = []
     for whole in ArchiveLog(options.archive).ranges():
         if options.topic not in (None, whole.topic):
             remedy = "Name that topic, or leave the option out"
             problem = Problem(file="kafka_log", path="topic", found=f"the archive is of {whole.topic}", remedy=remedy)
             raise ConfigurationError([problem])
         lo = _at(options.starting, whole.partition, whole.lo)
-        found.append(replace(whole, lo=lo, hi=_at(options.ending, whole.partition, whole.hi)))
-    return found
+        ranges.append(replace(whole, lo=lo, hi=_at(options.ending, whole.partition, whole.hi)))
+    return ranges
 
 
 def _at(given: Mapping[int, int] | None, partition: int, default: int) -> int:

@@ -80,7 +80,7 @@ class KafkaLogReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return ranges of at most `recordsPerPartition` offsets."""
-        planned: list[InputPartition] = [LogPartition(one) for one in plan_ranges(self._options)]
+        planned: list[InputPartition] = [LogPartition(part) for part in plan_ranges(self._options)]
         shorten_next_start()
         return planned
 

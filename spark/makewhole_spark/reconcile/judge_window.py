@@ -115,8 +115,8 @@ def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -
     of_index = index_tasks(neighbours)
     both: list[IndexTask | BucketTask] = [*of_index, *tasks]
     done = carry_released(carrier, journal, both, _index_or_judge)
-    runs = key_runs(neighbours, of_index, [one for one in done if isinstance(one, WrittenRun)])
-    answers = _judge_again(carrier, neighbours, tasks, [one for one in done if isinstance(one, BucketAnswer)])
+    runs = key_runs(neighbours, of_index, [run for run in done if isinstance(run, WrittenRun)])
+    answers = _judge_again(carrier, neighbours, tasks, [answer for answer in done if isinstance(answer, BucketAnswer)])
     groups = hop_groups(neighbours, answers)
     outcomes = [
         _add_up(
@@ -129,9 +129,9 @@ def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -
         for hop in context.pipeline.hops
     ]
     count_truncated_keys(carrier, neighbours)
-    found = [one for group in groups.values() for one in group.incidents]
-    found += baseline_incidents(neighbours, _older_than_log(answers))
-    incidents.put(journal, context.window, found)
+    happened = [incident for group in groups.values() for incident in group.incidents]
+    happened += baseline_incidents(neighbours, _older_than_log(answers))
+    incidents.put(journal, context.window, happened)
     return _commit(journal, context, outcomes, runs)
 
 
@@ -142,10 +142,10 @@ def _index_or_judge(task: IndexTask | BucketTask) -> WrittenRun | BucketAnswer:
 
 def _older_than_log(answers: Sequence[BucketAnswer]) -> dict[str, int]:
     """Return the number of keys by hop that are undecidable because the file does not say from when on to judge."""
-    found: dict[str, int] = {}
+    older: dict[str, int] = {}
     for answer in answers:
-        found[answer.hop] = found.get(answer.hop, 0) + answer.older_than_log
-    return found
+        older[answer.hop] = older.get(answer.hop, 0) + answer.older_than_log
+    return older
 
 
 def _require_snapshots(context: WindowContext, manifests: Mapping[str, Any]) -> None:
@@ -194,11 +194,11 @@ def _tasks_with_tails(
         for piece in _tasks_outside(neighbours, point, keys[point.name])
     ]
     reads = carry_released(carrier, neighbours.journal, pieces, read_tail)
-    found: dict[str, list[str]] = {name: [] for name in keys}
+    tails: dict[str, list[str]] = {name: [] for name in keys}
     ordered: dict[str, list[str]] = {name: [] for name in keys}
     unread, buckets_found = set(), set[str]()
     for piece, read in zip(pieces, reads, strict=True):
-        found[piece.point.name] += read.files
+        tails[piece.point.name] += read.files
         ordered[piece.point.name] += read.ordered_files
         unread |= {(piece.point.name, piece.range.partition)} if read.expired else set()
         buckets_found |= read.buckets
@@ -206,7 +206,7 @@ def _tasks_with_tails(
         replace(
             task,
             second=SecondRound(
-                tails=found,
+                tails=tails,
                 partial_tails=frozenset(name for name, _ in unread),
                 looked_up=answer.looked_up,
                 kept=answer.kept,

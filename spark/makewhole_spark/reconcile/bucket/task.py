@@ -246,7 +246,7 @@ class BucketTask:
         """Return the index of a ledger under `upsert`, of this hop or another one to the same place."""
         if ledger == self.hop.source:
             return self.source.index.versions
-        others = (one.end for one in self.elsewhere.other_sources if one.hop.source == ledger)
+        others = (other.end for other in self.elsewhere.other_sources if other.hop.source == ledger)
         return next((end.index.versions for end in others), IndexFiles())
 
     @cached_property

@@ -121,13 +121,13 @@ def _odd_stamps(neighbours: NeighbouringWindows, point: str) -> dict[int, int]:
     stamps = _lost_stamps(neighbours, point)
     if not stamps:
         stamps = _first_stamps(neighbours, point)
-        stamps = {} if any(plausible_time(one, opened_at) is not None for one in stamps.values()) else stamps
+        stamps = {} if any(plausible_time(stamp, opened_at) is not None for stamp in stamps.values()) else stamps
     return {int(partition): stamp for partition, stamp in stamps.items()}
 
 
 def baseline_incidents(neighbours: NeighbouringWindows, older: Mapping[str, int]) -> list[Incident]:
     """Return an incident for each topic whose log older keys can say nothing about. `older`: their number by hop."""
-    found = []
+    incidents = []
     for name, point in neighbours.context.pipeline.points.items():
         hops = [
             hop for hop in neighbours.context.pipeline.hops if name in (hop.source, hop.target) and older.get(hop.name)
@@ -138,8 +138,8 @@ def baseline_incidents(neighbours: NeighbouringWindows, older: Mapping[str, int]
             topic_id = neighbours.context.window.ranges[name][0].topic_id
             keys = sum(older[hop.name] for hop in hops)
             names, stamps = ", ".join(hop.name for hop in hops), _odd_stamps(neighbours, name)
-            found.append(baseline_unknown(point, topic_id, names, keys, begins_at, stamps))
-    return found
+            incidents.append(baseline_unknown(point, topic_id, names, keys, begins_at, stamps))
+    return incidents
 
 
 def _is_topic(neighbours: NeighbouringWindows, point: str) -> bool:

@@ -30,9 +30,9 @@ from makewhole_spark.reconcile.gather.point_facts import PointFacts
 def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     """Return one task per bucket that has any key on either side."""
     truncated = truncated_windows(neighbours, hop.target)
-    reached = frozenset(one.window.number for one in truncated)
+    reached = frozenset(window.window.number for window in truncated)
     source = PointFacts.of_source(neighbours, hop)
-    target = PointFacts.of_target(neighbours, hop, [one.window for one in truncated])
+    target = PointFacts.of_target(neighbours, hop, [window.window for window in truncated])
     keys = hop_keys(neighbours, hop)
     handing = handing_windows(neighbours, hop, keys.handed_over)
     limits = _limits(neighbours, hop, handing)
@@ -72,14 +72,14 @@ class _Elsewhere:
     def of(
         cls, neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window], truncated: Sequence[TruncatedWindow]
     ) -> "_Elsewhere":
-        siblings = [one for one in neighbours.context.pipeline.hops_into(hop.target) if one.name != hop.name]
+        siblings = [other for other in neighbours.context.pipeline.hops_into(hop.target) if other.name != hop.name]
         return cls(
             neighbours=neighbours,
             hop=hop,
             handed_over=_handed_over_files(neighbours, hop, handing),
             truncated=truncated,
             otherwise=_target_with_other_configuration(neighbours, hop),
-            siblings=[(one, PointFacts.of_sibling(neighbours, hop, one)) for one in siblings],
+            siblings=[(sibling, PointFacts.of_sibling(neighbours, hop, sibling)) for sibling in siblings],
             certified=certified_results(neighbours, hop, {neighbours.context.window.number}),
             met=met_alone(neighbours, hop),
             erasures=logs_of_erasures(neighbours, hop, handing),
@@ -90,7 +90,7 @@ class _Elsewhere:
         source, neighbours = self.hop.source, self.neighbours
         return KnownElsewhere(
             handed_over=tuple(self.handed_over.get(bucket, ())),
-            truncated=tuple(one.files_of(bucket, source=source, neighbours=neighbours) for one in self.truncated),
+            truncated=tuple(window.files_of(bucket, source=source, neighbours=neighbours) for window in self.truncated),
             target_with_other_configuration=self.otherwise,
             other_sources=tuple(OtherSource(hop=hop, end=facts.in_bucket(bucket)) for hop, facts in self.siblings),
             certified=tuple(self.certified.get(bucket, ())),
@@ -118,11 +118,11 @@ def _buckets(
 ) -> list[str]:
     """Return the buckets with a key on either side, in `more` (handed over, or followed), or judged again because a
     truncation took it."""
-    found = {*neighbours.manifests[hop.source]["files"], *neighbours.manifests[hop.target]["files"], *more}
-    for one in truncated:
-        if one.limits_now:
-            found.update(one.files_by_bucket(neighbours))
-    return neighbours.own_buckets(found)
+    buckets = {*neighbours.manifests[hop.source]["files"], *neighbours.manifests[hop.target]["files"], *more}
+    for window in truncated:
+        if window.limits_now:
+            buckets.update(window.files_by_bucket(neighbours))
+    return neighbours.own_buckets(buckets)
 
 
 def _handed_over_files(
@@ -154,8 +154,8 @@ def _target_with_other_configuration(neighbours: NeighbouringWindows, hop: Hop) 
     if not has_log(neighbours.context.pipeline.points[hop.target]):
         return ()
     topic_ids = {part.topic_id for part in neighbours.context.window.ranges.get(hop.target, ())}
-    found = (neighbours.read_with_other_configuration(window, hop.target) for window in windows_before(neighbours))
-    return tuple(one for one in found if one is not None and topic_ids & {part.topic_id for part in one.ranges})
+    reads = (neighbours.read_with_other_configuration(window, hop.target) for window in windows_before(neighbours))
+    return tuple(read for read in reads if read is not None and topic_ids & {part.topic_id for part in read.ranges})
 
 
 def _seen_ranges(

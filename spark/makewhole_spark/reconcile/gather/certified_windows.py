@@ -30,25 +30,25 @@ def certified_results(neighbours: NeighbouringWindows, hop: Hop, numbers: Collec
         return {}
     ours = neighbours.context.window
     results = older_results.certified_files(neighbours.journal, ours, hop, numbers)
-    others = {one.number for one in results} - {ours.number}
+    others = {result.number for result in results} - {ours.number}
     windows = {window.number: window for window in [*neighbours.windows.of_numbers(others), ours]}
-    found: dict[str, list[CertifiedResult]] = {}
-    for one in results:
-        ranges = windows[one.number].ranges.get(hop.source, ()) if one.number in windows else ()
-        for bucket in neighbours.own_buckets(one.files["verdicts_by_bucket"]):
-            found.setdefault(bucket, []).append(
+    by_bucket: dict[str, list[CertifiedResult]] = {}
+    for result in results:
+        ranges = windows[result.number].ranges.get(hop.source, ()) if result.number in windows else ()
+        for bucket in neighbours.own_buckets(result.files["verdicts_by_bucket"]):
+            by_bucket.setdefault(bucket, []).append(
                 CertifiedResult(
-                    number=one.number,
-                    revision=one.revision,
-                    end=one.end,
-                    files=VerdictFiles.of(hop.name, one.files, (one.source, one.target), bucket),
-                    repaired=one.repaired,
+                    number=result.number,
+                    revision=result.revision,
+                    end=result.end,
+                    files=VerdictFiles.of(hop.name, result.files, (result.source, result.target), bucket),
+                    repaired=result.repaired,
                     ranges=tuple((part.partition, part.lo, part.hi) for part in ranges),
-                    has_far_ahead=one.files.get(MET_FAR_AHEAD, 0) > 0,
-                    met_alone=_files_of(one.files.get("met_alone") or {}, bucket),
+                    has_far_ahead=result.files.get(MET_FAR_AHEAD, 0) > 0,
+                    met_alone=_files_of(result.files.get("met_alone") or {}, bucket),
                 )
             )
-    return found
+    return by_bucket
 
 
 def to_judge_again(
@@ -56,7 +56,7 @@ def to_judge_again(
 ) -> list[BucketTask]:
     """Return the tasks of buckets of which certified windows know missing keys, with what these found."""
     judged = list(zip(tasks, answers, strict=True))
-    found = {
+    certified = {
         hop.name: certified_results(neighbours, hop, _numbers(neighbours, hop, answers))
         for hop in neighbours.context.pipeline.hops
     }
@@ -65,14 +65,14 @@ def to_judge_again(
             task,
             second=replace(
                 task.known_since,
-                certified=tuple(found[task.hop.name][task.bucket]),
+                certified=tuple(certified[task.hop.name][task.bucket]),
                 knows_certified=True,
                 looked_up=task.known_since.looked_up or answer.looked_up,
                 kept=task.known_since.kept or answer.kept,
             ),
         )
         for task, answer in judged
-        if (answer.recorded_in or answer.maybe_met) and found[task.hop.name].get(task.bucket)
+        if (answer.recorded_in or answer.maybe_met) and certified[task.hop.name].get(task.bucket)
     ]
 
 
@@ -80,12 +80,12 @@ def _numbers(neighbours: NeighbouringWindows, hop: Hop, answers: Iterable[Bucket
     """Return the numbers of the windows in which keys have records that the hop's store lacks, and of the certified
     ones that may have met their rows without the record: by the filters beside their files."""
     of_hop = [answer for answer in answers if answer.hop == hop.name]
-    numbers = {number for one in of_hop for number in one.recorded_in}
-    moments = [one.maybe_met_since for one in of_hop if one.maybe_met_since is not None]
+    numbers = {number for answer in of_hop for number in answer.recorded_in}
+    moments = [answer.maybe_met_since for answer in of_hop if answer.maybe_met_since is not None]
     if not moments:
         return numbers
     storage, ours = neighbours.context.storage, neighbours.context.window
-    keys = {one.bucket: storage.read_parquet([one.maybe_met]) for one in of_hop if one.maybe_met}
+    keys = {answer.bucket: storage.read_parquet([answer.maybe_met]) for answer in of_hop if answer.maybe_met}
     for window in older_results.certified_met_alone(neighbours.journal, ours, hop.name, min(moments)):
         for bucket, of_bucket in keys.items():
             files = [IndexFile(path=path, windows=()) for path in _files_of(window.files, bucket)]

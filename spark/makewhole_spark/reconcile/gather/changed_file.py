@@ -58,8 +58,8 @@ def _former_compare(neighbours: NeighbouringWindows, hop: Hop) -> FormerCompare 
     if not can_look_up(context.pipeline.points[hop.source]):
         return None
     file = context.pipeline.as_written or context.pipeline
-    found = windows.compared_otherwise(neighbours.journal, context.window, file.compare)
-    return None if found is None else FormerCompare(until=found[0], columns=tuple(sorted(found[1])))
+    former = windows.compared_otherwise(neighbours.journal, context.window, file.compare)
+    return None if former is None else FormerCompare(until=former[0], columns=tuple(sorted(former[1])))
 
 
 def _runs_of_former_sources(neighbours: NeighbouringWindows, hop: Hop) -> list[IndexedRun]:
@@ -70,7 +70,7 @@ def _runs_of_former_sources(neighbours: NeighbouringWindows, hop: Hop) -> list[I
     place = pipeline.place_of(hop.target)
     known = hops_before(neighbours.journal, window)
     led = {source for source, target in known if target in pipeline.points and pipeline.place_of(target) == place}
-    former = sorted(led - {one.source for one in pipeline.hops_into(hop.target)})
+    former = sorted(led - {leading.source for leading in pipeline.hops_into(hop.target)})
     topics = (IndexedTopic(pipeline=pipeline.name, point=point) for point in former)
     return [run for topic in topics for run in standing_runs(neighbours.journal, topic, besides=window.number)]
 
@@ -102,7 +102,7 @@ def _with_another_file(neighbours: NeighbouringWindows, hop: Hop) -> tuple[Files
     if not can_look_up(context.pipeline.points[hop.source]):
         return FilesOfWindows(), FilesOfWindows()
     reached = reached_windows(neighbours, hop.source)
-    before = [(one, windows.configuration(journal, one).get("filters", {})) for one in reached]
-    others = [one for one, filters in before if hop.name in changed_filters(context.pipeline, filters)]
-    without = [one for one, filters in before if hop.name not in filters]
+    before = [(window, windows.configuration(journal, window).get("filters", {})) for window in reached]
+    others = [window for window, filters in before if hop.name in changed_filters(context.pipeline, filters)]
+    without = [window for window, filters in before if hop.name not in filters]
     return neighbours.files_by_bucket(hop.source, others), neighbours.files_by_bucket(hop.source, without)

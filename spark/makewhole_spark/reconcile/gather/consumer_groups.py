@@ -26,9 +26,9 @@ def hop_groups(neighbours: NeighbouringWindows, answers: Sequence[BucketAnswer])
     hops = [hop for hop in neighbours.context.pipeline.hops if neighbours.group_committed(hop) is not None]
     if not hops:
         return {}
-    before = neighbours.standings_before
+    older = neighbours.standings_before
     return {
-        hop.name: _group(neighbours, hop, before.get(hop.name), [one for one in answers if one.hop == hop.name])
+        hop.name: _group(neighbours, hop, older.get(hop.name), [answer for answer in answers if answer.hop == hop.name])
         for hop in hops
     }
 
@@ -41,8 +41,8 @@ def _group(
     ranges = neighbours.context.window.ranges.get(hop.source, ())
     unreached: dict[int, Unreached] = {}
     for answer in answers:
-        for partition, found in answer.unreached.items():
-            unreached[partition] = unreached[partition] + found if partition in unreached else found
+        for partition, records in answer.unreached.items():
+            unreached[partition] = unreached[partition] + records if partition in unreached else records
     now = standing_of(
         standing_name(hop),
         offsets.committed,
@@ -51,5 +51,5 @@ def _group(
         before,
         lambda: log_starts(neighbours.context.kafka(point), point.topic),
     )
-    incidents = group_incidents(point, ranges, now, before, unreached, offsets.out_of_range)
-    return HopGroup(standing=now, incidents=tuple(of_progress(one, hop, offsets.unknown) for one in incidents))
+    happened = group_incidents(point, ranges, now, before, unreached, offsets.out_of_range)
+    return HopGroup(standing=now, incidents=tuple(of_progress(incident, hop, offsets.unknown) for incident in happened))

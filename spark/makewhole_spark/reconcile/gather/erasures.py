@@ -31,7 +31,7 @@ def logs_of_erasures(neighbours: NeighbouringWindows, hop: Hop, handing: Sequenc
     manifests[neighbours.context.window.number] = neighbours.manifests
     incarnations = _incarnations(neighbours, topics)
     unread = frozenset(_unread_around(neighbours, erasing, windows))
-    found: dict[str, LogOfErasures] = {}
+    logs: dict[str, LogOfErasures] = {}
     for number in range(neighbours.buckets):
         bucket = bucket_name(number, neighbours.buckets)
         files = (
@@ -39,13 +39,13 @@ def logs_of_erasures(neighbours: NeighbouringWindows, hop: Hop, handing: Sequenc
             for topic in topics
             for window in windows
         )
-        found[bucket] = LogOfErasures(
+        logs[bucket] = LogOfErasures(
             erasing=erasing,
-            files=tuple(one for one in files if one.tombstones or one.copies),
+            files=tuple(file for file in files if file.tombstones or file.copies),
             incarnations=incarnations,
             unread=unread,
         )
-    return found
+    return logs
 
 
 def _files(topic: str, window: Window, manifest: Mapping[str, Any], bucket: str) -> LogFiles:
@@ -65,10 +65,10 @@ def _windows(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window
     ours, first = context.window, min((window.number for window in handing), default=context.window.number)
     is_table = can_look_up(context.pipeline.points[hop.source])
     reached = neighbours.recent if is_table else ()
-    earlier = {one.number: one for one in (*neighbours.windows.since(first, before=ours.number), *reached)}
-    found = [*(window for _, window in sorted(earlier.items())), *neighbours.later]
-    neighbours.read_manifests(found)
-    return sorted([*found, ours], key=lambda window: window.number)
+    earlier = {window.number: window for window in (*neighbours.windows.since(first, before=ours.number), *reached)}
+    others = [*(window for _, window in sorted(earlier.items())), *neighbours.later]
+    neighbours.read_manifests(others)
+    return sorted([*others, ours], key=lambda window: window.number)
 
 
 def _incarnations(neighbours: NeighbouringWindows, topics: Sequence[str]) -> dict[str, int]:
@@ -82,7 +82,7 @@ def _unread_around(
 ) -> set[tuple[str, int]]:
     """Return the partitions (with their topic) of which another window may have missed a tombstone: a later one could
     not read some offsets; or it was read before the file said that tombstones erase, with undecodable records."""
-    ours, found = neighbours.context.window.number, set()
+    ours, partitions = neighbours.context.window.number, set()
     for window in windows:
         manifests = {} if window.number == ours else neighbours.manifests_of(window)
         for topic in topics:
@@ -90,5 +90,5 @@ def _unread_around(
             for number, account in manifest.get("accounting_by_partition", {}).items():
                 is_gone = window.number > ours and account["expired"]
                 if is_gone or ("tombstones" not in manifest and account["undecodable"]):
-                    found.add((topic, int(number)))
-    return found
+                    partitions.add((topic, int(number)))
+    return partitions

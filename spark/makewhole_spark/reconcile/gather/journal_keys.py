@@ -61,15 +61,15 @@ def handing_windows(neighbours: NeighbouringWindows, hop: Hop, handed_over: Rows
 
     A key may be handed over several times. In memory are the hashes of those that were.
     """
-    found: list[Window] = []
+    handing: list[Window] = []
     left = handed_over.whole().read_hashes(neighbours.context.storage)
     for earlier in neighbours.backwards():
-        if found:  # the first one is the window that handed over all of them
+        if handing:  # the first one is the window that handed over all of them
             left = _of_these(left, _handovers(neighbours, earlier.number, hop))
         if left.is_empty():
             break
-        found.append(earlier)
-    return found
+        handing.append(earlier)
+    return handing
 
 
 def _of_these(left: pl.DataFrame, others: Iterator[pl.DataFrame]) -> pl.DataFrame:

@@ -35,8 +35,8 @@ def _known_from_looks(neighbours: NeighbouringWindows, hop: Hop) -> Iterator[lis
     looked = neighbours.manifests[hop.target].get(LOOKED_AT, {}).get(hop.name, {})
     storage, window = neighbours.context.storage, neighbours.context.window
     for frame in storage.parquet_batches(looked.get("files", ()), list(HASH)):
-        found = frame.unique().select(hash_hex().alias("key_hash"))["key_hash"].to_list()
-        yield reported_of_keys(neighbours.journal, window, hop.name, found)
+        key_hashes = frame.unique().select(hash_hex().alias("key_hash"))["key_hash"].to_list()
+        yield reported_of_keys(neighbours.journal, window, hop.name, key_hashes)
 
 
 def ledger_files(neighbours: NeighbouringWindows, hop: Hop) -> FilesOfWindows:
@@ -49,9 +49,9 @@ def ledger_files(neighbours: NeighbouringWindows, hop: Hop) -> FilesOfWindows:
     if hop.semantics is Semantics.EVENT:
         reached += windows_before(neighbours)
         manifests += snapshot_manifests.snapshots_before(neighbours.journal, neighbours.context.window, hop.source)
-    each = {one.number: one for one in reached}.values()
-    manifests += [neighbours.manifests_of(one).get(hop.source, {"files": {}}) for one in each]
-    known = (one for one in manifests if _is_filtered_alike(neighbours, hop, one))
+    each = {window.number: window for window in reached}.values()
+    manifests += [neighbours.manifests_of(window).get(hop.source, {"files": {}}) for window in each]
+    known = (manifest for manifest in manifests if _is_filtered_alike(neighbours, hop, manifest))
     return FilesOfWindows.of(known, neighbours.manifests[hop.source])
 
 

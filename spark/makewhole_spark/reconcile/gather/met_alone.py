@@ -60,12 +60,12 @@ def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
     older = older_results.unmatched_rows(neighbours.journal, windows[0], hop.name)
     asked = [window for window in older if not window.unnamed and window.named <= _NAMED_MOST]
     reported = _reported_by(neighbours, hop, asked)
-    found = [one.files for one in older if one.number not in reported]
-    found += [_of_window(neighbours, hop, one) for one in windows]
-    if None in found:
+    of_windows = [rows.files for rows in older if rows.number not in reported]
+    of_windows += [_of_window(neighbours, hop, earlier) for earlier in windows]
+    if None in of_windows:
         return None
     files: dict[str, list[str]] = {}
-    for of_window in found:
+    for of_window in of_windows:
         for bucket, path in (of_window or {}).items():
             files.setdefault(bucket, []).append(path)
     return MetBefore(
@@ -79,7 +79,7 @@ def _has_table_as_source(neighbours: NeighbouringWindows, hop: Hop) -> bool:
     """Return whether a table brings keys to the place of the hop's target: no index says which of them it had
     before."""
     pipeline = neighbours.context.pipeline
-    return any(can_look_up(pipeline.points[one.source]) for one in pipeline.hops_into(hop.target))
+    return any(can_look_up(pipeline.points[leading.source]) for leading in pipeline.hops_into(hop.target))
 
 
 def lookback_windows(earlier: Sequence[Window], window: Window, before: timedelta) -> list[Window]:
@@ -90,8 +90,8 @@ def lookback_windows(earlier: Sequence[Window], window: Window, before: timedelt
     """
     assert window.start is not None
     from_when = window.start - before
-    windows = [*(one for one in earlier[:-1] if one.end > from_when), *earlier[-1:]]
-    is_whole = [one.number for one in windows] == list(range(window.number - len(windows), window.number))
+    windows = [*(judged for judged in earlier[:-1] if judged.end > from_when), *earlier[-1:]]
+    is_whole = [judged.number for judged in windows] == list(range(window.number - len(windows), window.number))
     reaches_back = bool(windows) and (windows[0].start is None or windows[0].start <= from_when)
     return windows if is_whole and reaches_back else []
 
@@ -110,13 +110,13 @@ def _of_window(neighbours: NeighbouringWindows, hop: Hop, window: Window) -> _Fi
 def _reported_by(neighbours: NeighbouringWindows, hop: Hop, windows: Sequence[UnmatchedRows]) -> dict[int, list[str]]:
     """Return the keys that each of these windows reported as unexpected or undecidable; without the windows of which
     the journal has only a part of these findings."""
-    revisions, name = {one.number: one.revision for one in windows}, neighbours.context.pipeline.name
-    found = unexpected_keys(neighbours.journal, name, hop.name, revisions)
-    return {one.number: found[one.number] for one in windows if len(found[one.number]) >= one.finding_count}
+    revisions, name = {rows.number: rows.revision for rows in windows}, neighbours.context.pipeline.name
+    keys = unexpected_keys(neighbours.journal, name, hop.name, revisions)
+    return {rows.number: keys[rows.number] for rows in windows if len(keys[rows.number]) >= rows.finding_count}
 
 
 def _by_bucket(neighbours: NeighbouringWindows, key_hashes: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
-    found: dict[str, list[tuple[int, int]]] = {}
+    by_bucket: dict[str, list[tuple[int, int]]] = {}
     for high, low in map(split_hex, sorted({*key_hashes})):
-        found.setdefault(bucket_name(high, neighbours.buckets), []).append((high, low))
-    return found
+        by_bucket.setdefault(bucket_name(high, neighbours.buckets), []).append((high, low))
+    return by_bucket

@@ -79,9 +79,9 @@ class NeighbouringWindows:
         time that a key may wait reach, and the one right before it. Oldest first."""
         window, pipeline = self.context.window, self.context.pipeline
         from_when = None if window.start is None else window.start - pipeline.late - pipeline.pending_max_age
-        found = self.windows.ending_after(from_when, window.number)
-        before = None if found else self.windows.before(window.number)
-        return found if before is None else [before]
+        reached = self.windows.ending_after(from_when, window.number)
+        before = None if reached else self.windows.before(window.number)
+        return reached if before is None else [before]
 
     @property
     def right_before(self) -> Window | None:
@@ -112,9 +112,9 @@ class NeighbouringWindows:
             self._first[point] = self._first_of(self.windows.first_reading(point))
         return self._first[point]
 
-    def _first_of(self, found: Window | None) -> Window:
+    def _first_of(self, window: Window | None) -> Window:
         ours = self.context.window
-        return ours if found is None or found.number >= ours.number else found
+        return ours if window is None or window.number >= ours.number else window
 
     @cached_property
     def incidents(self) -> Sequence[tuple[Window, Incident]]:
@@ -180,8 +180,8 @@ class NeighbouringWindows:
 
     def files_by_bucket(self, point: str, of: Iterable[Window], *more: Mapping[str, Any]) -> FilesOfWindows:
         """Return the files of a point in other windows, and those that more manifests name."""
-        found = (self.manifests_of(window).get(point, {"files": {}}) for window in of)
-        return FilesOfWindows.of([*more, *found], self.manifests[point])
+        manifests = (self.manifests_of(window).get(point, {"files": {}}) for window in of)
+        return FilesOfWindows.of([*more, *manifests], self.manifests[point])
 
     def log(self, point: str) -> LogHistory:
         """Return the history of a point's log; an empty one for a table."""
@@ -198,8 +198,8 @@ class NeighbouringWindows:
 
     @cached_property
     def _newest(self) -> Window:
-        found = self.windows.newest()
-        return self.context.window if found is None or found.number <= self.context.window.number else found
+        newest = self.windows.newest()
+        return self.context.window if newest is None or newest.number <= self.context.window.number else newest
 
     def covered(self, point: str) -> Sequence[PartitionRange]:
         """Return the ranges of the newest judged window, or of this one: no index has records behind their ends."""
@@ -215,8 +215,8 @@ class NeighbouringWindows:
 
         None for a partition: it has none there, or an offset that the log does not have.
         """
-        found = self.reader_offsets(hop)
-        return None if found is None else found.committed
+        offsets = self.reader_offsets(hop)
+        return None if offsets is None else offsets.committed
 
     def reader_offsets(self, hop: Hop) -> ReaderOffsets | None:
         """Return where what loads a hop's target stands, asked once; None: the file names nothing that says it.
@@ -229,13 +229,13 @@ class NeighbouringWindows:
         if hop.name not in self._committed:
             target = self.context.pipeline.points[hop.target]
             with TopicLog(self.context.kafka(point), point.topic) as log:
-                found = read_hop_offsets(log, hop, target, self.context.connections[target.connection])
-            assert found is not None
+                reader_offsets = read_hop_offsets(log, hop, target, self.context.connections[target.connection])
+            assert reader_offsets is not None
             ranges = self.context.window.ranges.get(hop.source, ())
             before = self.standings_before.get(hop.name)
             is_same = before is not None and bool(ranges) and before.is_of(standing_name(hop), ranges[0].topic_id)
-            offsets = with_nothing_between(found.offsets, before if is_same else None, ranges)
-            self._committed[hop.name] = replace(found, offsets=offsets)
+            offsets = with_nothing_between(reader_offsets.offsets, before if is_same else None, ranges)
+            self._committed[hop.name] = replace(reader_offsets, offsets=offsets)
         return self._committed[hop.name]
 
     @cached_property
@@ -274,8 +274,8 @@ class NeighbouringWindows:
         """Return the keys (`HASHES`) of which the plans made for this window wrote records to a topic."""
         topic_ids = {part.topic_id for part in self.context.window.ranges.get(point, ())}
         made = plans.ids_of_window(self.journal, self.context.window)
-        found = replayed_positions.keys_written(self.journal, made, topic_ids)
-        return self.by_bucket(f"{point}/written", map(hashes, found), HASHES)
+        written = replayed_positions.keys_written(self.journal, made, topic_ids)
+        return self.by_bucket(f"{point}/written", map(hashes, written), HASHES)
 
     def replays_behind(self, point: str, topic_id: str, ends: Mapping[int, int]) -> RowsByBucket:
         """Return the records that compensation wrote to a topic behind these offsets (by partition), and to partitions
@@ -329,24 +329,24 @@ def truncated_windows(neighbours: NeighbouringWindows, point: str) -> list[Trunc
     log = neighbours.log(point)
     if not log.truncations:
         return []
-    now = LogHistory(truncations=tuple(one for one in log.truncations if _is_new(one, log)))
+    now = LogHistory(truncations=tuple(cut for cut in log.truncations if _is_new(cut, log)))
     truncated = [
-        TruncatedLog(topic_id=one.topic_id, partition=one.partition, lineage=one.lineage, lo=one.lo)
-        for one in log.truncations
+        TruncatedLog(topic_id=cut.topic_id, partition=cut.partition, lineage=cut.lineage, lo=cut.lo)
+        for cut in log.truncations
     ]
     reached = neighbours.windows.reached_by(point, truncated, neighbours.context.window.number)
     neighbours.read_manifests(reached)
-    found = []
+    affected = []
     for window in reached:
         parts = window.ranges.get(point, ())
         limits = log.truncated_from(parts)
         if limits and point in neighbours.manifests_of(window):
             limits_now = now.truncated_from(parts)
-            found.append(TruncatedWindow(window=window, point=point, limits=limits, limits_now=limits_now))
-    return found
+            affected.append(TruncatedWindow(window=window, point=point, limits=limits, limits_now=limits_now))
+    return affected
 
 
 def _is_new(truncation: Truncation, log: LogHistory) -> bool:
     """Return whether this window noticed the truncation."""
     place = (truncation.topic_id, truncation.partition, truncation.lo)
-    return any((one.topic_id, one.partition, one.lo) == place for one in log.truncated)
+    return any((incident.topic_id, incident.partition, incident.lo) == place for incident in log.truncated)

@@ -42,14 +42,14 @@ class PointFacts:
     @classmethod
     def of_source(cls, neighbours: NeighbouringWindows, hop: Hop) -> "PointFacts":
         """Return what is known at the source of a hop."""
-        found = cls._of(neighbours, hop, hop.source, neighbours.replays(hop.source))
-        return replace(found, before=ledger_files(neighbours, hop), after=_later_files(neighbours, hop))
+        facts = cls._of(neighbours, hop, hop.source, neighbours.replays(hop.source))
+        return replace(facts, before=ledger_files(neighbours, hop), after=_later_files(neighbours, hop))
 
     @classmethod
     def of_sibling(cls, neighbours: NeighbouringWindows, hop: Hop, sibling: Hop) -> "PointFacts":
         """Return what is known at the source of another hop that leads to the same place as a hop."""
-        found = cls._of(neighbours, hop, sibling.source, neighbours.by_bucket(sibling.source, (), REPLAYS))
-        return replace(found, before=ledger_files(neighbours, sibling))
+        facts = cls._of(neighbours, hop, sibling.source, neighbours.by_bucket(sibling.source, (), REPLAYS))
+        return replace(facts, before=ledger_files(neighbours, sibling))
 
     @classmethod
     def of_target(cls, neighbours: NeighbouringWindows, hop: Hop, truncated: Sequence[Window]) -> "PointFacts":

@@ -33,16 +33,17 @@ class TruncatedKeysTask:
 def count_truncated_keys(carrier: Carrier, neighbours: NeighbouringWindows) -> None:
     """Add `keys` and `seen_again` to the incidents of the truncations that this window noticed."""
     counted: list[Incident] = []
-    for point in (one.name for one in neighbours.context.pipeline.ordered_points()):
-        if not neighbours.log(point).truncated:
+    for name in (point.name for point in neighbours.context.pipeline.ordered_points()):
+        if not neighbours.log(name).truncated:
             continue
-        reached = [one for one in truncated_windows(neighbours, point) if one.limits_now]
+        reached = [window for window in truncated_windows(neighbours, name) if window.limits_now]
         tasks = [task for window in reached for task in _tasks(neighbours, window)]
         counts = _added_up(carry_released(carrier, neighbours.journal, tasks, count_in_bucket))
+        named = {at: dict(zip(("keys", "seen_again"), count, strict=True)) for at, count in counts.items()}
         counted += [
-            replace(one, detail={**one.detail, **dict(zip(("keys", "seen_again"), counts[one.partition], strict=True))})
-            for one in neighbours.log(point).truncated
-            if one.partition in counts
+            replace(incident, detail={**incident.detail, **named[incident.partition]})
+            for incident in neighbours.log(name).truncated
+            if incident.partition in named
         ]
     incidents.put(neighbours.journal, neighbours.context.window, counted)
 

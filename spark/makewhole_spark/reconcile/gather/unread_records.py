@@ -48,24 +48,24 @@ def unread_records(neighbours: NeighbouringWindows, point: str, *, other: str) -
     return UnreadOfPoint(
         keys=neighbours.by_bucket(f"{point}/unread", [hashes], HASHES),
         is_any=any(keys.null_count() for keys in (own, *(keys for _, keys in after))),
-        spans=tuple(TimeSpan(start=one.start, end=one.end) for one, keys in before if keys.null_count()),
+        spans=tuple(TimeSpan(start=window.start, end=window.end) for window, keys in before if keys.null_count()),
     )
 
 
 def _windows_before(neighbours: NeighbouringWindows, other: str) -> list[Window]:
-    found = {one.number: one for one in (*neighbours.recent, *reached_windows(neighbours, other))}
-    return [found[number] for number in sorted(found)]
+    windows = {window.number: window for window in (*neighbours.recent, *reached_windows(neighbours, other))}
+    return [windows[number] for number in sorted(windows)]
 
 
 def _business_keys_of(
     neighbours: NeighbouringWindows, windows: Sequence[Window], point: str
 ) -> list[tuple[Window, pl.Series]]:
     neighbours.read_manifests(windows)
-    return [(one, _business_keys(neighbours, neighbours.manifests_of(one), point)) for one in windows]
+    return [(window, _business_keys(neighbours, neighbours.manifests_of(window), point)) for window in windows]
 
 
 def _business_keys(neighbours: NeighbouringWindows, manifests: Manifests, point: str) -> pl.Series:
     """Return the business keys of a snapshot's unreadable records; null of those that may be of any key."""
     files = tuple(manifests.get(point, {}).get("undecodable_files", ()))
-    found = neighbours.context.storage.read_parquet(files, list(UNDECODABLE)) if files else None
-    return (empty(UNDECODABLE) if found is None else found)["business_key"]
+    records = neighbours.context.storage.read_parquet(files, list(UNDECODABLE)) if files else None
+    return (empty(UNDECODABLE) if records is None else records)["business_key"]

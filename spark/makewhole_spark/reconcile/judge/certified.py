@@ -32,12 +32,12 @@ def held_by(storage: Storage, result: CertifiedResult, keys: set[str]) -> dict[s
     stored = stored_verdicts(storage, result.files, keys)
     # Each of these verdicts shows that the target held the key rightly. That an unexpected one is gone may be a repair.
     is_held = pl.col("is_held") & ~has_verdict(Verdict.UNEXPECTED) | has_verdict(Verdict.VANISHED, Verdict.ERASED)
-    found: dict[str, bool] = dict(stored.select("key_hash", is_held.alias("is_held")).rows())
+    held: dict[str, bool] = dict(stored.select("key_hash", is_held.alias("is_held")).rows())
     repaired = None if result.repaired is None else storage.read_parquet([result.repaired])
     if repaired is not None:
         wanted = repaired.filter(pl.col("key_hash").is_in(list(keys)))
-        found |= dict.fromkeys(wanted["key_hash"].to_list(), True)
-    return found
+        held |= dict.fromkeys(wanted["key_hash"].to_list(), True)
+    return held
 
 
 def matched_by(storage: Storage, result: CertifiedResult, keys: set[str]) -> set[str]:
@@ -136,7 +136,7 @@ def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFram
     places = source_elsewhere.join(missing.select(HASH), on=HASH, how="semi").select(*HASH, "place").rows()
     storage, number = task.context.storage, task.context.window.number
     seen: dict[str, tuple[int, int]] = {}
-    for result in sorted(task.certified, key=lambda one: one.number):
+    for result in sorted(task.certified, key=lambda certified: certified.number):
         if result.number == number:
             keys = set(by_hash.values())
         elif task.is_upsert:
@@ -154,5 +154,5 @@ def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFram
 
 def _rows_met(storage: Storage, result: CertifiedResult, maybe_met: pl.DataFrame) -> set[str]:
     """Return the hashes, in hex, of the keys (`MAYBE_MET`) whose rows a certified window met without a record."""
-    found = known_keys(storage, files_of_keys(result.met_alone), met_by(maybe_met, result))
-    return set(found.select(hash_hex()).to_series())
+    known = known_keys(storage, files_of_keys(result.met_alone), met_by(maybe_met, result))
+    return set(known.select(hash_hex()).to_series())

@@ -41,14 +41,14 @@ def source_copies_outside(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     hop = None if task.hop.where is None or task.is_upsert else task.hop.name
     former = _copies_of_runs(task, keys, index.former, is_later=False, hop=hop).with_columns(is_former=pl.lit(True))
     earlier = _copies_of_runs(task, keys, index.earlier, is_later=False, hop=hop)
-    found = pl.concat(
+    copies = pl.concat(
         [
             _head(task, task.hop.source),
             *((former, earlier) if task.is_upsert else (earlier, former)),
             _later(task, task.hop.source, index.later, keys, hop=hop),
         ]
     )
-    return found if hop is None else passing_rows(found, hop).select(*ELSEWHERE)
+    return copies if hop is None else passing_rows(copies, hop).select(*ELSEWHERE)
 
 
 def target_copies_outside(task: BucketTask, target: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
@@ -64,9 +64,9 @@ def target_copies_outside(task: BucketTask, target: pl.DataFrame, keys: pl.DataF
     later = _later(task, task.hop.target, index.later, keys)
     if task.is_upsert:
         return pl.concat([earlier, later])
-    found = pl.concat([earlier, first_of_absent(later, committed_copies(target), earlier)])
+    copies = pl.concat([earlier, first_of_absent(later, committed_copies(target), earlier)])
     former = _copies_of_runs(task, keys, index.former, is_later=False)
-    return pl.concat([found, first_of_absent(former, committed_copies(target), found)])
+    return pl.concat([copies, first_of_absent(former, committed_copies(target), copies)])
 
 
 def ledger_copies_outside(task: BucketTask, absent: pl.DataFrame) -> pl.DataFrame:
@@ -82,11 +82,11 @@ def ledger_copies_outside(task: BucketTask, absent: pl.DataFrame) -> pl.DataFram
 
 def handed_over_copies(task: BucketTask, keys: pl.DataFrame) -> Iterable[pl.DataFrame]:
     """Yield the source's copies of handed-over keys in the windows before; `is_gone`: the topic has it no more."""
-    for one in task.elsewhere.handed_over:
-        copies = slice_frame(task.context, task.hop.source, one.files).join(keys, on=HASH, how="semi")
-        if one.read_with_other_configuration is not None:
-            copies = _read_again(task, copies, one.read_with_other_configuration)
-        is_gone = pl.lit(one.is_gone) | is_truncated(one.gone_from) if one.gone_from else pl.lit(one.is_gone)
+    for files in task.elsewhere.handed_over:
+        copies = slice_frame(task.context, task.hop.source, files.files).join(keys, on=HASH, how="semi")
+        if files.read_with_other_configuration is not None:
+            copies = _read_again(task, copies, files.read_with_other_configuration)
+        is_gone = pl.lit(files.is_gone) | is_truncated(files.gone_from) if files.gone_from else pl.lit(files.is_gone)
         yield copies.with_columns(is_gone.alias(IS_GONE))
 
 
@@ -115,8 +115,8 @@ def _later(
     task: BucketTask, point: str, files: Sequence[IndexFile], keys: pl.DataFrame, *, hop: str | None = None
 ) -> pl.DataFrame:
     tail = tail_of(task, point).filter(~pl.col("is_open") & pl.col("is_later")).select(*ELSEWHERE)
-    found = pl.concat([_copies_of_runs(task, keys, files, is_later=True, hop=hop), tail])
-    return found.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
+    copies = pl.concat([_copies_of_runs(task, keys, files, is_later=True, hop=hop), tail])
+    return copies.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
 
 
 def _head(task: BucketTask, point: str) -> pl.DataFrame:
@@ -137,9 +137,9 @@ def _before_truncation(task: BucketTask, truncated: TruncatedFiles) -> pl.DataFr
     return rows_of_windows(task.context, task.hop.target, truncated.files).filter(is_in_bucket(task.bucket))
 
 
-def first_of_absent(others: pl.DataFrame, target: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
-    """Return the first of the others for each key that has no copy in the target's slice or among those found."""
-    present = pl.concat([target.select(HASH), found.select(HASH)]).unique()
+def first_of_absent(others: pl.DataFrame, target: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Return the first of the others for each key that has no copy in the target's slice or among those known."""
+    present = pl.concat([target.select(HASH), known.select(HASH)]).unique()
     absent = others.join(present, on=HASH, how="anti")
     parts = pl.col("place").str.split_exact(":", 1).struct  # partition and offset: as texts, 10 comes before 9
     position = (parts[at].cast(pl.Int64, strict=False).alias(name) for at, name in enumerate(POSITION))

@@ -70,9 +70,9 @@ def _erased_keys(task: BucketTask, judged: pl.DataFrame) -> ErasedInLog:
         if store.erased is None or not store.erased.topics:
             return erased_in_table(task.context.tables(store), store, wanted)
         description, among = store.erased.description, set(wanted)
-        found = (one for topic in store.erased.topics for one in standing[topic].items())
+        pairs = (pair for topic in store.erased.topics for pair in standing[topic].items())
         return {
-            key: f"{description}: {at['topic']}/{at['partition']}/{at['offset']}" for key, at in found if key in among
+            key: f"{description}: {at['topic']}/{at['partition']}/{at['offset']}" for key, at in pairs if key in among
         }
 
     erased_at = erased_everywhere(task.context.pipeline.stores_at(task.hop.target), ask, keys["key"].to_list())
@@ -113,11 +113,11 @@ def _records_of(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     tail = [storage.read_parquet(paths) for paths in task.known_since.tail_records.values()]
     frames = [frame.join(keys, on=HASH, how="semi").select(*LOG_ORDER) for frame in tail if frame is not None]
     frames += [_read_log(storage, files, keys, is_tombstone=True) for files in log.files]
-    found = pl.concat([empty(LOG_ORDER), *frames])
-    wanted = keys if _unread(task) else keys.join(found.filter("is_tombstone"), on=HASH, how="semi")
+    records = pl.concat([empty(LOG_ORDER), *frames])
+    wanted = keys if _unread(task) else keys.join(records.filter("is_tombstone"), on=HASH, how="semi")
     if wanted.is_empty():
-        return found
-    return pl.concat([found, *(_read_log(storage, files, wanted, is_tombstone=False) for files in log.files)])
+        return records
+    return pl.concat([records, *(_read_log(storage, files, wanted, is_tombstone=False) for files in log.files)])
 
 
 def _read_log(storage: Storage, files: LogFiles, keys: pl.DataFrame, *, is_tombstone: bool) -> pl.DataFrame:
@@ -134,7 +134,7 @@ def _read_log(storage: Storage, files: LogFiles, keys: pl.DataFrame, *, is_tombs
 def _unread(task: BucketTask) -> frozenset[tuple[str, int]]:
     """Return the partitions of erasing topics of which some offsets could not be read."""
     log = task.elsewhere.erasures
-    return frozenset(one for one in log.unread | task.known_since.unread_tails if one[0] in log.erasing)
+    return frozenset(part for part in log.unread | task.known_since.unread_tails if part[0] in log.erasing)
 
 
 def _not_known(task: BucketTask, records: pl.DataFrame, keys: pl.DataFrame) -> frozenset[str]:
@@ -145,7 +145,7 @@ def _not_known(task: BucketTask, records: pl.DataFrame, keys: pl.DataFrame) -> f
         return frozenset()
     values = _values(records)
     gone = pl.DataFrame(unread, schema={"topic": pl.String, "partition": pl.Int32}, orient="row")
-    found = [values.join(gone, on=["topic", "partition"], how="semi").select(HASH)]
+    frames = [values.join(gone, on=["topic", "partition"], how="semi").select(HASH)]
     for topic in sorted({topic for topic, _ in unread}):
-        found.append(keys.select(HASH).join(values.filter(pl.col("topic") == topic), on=HASH, how="anti"))
-    return frozenset(keys.join(pl.concat(found), on=HASH, how="semi")["key_hash"].to_list())
+        frames.append(keys.select(HASH).join(values.filter(pl.col("topic") == topic), on=HASH, how="anti"))
+    return frozenset(keys.join(pl.concat(frames), on=HASH, how="semi")["key_hash"].to_list())

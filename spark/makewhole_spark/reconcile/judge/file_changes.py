@@ -52,7 +52,7 @@ def mark_filter_changed(
     keys = judged.filter(may_be)
     if keys.is_empty():
         return judged, excluded
-    found = pl.concat(
+    changed = pl.concat(
         [
             _of_unknown_filter(task, keys, source),
             _seen_before(task, keys, excluded),
@@ -63,7 +63,7 @@ def mark_filter_changed(
             known.kept_out.join(keys.filter(has_verdict(Verdict.UNEXPECTED)), on=HASH, how="semi"),
         ]
     )
-    return explained(judged, may_be, found, Cause.FILTER_CHANGED), excluded
+    return explained(judged, may_be, changed, Cause.FILTER_CHANGED), excluded
 
 
 def _excluded_keys(task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame) -> pl.DataFrame:
@@ -80,8 +80,8 @@ def _excluded_keys(task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame)
 def _of_unknown_filter(task: BucketTask, keys: pl.DataFrame, source: pl.DataFrame) -> pl.DataFrame:
     """Return the keys of which the source, or another one of the same place, has copies of an unknown filter; under
     upsert not those of which the latest version lies in the slice (`source`), and is surely later than these."""
-    others = (task.of(one) for one in task.elsewhere.other_sources)
-    of_others = [of_unknown_filter(rows_of(one, _files(one.source), keys)) for one in others if one.hop.where]
+    others = (task.of(other) for other in task.elsewhere.other_sources)
+    of_others = [of_unknown_filter(rows_of(other, _files(other.source), keys)) for other in others if other.hop.where]
     if task.hop.where is None:
         return _hashes(of_others)
     own = of_unknown_filter(rows_of(task, _files(task.source), keys))
@@ -109,12 +109,12 @@ def _seen_before(task: BucketTask, keys: pl.DataFrame, excluded: pl.DataFrame) -
 def _left_by_the_change(task: BucketTask, keys: pl.DataFrame, source: pl.DataFrame) -> pl.DataFrame:
     """Return the keys that left the filter with a version which a certified revision of its window matched with what
     the store held: the filter let it pass then. `source`: the copies of the slice."""
-    windows, found = windows_of_left(task, keys, source), [empty(HASHES)]
+    windows, hashes = windows_of_left(task, keys, source), [empty(HASHES)]
     for result in task.certified:
         left = windows.filter(pl.col("window") == result.number)
         matched = matched_by(task.context.storage, result, {*left["key_hash"]})
-        found.append(left.filter(pl.col("key_hash").is_in(sorted(matched))).select(HASH))
-    return pl.concat(found)
+        hashes.append(left.filter(pl.col("key_hash").is_in(sorted(matched))).select(HASH))
+    return pl.concat(hashes)
 
 
 def windows_of_left(task: BucketTask, judged: pl.DataFrame, source: pl.DataFrame) -> pl.DataFrame:

@@ -121,8 +121,8 @@ def _known_besides(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
 
 def _in_tails(storage: Storage, tails: Mapping[str, Sequence[str]]) -> pl.DataFrame:
     """Return the hashes of the copies that were found in the rest of the logs."""
-    found = storage.read_parquet([path for paths in tails.values() for path in paths], list(HASH))
-    return empty(HASHES) if found is None else found.select(HASH)
+    hashes = storage.read_parquet([path for paths in tails.values() for path in paths], list(HASH))
+    return empty(HASHES) if hashes is None else hashes.select(HASH)
 
 
 def _out_of_time(storage: Storage, files: Sequence[str], since: datetime | None) -> pl.DataFrame:
@@ -130,9 +130,9 @@ def _out_of_time(storage: Storage, files: Sequence[str], since: datetime | None)
     (`since`)."""
     if since is None or not storage.may_be_before(files, "time", since):
         return empty(HASHES)
-    found = storage.read_parquet(files, [*HASH, "time"])
+    records = storage.read_parquet(files, [*HASH, "time"])
     is_before = (pl.col("time") < since).fill_null(True)
-    return empty(HASHES) if found is None else found.filter(is_before).select(HASH)
+    return empty(HASHES) if records is None else records.filter(is_before).select(HASH)
 
 
 def _narrow(task: BucketTask, point: str, files: Sequence[str]) -> pl.DataFrame:

@@ -26,8 +26,8 @@ def known_elsewhere(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     indexes = (
         task.source.index.copies,
         task.target.index.copies,
-        *(one.end.index.copies for one in task.elsewhere.other_sources),
-        *(one.end.index.rows for one in task.elsewhere.other_sources),
+        *(other.end.index.copies for other in task.elsewhere.other_sources),
+        *(other.end.index.rows for other in task.elsewhere.other_sources),
     )
     files = {file for index in indexes for file in index.every}
     return maybe_in(task.context.storage, sorted(files, key=lambda file: file.path), keys)

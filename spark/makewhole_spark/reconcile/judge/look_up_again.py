@@ -135,13 +135,13 @@ def _with_source_rows(
         return _with_source_versions(task, source, known, (not_here, rows), seem_missing)
     absent = not_here.join(passing_copies(rows, task.hop.name), on=HASH, how="anti")
     purged = _purged(task, source, absent)
-    found = [
+    parts = [
         known.source_elsewhere,
         *(_as_elsewhere(passing_copies(frame, task.hop.name), is_later=False) for frame in (rows, purged)),
         ledger_copies_outside(task, absent.join(purged, on=HASH, how="anti")),
     ]
     unsettled = unsettled_in_ledger(task, source, seem_missing)
-    return replace(known, source_elsewhere=pl.concat(found), unsettled=pl.concat([known.unsettled, unsettled]).unique())
+    return replace(known, source_elsewhere=pl.concat(parts), unsettled=pl.concat([known.unsettled, unsettled]).unique())
 
 
 def _with_source_versions(
@@ -168,7 +168,7 @@ def _with_source_versions(
     newer = _newer(look_up(task.context, source, seem_missing), known.source)
     overtaken, overtaking = _overtaking(task, source, known.source)
     with_row = not_here.join(of_now, on=HASH, how="semi")
-    may_lag = pl.concat([one.select("key", *HASH) for one in (seem_missing, with_row, overtaken)])
+    may_lag = pl.concat([frame.select("key", *HASH) for frame in (seem_missing, with_row, overtaken)])
     unsettled = unsettled_in_ledger(task, source, may_lag.unique(HASH))
     before = (_as_elsewhere(frame, is_later=False) for frame in (passing_now, passing_purged, overtaking))
     after = (_as_elsewhere(frame, is_later=True) for frame in (passing_later, newer))

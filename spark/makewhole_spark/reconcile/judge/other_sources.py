@@ -58,12 +58,12 @@ def without_rows_of_others(task: BucketTask, target: pl.DataFrame, own: pl.DataF
     others = task.elsewhere.other_sources
     if not others:
         return target
-    slices = [passing_copies(_slice(task.context, one), one.hop.name).select(HASH) for one in others]
+    slices = [passing_copies(_slice(task.context, other), other.hop.name).select(HASH) for other in others]
     return target.join(pl.concat(slices).unique().join(own, on=HASH, how="anti"), on=HASH, how="anti")
 
 
-def _slice(context: WindowContext, one: OtherSource) -> pl.DataFrame:
-    return committed_copies(slice_frame(context, one.hop.source, one.end.files))
+def _slice(context: WindowContext, other: OtherSource) -> pl.DataFrame:
+    return committed_copies(slice_frame(context, other.hop.source, other.end.files))
 
 
 # 2. Before the kernel's second run
@@ -87,7 +87,7 @@ class SourcesTogether:
             return cls(task=task)
         here = committed_copies(known.source)
         others = pl.concat(
-            frame for one in task.elsewhere.other_sources for frame in _copies_to_compare(task, one, keys, here)
+            frame for other in task.elsewhere.other_sources for frame in _copies_to_compare(task, other, keys, here)
         )
         others = others.unique(subset=[*HASH, "place", "source"], keep="first", maintain_order=True)
         own = [_as_copies(here, task.hop), _as_copies(known.source_elsewhere, task.hop, ~pl.col("is_later"))]
@@ -105,28 +105,28 @@ class SourcesTogether:
 
 
 def _copies_to_compare(
-    task: BucketTask, one: OtherSource, keys: pl.DataFrame, here: pl.DataFrame
+    task: BucketTask, other: OtherSource, keys: pl.DataFrame, here: pl.DataFrame
 ) -> Iterable[pl.DataFrame]:
     """Yield the copies (`COPIES`) that another source has of some keys (`JUDGED`). A ledger is asked for its rows
     outside the window of keys with a gap, and of those of which it had a higher version before, or another value of the
     event, than the hop's own source has in it (`here`: hashes, `row_hash`, `version`)."""
-    point, window = task.context.pipeline.points[one.hop.source], task.context.window
-    yield _as_copies(_slice(task.context, one).join(keys, on=HASH, how="semi"), one.hop)
+    point, window = task.context.pipeline.points[other.hop.source], task.context.window
+    yield _as_copies(_slice(task.context, other).join(keys, on=HASH, how="semi"), other.hop)
     if can_look_up(point):
-        rows = look_up(task.context, point, _to_ask_for(task, one, keys, here))
+        rows = look_up(task.context, point, _to_ask_for(task, other, keys, here))
         is_later = (pl.col("time") >= window.end).fill_null(True)
         is_before = pl.lit(False) if window.start is None else (pl.col("time") < window.start).fill_null(False)
-        yield _as_copies(rows.with_columns(is_later.alias("is_later")), one.hop, is_before)
+        yield _as_copies(rows.with_columns(is_later.alias("is_later")), other.hop, is_before)
     else:
-        outside = source_copies_outside(task.of(one), keys.select(HASH))
-        yield _as_copies(outside.join(keys, on=HASH, how="semi"), one.hop, ~pl.col("is_later"))
+        outside = source_copies_outside(task.of(other), keys.select(HASH))
+        yield _as_copies(outside.join(keys, on=HASH, how="semi"), other.hop, ~pl.col("is_later"))
 
 
-def _to_ask_for(task: BucketTask, one: OtherSource, keys: pl.DataFrame, here: pl.DataFrame) -> pl.DataFrame:
+def _to_ask_for(task: BucketTask, other: OtherSource, keys: pl.DataFrame, here: pl.DataFrame) -> pl.DataFrame:
     if task.is_upsert:
-        differing = overtaken_keys(task, one.hop.source, here.filter(pl.col("version").is_not_null()))
+        differing = overtaken_keys(task, other.hop.source, here.filter(pl.col("version").is_not_null()))
     else:
-        differing = keys_with_other_values(task.of(one), one.end.index.rows, here)
+        differing = keys_with_other_values(task.of(other), other.end.index.rows, here)
     has_gap = has_verdict(Verdict.MISSING, Verdict.MISMATCHED, Verdict.DUPLICATE, Verdict.UNEXPECTED)
     return pl.concat([keys.filter(has_gap), keys.join(differing, on=HASH, how="semi")]).unique(HASH).sort(HASH)
 
@@ -157,7 +157,7 @@ def compare_sources(
     judged = _without_keys_of_others(sources.task, judged)
     if sources.others.is_empty():
         return judged, {}
-    target = [_as_copies(one, None, pl.lit(True)) for one in (committed_copies(known.target), known.target_elsewhere)]
+    target = [_as_copies(rows, None, pl.lit(True)) for rows in (committed_copies(known.target), known.target_elsewhere)]
     compare = compare_versions if sources.task.is_upsert else compare_events
     compared = compare(judged, sources.own, sources.others, pl.concat(target))
     evidence: dict[str, dict[str, Any]] = {}
@@ -187,13 +187,13 @@ def _without_keys_of_others(task: BucketTask, judged: pl.DataFrame) -> pl.DataFr
     its filter, is matched by what the other brings."""
     is_unexpected = has_verdict(Verdict.UNEXPECTED)
     is_differing = ~pl.col("in_source") & has_verdict(*DIFFERING)
-    for one in task.elsewhere.other_sources:
+    for other in task.elsewhere.other_sources:
         unmatched, differing = judged.filter(is_unexpected), judged.filter(is_differing)
         if unmatched.is_empty() and differing.is_empty():
             break
-        had = _among_copies(unmatched, _copies_had(task, one, unmatched))
-        of_other = pl.concat([had, _judged_on_its_hop(task, one, differing)])
-        of_other = of_other.join(_left_by_both(task, one, of_other), on=HASH, how="anti")
+        had = _among_copies(unmatched, _copies_had(task, other, unmatched))
+        of_other = pl.concat([had, _judged_on_its_hop(task, other, differing)])
+        of_other = of_other.join(_left_by_both(task, other, of_other), on=HASH, how="anti")
         matched = of_other.filter("in_source")["key_hash"].to_list()
         judged = turned(judged, pl.lit(True), matched, Verdict.MATCHED)
         judged = judged.join(of_other.filter(~pl.col("in_source")), on=HASH, how="anti", maintain_order="left")
@@ -204,40 +204,40 @@ def _among_copies(keys: pl.DataFrame, copies: Iterable[pl.DataFrame]) -> pl.Data
     return keys.join(pl.concat(frame.select(HASH) for frame in copies), on=HASH, how="semi")
 
 
-def _copies_had(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> Iterable[pl.DataFrame]:
+def _copies_had(task: BucketTask, other: OtherSource, keys: pl.DataFrame) -> Iterable[pl.DataFrame]:
     """Yield the copies that another source has or had; of a table those of some keys."""
-    point, hop = task.context.pipeline.points[one.hop.source], one.hop.name
-    yield passing_copies(_slice(task.context, one), hop)
+    point, hop = task.context.pipeline.points[other.hop.source], other.hop.name
+    yield passing_copies(_slice(task.context, other), hop)
     if can_look_up(point):
         yield passing_copies(look_up(task.context, point, keys.sort(HASH)), hop)
-        yield passing_copies(rows_of_windows(task.context, point.name, one.end.before), hop)
-        yield ledger_copies_outside(task.of(one), keys)
+        yield passing_copies(rows_of_windows(task.context, point.name, other.end.before), hop)
+        yield ledger_copies_outside(task.of(other), keys)
     else:
-        yield passing_rows(source_copies_outside(task.of(one), keys.select(HASH)), hop)
+        yield passing_rows(source_copies_outside(task.of(other), keys.select(HASH)), hop)
 
 
-def _judged_on_its_hop(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.DataFrame:
+def _judged_on_its_hop(task: BucketTask, other: OtherSource, keys: pl.DataFrame) -> pl.DataFrame:
     """Return the keys that differ for another source's sake: it has them in the window, where its own hop judges them.
 
     Under `upsert` a row may also be what a table had that has no row of the key any more, or, where nothing numbers its
     rows, any version that it had since the end of the window.
     """
-    copies, point = [_slice(task.context, one)], task.context.pipeline.points[one.hop.source]
+    copies, point = [_slice(task.context, other)], task.context.pipeline.points[other.hop.source]
     if task.is_upsert and can_look_up(point):
         rows = look_up(task.context, point, keys.sort(HASH))
         is_later = (pl.col("time") >= task.context.window.end).fill_null(True)
-        purged = rows_of_windows(task.context, point.name, one.end.before).join(rows, on=HASH, how="anti")
+        purged = rows_of_windows(task.context, point.name, other.end.before).join(rows, on=HASH, how="anti")
         copies += [purged, rows.filter(is_later & pl.col("version").is_null())]
-    return _among_copies(keys, (passing_copies(frame, one.hop.name) for frame in copies))
+    return _among_copies(keys, (passing_copies(frame, other.hop.name) for frame in copies))
 
 
-def _left_by_both(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.DataFrame:
+def _left_by_both(task: BucketTask, other: OtherSource, keys: pl.DataFrame) -> pl.DataFrame:
     """Return the keys that left the filter of the hop, and that of another one from a topic: neither brings them."""
     left = keys.filter(has_left())
-    if left.is_empty() or not task.is_topic(one.hop.source):
+    if left.is_empty() or not task.is_topic(other.hop.source):
         return left.select(HASH).clear()
     nothing = empty({**NUMBERS, "row_hash": pl.UInt64})
-    copies = pl.concat(_copies_to_compare(task, one, left, nothing))
+    copies = pl.concat(_copies_to_compare(task, other, left, nothing))
     return left.select(HASH).join(without_left(copies), on=HASH, how="anti")
 
 
@@ -247,9 +247,9 @@ def _left_by_both(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> pl.
 def mark_unknown_to_others(task: BucketTask, judged: pl.DataFrame, lags: Lags) -> pl.DataFrame:
     """Turn unexpected keys of `judged` (`JUDGED`), and keys that differ, into undecidable ones of which another source
     may have had a record: in a part of its log that is gone, or one that could not be read."""
-    for one in task.elsewhere.other_sources:
-        spans = undecidable_spans(task.log_of(one.hop.source, one.end), LogHistory(), lags)
-        unread = one.end.unread.read(task.context.storage)
+    for other in task.elsewhere.other_sources:
+        spans = undecidable_spans(task.log_of(other.hop.source, other.end), LogHistory(), lags)
+        unread = other.end.unread.read(task.context.storage)
         judged = mark_undecidable(judged, replace(spans, missing=()))
         judged = mark_unreadable(judged, unread, UnreadRecords.none(), lags)
     return judged

@@ -72,8 +72,8 @@ def unreached(committed: Mapping[int, int] | None, *sources: pl.DataFrame) -> di
     copies = pl.concat(unconsumed_copies(source, committed).select("partition", "offset") for source in sources)
     if copies.is_empty():
         return {}
-    found = copies.unique(subset=["partition", "offset"]).group_by("partition").agg(pl.len(), pl.col("offset").min())
-    return {partition: Unreached(records=records, first=first) for partition, records, first in found.rows()}
+    counts = copies.unique(subset=["partition", "offset"]).group_by("partition").agg(pl.len(), pl.col("offset").min())
+    return {partition: Unreached(records=records, first=first) for partition, records, first in counts.rows()}
 
 
 def waiting_keys(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:

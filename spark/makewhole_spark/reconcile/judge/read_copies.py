@@ -88,15 +88,15 @@ def archived_records(
             for lo, hi in ranges_together(sorted(of_part["offset"].to_list())):
                 wanted = replace(part, lo=lo, hi=hi, leader_epochs=())
                 reader = read_range(archive, wanted, include_aborted=True, columns=log_columns(shape))
-                found = (topic_frame(batch, shape)[0] for batch in reader.batches())
-                frames += [frame.join(of_part, on=POSITION, how="semi") for frame in found]
+                decoded = (topic_frame(batch, shape)[0] for batch in reader.batches())
+                frames += [frame.join(of_part, on=POSITION, how="semi") for frame in decoded]
     return pl.concat([slice_frame(context, point.name), *frames], how="diagonal_relaxed")
 
 
 def ranges_together(offsets: Iterable[int]) -> list[tuple[int, int]]:
     """Return ranges `[lo, hi)` that hold these sorted offsets, near ones together."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for offset in offsets:
-        is_near = bool(found) and offset - found[-1][1] < _GAP_MOST
-        found.append((found.pop()[0] if is_near else offset, offset + 1))
-    return found
+        is_near = bool(ranges) and offset - ranges[-1][1] < _GAP_MOST
+        ranges.append((ranges.pop()[0] if is_near else offset, offset + 1))
+    return ranges

@@ -76,7 +76,7 @@ def _ask_logs(
 def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
     """Write the hashes that must be looked for in the rest of a topic's log; return the files by point: of all of them,
     and of those whose row at the other end came late: with a time before the window's, or without one."""
-    hop, others = task.hop, [one.hop.source for one in task.elsewhere.other_sources]
+    hop, others = task.hop, [other.hop.source for other in task.elsewhere.other_sources]
     of_target: tuple[Verdict, ...] = (Verdict.MISSING,)
     of_source: tuple[Verdict, ...] = (Verdict.UNEXPECTED,)
     if task.is_upsert:  # of several rows the one of the latest version stays, which may be in the tail

@@ -32,8 +32,8 @@ class StoredSequences:
 
     def suspects(self) -> Sequence[Mapping[str, Any]]:
         """Return the ten likeliest producers of lost records: missing heads first, then gaps, then bumped epochs."""
-        found = sorted(self._suspected(), key=lambda one: one[0])
-        return [suspect for _, suspect in found[:_SUSPECTS]]
+        ranked = sorted(self._suspected(), key=lambda pair: pair[0])
+        return [suspect for _, suspect in ranked[:_SUSPECTS]]
 
     def _suspected(self) -> Iterator[tuple[tuple[int, ...], Mapping[str, Any]]]:
         for partition, audit in sorted(self._audits.items()):

@@ -172,7 +172,7 @@ def read_tail(task: TailTask) -> TailRead:
     is_new = task.filters is not None and task.filter is None
     keys = [empty(HASHES)]
     shape = task.context.value_shape(task.point)
-    found, ordered, unread, has_bad = [], [], 0, False
+    copies, ordered, unread, has_bad = [], [], 0, False
     with closing(BrokerLog(task.context.kafka(task.point))) as broker:
         reader = read_range(broker, task.range, isolation="uncommitted" if task.is_open else "committed")
         for batch in reader.batches():
@@ -180,18 +180,18 @@ def read_tail(task: TailTask) -> TailRead:
             unread += _unread(records.undecodable, wanted, to_order)
             has_bad = has_bad or len(records.undecodable) > 0
             keys += [frame.select(HASH) for frame in (records.copies, records.tombstones) if is_new]
-            found.append(with_place(records.copies.join(wanted, on=HASH, how="semi")))
+            copies.append(with_place(records.copies.join(wanted, on=HASH, how="semi")))
             if len(to_order):
                 ordered.append(_ordered(task, records.copies, to_order))
                 ordered.append(_ordered(task, records.tombstones, to_order))
     if is_new and task.filters is not None and not has_bad:
         write_filter(storage, task.filters, reader, pl.concat(keys))
     return TailRead(
-        files=_copies(task, found),
+        files=_copies(task, copies),
         offsets=task.range.hi - task.range.lo,
         expired=reader.accounting.expired + unread,
         ordered_files=_written(task, "ordered", ordered),
-        buckets=frozenset(name for frame in (*found, *ordered) for name in _buckets(task, frame)),
+        buckets=frozenset(name for frame in (*copies, *ordered) for name in _buckets(task, frame)),
     )
 
 
@@ -204,8 +204,8 @@ def _unread(bad: pl.DataFrame, *asked: pl.DataFrame) -> int:
     return len(bad) - len(named) + len(hashes.join(pl.concat(asked), on=HASH, how="semi"))
 
 
-def _buckets(task: TailTask, found: pl.DataFrame) -> list[str]:
-    numbers = found.select(bucket_of(task.buckets)).to_series().unique()
+def _buckets(task: TailTask, frame: pl.DataFrame) -> list[str]:
+    numbers = frame.select(bucket_of(task.buckets)).to_series().unique()
     return [bucket_name(number, task.buckets) for number in numbers.to_list()]
 
 
@@ -220,11 +220,11 @@ def _ordered(task: TailTask, records: pl.DataFrame, to_order: pl.DataFrame) -> p
     return log_order(named, task.point.name, task.range.topic_id)
 
 
-def _copies(task: TailTask, found: Sequence[pl.DataFrame]) -> tuple[str, ...]:
+def _copies(task: TailTask, frames: Sequence[pl.DataFrame]) -> tuple[str, ...]:
     """Write the copies that were found (`TAIL`)."""
-    if not any(len(frame) for frame in found):
+    if not any(len(frame) for frame in frames):
         return ()
-    committed = committed_copies(pl.concat(found))
+    committed = committed_copies(pl.concat(frames))
     replays = task.replays.read_keys(task.context.storage, committed)
     copies = mark_replays(committed, replays).with_columns(
         ends_versions().alias("ends_earlier"),

@@ -57,8 +57,8 @@ class TailFilters:
                 context.storage.remove(f"{folder}/{name}")
                 continue
             if (partition, epoch) not in ends:
-                found = log.end_of_leader_epoch(partition, epoch)
-                ends[partition, epoch] = found.end_offset if found is not None and found.epoch == epoch else 0
+                answer = log.end_of_leader_epoch(partition, epoch)
+                ends[partition, epoch] = answer.end_offset if answer is not None and answer.epoch == epoch else 0
             if ends[partition, epoch] >= end:
                 files[partition, first, end] = f"{folder}/{name}"
         return cls(folder=folder, files=files)
