@@ -123,7 +123,7 @@ def _require_same_configuration(journal: PgConnection, pipeline: Pipeline, windo
 
 def _changed(chosen: Chosen, rows: KeyRows) -> dict[tuple[str, str], str]:
     """Return the findings whose rows are not as they were judged, with the reasons."""
-    reasons = {(one.hop, one.key_hash): rows.changed_since(one) for one in chosen.findings}
+    reasons = {(finding.hop, finding.key_hash): rows.changed_since(finding) for finding in chosen.findings}
     return {
         place: f"{why}, so what was judged is not there any more; run the window again"
         for place, why in reasons.items()
@@ -167,27 +167,27 @@ def _put(
     *,
     needs_another: bool,
 ) -> Asked:
-    found = [
+    findings = [
         AcceptedFinding(
-            hop=one.hop,
-            key=one.key,
-            key_hash=one.key_hash,
-            verdict=one.verdict,
-            cause=one.cause,
-            fingerprint=fingerprint(one),
-            held=rows.held(one),
+            hop=finding.hop,
+            key=finding.key,
+            key_hash=finding.key_hash,
+            verdict=finding.verdict,
+            cause=finding.cause,
+            fingerprint=fingerprint(finding),
+            held=rows.held(finding),
         )
-        for one in sorted(chosen.findings, key=lambda finding: (finding.hop, finding.key_hash))
+        for finding in sorted(chosen.findings, key=lambda finding: (finding.hop, finding.key_hash))
     ]
     acceptance = Acceptance(
         id=uuid.uuid4().hex[:_ID_DIGITS],
         pipeline=pipeline.name,
         window=chosen.window.number,
         revision=chosen.window.revision,
-        sha256=_sha256(chosen, request, found),
+        sha256=_sha256(chosen, request, findings),
         reason=request.reason.strip(),
         until=request.until,
-        findings=len(found),
+        findings=len(findings),
         asked_by=request.asked_by,
         asked_at=datetime.now(UTC),
         state=AcceptanceState.AWAITING_APPROVAL if needs_another else AcceptanceState.STANDING,
@@ -198,10 +198,10 @@ def _put(
         expires=pipeline.approval.expires,
         seen={"selection": request.selection.to_json_dict(), "left": chosen.sentences()},
     )
-    return Asked(acceptance=acceptances.put(journal, acceptance, found, question), left=chosen.sentences())
+    return Asked(acceptance=acceptances.put(journal, acceptance, findings, question), left=chosen.sentences())
 
 
-def _sha256(chosen: Chosen, request: AcceptRequest, found: Sequence[AcceptedFinding]) -> str:
+def _sha256(chosen: Chosen, request: AcceptRequest, findings: Sequence[AcceptedFinding]) -> str:
     """Return the digest of all that is asked: an answer is bound to it."""
     return digest_of(
         {
@@ -210,6 +210,6 @@ def _sha256(chosen: Chosen, request: AcceptRequest, found: Sequence[AcceptedFind
             "revision": chosen.window.revision,
             "reason": request.reason.strip(),
             "until": None if request.until is None else request.until.isoformat(),
-            "findings": [[one.hop, one.key_hash, one.fingerprint] for one in found],
+            "findings": [[finding.hop, finding.key_hash, finding.fingerprint] for finding in findings],
         }
     )

@@ -69,8 +69,8 @@ def open_again(pipeline: str, context_of: ContextOf, key: SigningKey) -> list[Op
             logger.warning("%s, window %d: accepted keys cannot be looked at: %s", pipeline, of_window.window, error)
     with connect() as journal:
         left = acceptances.unanswered(journal, pipeline)
-    found = [_opened(pipeline, again, context_of, key) for again in left]
-    return [one for one in found if one is not None]
+    opened = [_opened(pipeline, again, context_of, key) for again in left]
+    return [window for window in opened if window is not None]
 
 
 def _opened(pipeline: str, again: OpenedAgain, context_of: ContextOf, key: SigningKey) -> OpenedWindowAgain | None:
@@ -106,11 +106,10 @@ def _end_changed(context: WindowContext, standing: StandingFindings) -> None:
     """End what stands of keys of a window whose rows are not what they were when they were accepted. Of a hop that the
     file does not have any more nothing is looked at."""
     hops = {hop.name for hop in context.pipeline.hops}
-    known = [one for one in standing.findings if one.hop in hops]
+    known = [finding for finding in standing.findings if finding.hop in hops]
     rows = read_key_rows(context, known)
-    changed = {
-        (one.hop, one.key_hash): "the rows of the key were changed since" for one in known if rows.has_changed(one)
-    }
+    why = "the rows of the key were changed since"
+    changed = {(finding.hop, finding.key_hash): why for finding in known if rows.has_changed(finding)}
     if changed:
         with connect() as journal:
             acceptances.end(journal, context.window, changed)

@@ -40,13 +40,13 @@ def judged_window(journal: PgConnection, pipeline: str, number: int) -> Window:
     Raises:
         RefusedError: there is no such window, or it is not judged; what has to happen first is in the message.
     """
-    found = windows.newest(journal, pipeline, number=number)
-    if not found:
+    newest = windows.newest(journal, pipeline, number=number)
+    if not newest:
         there_are = windows.count(journal, pipeline)
         raise RefusedError(
             f"{pipeline} has no window {number}; there are {there_are}, see `makewhole windows {pipeline}`"
         )
-    window = found[0]
+    window = newest[0]
     if window.state is WindowState.OPEN:
         raise RefusedError(f"{window.label} is being judged; nothing can be accepted before its run has ended")
     if window.state is WindowState.ERROR or not hop_results.results(journal, window):
@@ -83,7 +83,7 @@ def choose(journal: PgConnection, window: Window, selection: Selection) -> Chose
 
 def without(chosen: Chosen, reasons: Mapping[tuple[str, str], str], selection: Selection) -> Chosen:
     """Return the choice without some findings (hop and key hash), each with the reason why it cannot be accepted."""
-    kept = [one for one in chosen.findings if (one.hop, one.key_hash) not in reasons]
+    kept = [finding for finding in chosen.findings if (finding.hop, finding.key_hash) not in reasons]
     left = Counter(chosen.left) + Counter(reasons.values())
     return _required(Chosen(window=chosen.window, findings=kept, left=dict(left.most_common(_REASONS_MOST))), selection)
 

@@ -29,12 +29,12 @@ class AwaitedAnswer:
 def acceptance_request(pipeline: Pipeline, asked: Asked, groups: Groups) -> dict[str, str]:
     """Return id, hash and page of an acceptance for an XCom: no keys, no values."""
     with connect() as journal:
-        found = acceptances.findings_of(journal, asked.acceptance.id)
+        findings = acceptances.findings_of(journal, asked.acceptance.id)
         window = windows.load(journal, pipeline.name, asked.acceptance.window, asked.acceptance.revision)
     answer = AwaitedAnswer(
         who=who_may(pipeline, asked, groups), until=asked.acceptance.asked_at + pipeline.approval.expires
     )
-    page = acceptance_page(asked, found, window, answer)
+    page = acceptance_page(asked, findings, window, answer)
     return {
         "pipeline": pipeline.name,
         "acceptance": asked.acceptance.id,
@@ -51,36 +51,36 @@ def who_may(pipeline: Pipeline, asked: Asked, groups: Groups) -> str:
 
 
 def acceptance_page(
-    asked: Asked, found: Sequence[AcceptedFinding], window: Window, answer: AwaitedAnswer
+    asked: Asked, findings: Sequence[AcceptedFinding], window: Window, answer: AwaitedAnswer
 ) -> ApprovalPage:
     """Return the page as Airflow and `makewhole accept --approve` show it."""
-    one = asked.acceptance
-    until = "without an end" if one.until is None else f"until {_minute(one.until)}"
-    stay = "stays as it is" if one.findings == 1 else "stay as they are"
-    times = f"up to {_minute(window.end)}"
+    acceptance, times = asked.acceptance, f"up to {_minute(window.end)}"
+    until = "without an end" if acceptance.until is None else f"until {_minute(acceptance.until)}"
+    stay = "stays as it is" if acceptance.findings == 1 else "stay as they are"
     if window.start is not None:
         times = f"from {_minute(window.start)} {times}"
-    kinds = Counter((item.hop, item.verdict.value, item.cause.value) for item in found)
+    kinds = Counter((item.hop, item.verdict.value, item.cause.value) for item in findings)
     lines = [
         f"- {counted(number, 'finding')} on {escaped(hop)}: {verdict}, {cause}"
         for (hop, verdict, cause), number in kinds.most_common(_LINES_MOST)
     ]
     paragraphs = [
-        f"{escaped(one.asked_by)} asks that {counted(one.findings, 'finding')} of window {one.window} (revision "
-        f"{one.revision}, {times}) of {escaped(one.pipeline)} {stay}, {until}.",
-        f"Why: {escaped(one.reason)}",
+        f"{escaped(acceptance.asked_by)} asks that {counted(acceptance.findings, 'finding')} of window "
+        f"{acceptance.window} (revision {acceptance.revision}, {times}) of {escaped(acceptance.pipeline)} {stay}, "
+        f"{until}.",
+        f"Why: {escaped(acceptance.reason)}",
         "\n".join(lines),
         *(escaped(sentence) for sentence in asked.left),
-        f"See their keys: `makewhole findings {one.pipeline} --window {one.window}`",
-        f"Acceptance `{one.id}`, SHA-256 `{one.sha256}`. The answer is bound to this content.",
+        f"See their keys: `makewhole findings {acceptance.pipeline} --window {acceptance.window}`",
+        f"Acceptance `{acceptance.id}`, SHA-256 `{acceptance.sha256}`. The answer is bound to this content.",
         f"Who may answer: {escaped(answer.who)}. Who asked may not. Without an answer by {_minute(answer.until)} "
         "nothing is accepted.",
         "**Approve** signs this into the chain of certificates. What is accepted stays listed, and is open again when "
-        f"its key is changed{'' if one.until is None else ', its time is over'} or the acceptance is revoked. Nothing "
-        "is written to any table or topic. **Reject** leaves it open.",
+        f"its key is changed{'' if acceptance.until is None else ', its time is over'} or the acceptance is revoked. "
+        "Nothing is written to any table or topic. **Reject** leaves it open.",
     ]
     return ApprovalPage(
-        subject=f"Accept {counted(one.findings, 'finding')} of {one.pipeline} window {one.window}",
+        subject=f"Accept {counted(acceptance.findings, 'finding')} of {acceptance.pipeline} window {acceptance.window}",
         body="\n\n".join(paragraph for paragraph in paragraphs if paragraph),
     )
 

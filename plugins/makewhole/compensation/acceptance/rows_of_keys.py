@@ -28,8 +28,8 @@ class KeyRows:
         """Return what the tables have of a finding's key as JSON: of each table the SHA-256 of its rows (`rows`: their
         values, versions and filters) and of what the file reads of them (`by`)."""
         tables = tables_joined_to(self.pipeline, finding.hop)
-        found = {name: {"by": self._read_by(name), "rows": self._digest(name, finding.key)} for name in tables}
-        return json.dumps(found, sort_keys=True, separators=(",", ":"))
+        contents = {name: {"by": self._read_by(name), "rows": self._digest(name, finding.key)} for name in tables}
+        return json.dumps(contents, sort_keys=True, separators=(",", ":"))
 
     def has_changed(self, accepted: AcceptedFinding) -> bool:
         """Return whether the rows of a key are not what they were when a finding of it was accepted. A table that the
@@ -76,11 +76,11 @@ def read_key_rows(context: WindowContext, findings: Iterable[Finding | AcceptedF
     for finding in findings:
         for name in tables_joined_to(context.pipeline, finding.hop):
             wanted.setdefault(name, {})[finding.key] = None
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in wanted}
+    by_point: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in wanted}
     for name, keys in wanted.items():
         for some in _in_parts(keys):
-            found[name].update(read_rows(context, name, some))
-    return KeyRows(pipeline=context.pipeline, by_point=found)
+            by_point[name].update(read_rows(context, name, some))
+    return KeyRows(pipeline=context.pipeline, by_point=by_point)
 
 
 def tables_joined_to(pipeline: Pipeline, hop: str) -> list[str]:
@@ -88,7 +88,7 @@ def tables_joined_to(pipeline: Pipeline, hop: str) -> list[str]:
     joined = {pipeline.hop(hop).source, pipeline.hop(hop).target}
     for _ in pipeline.hops:
         joined |= {
-            end for one in pipeline.hops for end in (one.source, one.target) if {one.source, one.target} & joined
+            end for link in pipeline.hops for end in (link.source, link.target) if {link.source, link.target} & joined
         }
     return sorted(name for name in joined if can_look_up(pipeline.points.get(name)))
 

@@ -80,13 +80,13 @@ class KafkaTarget:
             return self._at_target.chunks
         if marker is not None and in_journal <= marker <= in_journal + 1:
             return marker
-        found = self._rescan()
-        if marker is not None and marker > found:
+        done = self._rescan()
+        if marker is not None and marker > done:
             raise CorruptionError(
                 f"{self._writer.marker} says that {marker} chunks of this plan are done, and {self._writer.topic} "
-                f"holds {found} of them; another writer uses its marker. Nothing more is written"
+                f"holds {done} of them; another writer uses its marker. Nothing more is written"
             )
-        return found
+        return done
 
     def _done(self, chunk: int) -> DoneChunk:
         return DoneChunk(chunk=chunk, place=f"{self._writer.marker}, offset {chunk + 1}")

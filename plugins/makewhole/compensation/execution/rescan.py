@@ -56,25 +56,25 @@ def _records_seen(records: Iterable[pa.RecordBatch], plan: PlanAtTarget, topic_i
                 opened = plan.chunk(number), plan.positions(number, topic_id)
             chunk, positions = opened
             actions = seen.setdefault(number, np.zeros(len(chunk.rows), dtype=np.bool_))
-            found = batch.filter(pc.equal(batch.column("chunk"), pa.scalar(number, pa.int32())))
-            actions[_matching_rows(chunk.columns, _at_positions(found, positions))] = True
+            of_chunk = batch.filter(pc.equal(batch.column("chunk"), pa.scalar(number, pa.int32())))
+            actions[_matching_rows(chunk.columns, _at_positions(of_chunk, positions))] = True
     return seen
 
 
-def _at_positions(found: pa.RecordBatch, positions: RecordPositions) -> pa.RecordBatch:
+def _at_positions(records: pa.RecordBatch, positions: RecordPositions) -> pa.RecordBatch:
     """Select the records that stand where the journal has those of their actions."""
     known = set(zip(positions.seqs, positions.partitions, positions.offsets, strict=True))
-    named = zip(*(found.column(name).to_pylist() for name in ("seq", "partition", "offset")), strict=True)
-    return found.filter(pa.array([name in known for name in named], pa.bool_()))
+    named = zip(*(records.column(name).to_pylist() for name in ("seq", "partition", "offset")), strict=True)
+    return records.filter(pa.array([name in known for name in named], pa.bool_()))
 
 
-def _matching_rows(frozen: pa.Table, found: pa.RecordBatch) -> NDArray[np.int64]:
-    """Return the rows of `frozen` (ordered by `seq`) whose key and value are in `found` under the same number."""
-    frozen_seqs, seqs = frozen.column("seq").to_numpy(), found.column("seq").to_numpy()
+def _matching_rows(frozen: pa.Table, records: pa.RecordBatch) -> NDArray[np.int64]:
+    """Return the rows of `frozen` (ordered by `seq`) whose key and value are in `records` under the same number."""
+    frozen_seqs, seqs = frozen.column("seq").to_numpy(), records.column("seq").to_numpy()
     rows: NDArray[np.int64] = np.minimum(np.searchsorted(frozen_seqs, seqs), len(frozen_seqs) - 1)
     is_same: NDArray[np.bool_] = frozen_seqs[rows] == seqs
     for name in ("key", "value"):
-        is_same &= _are_equal(frozen.column(name).take(rows).combine_chunks(), found.column(name))
+        is_same &= _are_equal(frozen.column(name).take(rows).combine_chunks(), records.column(name))
     return rows[is_same]
 
 

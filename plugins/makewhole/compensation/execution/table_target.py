@@ -42,8 +42,8 @@ class TableTarget:
         self._arrivals = arrivals
 
     def done(self) -> list[DoneChunk]:
-        found = self._writer.receipts(self._id(0))
-        return [self._done(row.chunk, row.actions, row.refused) for row in found]
+        receipts = self._writer.receipts(self._id(0))
+        return [self._done(row.chunk, row.actions, row.refused) for row in receipts]
 
     def prepare(self, chunk: Chunk) -> "_PreparedItems":
         with _without_garbage_collection():

@@ -122,4 +122,4 @@ class TargetProgress:
     def _recorded_chunks(self) -> Sequence[int]:
         """Return the chunks at the target whose receipts the journal has."""
         with self.attempt.journal.transaction() as journal:
-            return [one.chunk for one in plan_progress.chunks_of(journal, self.plan.id) if one.target == self.target]
+            return [done.chunk for done in plan_progress.chunks_of(journal, self.plan.id) if done.target == self.target]

@@ -67,8 +67,8 @@ def count_misfits(partitioner: Partitioner, known: KnownKeys) -> int:
 
 
 def _remedy(point: TopicPoint, known: KnownKeys) -> str:
-    others = (one for one in (Partitioner.MURMUR2, Partitioner.CRC32) if one is not point.partitioner)
-    fitting = next((one for one in others if not count_misfits(one, known)), None)
+    others = (kind for kind in (Partitioner.MURMUR2, Partitioner.CRC32) if kind is not point.partitioner)
+    fitting = next((kind for kind in others if not count_misfits(kind, known)), None)
     if fitting is not None:
         return f"{fitting} puts all of them there: write 'partitioner: {fitting}' on point {point.name}"
     return (

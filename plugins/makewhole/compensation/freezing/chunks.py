@@ -74,16 +74,16 @@ def chunks_of(actions: pa.Table) -> Mapping[str, Sequence[ChunkRows]]:
     """
     targets: Any = actions.column("target").combine_chunks()
     codes, numbers = targets.indices.to_numpy(), actions.column("chunk").to_numpy()
-    found: dict[str, list[ChunkRows]] = {}
+    chunks: dict[str, list[ChunkRows]] = {}
     group = 0
     for code, name in enumerate(targets.dictionary.to_pylist()):  # in the order of appearance
         rows = np.flatnonzero(codes == code)
         pieces = np.split(rows, np.flatnonzero(np.diff(numbers[rows])) + 1)
         if [int(numbers[piece[0]]) for piece in pieces] != list(range(len(pieces))):
             raise CorruptionError(f"the chunks of {name} are out of order; open a new revision of the window")
-        found[name] = [ChunkRows(number=n, group=group + n, rows=piece) for n, piece in enumerate(pieces)]
+        chunks[name] = [ChunkRows(number=n, group=group + n, rows=piece) for n, piece in enumerate(pieces)]
         group += len(pieces)
-    return found
+    return chunks
 
 
 def take_chunk(actions: pa.Table, chunk: ChunkRows) -> pa.Table:

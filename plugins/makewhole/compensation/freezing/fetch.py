@@ -58,11 +58,11 @@ class Fetcher:
         refused: dict[tuple[str, str], RefusedFinding] = {}
         for draft in drafts:
             try:
-                made = [*(self._fetch(one) for one in draft.aside if self._rows(one)), self._fetch(draft)]
+                made = [*(self._fetch(aside) for aside in draft.aside if self._rows(aside)), self._fetch(draft)]
             except RefusedError as error:
-                for finding in (draft.finding, *(one.finding for one in draft.aside)):
-                    one = RefusedFinding(hop=finding.hop, key_hash=finding.key_hash, refusal=error.refusal)
-                    refused.setdefault((one.hop, one.key_hash), one)
+                for finding in (draft.finding, *(aside.finding for aside in draft.aside)):
+                    refusal = RefusedFinding(hop=finding.hop, key_hash=finding.key_hash, refusal=error.refusal)
+                    refused.setdefault((refusal.hop, refusal.key_hash), refusal)
             else:
                 fetched += [item for item in made if item is not None]
         return fetched, list(refused.values())
@@ -115,16 +115,16 @@ class Fetcher:
 
     def _produce(self, draft: ActionDraft) -> Payload:
         hop = self._hops[draft.action.hop]
-        found = self._ledger.of(draft)
-        if found is None:
+        record = self._ledger.of(draft)
+        if record is None:
             raise ActionRefusedError.of(RefusalCode.ERASED, "the ledger has no row of this key any more")
         extra = PayloadExtra(origin="ledger")
         payload = Payload(
-            key=found.key, value=found.value, headers=found.headers, timestamp_ms=found.timestamp_ms, extra=extra
+            key=record.key, value=record.value, headers=record.headers, timestamp_ms=record.timestamp_ms, extra=extra
         )
         require_own_key(self._pipeline, hop, payload, draft.action.key)
         self._forms.require_fitting(hop)
-        require_own_values(self._pipeline, hop, payload, found)
+        require_own_values(self._pipeline, hop, payload, record)
         return self._partitions.choose(hop.target, payload)
 
     def _quarantine(self, draft: ActionDraft) -> Payload | None:
@@ -162,7 +162,7 @@ class Fetcher:
                     RefusalCode.UNFIT, "the source's latest version deletes this key; delete its rows by hand"
                 )
             ordered = survivor_first(rows, values)
-        return None if ordered is None else [found.row for found in ordered]
+        return None if ordered is None else [valued.row for valued in ordered]
 
     def _require_in_no_table(self, hop: Hop, key: str) -> None:
         """Check that no table from which a hop leads into the same store has an unexpected key.
@@ -204,11 +204,11 @@ def _erasable_at(pipeline: Pipeline, draft: ActionDraft) -> Sequence[TablePoint]
     return [point for point in points if can_look_up(point) and point.erased is not None]
 
 
-def _fetched(draft: ActionDraft, payload: Payload, **found: Any) -> tuple[ActionDraft, Payload]:
+def _fetched(draft: ActionDraft, payload: Payload, **fields: Any) -> tuple[ActionDraft, Payload]:
     """Add to the action the origin of its payload, whether it locks its table, and the places of the rows found."""
     extra = payload.extra
     if isinstance(extra, RowsExtra):
-        found["rows"] = tuple(row.ctid for row in extra.rows)
+        fields["rows"] = tuple(row.ctid for row in extra.rows)
     if isinstance(extra, UpsertExtra):
-        found["locks_table"] = extra.locks_table
-    return draft.with_before(origin=extra.origin, **found), payload
+        fields["locks_table"] = extra.locks_table
+    return draft.with_before(origin=extra.origin, **fields), payload

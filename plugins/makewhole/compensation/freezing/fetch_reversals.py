@@ -145,13 +145,13 @@ class ReversalFetcher:
         if has_log(self._pipeline.points[hop.source]):
             return _record_fields(self._sources.record(hop.source, draft.origin, draft.action.key))
         ledger = self._sources.table(hop.source)
-        found = ledger.ledger_record(draft.action.key, hop, {}, self._pipeline.filter_types)
-        if found is None:
+        record = ledger.ledger_record(draft.action.key, hop, {}, self._pipeline.filter_types)
+        if record is None:
             raise ActionRefusedError.of(RefusalCode.ERASED, "the source table has no row of this key any more")
         return {
-            **_decodable_texts({"key": found.key}),
-            "value": _parse_json(found.value),
-            "timestamp_ms": found.timestamp_ms,
+            **_decodable_texts({"key": record.key}),
+            "value": _parse_json(record.value),
+            "timestamp_ms": record.timestamp_ms,
         }
 
     def _own_key_hash(self, hop: Hop, reverse: Reverse, rendered: Rendered, draft: ActionDraft) -> str | None:
@@ -178,7 +178,7 @@ class ReversalFetcher:
 
 def _leads_to(pipeline: Pipeline, start: str, goal: str) -> bool:
     goal_place = pipeline.place_of(goal)
-    return any(pipeline.place_of(one) == goal_place for one in pipeline.from_here_on(start))
+    return any(pipeline.place_of(point) == goal_place for point in pipeline.from_here_on(start))
 
 
 def _record_fields(record: SourceRecord) -> dict[str, Any]:
@@ -194,11 +194,11 @@ def _record_fields(record: SourceRecord) -> dict[str, Any]:
 
 def _decodable_texts(values: Mapping[str, bytes | None]) -> dict[str, str | None]:
     """Decode the values that are text, or null. The others are left out: a template that names them is refused."""
-    found: dict[str, str | None] = {}
+    texts: dict[str, str | None] = {}
     for name, value in values.items():
         with suppress(UnicodeDecodeError):
-            found[name] = None if value is None else value.decode()
-    return found
+            texts[name] = None if value is None else value.decode()
+    return texts
 
 
 def _parse_json(value: bytes | None) -> Any:

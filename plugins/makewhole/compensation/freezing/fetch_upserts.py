@@ -71,7 +71,7 @@ class UpsertFetcher:
             value=as_object(values, keys),
             extra=UpsertExtra(
                 origin=origin,
-                rows=tuple(found.row for found in before),
+                rows=tuple(valued.row for valued in before),
                 locks_table=not before and self._sources.table(hop.target).locks_for_new_rows,
                 **vars(row),
             ),
@@ -133,11 +133,11 @@ class UpsertFetcher:
         places: Mapping[str, str],
     ) -> tuple[ColumnValues, Mapping[str, str]]:
         version = None if guard is None else guard.column
-        found = self._ledger.of(draft)
-        if found is None:
+        record = self._ledger.of(draft)
+        if record is None:
             raise ActionRefusedError.of(RefusalCode.ERASED, "the source table has no row of this key any more")
-        fields = parse_fields(found.value or b"")
-        texts = {name: text for name, _, text in found.compared}
+        fields = parse_fields(record.value or b"")
+        texts = {name: text for name, _, text in record.compared}
         names = {name: source.version if name == version and source.version else name for name in declared}
         values = {
             name: ColumnValue(declared=kind, raw=fields.get(names[name]), text=texts[names[name]])

@@ -99,7 +99,7 @@ class RefusedFindings:
         """Write these to their findings, in the caller's transaction."""
         self.first += refusals[: SHOWN - len(self.first)]
         window = (self._window.pipeline, self._window.number, self._window.revision)
-        refused = [(one.hop, one.key_hash, one.refusal) for one in refusals]
+        refused = [(finding.hop, finding.key_hash, finding.refusal) for finding in refusals]
         plan_progress.refuse_findings(self._journal, window, refused)
 
 

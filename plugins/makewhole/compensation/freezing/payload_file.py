@@ -153,7 +153,7 @@ def _tampered(uri: str) -> CorruptionError:
 
 def payload_table(chunk: Sequence[tuple[int, Payload]]) -> pa.Table:
     """Return the payloads of a chunk, with the numbers of their actions, as columns of `SCHEMA`."""
-    payloads = [payload for _, payload in chunk]
+    payloads, extras = [payload for _, payload in chunk], [payload.extra for _, payload in chunk]
     columns: dict[str, list[Any]] = {
         "seq": [seq for seq, _ in chunk],
         "key": [payload.key for payload in payloads],
@@ -162,7 +162,7 @@ def payload_table(chunk: Sequence[tuple[int, Payload]]) -> pa.Table:
         "timestamp": [payload.timestamp_ms for payload in payloads],
         "partition": [payload.partition for payload in payloads],
         # A column of its own, so that the headers of a replay are made without parsing JSON.
-        _ORIGIN: [payload.extra.origin for payload in payloads],
-        "extra": [canonical_text({k: v for k, v in one.extra.fields.items() if k != _ORIGIN}) for one in payloads],
+        _ORIGIN: [extra.origin for extra in extras],
+        "extra": [canonical_text({k: v for k, v in extra.fields.items() if k != _ORIGIN}) for extra in extras],
     }
     return pa.Table.from_pydict(columns, schema=SCHEMA)

@@ -58,7 +58,7 @@ class RecordForms:
             known = self._sources.known_keys(hop.target)
         except (CorruptionError, RefusedError) as error:
             return Refusal(RefusalCode.NOT_KNOWN, f"what the records in {hop.target} look like: {error}")
-        records = () if known is None else [one for one in known.records if one.business_key is not None]
+        records = () if known is None else [record for record in known.records if record.business_key is not None]
         if not records:
             return None
         point = self._sources.pipeline.table(hop.source)
@@ -102,8 +102,8 @@ class _Ledger:
         try:
             return ledger.ledger_records(keys, self._hop, {}, self._filter_types)
         except RefusedError:  # one of them is none that the table can hold
-            found = {key: self._one(ledger, key) for key in keys}
-            return {key: record for key, record in found.items() if record is not None}
+            records = {key: self._one(ledger, key) for key in keys}
+            return {key: record for key, record in records.items() if record is not None}
 
     def _one(self, ledger: OpenTable, key: str) -> LedgerRecord | None:
         try:

@@ -31,8 +31,8 @@ class VersionToWrite:
         if wanted.text is None:
             return False
         texts = (wanted.text, row.values.get(self.column))
-        own, found = (version_of_canonical(text, wanted.declared) for text in texts)
-        return not (self.is_rounded(values) and are_one_version(own, found, self.unit))
+        own, held = (version_of_canonical(text, wanted.declared) for text in texts)
+        return not (self.is_rounded(values) and are_one_version(own, held, self.unit))
 
     def is_rounded(self, values: Mapping[str, ColumnValue]) -> bool:
         """Return whether the column holds another number than the source's version: it has fewer digits."""

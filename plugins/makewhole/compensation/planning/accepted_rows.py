@@ -21,7 +21,7 @@ class AcceptedRows:
 
     def refusal(self, hop: Hop, action: Action) -> Refusal | None:
         """Return why an action of a hop is not done that would change the rows of an accepted finding, or None."""
-        kept = (one for one in self.hops(hop, action) if (one, action.key_hash) in self._accepted)
+        kept = (name for name in self.hops(hop, action) if (name, action.key_hash) in self._accepted)
         return next(map(refusal_by_acceptance, kept), None)
 
     def hops(self, hop: Hop, action: Action) -> tuple[str, ...]:
@@ -37,11 +37,11 @@ def _hops_changed(pipeline: Pipeline, hop: Hop, action: Action) -> tuple[str, ..
     if action.remedy in _TOUCHING:
         ends = [action.target]
     elif action.remedy in _SENDING:
-        ends = [one.target for one in _loaded(pipeline, hop, action) if pipeline.overwrites(one)]
+        ends = [loaded.target for loaded in _loaded(pipeline, hop, action) if pipeline.overwrites(loaded)]
     else:
         return ()
     places = {pipeline.place_of(name) for name in ends if can_look_up(pipeline.points[name])}
-    return tuple(one.name for one in pipeline.hops if pipeline.place_of(one.target) in places)
+    return tuple(changed.name for changed in pipeline.hops if pipeline.place_of(changed.target) in places)
 
 
 def _loaded(pipeline: Pipeline, hop: Hop, action: Action) -> Iterable[Hop]:

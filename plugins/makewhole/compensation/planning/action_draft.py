@@ -44,7 +44,7 @@ class ActionDraft:
 
 def asides_first(drafts: Sequence[ActionDraft]) -> list[ActionDraft]:
     """Return drafts with those that go before them, in the order in which they are done."""
-    return [*(one for draft in drafts for one in draft.aside), *drafts]
+    return [*(aside for draft in drafts for aside in draft.aside), *drafts]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,7 +51,7 @@ def without_conflicts(
             if target in touched:
                 continue
             touched.add(target)
-        touched |= {_place(pipeline, one.action.target, one.finding) for one in draft.aside}
+        touched |= {_place(pipeline, aside.action.target, aside.finding) for aside in draft.aside}
         kept.append(draft)
     return kept, stay
 
@@ -83,13 +83,13 @@ def _why_it_stays(pipeline: Pipeline, hop: Hop, missing: Hop) -> str:
 def _missing_hops(pipeline: Pipeline, findings: Iterable[Finding]) -> dict[_Place, Hop]:
     """Return by (place, hash of a key) a hop that misses the key there or further up."""
     hops = {hop.name: hop for hop in pipeline.hops}
-    found: dict[_Place, Hop] = {}
+    missing: dict[_Place, Hop] = {}
     for finding in findings:
         hop = hops.get(finding.hop)
         if finding.verdict is Verdict.MISSING and hop is not None:
             for point in pipeline.from_here_on(hop.target):
-                found.setdefault(_place(pipeline, point, finding), hop)
-    return found
+                missing.setdefault(_place(pipeline, point, finding), hop)
+    return missing
 
 
 def _claimed(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionDraft]) -> set[_Place]:

@@ -27,12 +27,12 @@ class Deadlines:
         source, _, target = hop.partition("→")
         copies = [(source, copy) for copy in evidence.get("source", ())]
         copies += [(target, copy) for copy in evidence.get("target", ())]
-        found = [
+        deadlines = [
             self.retention[point].deadline(copy["partition"], copy["offset"], _time(copy))
             for point, copy in copies
             if point in self.retention and "offset" in copy and "partition" in copy
         ]
-        return min(found, key=lambda deadline: deadline.urgency, default=None)
+        return min(deadlines, key=lambda deadline: deadline.urgency, default=None)
 
 
 class DeadlineCounts:

@@ -95,16 +95,16 @@ class DisputedValues:
         """Return the hops whose findings in other windows would dispute what `refusal` was asked about: they may come
         after the plan was made (`Before.disputed_by`)."""
         place = self._pipeline.place_of(hop.source)
-        ends = [one.name for one in self._pipeline.hops if self._leads_to(one.target, place)]
+        ends = [end.name for end in self._pipeline.hops if self._leads_to(end.target, place)]
         if self._is_here(hop, origin):
             ends = [name for name in ends if not self._compares_versions(name, hop)]
-        starts = [one.name for one in self._pipeline.hops if self._leads_to(one.source, place)]
+        starts = [start.name for start in self._pipeline.hops if self._leads_to(start.source, place)]
         if not ends and not starts:
             return None
         return DisputedBy(ends=tuple(ends), starts=tuple(starts), doubts=finding.verdict is Verdict.UNEXPECTED)
 
     def _leads_to(self, point: str, place: str) -> bool:
-        return any(self._pipeline.place_of(one) == place for one in self._pipeline.from_here_on(point))
+        return any(self._pipeline.place_of(behind) == place for behind in self._pipeline.from_here_on(point))
 
     def _is_superseded(self, dispute: _Dispute, hop: Hop, origin: tuple[int, int] | None) -> bool:
         """Return whether a finding of another window is of an older version: the one that counts lies in this window,

@@ -84,7 +84,7 @@ def draft_batch(
     """Draft actions and refusals of some findings; all findings of their keys are among them, and those that are open
     in other windows are `elsewhere`. `accepted`: hop and key hash of those that stay as they are by a person's word;
     their rows are touched for no other finding, and what they say still counts for others of their keys."""
-    to_answer = [one for one in findings if (one.hop, one.key_hash) not in accepted]
+    to_answer = [finding for finding in findings if (finding.hop, finding.key_hash) not in accepted]
     known = Known(pipeline, findings, past, readers, elsewhere, accepted)
     drafts, refusals = _draft_all(pipeline, findings, to_answer, known)
     left = _without_reversed_rows(pipeline, drafts, past)

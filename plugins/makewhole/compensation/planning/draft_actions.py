@@ -71,7 +71,7 @@ def draft_actions(
     if disputed is not None:
         return disputed
     if not isinstance(made, ActionDraft):
-        return [known.with_disputing(hop, one, origin) for one in made]
+        return [known.with_disputing(hop, reversal, origin) for reversal in made]
     kept = known.accepted.refusal(hop, made.action)
     if kept is not None:
         return kept
@@ -101,7 +101,7 @@ def _after_rows_aside(pipeline: Pipeline, hop: Hop, draft: ActionDraft, known: K
         aside.append(replace(known.with_disputing(way, made, None), goes_first=True))
     if not aside:
         return draft
-    draft = draft.with_before(puts_aside=_ordered(one.action.target for one in aside))
+    draft = draft.with_before(puts_aside=_ordered(move.action.target for move in aside))
     return replace(draft, aside=tuple(aside))
 
 
@@ -279,12 +279,12 @@ def _unknown_to(pipeline: Pipeline, hop: Hop, finding: Finding, sent_by: Hop | N
 def _tables_before(pipeline: Pipeline, topic: str) -> set[str]:
     """Return the tables that fill a topic, directly or over further topics, and send it all keys that they have: no
     filter is on the way."""
-    found: set[str] = set()
+    tables: set[str] = set()
     for hop in pipeline.hops_into(topic):
         if hop.where is None:
             is_table = can_look_up(pipeline.points[hop.source])
-            found |= {hop.source} if is_table else _tables_before(pipeline, hop.source)
-    return found
+            tables |= {hop.source} if is_table else _tables_before(pipeline, hop.source)
+    return tables
 
 
 def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals) -> Sequence[ActionDraft] | Refusal:
@@ -304,7 +304,7 @@ def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals
         before = BeforeReverse(place=event.place, unknown_to=_unknown_to(pipeline, hop, finding))
         draft = _draft_action(before, event, finding, origin)
         if is_topic:
-            return [replace(draft, repetition=one) for one in extra_records(finding, target, past)]
+            return [replace(draft, repetition=repetition) for repetition in extra_records(finding, target, past)]
         return [replace(draft, extra=extra) for extra in range(extra_rows(finding))]
     except RefusedError as error:
         return error.refusal

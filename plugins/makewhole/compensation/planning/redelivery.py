@@ -70,7 +70,7 @@ class Redelivery:
 
     def __init__(self, pipeline: Pipeline, findings: Iterable[Finding], readers: Readers) -> None:
         self._pipeline, self._readers = pipeline, readers
-        self._missing = {(one.hop, one.key_hash) for one in findings if one.verdict is Verdict.MISSING}
+        self._missing = {(finding.hop, finding.key_hash) for finding in findings if finding.verdict is Verdict.MISSING}
 
     def reach(self, hop: Hop, finding: Finding) -> set[str] | Refusal:
         """Return the points that must lack the key when a finding's record is redelivered, or why it is not."""
@@ -99,7 +99,7 @@ class Redelivery:
         """Return the groups that may read what is sent back to a hop's source; None: it goes to a replay topic."""
         if hop.redeliver_to is not None:
             return None
-        of_hops = {one.consumer_group for one in self._pipeline.readers_of(hop.source)} - {None}
+        of_hops = {reader.consumer_group for reader in self._pipeline.readers_of(hop.source)} - {None}
         return {*(group for group in of_hops if group is not None), *hop.redeliver_despite}
 
     def _unknown_groups(self, hop: Hop, known: set[str] | None) -> Refusal | None:

@@ -45,9 +45,8 @@ class SecondCopies:
         """`findings`: all of their keys."""
         self._pipeline = pipeline
         targets = {hop.name: pipeline.place_of(hop.target) for hop in pipeline.hops}
-        self._unexpected = {
-            (targets.get(one.hop), one.key_hash) for one in findings if one.verdict is Verdict.UNEXPECTED
-        }
+        unexpected = [finding for finding in findings if finding.verdict is Verdict.UNEXPECTED]
+        self._unexpected = {(targets.get(finding.hop), finding.key_hash) for finding in unexpected}
 
     def refusal(self, topic: str, finding: Finding) -> Refusal | None:
         """Return why the record of a key that a topic lacks is not produced to it, or None."""
@@ -90,7 +89,7 @@ class RowsInTheWay:
     def of(self, topic: str, finding: Finding) -> list[tuple[Hop, Finding]] | Refusal:
         """Return the hops and findings by which rows are put aside before the record of a key comes to a topic, one for
         each table that would add a row; or why one of them cannot be."""
-        found: dict[str, tuple[Hop, Finding]] = {}
+        by_place: dict[str, tuple[Hop, Finding]] = {}
         for table in sorted(self._pipeline.tables_that_add(topic)):
             place = self._pipeline.place_of(table)
             rows = self._found.get((place, finding.key_hash), [])
@@ -98,5 +97,5 @@ class RowsInTheWay:
             if rows and not movable:
                 return already_in_table(table, is_produced=True, hop=rows[0][0].name)
             for row in movable[:1]:
-                found.setdefault(place, row)
-        return list(found.values())
+                by_place.setdefault(place, row)
+        return list(by_place.values())

@@ -93,22 +93,22 @@ def read_unanswered(
     """Return what is open in a revision and only reported, by hop and verdict. `connections` of the pipeline, by which
     its tables are asked for the columns of new rows; None: they cannot be asked here."""
     results = hop_results.results(journal, window)
-    found = unanswered(
+    kinds = unanswered(
         pipeline,
         window_findings.open_findings(journal, window, VERDICTS, _DRAFTED_MOST),
         window_findings.count_open(journal, window),
         window_keys=max((result.counts.window_keys for result in results.values()), default=0),
     )
-    return [replace(one, more_lines=_lines_of_new_rows(one, pipeline, connections)) for one in found]
+    return [replace(kind, more_lines=_lines_of_new_rows(kind, pipeline, connections)) for kind in kinds]
 
 
 def _lines_of_new_rows(
-    one: Unanswered, pipeline: Pipeline, connections: Mapping[str, Connection] | None
+    kind: Unanswered, pipeline: Pipeline, connections: Mapping[str, Connection] | None
 ) -> tuple[str, ...]:
     """Return what the file has to say of the columns of a new row before the remedy writes one."""
-    if one.suggestion.verdict != "missing" or one.suggestion.remedy is not Remedy.UPSERT:
+    if kind.suggestion.verdict != "missing" or kind.suggestion.remedy is not Remedy.UPSERT:
         return ()
-    hop = next(hop for hop in pipeline.hops if hop.name == one.hop)
+    hop = next(hop for hop in pipeline.hops if hop.name == kind.hop)
     try:
         problems = None if connections is None else unaccounted_if_written(pipeline, hop, connections)
     except MakewholeError as error:
@@ -133,33 +133,33 @@ def unanswered(
     by_place: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in findings:
         by_place[finding.hop, finding.verdict.value].append(finding)
-    found = []
+    kinds = []
     for hop, verdict in product(pipeline.hops, VERDICTS):
         place = hop.name, verdict
         if getattr(hop.remedies, verdict) is Remedy.REPORT and open_keys.get(place):
-            one = Unanswered(
+            kind = Unanswered(
                 hop=hop.name,
                 keys=open_keys[place],
                 suggestion=suggest(pipeline, hop, verdict),
                 drafted=len(by_place[place]),
             )
-            found.append(_drafted(one, pipeline, by_place[place], window_keys))
-    return found
+            kinds.append(_drafted(kind, pipeline, by_place[place], window_keys))
+    return kinds
 
 
-def _drafted(one: Unanswered, pipeline: Pipeline, findings: Sequence[Finding], window_keys: int) -> Unanswered:
+def _drafted(kind: Unanswered, pipeline: Pipeline, findings: Sequence[Finding], window_keys: int) -> Unanswered:
     """Draft the plan that the suggested remedy would make of these findings alone."""
-    if one.suggestion.remedy is None:
-        return one
-    chosen = {one.suggestion.verdict: one.suggestion.remedy}
+    if kind.suggestion.remedy is None:
+        return kind
+    chosen = {kind.suggestion.verdict: kind.suggestion.remedy}
     hops = tuple(
-        replace(hop, remedies=replace(hop.remedies, **chosen)) if hop.name == one.hop else hop for hop in pipeline.hops
+        replace(hop, remedies=replace(hop.remedies, **chosen)) if hop.name == kind.hop else hop for hop in pipeline.hops
     )
     draft = draft_plan(replace(pipeline, hops=hops), findings, window_keys=window_keys)
     return replace(
-        one,
+        kind,
         actions=len(draft.drafts),
-        refused=Counter(one.refusal for one in draft.refusals),
+        refused=Counter(finding.refusal for finding in draft.refusals),
         refused_as_a_whole=draft.refused_as_a_whole,
         needs_approval=draft.needs_approval,
     )

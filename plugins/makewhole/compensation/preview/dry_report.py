@@ -119,8 +119,8 @@ def _behind(reader: ReadingGroup) -> str:
     if not reader.out_of_range:
         return known
     places = ", ".join(
-        f"offset {one.committed} of partition {partition}, whose log has {one.start} to {one.end}"
-        for partition, one in sorted(reader.out_of_range.items())
+        f"offset {outside.committed} of partition {partition}, whose log has {outside.start} to {outside.end}"
+        for partition, outside in sorted(reader.out_of_range.items())
     )
     others = f"; in the others it is {known}" if reader.standing else ""
     return (

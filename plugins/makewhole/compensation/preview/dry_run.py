@@ -154,10 +154,10 @@ class _PlanForecast:
             left_empty, locked = Counter[str](), list[int]()
             for part in chunks[done.chunks :]:
                 chunk, refused = self._content.chunk(name, part.number), self._refused(name, part.number)
-                found = reader.forecast(chunk, partial(self._choice.choose, chunk.rows, waiting))
-                self._note(chunk, {**found.refused, **refused}, waiting, found.shown)
-                left_empty.update(found.left_empty)
-                locked += [part.size] if found.locks_table else []
+                forecast = reader.forecast(chunk, partial(self._choice.choose, chunk.rows, waiting))
+                self._note(chunk, {**forecast.refused, **refused}, waiting, forecast.shown)
+                left_empty.update(forecast.left_empty)
+                locked += [part.size] if forecast.locks_table else []
         if left_empty or locked:
             self.tables.append(
                 TableEffects(
@@ -281,8 +281,8 @@ def _forecast(
 
 def _seqs(rows: Any) -> list[int]:
     """Return the numbers of actions."""
-    found: list[int] = rows.column("seq").to_pylist()
-    return found
+    numbers: list[int] = rows.column("seq").to_pylist()
+    return numbers
 
 
 def _actions_frame(actions: pa.Table) -> pl.DataFrame:

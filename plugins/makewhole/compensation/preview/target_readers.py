@@ -85,9 +85,9 @@ class _TableForecasts:
         self._plan, self._point, self._forecaster, self._look_again = plan, point, forecaster, look_again
 
     def done(self) -> ChunksDone:
-        found = self._forecaster.receipts(self._id(0))
-        refused = {seq: refusal for receipt in found for seq, refusal in receipt.refused.items()}
-        return ChunksDone(chunks=len(found), refused=refused)
+        receipts = self._forecaster.receipts(self._id(0))
+        refused = {seq: refusal for receipt in receipts for seq, refusal in receipt.refused.items()}
+        return ChunksDone(chunks=len(receipts), refused=refused)
 
     def forecast(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
         items = chunk_items(chunk, self._point.key)
@@ -156,7 +156,7 @@ def _record_to_send(
 
 def _field_names(value: bytes | None) -> tuple[str, ...] | None:
     try:
-        found = json.loads(value or b"")
+        parsed = json.loads(value or b"")
     except (ValueError, RecursionError):
         return None
-    return tuple(found) if isinstance(found, dict) else None
+    return tuple(parsed) if isinstance(parsed, dict) else None

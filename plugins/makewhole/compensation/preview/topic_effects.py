@@ -29,8 +29,8 @@ def read_topic_effects(target: Target, targets: Mapping[str, Target]) -> TopicEf
     of_sinks = [hop for hop in target.hops if hop.progress is not None and hop.target in targets]
     copies = {hop.consumer_group for hop in of_sinks} - {hop.consumer_group for hop in target.hops if not hop.progress}
     try:
-        found = topic_readers(connection, point.topic, patience_seconds=_PATIENCE_SECONDS)
-        groups = with_records(connection, point.topic, [one for one in found if one.group not in copies])
+        readers = topic_readers(connection, point.topic, patience_seconds=_PATIENCE_SECONDS)
+        groups = with_records(connection, point.topic, [reader for reader in readers if reader.group not in copies])
     except MakewholeError as error:
         return TopicEffects(target=point.name, place=point.place, silent=str(error))
     sinks = tuple(_sink(hop, point, connection, targets[hop.target]) for hop in of_sinks)
@@ -41,11 +41,11 @@ def _sink(hop: Hop, point: TopicPoint, connection: KafkaConnection, store: Targe
     reader, group = str(hop.reader), hop.consumer_group
     try:
         with TopicLog(connection, point.topic, patience_seconds=_PATIENCE_SECONDS) as log:
-            found = read_hop_offsets(log, hop, store.point, store.connection)
-            assert found is not None
-            standing = reading_group(log, group or reader, found.offsets)
+            offsets = read_hop_offsets(log, hop, store.point, store.connection)
+            assert offsets is not None
+            standing = reading_group(log, group or reader, offsets.offsets)
         (counted,) = with_records(connection, point.topic, [standing])
     except MakewholeError as error:
         return ReadingSink(hop=hop.name, reader=reader, group=group, standing=None, silent=str(error))
-    unknown = tuple(filter(None, (unknown_standing(hop, found, point.topic, at) for at in sorted(found.unknown))))
+    unknown = tuple(filter(None, (unknown_standing(hop, offsets, point.topic, at) for at in sorted(offsets.unknown))))
     return ReadingSink(hop=hop.name, reader=reader, group=group, standing=counted, unknown=unknown)

@@ -33,12 +33,12 @@ def read_known_keys(context: WindowContext, judged: Sequence[Window], topic: Top
     for window in looked_at if context.window in looked_at else (*looked_at, context.window):
         ranges = [part for part in window.ranges.get(topic.name, ()) if part.topic == topic.topic]
         archive = ArchiveLog(context.storage.uri(f"{window.prefix}/{topic.name}/archive"))
-        found = [(part.partition, record) for part in ranges for record in _last_records(archive, part, topic)]
-        if found:
+        records = [(part.partition, record) for part in ranges for record in _last_records(archive, part, topic)]
+        if records:
             return KnownKeys(
                 partitions=len({part.partition for part in ranges}),
-                places=[(partition, record.key) for partition, record in found],
-                records=[record for _, record in found],
+                places=[(partition, record.key) for partition, record in records],
+                records=[record for _, record in records],
             )
     return None
 

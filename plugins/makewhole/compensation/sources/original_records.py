@@ -67,12 +67,12 @@ class WindowRecords:
             while left:
                 nexts = {position: next(sources, None) for position, sources in left.items()}
                 asked = [(source, position[1]) for position, source in nexts.items() if source is not None]
-                found: set[tuple[int, int]] = set()
+                seen: set[tuple[int, int]] = set()
                 for origin, offsets in _offset_runs(asked):
-                    for one in logs.read(origin, offsets):
-                        found.add((one.partition, one.offset))
-                        yield one
-                left = {at: left[at] for at, source in nexts.items() if source is not None and at not in found}
+                    for record in logs.read(origin, offsets):
+                        seen.add((record.partition, record.offset))
+                        yield record
+                left = {at: left[at] for at, source in nexts.items() if source is not None and at not in seen}
 
     def partition_count(self, point: str) -> int:
         """Return the number of partitions that a topic point has now."""
@@ -90,8 +90,8 @@ class WindowRecords:
 
     def _is_same_log(self, point: str, part: PartitionRange) -> bool:
         """Return whether an offset of an earlier window's range is the same record on the brokers."""
-        now = (one for one in self._context.window.ranges.get(point, ()) if one.partition == part.partition)
-        return any((one.topic_id, one.lineage) == (part.topic_id, part.lineage) for one in now)
+        now = (current for current in self._context.window.ranges.get(point, ()) if current.partition == part.partition)
+        return any((current.topic_id, current.lineage) == (part.topic_id, part.lineage) for current in now)
 
     def _record_sources(
         self, windows: Sequence[Window], point: str, partition: int, offset: int

@@ -123,8 +123,8 @@ class SourceValues:
     def _load_rows(self, hop: Hop, keys: Sequence[str]) -> None:
         read = self._sources.rows_now(hop.source, keys)
         frames = [table_frame(frame, dict(self._pipeline.compare))[0] for frame in read]
-        found = pl.concat(frames) if frames else empty(KEYS)
-        passing = passing_source_rows(found, hop)
+        source_rows = pl.concat(frames) if frames else empty(KEYS)
+        passing = passing_source_rows(source_rows, hop)
         by_key = {str(name[0]): rows for name, rows in passing.group_by("key")}
         self._rows |= {(hop.name, key): by_key.get(key, passing.clear()) for key in keys}
 

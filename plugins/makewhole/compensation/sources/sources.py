@@ -136,12 +136,12 @@ class Sources:
                 RefusalCode.NOT_KNOWN,
                 f"its record in {name} is in no archive and on no broker any more; write the row by hand",
             )
-        found = self.find(name, position, key)
-        if found is None:
+        record = self.find(name, position, key)
+        if record is None:
             raise ActionRefusedError.of(
                 RefusalCode.STALE, "another record is at the original's offset now; the log was cut off or made again"
             )
-        return found
+        return record
 
     def partition_count(self, name: str) -> int:
         """Return the number of partitions that a topic point has now."""
@@ -183,8 +183,8 @@ class Sources:
             return {}
         if point.erased.topics:
             not_asked = ErasedSince(not_known=f"no source was given to ask for the tombstones of {name}")
-            found = not_asked if self._tombstones is None else self._tombstones.erased(point, wanted)
-            return found.refusals(name, wanted)
+            since = not_asked if self._tombstones is None else self._tombstones.erased(point, wanted)
+            return since.refusals(name, wanted)
         refusal = Refusal(RefusalCode.ERASED, f"{name}: {point.erased.description}")
         return dict.fromkeys(self.table(name).erased(wanted), refusal)
 

@@ -76,8 +76,8 @@ def _reversal(fetcher: ReversalFetcher, draft: ActionDraft, refused: Counter[Ref
     if reversal is None:
         refused[Refusal(RefusalCode.OTHER, "it was taken back before")] += 1
         return None
-    found, payload = reversal
-    return found.action, payload
+    fetched, payload = reversal
+    return fetched.action, payload
 
 
 def _draft_reversals(pipeline: Pipeline, action: Action) -> Iterator[ActionDraft]:

@@ -54,10 +54,10 @@ def _of_events(source: Sequence[EndCopy], target: Sequence[EndCopy], is_source_c
 
 
 def _values(copies: Iterable[EndCopy]) -> set[int]:
-    found = [copy.row_hash for copy in copies if not copy.is_tombstone]
-    if None in found:
+    hashes = [copy.row_hash for copy in copies if not copy.is_tombstone]
+    if None in hashes:
         raise _NotKnownError
-    return {value for value in found if value is not None}
+    return {value for value in hashes if value is not None}
 
 
 def _of_versions(source: Sequence[EndCopy], target: Sequence[EndCopy], is_source_changed: bool) -> Verdict | None:
@@ -105,6 +105,6 @@ def _highest(copies: Sequence[EndCopy]) -> EndCopy | None:
     if not are_ordered(copy.version for copy in copies):
         raise _NotKnownError
     latest = max(copies, key=lambda copy: copy.version or Decimal(0))
-    if any(one.version == latest.version and one.row_hash != latest.row_hash for one in copies):
+    if any(copy.version == latest.version and copy.row_hash != latest.row_hash for copy in copies):
         raise _NotKnownError
     return latest

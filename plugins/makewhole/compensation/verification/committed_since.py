@@ -34,9 +34,9 @@ class StartOffsets:
 @dataclass(frozen=True, kw_only=True)
 class WrittenActions:
     """The (plan, action number) in the lineage headers of committed records. `is_complete`: no record since then was
-    deleted or compacted, so that an action which is not in `found` has no record."""
+    deleted or compacted, so that an action which is not in `actions` has no record."""
 
-    found: frozenset[tuple[str, int]]
+    actions: frozenset[tuple[str, int]]
     is_complete: bool
 
 
@@ -77,26 +77,26 @@ def copies_since(context: WindowContext, name: str, keys: set[str], since: Start
     shape = context.value_shape(point)
     wanted = pl.DataFrame({"key": sorted(keys)}, schema={"key": pl.String})
     with ExitStack() as stack:
-        found = stack.enter_context(CopiesFile(keys))
+        copies = stack.enter_context(CopiesFile(keys))
         with _readers(context, point, since) as readers:
             for batch in (batch for reader in readers for batch in reader.batches()):
                 frame = topic_frame(batch, shape)[0].join(wanted, on="key", how="semi")
                 for copy in frame.drop(*HASH).iter_rows(named=True):
-                    found.add(copy)
+                    copies.add(copy)
         stack.pop_all()
-        return found
+        return copies
 
 
 def written_actions_since(context: WindowContext, name: str, since: StartOffsets) -> WrittenActions:
     """Read which actions wrote a record. A header alone proves nothing: the journal must know the action, too."""
-    found: set[tuple[str, int]] = set()
+    actions: set[tuple[str, int]] = set()
     gone = 0
     with _readers(context, context.pipeline.topic(name), since, columns=("headers", "is_replayed")) as readers:
         for reader in readers:
             for batch in reader.batches():
-                found.update(_action_ids(batch))
+                actions.update(_action_ids(batch))
             gone += reader.accounting.expired + reader.accounting.compacted
-    return WrittenActions(found=frozenset(found), is_complete=gone == 0)
+    return WrittenActions(actions=frozenset(actions), is_complete=gone == 0)
 
 
 def by_key(frame: pl.DataFrame) -> CopiesByKey:

@@ -15,14 +15,14 @@ Expected = Mapping[str, bool | None]
 
 def stores_behind(pipeline: Pipeline, point: str) -> dict[str, list[Sequence[Hop]]]:
     """Return the tables that are fed from a topic, directly or over further topics, with every way to each."""
-    found: dict[str, list[Sequence[Hop]]] = {}
+    stores: dict[str, list[Sequence[Hop]]] = {}
     for hop in pipeline.readers_of(point):
         if can_look_up(pipeline.points[hop.target]):
-            found.setdefault(hop.target, []).append((hop,))
+            stores.setdefault(hop.target, []).append((hop,))
             continue
         for store, ways in stores_behind(pipeline, hop.target).items():
-            found.setdefault(store, []).extend((hop, *way) for way in ways)
-    return found
+            stores.setdefault(store, []).extend((hop, *way) for way in ways)
+    return stores
 
 
 def expected_at_stores(pipeline: Pipeline, point: str, passes: Callable[[Hop], bool | None]) -> Expected:

@@ -48,19 +48,19 @@ class EndsNow:
         return known
 
     def _of_index(self, hop: Hop, point: str, keys: Mapping[str, str]) -> dict[str, list[EndCopy]]:
-        hashes = pl.DataFrame([split_hex(one) for one in keys], schema=HASHES, orient="row")
+        hashes = pl.DataFrame([split_hex(key_hash) for key_hash in keys], schema=HASHES, orient="row")
         rows = rows_of_keys(self.context.storage, self._index(point), hashes)
         is_upsert = hop.semantics is Semantics.UPSERT
         rows = as_read_now(rows, self.context.pipeline.compare, is_upsert=is_upsert)
         rows = with_filter_of(rows, hop) if point == hop.source else rows
         rows = rows if is_upsert or point != hop.source else passing_rows(rows, hop.name)
-        found: dict[str, list[EndCopy]] = {}
+        known: dict[str, list[EndCopy]] = {}
         for (window,), part in rows.partition_by("window", as_dict=True).items():
             of_kind = first_and_latest_copies if is_upsert else first_copies
             copies = of_kind(part, is_later=False).with_columns(hash_hex())
             for copy in copies.iter_rows(named=True):
-                found.setdefault(copy["key_hash"], []).append(_of_record(hop, int(window), copy))
-        return found
+                known.setdefault(copy["key_hash"], []).append(_of_record(hop, int(window), copy))
+        return known
 
     def _index(self, point: str) -> tuple[IndexFile, ...]:
         """Return the files of the key index with the windows up to this one."""
@@ -89,11 +89,11 @@ def _of_rows(hop: Hop, keys: Mapping[str, str], rows: CopiesByKey) -> dict[str, 
     }
 
 
-def _add_since(found: dict[str, list[EndCopy]], hop: Hop, keys: Mapping[str, str], since: CopiesByKey) -> None:
+def _add_since(known: dict[str, list[EndCopy]], hop: Hop, keys: Mapping[str, str], since: CopiesByKey) -> None:
     for key_hash, key in keys.items():
         for copy in since.get(key, ()):
             place = f"{copy['partition']}:{copy['offset']}"
-            found.setdefault(key_hash, []).append(_of_record(hop, _LAST, {**copy, "place": place}))
+            known.setdefault(key_hash, []).append(_of_record(hop, _LAST, {**copy, "place": place}))
 
 
 def _of_record(hop: Hop, window: int, copy: Mapping[str, Any]) -> EndCopy:

@@ -102,12 +102,12 @@ def _with_erased(
 ) -> BatchFile[JudgedFinding]:
     judge = ErasedJudge(context, judged, since)
     with ExitStack() as stack:
-        found = stack.enter_context(BatchFile[JudgedFinding]())
+        outcomes = stack.enter_context(BatchFile[JudgedFinding]())
         for batch in judged:
             gaps, others = _split(context, batch)
-            found.add([*judge.with_erased(gaps), *others])
+            outcomes.add([*judge.with_erased(gaps), *others])
         stack.pop_all()
-        return found
+        return outcomes
 
 
 def _split(context: WindowContext, batch: Sequence[JudgedFinding]) -> tuple[list[JudgedFinding], list[JudgedFinding]]:
@@ -138,18 +138,18 @@ class _BatchJudge:
         self.may_change, settled, gaps = False, 0, 0
         seen = CountLog(logger, "%d findings looked at again")
         with ExitStack() as stack:
-            found = stack.enter_context(BatchFile[JudgedFinding]())
+            outcomes = stack.enter_context(BatchFile[JudgedFinding]())
             for batch in findings:
                 to_repair, others = _split(self._context, batch)
                 judged = self._judged(to_repair)
                 gaps, settled = gaps + len(judged), settled + sum(item.outcome != "open" for item in judged)
                 self.may_change = self.may_change or may_change(self._context, judged)
-                found.add([*judged, *others])
+                outcomes.add([*judged, *others])
                 seen.add(len(batch))
             if progress is not None:
                 progress(settled, gaps)
             stack.pop_all()
-            return found
+            return outcomes
 
     def _judged(self, gaps: Sequence[JudgedFinding]) -> list[JudgedFinding]:
         """Judge some gaps by what the stores and topics hold now."""

@@ -168,10 +168,10 @@ def _later_problem(
     store: str, copies: Sequence[Mapping[str, Any]], later: Sequence[Mapping[str, Any]], unit: Decimal
 ) -> str | None:
     """Return why a table is not as it should be: the key once, as other sources have it in their latest version."""
-    same = [one for one in later if len(copies) == 1 and str(copies[0]["row_hash"]) == one.get("row_hash")]
-    if any(_version_problem(store, copies, one, unit) is None for one in same):
+    same = [last for last in later if len(copies) == 1 and str(copies[0]["row_hash"]) == last.get("row_hash")]
+    if any(_version_problem(store, copies, last, unit) is None for last in same):
         return None
-    return f"{store} does not hold the later version of {', '.join(dict.fromkeys(one['source'] for one in later))}"
+    return f"{store} does not hold the later version of {', '.join(dict.fromkeys(last['source'] for last in later))}"
 
 
 def _version_problem(

@@ -48,7 +48,7 @@ class ReversalJudge:
         for copy in copies:
             if copy.window == self._context.window.number and copy.target in self._context.pipeline.points:
                 written = self._written_actions(copy.target)
-                if written.is_complete and (copy.plan, copy.seq) not in written.found:
+                if written.is_complete and (copy.plan, copy.seq) not in written.actions:
                     return f"no committed reversal by plan {copy.plan} (action {copy.seq}) is in {copy.target}"
         return None
 

@@ -25,12 +25,12 @@ class MatchedBefore:
     def of(cls, journal: PgConnection, context: WindowContext) -> "MatchedBefore":
         """Read from the journal which files the window has."""
         manifests: Mapping[str, Any] = snapshot_manifests.snapshots(journal, context.window)
-        return cls(context, {name: one["files"] for name, one in manifests.items()})
+        return cls(context, {name: manifest["files"] for name, manifest in manifests.items()})
 
     def among(self, hop: Hop, result: HopResult | None, key_hashes: Collection[str]) -> set[str]:
         """Return those of some keys that were matched on a hop: the others are not of its source in this window."""
-        found = self.verdicts(hop, result, key_hashes)
-        return {key_hash for key_hash, verdict in found.items() if verdict is Verdict.MATCHED}
+        verdicts = self.verdicts(hop, result, key_hashes)
+        return {key_hash for key_hash, verdict in verdicts.items() if verdict is Verdict.MATCHED}
 
     def verdicts(self, hop: Hop, result: HopResult | None, key_hashes: Collection[str]) -> dict[str, Verdict]:
         """Return the verdicts on some keys on a hop; of those that are none of its window, nothing."""
@@ -45,6 +45,6 @@ class MatchedBefore:
             buckets.setdefault(bucket, []).append(key_hash)
         for bucket, wanted in buckets.items():
             files = VerdictFiles.of(hop.name, result.files, slices, bucket)
-            found = stored_verdicts(self._context.storage, files, wanted)
-            verdicts |= {key_hash: Verdict(verdict) for key_hash, verdict in found.select("key_hash", "verdict").rows()}
+            frame = stored_verdicts(self._context.storage, files, wanted)
+            verdicts |= {key_hash: Verdict(verdict) for key_hash, verdict in frame.select("key_hash", "verdict").rows()}
         return verdicts

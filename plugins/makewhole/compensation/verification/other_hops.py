@@ -33,12 +33,12 @@ _OF_ROWS = (Remedy.UPSERT, Remedy.QUARANTINE)
 
 @dataclass(frozen=True, kw_only=True)
 class KeyAtHop:
-    """A key that a plan touched, on another hop of the place. `found`: what verify found there before. `is_matched`:
+    """A key that a plan touched, on another hop of the place. `finding`: what verify found there before. `is_matched`:
     the window judged it as matched there; otherwise the hop did not have it in this window."""
 
     touched: TouchedKey
     at: TouchedHop
-    found: JudgedFinding | None = None
+    finding: JudgedFinding | None = None
     is_matched: bool = False
 
 
@@ -72,28 +72,28 @@ class OtherHops(ClosingContext):
         """Yield a finding for every key on which a hop does not agree any more, and those that were found before as
         they are now, so many at a time."""
         for batch in self._keys:
-            found = [_finding(self._pipeline, now) for now in self._judged(batch)]
-            if standing := [item for item in found if item is not None]:
+            findings = [_finding(self._pipeline, now) for now in self._judged(batch)]
+            if standing := [item for item in findings if item is not None]:
                 yield standing
 
     def is_awaited(self) -> bool:
         """Return whether what fills a topic may still send the new version of a row that was changed."""
         for batch in self._keys:
-            forwarding = [one for one in batch if _may_forward(self._pipeline, one.at)]
+            forwarding = [key for key in batch if _may_forward(self._pipeline, key.at)]
             if any(now.verdict is not None for now in self._judged(forwarding)):
                 return True
         return False
 
     def _judged(self, batch: Iterable[KeyAtHop]) -> Iterator[_KeyNow]:
         by_hop: dict[tuple[str, bool], list[KeyAtHop]] = {}
-        for one in batch:
-            by_hop.setdefault((one.at.hop.name, one.at.is_source_changed), []).append(one)
+        for key in batch:
+            by_hop.setdefault((key.at.hop.name, key.at.is_source_changed), []).append(key)
         for of_hop in by_hop.values():
             at = of_hop[0].at
-            keys = {one.touched.key_hash: one.touched.key for one in of_hop}
+            keys = {at_hop.touched.key_hash: at_hop.touched.key for at_hop in of_hop}
             source, target = (self._copies_at(at.hop, name, keys) for name in (at.hop.source, at.hop.target))
-            for one in of_hop:
-                yield _judged_now(one, *(end.get(one.touched.key_hash, ()) for end in (source, target)))
+            for key in of_hop:
+                yield _judged_now(key, *(end.get(key.touched.key_hash, ()) for end in (source, target)))
 
 
 def _judged_now(key: KeyAtHop, source: Sequence[EndCopy], target: Sequence[EndCopy]) -> _KeyNow:
@@ -111,13 +111,13 @@ def open_other_hops(
     `results`: of reconcile, by hop."""
     others = OtherHops(context.pipeline, copies_at)
     hops = {end: touched_hops(context.pipeline, end) for end in touched_ends(journal, context.window)}
-    ends = [end for end, found in hops.items() if found]
+    ends = [end for end, at_end in hops.items() if at_end]
     if ends:
         matched = MatchedBefore.of(journal, context)
         touched = chain.from_iterable(touched_keys(journal, context.window, ends))
         findings = chain.from_iterable(StoredFindings(window=context.window).batches(journal))
         of_keys = with_findings(touched, findings)
-        keys = (one for of_key, found in of_keys for one in _keys_at_hops(of_key, found, hops))
+        keys = (key for of_key, judged in of_keys for key in _keys_at_hops(of_key, judged, hops))
         while batch := list(islice(keys, BATCH)):
             others.add(list(_that_agreed(batch, matched, results)))
     return others
@@ -132,11 +132,11 @@ def _keys_at_hops(
     judged = {item.finding.hop for item in findings if not is_found_by_verify(item)}
     before = {item.finding.hop: item for item in findings if item.finding.cause is Cause.CHANGED_BY_REPAIR}
     seen = set[str]()
-    for one in touched:
-        for at in hops[one.hop, one.remedy, one.target]:
+    for key in touched:
+        for at in hops[key.hop, key.remedy, key.target]:
             if at.hop.name not in judged | seen:
                 seen.add(at.hop.name)
-                yield KeyAtHop(touched=one, at=at, found=before.get(at.hop.name))
+                yield KeyAtHop(touched=key, at=at, finding=before.get(at.hop.name))
 
 
 def _that_agreed(
@@ -146,15 +146,15 @@ def _that_agreed(
     not have in this window, where rows themselves were written or moved. What was sent is of the window of its record.
     """
     by_hop: dict[str, list[KeyAtHop]] = {}
-    for one in batch:
-        by_hop.setdefault(one.at.hop.name, []).append(one)
+    for key in batch:
+        by_hop.setdefault(key.at.hop.name, []).append(key)
     for name, of_hop in by_hop.items():
-        hashes = {one.touched.key_hash for one in of_hop}
+        hashes = {at_hop.touched.key_hash for at_hop in of_hop}
         verdicts = matched.verdicts(of_hop[0].at.hop, results.get(name), hashes)
-        for one in of_hop:
-            verdict = verdicts.get(one.touched.key_hash)
-            if verdict is Verdict.MATCHED or (verdict is None and one.touched.remedy in _OF_ROWS):
-                yield replace(one, is_matched=verdict is Verdict.MATCHED)
+        for key in of_hop:
+            verdict = verdicts.get(key.touched.key_hash)
+            if verdict is Verdict.MATCHED or (verdict is None and key.touched.remedy in _OF_ROWS):
+                yield replace(key, is_matched=verdict is Verdict.MATCHED)
 
 
 def _may_forward(pipeline: Pipeline, at: TouchedHop) -> bool:
@@ -165,10 +165,10 @@ def _may_forward(pipeline: Pipeline, at: TouchedHop) -> bool:
 def _finding(pipeline: Pipeline, now: _KeyNow) -> JudgedFinding | None:
     key, verdict = now.key, now.verdict
     if verdict is None:
-        return None if key.found is None else replace(key.found, outcome="repaired", reason=None)
+        return None if key.finding is None else replace(key.finding, outcome="repaired", reason=None)
     reason = _reason(pipeline, key, verdict)
-    if key.found is not None:
-        return replace(key.found, outcome="open", reason=reason)
+    if key.finding is not None:
+        return replace(key.finding, outcome="open", reason=reason)
     evidence = {
         CAUSED_BY: key.touched.plan,
         "repaired_hop": key.touched.hop,
@@ -186,10 +186,10 @@ def _finding(pipeline: Pipeline, now: _KeyNow) -> JudgedFinding | None:
     return JudgedFinding(finding=finding, reason=reason)
 
 
-def _reason(pipeline: Pipeline, one: KeyAtHop, verdict: Verdict) -> str:
+def _reason(pipeline: Pipeline, key: KeyAtHop, verdict: Verdict) -> str:
     """Return what is wrong and what to do, for a person."""
-    at, plan = one.at, one.touched.plan
-    what = f"plan {plan} repaired {at.changed} for {one.touched.hop}"
+    at, plan = key.at, key.touched.plan
+    what = f"plan {plan} repaired {at.changed} for {key.touched.hop}"
     if verdict is Verdict.UNEXPECTED:
         return f"{what}: its row is gone, and {at.other} still holds the key; {_way_out(pipeline, at, plan)}"
     if verdict is Verdict.MISSING:

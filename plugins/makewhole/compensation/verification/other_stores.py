@@ -42,24 +42,24 @@ def reached_hops(pipeline: Pipeline, sent: Iterable[RedeliveredKey]) -> tuple[Re
     """Return the hops into tables that records reach beside the hop for which each was sent, in file order."""
     hops = {hop.name: hop for hop in pipeline.hops}
     keys: dict[str, dict[str, RedeliveredKey]] = {}
-    for one in sent:
-        for name in _hops_reached(pipeline, hops[one.hop]) if one.hop in hops else ():
-            keys.setdefault(name, {}).setdefault(one.key_hash, one)
+    for key in sent:
+        for name in _hops_reached(pipeline, hops[key.hop]) if key.hop in hops else ():
+            keys.setdefault(name, {}).setdefault(key.key_hash, key)
     return tuple(ReachedHop(hop=hop, keys=keys[hop.name]) for hop in pipeline.hops if hop.name in keys)
 
 
 def _hops_reached(pipeline: Pipeline, own: Hop) -> set[str]:
     """Return the hops into tables behind all readers of what a hop redelivers, but for the hop itself, and for others
     that end in the same table."""
-    place, found, left = pipeline.place_of(own.target), set[str](), list(pipeline.redelivery_readers(own))
+    place, reached, left = pipeline.place_of(own.target), set[str](), list(pipeline.redelivery_readers(own))
     while left:
         hop = left.pop()
         target = pipeline.points[hop.target]
         if has_log(target):
             left += pipeline.readers_of(hop.target)
         elif pipeline.place_of(hop.target) != place:
-            found.add(hop.name)
-    return found
+            reached.add(hop.name)
+    return reached
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,24 +106,24 @@ class OtherStores(ClosingContext):
         A key with a finding of its own on the hop is judged by that.
         """
         for batch in self._sent:
-            if found := list(self._findings_of(batch, results)):
-                yield found
+            if findings := list(self._findings_of(batch, results)):
+                yield findings
 
     def _findings_of(self, batch: Sequence[SentKey], results: Mapping[str, HopResult]) -> Iterator[JudgedFinding]:
         of_hash = {item.sent[0].key_hash: item for item in batch}
         for reached in reached_hops(self._context.pipeline, chain.from_iterable(item.sent for item in batch)):
             name = reached.hop.name
-            keys = {key_hash: one for key_hash, one in reached.keys.items() if name not in of_hash[key_hash].judged}
+            keys = {key_hash: key for key_hash, key in reached.keys.items() if name not in of_hash[key_hash].judged}
             rows = self._rows(reached.hop, keys)
-            doubled = {key_hash for key_hash, one in keys.items() if len(rows.get(one.key, ())) > 1}
+            doubled = {key_hash for key_hash, key in keys.items() if len(rows.get(key.key, ())) > 1}
             matched = self._matched.among(reached.hop, results.get(name), doubled)
-            for key_hash, one in keys.items():
+            for key_hash, sent in keys.items():
                 item = of_hash[key_hash].doubled.get(name)
                 if key_hash in doubled and item is None:
                     source = of_hash[key_hash].source
-                    item = _finding(reached.hop, one, rows[one.key], source, is_in_source=key_hash in matched)
+                    item = _finding(reached.hop, sent, rows[sent.key], source, is_in_source=key_hash in matched)
                 if item is not None:
-                    yield _judged_now(item, reached.hop, one, len(rows.get(one.key, ())))
+                    yield _judged_now(item, reached.hop, sent, len(rows.get(sent.key, ())))
 
     def is_awaited(self) -> bool:
         """Return whether a loader that adds rows may still load what was sent: it has not passed it by its progress or
@@ -138,17 +138,17 @@ class OtherStores(ClosingContext):
             return False
         target = self._context.pipeline.points[hop.target]
         with TopicLog(self._context.kafka(point), point.topic) as log:
-            found = read_hop_offsets(log, hop, target, self._context.connections[target.connection])
-        committed = {} if found is None else found.committed
+            offsets = read_hop_offsets(log, hop, target, self._context.connections[target.connection])
+        committed = {} if offsets is None else offsets.committed
         return all((committed.get(partition) or 0) >= end for partition, end in ends.items())
 
     def _rows(self, hop: Hop, keys: Mapping[str, RedeliveredKey]) -> Mapping[str, list[dict[str, Any]]]:
-        return read_rows(self._context, hop.target, sorted(one.key for one in keys.values())) if keys else {}
+        return read_rows(self._context, hop.target, sorted(key.key for key in keys.values())) if keys else {}
 
 
 def _finding(
     hop: Hop,
-    one: RedeliveredKey,
+    sent: RedeliveredKey,
     rows: Sequence[Mapping[str, Any]],
     source: tuple[str, Mapping[str, Any]],
     *,
@@ -156,7 +156,7 @@ def _finding(
 ) -> JudgedFinding:
     of_hop, known = source
     evidence = {
-        CAUSED_BY: one.plan,
+        CAUSED_BY: sent.plan,
         "in_source": is_in_source,
         "target_copies": len(rows),
         "target": [{"place": row["place"], "time": str(row["time"])} for row in rows],
@@ -164,8 +164,8 @@ def _finding(
     }
     finding = Finding(
         hop=hop.name,
-        key=one.key,
-        key_hash=one.key_hash,
+        key=sent.key,
+        key_hash=sent.key_hash,
         verdict=Verdict.DUPLICATE,
         cause=Cause.REDELIVERED,
         evidence=evidence,
@@ -202,16 +202,16 @@ def open_other_stores(journal: PgConnection, context: WindowContext) -> OtherSto
 
 def _sent_keys(sent: Iterable[RedeliveredKey], findings: Iterable[JudgedFinding]) -> Iterator[SentKey]:
     """Yield what was sent with what was found of its keys; both are in the order of their hashes."""
-    for of_key, found in with_findings(sent, findings):
-        yield _sent_key(tuple(of_key), found)
+    for of_key, judged in with_findings(sent, findings):
+        yield _sent_key(tuple(of_key), judged)
 
 
-def _sent_key(sent: tuple[RedeliveredKey, ...], found: Sequence[JudgedFinding]) -> SentKey:
-    judged = {item.finding.hop: item.finding for item in found if not is_found_by_verify(item)}
+def _sent_key(sent: tuple[RedeliveredKey, ...], findings: Sequence[JudgedFinding]) -> SentKey:
+    judged = {item.finding.hop: item.finding for item in findings if not is_found_by_verify(item)}
     source: tuple[str, Mapping[str, Any]] = ("", {})
-    for hop in sorted({one.hop for one in sent} & set(judged)):
+    for hop in sorted({key.hop for key in sent} & set(judged)):
         source = hop, _of_source(judged[hop])
-    doubled = {item.finding.hop: item for item in found if item.finding.cause is Cause.REDELIVERED}
+    doubled = {item.finding.hop: item for item in findings if item.finding.cause is Cause.REDELIVERED}
     return SentKey(sent=sent, source=source, judged=frozenset(judged), doubled=doubled)
 
 
@@ -229,8 +229,8 @@ def put_new(journal: PgConnection, context: WindowContext, doubled: Iterable[Jud
     window_findings.add_findings(journal, context.window, [item.finding for item in doubled])
 
 
-def _judged_now(item: JudgedFinding, hop: Hop, one: RedeliveredKey, rows: int) -> JudgedFinding:
+def _judged_now(item: JudgedFinding, hop: Hop, sent: RedeliveredKey, rows: int) -> JudgedFinding:
     if rows == 1:
         return replace(item, outcome="repaired", reason=None)
-    reason = f"{hop.target} holds it {rows} times since plan {one.plan} sent its record to {one.target} again"
+    reason = f"{hop.target} holds it {rows} times since plan {sent.plan} sent its record to {sent.target} again"
     return replace(item, outcome="open", reason=reason if rows else f"{hop.target} does not hold it")

@@ -31,8 +31,8 @@ class RepairedKeys(ClosingContext):
         for item in judged:
             if item.outcome == "repaired" and _is_now_held(item):
                 hashes.setdefault(item.finding.hop, []).append(item.finding.key_hash)
-        for hop, found in hashes.items():
-            self._file(hop).append(pl.DataFrame({"key_hash": sorted(found)}, schema={"key_hash": pl.String}))
+        for hop, of_hop in hashes.items():
+            self._file(hop).append(pl.DataFrame({"key_hash": sorted(of_hop)}, schema={"key_hash": pl.String}))
 
     def named_with(self, result: HopResult) -> HopResult:
         """Name with a result the file of its hop, if there is one."""

@@ -154,8 +154,8 @@ def _commit(journal: PgConnection, context: WindowContext, judged: BatchFile[Jud
 
 def _summaries(results: Iterable[HopResult], accepted: Mapping[str, Mapping[str, int]]) -> list[HopSummary]:
     """Return what the gate is asked about, with how many keys of each hop a person has accepted."""
-    found = [HopSummary.from_json_dict(result.files["summary"]) for result in results]
-    return [replace(summary, accepted=accepted.get(summary.hop, {})) for summary in found]
+    summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results]
+    return [replace(summary, accepted=accepted.get(summary.hop, {})) for summary in summaries]
 
 
 def _mark_refused(journal: PgConnection, window: Window) -> None:

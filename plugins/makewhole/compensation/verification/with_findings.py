@@ -21,9 +21,9 @@ def with_findings(
     done: Iterable[Done], findings: Iterable[JudgedFinding]
 ) -> Iterator[tuple[list[Done], list[JudgedFinding]]]:
     """Yield what was done to each key, with the findings of this key; of other keys nothing."""
-    found = ((key_hash, list(of_key)) for key_hash, of_key in groupby(findings, lambda item: item.finding.key_hash))
+    by_key = ((key_hash, list(of_key)) for key_hash, of_key in groupby(findings, lambda item: item.finding.key_hash))
     last: tuple[str, list[JudgedFinding]] | None = ("", [])
-    for key_hash, of_key in groupby(done, lambda one: one.key_hash):
+    for key_hash, of_key in groupby(done, lambda key: key.key_hash):
         while last is not None and last[0] < key_hash:
-            last = next(found, None)
+            last = next(by_key, None)
         yield list(of_key), last[1] if last is not None and last[0] == key_hash else []

@@ -22,7 +22,7 @@ def test_a_record_that_claims_to_be_a_reversal_reverses_nothing(world: PlanWorld
         [("makewhole-plan", plan.id), ("makewhole-seq", "0"), ("makewhole-reverses", "warehouse/dw.departures/(0,2)")],
     )
 
-    assert written_actions_since(world.context, "reversals", StartOffsets(offsets={})).found == {(plan.id, 0)}
+    assert written_actions_since(world.context, "reversals", StartOffsets(offsets={})).actions == {(plan.id, 0)}
     (item,) = judged(world)
     assert (item.outcome, item.reason) == ("open", "1 of its extra copies at warehouse were not taken back")
 
@@ -44,7 +44,7 @@ def test_headers_that_are_no_numbers_are_no_marks(world: PlanWorld, seq: str) ->
     topic = world.topic_point("reversals").topic
     forge(world.bootstrap, topic, [("makewhole-plan", plan.id), ("makewhole-seq", seq)])
 
-    found = written_actions_since(world.context, "reversals", StartOffsets(offsets={})).found
+    found = written_actions_since(world.context, "reversals", StartOffsets(offsets={})).actions
     assert (plan.id, 0) not in found
 
 

@@ -14,20 +14,20 @@ from makewhole.model.verdict import Finding
 def disputed_since(plan: PlanInJournal, actions: Iterable[Action]) -> dict[int, Refusal]:
     """Return why some actions of a plan are not done, by action number: each names the finding that calls the value
     wrong, or not known, or the hop of the one that is accepted."""
-    named = [one for one in actions if one.before.disputed_by or one.before.accepted_by]
+    named = [candidate for candidate in actions if candidate.before.disputed_by or candidate.before.accepted_by]
     if not named:
         return {}
     with plan.transaction() as journal:
-        hashes = list({one.key_hash for one in named})
-        found, accepted = window_findings.disputes_since_plan(journal, plan.plan.id, hashes)
+        hashes = list({candidate.key_hash for candidate in named})
+        disputes, accepted = window_findings.disputes_since_plan(journal, plan.plan.id, hashes)
     of_key: dict[str, list[tuple[int, Finding]]] = defaultdict(list)
-    for number, finding in found:
+    for number, finding in disputes:
         of_key[finding.key_hash].append((number, finding))
     refused: dict[int, Refusal] = {}
     for action in named:
         key_hash, disputed_by = action.key_hash, action.before.disputed_by or DisputedBy()
-        kept = [one for one in action.before.accepted_by if (one, key_hash) in accepted]
-        disputing = [one for one in of_key.get(key_hash, ()) if disputed_by.counts(one[1])]
+        kept = [hop for hop in action.before.accepted_by if (hop, key_hash) in accepted]
+        disputing = [dispute for dispute in of_key.get(key_hash, ()) if disputed_by.counts(dispute[1])]
         if kept:
             refused[action.seq] = refusal_by_acceptance(kept[0])
         elif disputing:

@@ -48,7 +48,7 @@ class Loaders(ClosingContext):
         offsets = read_hop_offsets(log, hop, *target)
         if offsets is None:
             return {}
-        answers = ((seq, _first_refusal(hop, offsets, log.topic, _places(one))) for seq, one in records.items())
+        answers = ((seq, _first_refusal(hop, offsets, log.topic, _places(text))) for seq, text in records.items())
         return {seq: refusal for seq, refusal in answers if refusal is not None}
 
     def _log(self, name: str) -> TopicLog | None:

@@ -64,12 +64,12 @@ class LookAgain(ClosingContext):
     def arrived(self, rows: pa.Table) -> dict[int, Refusal]:
         """Return why these actions (rows of a chunk) are not done, by action number."""
         actions = actions_in(rows)
-        found, still_to_come = disputed_since(self._plan, actions), dict[int, Refusal]()
+        refusals, still_to_come = disputed_since(self._plan, actions), dict[int, Refusal]()
         asked: dict[object, list[Action]] = defaultdict(list)
         for action in actions:
             asked[_ASKED(action.before)].append(action)
         for alike in asked.values():
-            before, keys = alike[0].before, [one.key for one in alike]
+            before, keys = alike[0].before, [peer.key for peer in alike]
             is_produced = before.remedy is Remedy.PRODUCE
             points = before.absent_at or ((self._plan.target,) if is_produced else ())
             stores = {*before.erasable, *(name for name in points if self._has_erasures(name))}
@@ -82,12 +82,12 @@ class LookAgain(ClosingContext):
             if before.repeats:
                 refused.append(self._at(before.repeats, keys))
             for action in alike:
-                refusal = next((one[action.key] for one in refused if action.key in one), None)
+                refusal = next((by_key[action.key] for by_key in refused if action.key in by_key), None)
                 if refusal is not None:
-                    found.setdefault(action.seq, refusal)
+                    refusals.setdefault(action.seq, refusal)
             for name in before.passed:
-                still_to_come |= self._loaders.not_past(name, {one.seq: one.before.records for one in alike})
-        return {**still_to_come, **found}
+                still_to_come |= self._loaders.not_past(name, {peer.seq: peer.before.records for peer in alike})
+        return {**still_to_come, **refusals}
 
     def note_own(self, positions: RecordPositions) -> None:
         """Note records that the plan writes itself, which are no arrivals."""
@@ -137,15 +137,15 @@ class LookAgain(ClosingContext):
     def erased_by_tombstones(self, store: TablePoint, keys: Sequence[str]) -> RefusalsByKey:
         """Return the keys that came to be erased from a store by tombstones, or of which that cannot be known; none of
         a store whose erased keys are known from something else."""
-        found: dict[str, Refusal] = {}
+        refusals: dict[str, Refusal] = {}
         if store.erased is None or not keys:
-            return found
+            return refusals
         for topic in store.erased.topics:
             tail = self._tail(topic)
             gone = ErasedSince(not_known=f"{topic} cannot be asked any more which keys were erased")
             since = gone if tail is None else tail.erased_since(store.erased)
-            found = {**since.refusals(store.name, keys), **found}
-        return found
+            refusals = {**since.refusals(store.name, keys), **refusals}
+        return refusals
 
     def _at(self, name: str, keys: Sequence[str]) -> RefusalsByKey:
         tail = self._tail(name)
@@ -167,7 +167,7 @@ class LookAgain(ClosingContext):
         if target is None or not has_log(target.point):
             return None
         if name not in self._tails:
-            is_erasing = has_erasures((one.point for one in self._targets.values()), name)
+            is_erasing = has_erasures((known.point for known in self._targets.values()), name)
             topic = FollowedTopic(
                 connection=kafka_of(target.connection), point=target.point, tombstones_erase=is_erasing
             )
@@ -208,12 +208,12 @@ def _in_all(answers: Sequence[RefusalsByKey], keys: Sequence[str]) -> RefusalsBy
 
 def _in_any(answers: Mapping[str, RefusalsByKey], *, is_produced: bool) -> RefusalsByKey:
     """Return the keys that a point has which would add the record to it, by the answers of these points."""
-    found: dict[str, Refusal] = {}
+    refusals: dict[str, Refusal] = {}
     for point, answer in answers.items():
         for key, refusal in answer.items():
             is_there = refusal.code is RefusalCode.ARRIVED
-            found.setdefault(key, already_in_table(point, is_produced=is_produced) if is_there else refusal)
-    return found
+            refusals.setdefault(key, already_in_table(point, is_produced=is_produced) if is_there else refusal)
+    return refusals
 
 
 def _in_table(point: TablePoint, tables: Tables, keys: Sequence[str]) -> RefusalsByKey:

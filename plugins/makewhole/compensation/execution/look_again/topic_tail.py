@@ -255,10 +255,10 @@ class TombstonesSince:
             point = self.context.pipeline.topic(name)
             topic = FollowedTopic(connection=self.context.kafka(point), point=point, tombstones_erase=True)
             with TopicTail(topic, self.seen(name), wanted) as tail:
-                found = tail.erased_since(store.erased)
-            if found.not_known is not None:
-                return found
-            erased_at = {**found.erased_at, **erased_at}
+                since = tail.erased_since(store.erased)
+            if since.not_known is not None:
+                return since
+            erased_at = {**since.erased_at, **erased_at}
         return ErasedSince(erased_at=erased_at)
 
 

@@ -71,12 +71,12 @@ class LedgerRows:
         Raises:
             RefusedError: the table cannot hold the key, or the row does not pass the filter of the hop any more.
         """
-        found, hop = self._find(draft), self._hops[draft.action.hop]
-        if found is not None and not found.passes:
+        record, hop = self._find(draft), self._hops[draft.action.hop]
+        if record is not None and not record.passes:
             raise ActionRefusedError.of(
                 RefusalCode.STALE, f"the row of this key in {hop.source} has left the filter `{hop.where}` by now"
             )
-        return found
+        return record
 
     def _find(self, draft: ActionDraft) -> LedgerRecord | None:
         place, key = (draft.action.hop, draft.action.remedy), draft.action.key
