@@ -93,7 +93,7 @@ class Question:
 
 
 def put(
-    journal: PgConnection, acceptance: Acceptance, found: Iterable[AcceptedFinding], question: Question
+    journal: PgConnection, acceptance: Acceptance, findings: Iterable[AcceptedFinding], question: Question
 ) -> Acceptance:
     """Write an acceptance with its findings; return it as it is stored."""
     _run(
@@ -115,14 +115,14 @@ def put(
         seen=json.dumps(dict(question.seen), default=str),
     )
     place = (acceptance.id, acceptance.pipeline, acceptance.window, acceptance.revision)
-    insert_many(journal, "acceptance", "insert_findings", _rows(place, found, stands=acceptance.stands))
+    insert_many(journal, "acceptance", "insert_findings", _rows(place, findings, stands=acceptance.stands))
     return get(journal, acceptance.id)
 
 
-def _rows(place: tuple[Any, ...], found: Iterable[AcceptedFinding], *, stands: bool) -> Iterator[Sequence[Any]]:
-    for one in found:
-        judged = (one.hop, storable(one.key), one.key_hash, one.verdict.value, one.cause.value)
-        yield (*place, *judged, one.fingerprint, one.held, stands)
+def _rows(place: tuple[Any, ...], findings: Iterable[AcceptedFinding], *, stands: bool) -> Iterator[Sequence[Any]]:
+    for finding in findings:
+        judged = (finding.hop, storable(finding.key), finding.key_hash, finding.verdict.value, finding.cause.value)
+        yield (*place, *judged, finding.fingerprint, finding.held, stands)
 
 
 def get(journal: PgConnection, acceptance: str, *, is_locked: bool = False) -> Acceptance:
@@ -179,15 +179,15 @@ def end_expired(journal: PgConnection, pipeline: str) -> None:
     _run(journal, "end_expired", pipeline=pipeline)
 
 
-def end(journal: PgConnection, window: Window, found: Mapping[tuple[str, str], str]) -> None:
+def end(journal: PgConnection, window: Window, reasons: Mapping[tuple[str, str], str]) -> None:
     """End findings of a revision that stand, by hop and key hash, each with its reason."""
     _run(
         journal,
         "end_findings",
         **scope(window),
-        hops=[hop for hop, _ in found],
-        hashes=[key_hash for _, key_hash in found],
-        reasons=list(found.values()),
+        hops=[hop for hop, _ in reasons],
+        hashes=[key_hash for _, key_hash in reasons],
+        reasons=list(reasons.values()),
     )
 
 
@@ -207,7 +207,7 @@ def pass_on(journal: PgConnection, window: Window) -> None:
         if is_same:
             kept = (row.acceptance, window.pipeline, window.number, window.revision)
             insert_many(journal, "acceptance", "insert_findings", _rows(kept, [stood], stands=True))
-    _run(journal, "end_met_later", **scope(window), verdicts=[one.value for one in ACCEPTABLE])
+    _run(journal, "end_met_later", **scope(window), verdicts=[verdict.value for verdict in ACCEPTABLE])
 
 
 def _reason_of_passing(window: Window, verdict: str | None, *, is_same: bool) -> str:
@@ -218,7 +218,7 @@ def _reason_of_passing(window: Window, verdict: str | None, *, is_same: bool) ->
 
 
 def _is_as_accepted(row: Any) -> bool:
-    found = Finding(
+    finding = Finding(
         hop=row.hop,
         key=row.key,
         key_hash=row.key_hash,
@@ -226,7 +226,7 @@ def _is_as_accepted(row: Any) -> bool:
         cause=Cause(row.cause_now),
         evidence=StoredEvidence(row.evidence_now),
     )
-    return bool(fingerprint(found) == row.fingerprint)
+    return bool(fingerprint(finding) == row.fingerprint)
 
 
 def standing(journal: PgConnection, pipeline: str) -> list[StandingFindings]:
@@ -255,10 +255,10 @@ def set_answered(journal: PgConnection, pipeline: str, number: int, revision: in
 def count_accepted(journal: PgConnection, window: Window, *, with_doubled: bool = True) -> dict[str, dict[str, int]]:
     """Count the findings of a revision that are accepted now: hop → verdict → number. `with_doubled`: those that verify
     found, too, which no result of the comparison counts."""
-    found: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, int]] = {}
     for hop, verdict, keys in _run(journal, "count_accepted", **scope(window), with_doubled=with_doubled):
-        found.setdefault(hop, {})[verdict] = keys
-    return found
+        counts.setdefault(hop, {})[verdict] = keys
+    return counts
 
 
 def count_standing(journal: PgConnection, window: Window) -> int:

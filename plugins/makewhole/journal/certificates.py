@@ -111,8 +111,8 @@ def ends(journal: PgConnection, pipeline: str) -> list[RevisionEnd]:
 
 def gaps_after(journal: PgConnection, window: Window) -> int | None:
     """Return the newest later revision of the window that ended with gaps; None when there is none."""
-    found: int | None = single_value(_run(journal, "gaps_after", **scope(window)))
-    return found
+    revision: int | None = single_value(_run(journal, "gaps_after", **scope(window)))
+    return revision
 
 
 def insert(journal: PgConnection, pipeline: str, added: ChainEntry) -> None:

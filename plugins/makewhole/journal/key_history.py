@@ -94,7 +94,7 @@ def unexpected_keys(
     undecidable on a hop, as far as the journal has its findings."""
     places = {"numbers": list(revisions), "revisions": list(revisions.values())}
     rows = _run(journal, "unexpected_keys", pipeline=pipeline, hop=hop, **places)
-    found: dict[int, list[str]] = {number: [] for number in revisions}
+    hashes: dict[int, list[str]] = {number: [] for number in revisions}
     for number, key_hash in rows:
-        found[number].append(key_hash)
-    return found
+        hashes[number].append(key_hash)
+    return hashes

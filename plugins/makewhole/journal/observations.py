@@ -84,9 +84,9 @@ def still_seen(
         newest = lanes[-1].topic_id
         if observed_at < min(lane.noticed_at for lane in lanes if lane.topic_id == newest):
             return {}
-    found = {int(partition): offset for partition, offset in offsets.items()}
+    stable = {int(partition): offset for partition, offset in offsets.items()}
     for lane in lanes:
         is_later = lane.lineage > 0 and lane.topic_id == topic_id and observed_at < lane.noticed_at
-        if is_later and lane.partition in found:
-            found[lane.partition] = min(found[lane.partition], lane.lo)
-    return found
+        if is_later and lane.partition in stable:
+            stable[lane.partition] = min(stable[lane.partition], lane.lo)
+    return stable

@@ -136,8 +136,8 @@ def actions_done(journal: PgConnection, plan_id: str) -> int:
 
 def missing_keys_by_store(journal: PgConnection, plan_id: str) -> dict[str, int]:
     """Return how many keys a plan writes that a store was found to lack, by store; refused ones are left out."""
-    found: dict[str, int] = {}
+    by_store: dict[str, int] = {}
     for hop, keys in _run(journal, "missing_keys_by_hop", plan=plan_id):
         store = hop.split("→")[1]
-        found[store] = found.get(store, 0) + keys
-    return found
+        by_store[store] = by_store.get(store, 0) + keys
+    return by_store

@@ -88,10 +88,10 @@ def get_plan(journal: PgConnection, plan_id: str, *, is_locked: bool = False) ->
     Raises:
         PermanentError: there is no such plan.
     """
-    found = _one_plan(journal, "lock_plan" if is_locked else "plan_by_id", plan=plan_id)
-    if found is None:
+    plan = _one_plan(journal, "lock_plan" if is_locked else "plan_by_id", plan=plan_id)
+    if plan is None:
         raise PermanentError(f"there is no plan {plan_id}; `makewhole windows` names the plan of each window")
-    return found
+    return plan
 
 
 def plans_before(journal: PgConnection, pipeline: str, window: int, revision: int) -> list[StoredPlan]:

@@ -125,11 +125,11 @@ def ranges(journal: PgConnection, pipeline: str, number: int) -> dict[str, tuple
 def _ranges(
     journal: PgConnection, pipeline: str, numbers: Sequence[int]
 ) -> dict[int, dict[str, tuple[PartitionRange, ...]]]:
-    found: dict[int, dict[str, tuple[PartitionRange, ...]]] = {}
+    by_window: dict[int, dict[str, tuple[PartitionRange, ...]]] = {}
     for row in _run(journal, "ranges", pipeline=pipeline, numbers=numbers):
-        of_window = found.setdefault(row.number, {})
+        of_window = by_window.setdefault(row.number, {})
         of_window[row.point] = (*of_window.get(row.point, ()), record(PartitionRange, row))
-    return found
+    return by_window
 
 
 def covered_ranges(journal: PgConnection, pipeline: str, point: str) -> dict[int, list[PartitionRange]]:
@@ -208,8 +208,8 @@ def last_judged(journal: PgConnection, pipeline: str, number: int | None = None)
 
 def windows_of(journal: PgConnection, pipeline: str, rows: Sequence[Any]) -> list[Window]:
     """Return the windows of rows, with their ranges, which are read for all of them at once."""
-    found = _ranges(journal, pipeline, [row.number for row in rows]) if rows else {}
-    return [_window(pipeline, row, found.get(row.number, {})) for row in rows]
+    by_window = _ranges(journal, pipeline, [row.number for row in rows]) if rows else {}
+    return [_window(pipeline, row, by_window.get(row.number, {})) for row in rows]
 
 
 def _window(pipeline: str, row: Any, ranges: Mapping[str, tuple[PartitionRange, ...]]) -> Window:
@@ -246,8 +246,8 @@ def is_reconciled(journal: PgConnection, pipeline: str, number: int) -> bool:
 def older_open(journal: PgConnection, pipeline: str, number: int) -> OlderOpen:
     """Return what the windows before window `number` leave open: keys with a gap, and undecidable ones."""
     verdicts = [verdict.value for verdict in (*GAPS, Verdict.UNDECIDABLE)]
-    (found,) = records(OlderOpen, _run(journal, "older_open", pipeline=pipeline, number=number, verdicts=verdicts))
-    return found
+    (older,) = records(OlderOpen, _run(journal, "older_open", pipeline=pipeline, number=number, verdicts=verdicts))
+    return older
 
 
 def last_chunk(journal: PgConnection, pipeline: str, number: int) -> datetime | None:

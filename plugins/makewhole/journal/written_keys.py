@@ -114,10 +114,10 @@ def reversals_of(journal: PgConnection, pipeline: Pipeline, window: int, key_has
 
     Actions that were refused took nothing back.
     """
-    found: dict[str, tuple[ReversedCopy, ...]] = {}
+    by_key: dict[str, tuple[ReversedCopy, ...]] = {}
     rows = _of_reversals(journal, "reversals_of_keys", pipeline=pipeline.name, key_hashes=sorted(set(key_hashes)))
     for row in rows:
         known = {"place": row.place or "", "identity": row.identity or "", "copy": row.copy or {}}
-        found[row.key_hash] = (*found.get(row.key_hash, ()), record(ReversedCopy, row, **known))
+        by_key[row.key_hash] = (*by_key.get(row.key_hash, ()), record(ReversedCopy, row, **known))
     places = frozenset().union(*(point.places for point in pipeline.points.values()))
-    return PastReversals(window=window, reversed=found, places=places)
+    return PastReversals(window=window, reversed=by_key, places=places)

@@ -16,7 +16,7 @@ def kinds_needed(pipeline: Pipeline) -> frozenset[tuple[str, Verdict]]:
     has in contradiction, and of topics that are filled from topics which they have alone. Where it takes rows back that
     are unexpected, it has to be known which of their keys are missing further up; where it carries on what a topic has,
     what hops into topics say is wrong there, or not known."""
-    answers = {(hop.name, one): hop.remedies.answer_to(one) for hop in pipeline.hops for one in REPAIRABLE}
+    answers = {(hop.name, verdict): hop.remedies.answer_to(verdict) for hop in pipeline.hops for verdict in REPAIRABLE}
     needed = {kind for kind, remedy in answers.items() if remedy is not Remedy.REPORT}
     if not {Remedy.PRODUCE, Remedy.REDELIVER}.isdisjoint(answers.values()):
         needed |= {(hop.name, verdict) for hop in pipeline.hops for verdict in _VERDICTS_OF_READERS}

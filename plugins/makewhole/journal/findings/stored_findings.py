@@ -37,8 +37,8 @@ class StoredFindings:
 
     def kinds(self, journal: PgConnection) -> set[tuple[str, Verdict]]:
         """Return the hops of the findings, each with its verdicts."""
-        found = _run(journal, "kinds_of_findings", **scope(self.window))
-        return {(hop, Verdict(verdict)) for hop, verdict in found}
+        kinds = _run(journal, "kinds_of_findings", **scope(self.window))
+        return {(hop, Verdict(verdict)) for hop, verdict in kinds}
 
     def in_order(self, journal: PgConnection) -> Iterator[JudgedFinding]:
         """Yield all findings by hop, verdict and key."""

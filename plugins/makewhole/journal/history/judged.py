@@ -51,8 +51,8 @@ class JudgedWindows:
 
     def newest_few(self, most: int) -> list[Window]:
         """Return the newest ones, at most so many, newest first."""
-        found = self._run("newest_judged_numbers", most=most)
-        return self.of_numbers([number for (number,) in found])[::-1]
+        numbers = self._run("newest_judged_numbers", most=most)
+        return self.of_numbers([number for (number,) in numbers])[::-1]
 
     def holding(self, point: str, positions: Collection[tuple[int, int]], before: int) -> list[Window]:
         """Return those before a number whose ranges of a topic hold any of some (partition, offset), newest first."""
@@ -60,8 +60,8 @@ class JudgedWindows:
             return []
         partitions, offsets = zip(*sorted(positions), strict=True)
         values = {"point": point, "partitions": list(partitions), "offsets": list(offsets), "number": before}
-        found = self._run("numbers_holding", **values)
-        return self.of_numbers([number for (number,) in found])[::-1]
+        numbers = self._run("numbers_holding", **values)
+        return self.of_numbers([number for (number,) in numbers])[::-1]
 
     def after(self, number: int) -> list[Window]:
         """Return those after a number: none where it is the newest."""
@@ -106,23 +106,23 @@ class JudgedWindows:
         for start, end in spans:
             starts.append(start)
             ends.append(end)
-        found = self._run("numbers_in_spans", starts=starts, ends=ends) if ends else ()
-        return self.of_numbers([number for (number,) in found if number < before])
+        numbers = self._run("numbers_in_spans", starts=starts, ends=ends) if ends else ()
+        return self.of_numbers([number for (number,) in numbers if number < before])
 
     def reached_by(self, point: str, truncated: Sequence[TruncatedLog], before: int) -> list[Window]:
         """Return those before a number that truncations of a topic took records from."""
         if not truncated:
             return []
-        found = self._run(
+        numbers = self._run(
             "numbers_reached",
             point=point,
             number=before,
-            topic_ids=[one.topic_id for one in truncated],
-            partitions=[one.partition for one in truncated],
-            lineages=[one.lineage for one in truncated],
-            los=[one.lo for one in truncated],
+            topic_ids=[log.topic_id for log in truncated],
+            partitions=[log.partition for log in truncated],
+            lineages=[log.lineage for log in truncated],
+            los=[log.lo for log in truncated],
         )
-        return self.of_numbers([number for (number,) in found])
+        return self.of_numbers([number for (number,) in numbers])
 
     def topic_ids(self, points: Sequence[str]) -> list[tuple[str, str, int]]:
         """Return (point, topic id, number of the first window that read it) of topics, the oldest first."""
@@ -131,18 +131,18 @@ class JudgedWindows:
     def fullest_manifests(self, numbers: Collection[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
         """Return the manifests of windows by number and point: of the compared revision (`revision`) that could read
         most of its offsets."""
-        found: dict[int, dict[str, Mapping[str, Any]]] = {number: {} for number in numbers}
+        manifests: dict[int, dict[str, Mapping[str, Any]]] = {number: {} for number in numbers}
         for number, point, manifest in self._run("fullest_manifests", numbers=sorted(numbers)) if numbers else ():
-            found[number][point] = manifest
-        return found
+            manifests[number][point] = manifest
+        return manifests
 
     def _between(self, first: int, last: int) -> list[Window]:
-        found = self._run("judged_numbers", first=first, last=last) if first <= last else ()
-        return self.of_numbers([number for (number,) in found])
+        numbers = self._run("judged_numbers", first=first, last=last) if first <= last else ()
+        return self.of_numbers([number for (number,) in numbers])
 
     def _one(self, statement: str, **values: Any) -> Window | None:
-        found = self.of_numbers([number for (number,) in self._run(statement, **values)])
-        return found[0] if found else None
+        windows = self.of_numbers([number for (number,) in self._run(statement, **values)])
+        return windows[0] if windows else None
 
     def _run(self, statement: str, **values: Any) -> list[Any]:
         return _run(self.journal, statement, pipeline=self.pipeline, **values)

@@ -44,8 +44,8 @@ class IndexedTopic:
 
 def topics(journal: PgConnection, pipeline: str) -> list[IndexedTopic]:
     """Return the topics of a pipeline that have an index, by name."""
-    found = IndexedTopic(pipeline=pipeline, point="").run(journal, "topics")
-    return [IndexedTopic(pipeline=pipeline, point=point) for (point,) in found]
+    rows = IndexedTopic(pipeline=pipeline, point="").run(journal, "topics")
+    return [IndexedTopic(pipeline=pipeline, point=point) for (point,) in rows]
 
 
 def standing_runs(journal: PgConnection, topic: IndexedTopic, besides: int | None = None) -> list[IndexedRun]:
@@ -58,13 +58,13 @@ def standing_runs(journal: PgConnection, topic: IndexedTopic, besides: int | Non
     Raises:
         CorruptionError: the run of a window was retired, and no merged run has the window.
     """
-    found, missing = _standing(journal, topic)
+    runs, missing = _standing(journal, topic)
     if missing := [number for number in missing if number != besides]:
         raise CorruptionError(
             f"{topic.pipeline}: no run of the key index has the keys of window {missing[0]} of {topic.point}; write "
             f"the index again: makewhole index rebuild {topic.pipeline}"
         )
-    return found
+    return runs
 
 
 def readable_runs(journal: PgConnection, topic: IndexedTopic) -> list[IndexedRun]:
@@ -76,14 +76,14 @@ def _standing(journal: PgConnection, topic: IndexedTopic) -> tuple[list[IndexedR
     """Return the runs, and the windows of which there is none."""
     first = first_indexed(journal, topic)
     windows = single_value(topic.run(journal, "count_windows", first=first))
-    found, held = _read_standing(journal, topic, first)
+    runs, held = _read_standing(journal, topic, first)
     if windows <= len(held):
-        return found, []
+        return runs, []
     first = first_indexed(journal, topic)
     numbers = [number for (number,) in topic.run(journal, "windows_with_run", first=first)]
     # After the numbers: a window that is committed meanwhile lacks no run.
-    found, held = _read_standing(journal, topic, first)
-    return found, [number for number in numbers if number not in held]
+    runs, held = _read_standing(journal, topic, first)
+    return runs, [number for number in numbers if number not in held]
 
 
 def _read_standing(journal: PgConnection, topic: IndexedTopic, first: int) -> tuple[list[IndexedRun], set[int]]:
@@ -92,21 +92,21 @@ def _read_standing(journal: PgConnection, topic: IndexedTopic, first: int) -> tu
     counted = topic.run(journal, "counted_runs", first=first)
     merges = topic.run(journal, "standing_merges")
     revisions = {run.number: run.revision for run in counted}
-    found, held = [], set[int]()
+    runs, held = [], set[int]()
     for merge in merges:
         of_windows = {int(number): revision for number, revision in merge.windows.items()}
         # Of a window that was judged once, and is merged, no other revision counts.
         counts = (at for at, revision in of_windows.items() if revisions.get(at, revision) == revision)
         windows = tuple(sorted(at for at in counts if at >= first))
         held.update(windows)
-        found.append(record(IndexedRun, merge, revisions=of_windows, windows=windows, merge=merge.id))
+        runs.append(record(IndexedRun, merge, revisions=of_windows, windows=windows, merge=merge.id))
     for run in counted:
         if run.number not in held and not run.is_retired:
             held.add(run.number)
-            found.append(
+            runs.append(
                 record(IndexedRun, run, revisions={run.number: run.revision}, windows=(run.number,), merge=None)
             )
-    return found, held
+    return runs, held
 
 
 def put_key_run(journal: PgConnection, window: Window, point: str, files: Mapping[str, str], keys: int) -> None:
@@ -192,8 +192,8 @@ def forget_attempt(journal: PgConnection, topic: IndexedTopic, attempt: str) -> 
 
 def retired_runs(journal: PgConnection, topic: IndexedTopic, grace: timedelta) -> list[tuple[int, int, list[str]]]:
     """Return (number, revision, files) of the runs of windows that were retired longer ago than `grace`."""
-    found = topic.run(journal, "retired_runs", grace=grace)
-    return [(number, revision, sorted(files.values())) for number, revision, files in found]
+    rows = topic.run(journal, "retired_runs", grace=grace)
+    return [(number, revision, sorted(files.values())) for number, revision, files in rows]
 
 
 def forget_files(journal: PgConnection, topic: IndexedTopic, number: int, revision: int) -> bool:

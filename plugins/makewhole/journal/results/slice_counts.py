@@ -13,16 +13,16 @@ _run = statements_of("slice_count")
 
 def put(journal: PgConnection, window: Window, point: TablePoint, counted: Iterable[CountedSlice]) -> None:
     """Write the counts that belong to a revision's snapshot of the point."""
-    ones = list(counted)
+    counts = list(counted)
     _run(
         journal,
         "put_slice_counts",
         **scope(window),
         point=point.name,
         source=_source(point),
-        slices=[one.slice.window for one in ones],
-        rows=[one.rows for one in ones],
-        pg_snapshots=[one.pg_snapshot for one in ones],
+        slices=[count.slice.window for count in counts],
+        rows=[count.rows for count in counts],
+        pg_snapshots=[count.pg_snapshot for count in counts],
     )
 
 

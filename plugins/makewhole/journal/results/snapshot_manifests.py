@@ -57,5 +57,5 @@ def looked_at(manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str,
 
 def read_with(manifest: Mapping[str, Any]) -> str | None:
     """Return the digest of the configuration that a snapshot was read with, by its manifest."""
-    found: str | None = manifest.get("reading_sha256")
-    return found
+    digest: str | None = manifest.get("reading_sha256")
+    return digest
