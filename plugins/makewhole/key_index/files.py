@@ -82,8 +82,8 @@ def rows_of_keys(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFram
         CorruptionError: a file of the index does not exist.
     """
     marked = pl.DataFrame(schema={**STORED, IS_RENUMBERED: pl.Boolean})
-    found = [marked, *_rows_by_file(storage, files, keys.select(HASH).unique())]
-    return run_of(in_order_of_windows(pl.concat(found)))
+    parts = [marked, *_rows_by_file(storage, files, keys.select(HASH).unique())]
+    return run_of(in_order_of_windows(pl.concat(parts)))
 
 
 def known_keys(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
@@ -92,8 +92,8 @@ def known_keys(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame)
     Raises:
         CorruptionError: a file of the index does not exist.
     """
-    found = [rows.select(HASH) for _, rows in _hits_by_file(storage, files, keys.select(HASH).unique())]
-    return pl.concat([empty(HASHES), *found]).unique()
+    parts = [rows.select(HASH) for _, rows in _hits_by_file(storage, files, keys.select(HASH).unique())]
+    return pl.concat([empty(HASHES), *parts]).unique()
 
 
 def highest_versions(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
@@ -108,27 +108,27 @@ def highest_versions(storage: Storage, files: Sequence[IndexFile], keys: pl.Data
     is_tombstone = pl.coalesce("last_is_tombstone", "is_tombstone").fill_null(False)
     of_latest = pl.when(pl.col("is_latest")).then(numbers[0]).otherwise(numbers[1])
     is_bare = (of_latest.is_null() & ~is_tombstone).alias("is_bare")
-    found = [empty({**NUMBERS, "is_bare": pl.Boolean})]
+    parts = [empty({**NUMBERS, "is_bare": pl.Boolean})]
     for rows in _rows_by_file(storage, files, keys.select(HASH).unique()):
         whole = with_whole_numbers(rows.filter(~pl.col(IS_RENUMBERED)))
-        found += [whole.select(*HASH, number.alias("version"), is_bare) for number in numbers]
+        parts += [whole.select(*HASH, number.alias("version"), is_bare) for number in numbers]
     is_of_two_kinds = is_moment().any() & ~is_moment().all()
     unordered = pl.lit(UNREADABLE, dtype=VERSION)
     highest = pl.when(is_of_two_kinds | pl.col("is_bare").any()).then(unordered).otherwise(pl.col("version").max())
     of_key = pl.when(pl.col("version").is_not_null().any()).then(highest).alias("version")
-    return pl.concat(found).group_by(HASH).agg(of_key).drop_nulls("version")
+    return pl.concat(parts).group_by(HASH).agg(of_key).drop_nulls("version")
 
 
 def maybe_known(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> Bools:
     """Return for each key (`HASHES`) whether any of the files may know it, by their filters alone. False is certain."""
-    found = np.zeros(len(keys), dtype=np.bool_)
+    flags = np.zeros(len(keys), dtype=np.bool_)
     if len(keys) and files:
         high, order = sort_hashes(keys["key_hi"].to_numpy())
         low = keys["key_lo"].to_numpy()[order]
         for file in files:
-            found |= _maybe_in(storage, file, high, low)
-        found[order] = found.copy()
-    return found
+            flags |= _maybe_in(storage, file, high, low)
+        flags[order] = flags.copy()
+    return flags
 
 
 def rows_of_file(file: IndexFile, rows: pl.DataFrame) -> pl.DataFrame:

@@ -59,7 +59,7 @@ class _IndexSources:
         Raises:
             CorruptionError: a file of the snapshot does not exist.
         """
-        found = {}
+        by_bucket = {}
         for bucket, files in manifest["files"].items():
             run = run_of_bucket(self.storage, files, replays, self.pipeline, self.point)
             if snapshot_manifests.read_with(manifest) != self.reading_sha256:
@@ -67,8 +67,8 @@ class _IndexSources:
                 run = run.with_columns(pl.lit(None, dtype=pl.UInt64).alias(name) for name in unknown)
                 run = run.with_columns(pl.lit(NOT_KNOWN, dtype=pl.UInt64).alias(NUMBERED))
                 run = with_noted_filters(run, None)
-            found[bucket] = run
-        return found
+            by_bucket[bucket] = run
+        return by_bucket
 
     def from_index(self, number: int) -> dict[str, pl.DataFrame] | None:
         """Return the run of a window by bucket, from the index as it is; None where it does not have the window.
@@ -83,7 +83,7 @@ class _IndexSources:
                     bucket: rows_of_file(file, self.storage.sorted_rows(file.path).between(0, None))
                     for bucket, file in files.items()
                 }
-                return {bucket: run_of(found) for bucket, found in rows.items() if len(found)}
+                return {bucket: run_of(of_bucket) for bucket, of_bucket in rows.items() if len(of_bucket)}
         return None
 
 
@@ -95,7 +95,7 @@ def rebuild(journal: PgConnection, storage: Storage, pipeline: Pipeline, reading
     """
     too_old_before = JudgedWindows(journal=journal, pipeline=pipeline.name).first_within(pipeline.history)
     judged = list(reversed(windows.newest_judged(journal, pipeline.name)))
-    found = []
+    rebuilt = []
     for point in pipeline.indexed_points():
         topic = IndexedTopic(pipeline=pipeline.name, point=point)
         runs = readable_runs(journal, topic)
@@ -105,8 +105,8 @@ def rebuild(journal: PgConnection, storage: Storage, pipeline: Pipeline, reading
         # Windows that are as old, and not dropped yet, count: their runs must stand somewhere.
         left_alone_before = min(too_old_before, first_indexed(journal, topic))
         wanted = [window for window in judged if window.number >= left_alone_before]
-        found.append(_rebuild_topic(journal, topic, sources, wanted))
-    return found
+        rebuilt.append(_rebuild_topic(journal, topic, sources, wanted))
+    return rebuilt
 
 
 def _rebuild_topic(

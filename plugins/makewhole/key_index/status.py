@@ -82,13 +82,13 @@ def drop_old_runs(journal: PgConnection, topic: IndexedTopic, history: timedelta
 
 
 def _topics(journal: PgConnection, pipeline: str) -> list[IndexedTopic]:
-    found = topics(journal, pipeline)
-    if not found:
+    indexed = topics(journal, pipeline)
+    if not indexed:
         raise RefusedError(
             f"{pipeline} has no key index: no window of it with a topic was judged. `makewhole windows {pipeline}` "
             "shows its windows"
         )
-    return found
+    return indexed
 
 
 def _index(journal: PgConnection, storage: Storage, topic: IndexedTopic) -> TopicIndex:
