@@ -108,7 +108,7 @@ def fingerprint(finding: Finding) -> str:
         "verdict": finding.verdict.value,
         **{name: evidence.get(name) for name in ("in_source", "row_hash", "source_copies", "target_copies")},
         **{name: evidence.get(name) for name in ("values", "columns")},
-        "conflict": {side: [one["values"] for one in held] for side, held in evidence.get("conflict", {}).items()},
+        "conflict": {side: [copy["values"] for copy in held] for side, held in evidence.get("conflict", {}).items()},
         **{side: [_record(copy) for copy in evidence.get(side, ())] for side in ("source", "target")},
     }
     return digest_of(known)

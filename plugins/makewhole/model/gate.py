@@ -33,5 +33,5 @@ class GateReport:
     @property
     def accepted(self) -> Mapping[str, Mapping[str, int]]:
         """The findings that a person had accepted when it was asked: hop → verdict → number."""
-        found: Mapping[str, Mapping[str, int]] = self.document.get("accepted", {})
-        return found
+        accepted: Mapping[str, Mapping[str, int]] = self.document.get("accepted", {})
+        return accepted

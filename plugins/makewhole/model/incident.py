@@ -122,8 +122,8 @@ class Incident:
         """Return why a change of leader may have taken acknowledged records along, each with a count."""
         if self.kind is not IncidentKind.LEADER_CHANGED:
             return {}
-        found = self.detail.get("doubts", {Doubt.NOT_LOOKED_AT.value: 1})
-        return {Doubt(name): count for name, count in found.items()}
+        counts = self.detail.get("doubts", {Doubt.NOT_LOOKED_AT.value: 1})
+        return {Doubt(name): count for name, count in counts.items()}
 
     @property
     def may_have_lost(self) -> bool:

@@ -277,7 +277,7 @@ def _rows(incident: Incident) -> str:
 
 def _of_windows(incident: Incident) -> str:
     """Return the windows whose slices changed, each with its rows before and now."""
-    listed = [f"window {one['window']} ({one['counted']:,} → {one['rows']:,})" for one in incident.detail["slices"]]
+    listed = [f"window {part['window']} ({part['counted']:,} → {part['rows']:,})" for part in incident.detail["slices"]]
     more = int(incident.detail["windows"]) - len(listed)
     return ", ".join([*listed, *([f"{more} more"] if more else [])])
 
@@ -328,11 +328,11 @@ def _filter_changed(incident: Incident) -> str:
 _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.TRUNCATED: _truncated,
     IncidentKind.TOPIC_RECREATED: _made_again,
-    IncidentKind.EXPIRED: lambda one: f"{_offsets(one)} were deleted before they could be read",
+    IncidentKind.EXPIRED: lambda incident: f"{_offsets(incident)} were deleted before they could be read",
     IncidentKind.LEADER_CHANGED: _leaders,
     IncidentKind.BEGINNING_GONE: _beginning,
     IncidentKind.BASELINE_UNKNOWN: _older,
-    IncidentKind.PARTITIONS_ADDED: lambda one: f"partition {one.partition} of {one.topic} is new",
+    IncidentKind.PARTITIONS_ADDED: lambda incident: f"partition {incident.partition} of {incident.topic} is new",
     IncidentKind.OPEN_TRANSACTION: _transaction,
     IncidentKind.HANGING_TRANSACTION: _hanging,
     IncidentKind.GROUP_UNKNOWN: _group_unknown,
@@ -345,13 +345,13 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.SLICE_FIRST_COUNTED: _first_counted,
     IncidentKind.TIMES_AHEAD: _ahead,
     IncidentKind.FILTER_CHANGED: _filter_changed,
-    IncidentKind.VALUES_NOT_LOOKED_AT: lambda one: (
-        f"the rows of {one.point} ({one.topic}) that earlier windows judged are not looked at again: "
-        + ("it is a view" if one.detail.get("reason") == "view" else "no index finds the rows of a key")
+    IncidentKind.VALUES_NOT_LOOKED_AT: lambda incident: (
+        f"the rows of {incident.point} ({incident.topic}) that earlier windows judged are not looked at again: "
+        + ("it is a view" if incident.detail.get("reason") == "view" else "no index finds the rows of a key")
         + ". What is changed there with its time left as it was is not seen"
     ),
-    IncidentKind.NO_TIME_INDEX: lambda one: (
-        f"no index of {one.point} ({one.topic}) begins with {one.detail.get('column')}: every window reads the whole "
-        "table"
+    IncidentKind.NO_TIME_INDEX: lambda incident: (
+        f"no index of {incident.point} ({incident.topic}) begins with {incident.detail.get('column')}: every window "
+        "reads the whole table"
     ),
 }

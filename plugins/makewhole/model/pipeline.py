@@ -272,12 +272,12 @@ class Pipeline:
         """Return the points whose keys the key index has: topics, and ledgers that feed a table, or a place beside
         another source. Of events their rows may be purged, and their keys are known for ever; of versions an older one
         may come later; and a file may name a source no more, whose rows stay."""
-        found: dict[str, None] = {}
+        points: dict[str, None] = {}
         for hop in self.hops:
             names = [name for name in (hop.source, hop.target) if has_log(self.points.get(name))]
             is_asked = can_look_up(self.points.get(hop.target)) or len(self.hops_into(hop.target)) > 1
-            found |= dict.fromkeys([*names, *([hop.source] if is_asked else [])])
-        return tuple(found)
+            points |= dict.fromkeys([*names, *([hop.source] if is_asked else [])])
+        return tuple(points)
 
     def hops_from(self, point: str) -> tuple[Hop, ...]:
         """Return the hops whose source is `point`, in file order."""
@@ -291,25 +291,25 @@ class Pipeline:
     def hops_behind(self, point: str, *, follows: Callable[[Hop], bool] | None = None) -> tuple[Hop, ...]:
         """Return the hops that lead on from the place of a point, over further topics, each once, the near ones first.
         `follows`: which of them are gone along; None: all."""
-        found = dict[str, Hop]()
+        hops = dict[str, Hop]()
         left = [point]
         while left:
-            near = [hop for hop in self.readers_of(left.pop(0)) if hop.name not in found]
+            near = [hop for hop in self.readers_of(left.pop(0)) if hop.name not in hops]
             near = near if follows is None else list(filter(follows, near))
-            found |= {hop.name: hop for hop in near}
+            hops |= {hop.name: hop for hop in near}
             left += [hop.target for hop in near if has_log(self.points[hop.target])]
-        return tuple(found.values())
+        return tuple(hops.values())
 
     def from_here_on(self, point: str) -> frozenset[str]:
         """Return a point and every point behind it, also where one table is the end of a hop by one name and the start
         of the next by another; a filter may keep a key from them, or not."""
-        found, left = {point}, [point]
+        points, left = {point}, [point]
         while left:
             place = self.place_of(left.pop())
-            near = [hop.target for hop in self.hops if self.place_of(hop.source) == place and hop.target not in found]
-            found.update(near)
+            near = [hop.target for hop in self.hops if self.place_of(hop.source) == place and hop.target not in points]
+            points.update(near)
             left += near
-        return frozenset(found)
+        return frozenset(points)
 
     def joined_points(self) -> tuple[tuple[str, ...], ...]:
         """Return the groups of points that hops join, directly or through others: their keys are the same."""
@@ -348,11 +348,11 @@ class Pipeline:
         """Return the hops whose loaders read what a hop redelivers, itself among them, in file order: those from the
         topic that it goes to, and those that have it as their replay topic."""
         place = self.place_of(hop.redeliver_to or hop.source)
-        readers = (one for one in self.hops if has_log(self.points[one.source]))
+        readers = (reader for reader in self.hops if has_log(self.points[reader.source]))
         return tuple(
-            one
-            for one in readers
-            if one == hop or place in {self.place_of(topic) for topic in (one.source, one.redeliver_to) if topic}
+            reader
+            for reader in readers
+            if reader == hop or place in map(self.place_of, filter(None, (reader.source, reader.redeliver_to)))
         )
 
     def ordered_points(self) -> tuple[Point, ...]:
