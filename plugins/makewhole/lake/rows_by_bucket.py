@@ -84,11 +84,11 @@ class RowsByBucket:
         return self._together(self.parts.values())
 
     def _together(self, parts: Iterable[BucketRows]) -> BucketRows:
-        found = list(parts)
+        listed = list(parts)
         return BucketRows(
-            few=pl.concat([self.columns, *(part.few for part in found)]),
-            files=tuple(path for part in found for path in part.files),
-            number=sum(part.number for part in found),
+            few=pl.concat([self.columns, *(part.few for part in listed)]),
+            files=tuple(path for part in listed for path in part.files),
+            number=sum(part.number for part in listed),
         )
 
 

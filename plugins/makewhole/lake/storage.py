@@ -158,9 +158,9 @@ class Storage:
         with self._open(path) as file:
             groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
         columns = [group.column(at) for group in groups for at in range(group.num_columns)]
-        known = [one.statistics for one in columns if one.path_in_schema == column and one.num_values]
-        lowest = [one.min if one is not None and one.null_count == 0 else None for one in known]
-        return any(one is None or one < moment for one in lowest)
+        known = [chunk.statistics for chunk in columns if chunk.path_in_schema == column and chunk.num_values]
+        lowest = [stats.min if stats is not None and stats.null_count == 0 else None for stats in known]
+        return any(least is None or least < moment for least in lowest)
 
     def read_rows(self, paths: Sequence[str], wanted: Bools) -> pl.DataFrame | None:
         """Return the wanted ones of the rows that `read_parquet` returns, a mark for each; None for no files.
@@ -256,16 +256,16 @@ class Storage:
     def names(self, folder: str) -> list[str]:
         """Return the names of the files in a folder, in order; none for a folder that is not there."""
         system, full = self._locate(folder)
-        found = system.get_file_info(fs.FileSelector(full, allow_not_found=True))
-        return sorted(info.base_name for info in found if info.type == fs.FileType.File)
+        infos = system.get_file_info(fs.FileSelector(full, allow_not_found=True))
+        return sorted(info.base_name for info in infos if info.type == fs.FileType.File)
 
     def files_below(self, folder: str) -> list[StoredFile]:
         """Return the files in a folder and in the folders inside it, in order; none for a folder that is not there."""
         system, full = self._locate(folder)
-        found = system.get_file_info(fs.FileSelector(full, allow_not_found=True, recursive=True))
+        infos = system.get_file_info(fs.FileSelector(full, allow_not_found=True, recursive=True))
         return sorted(
             StoredFile(path=folder + info.path[len(full) :], size_bytes=info.size, modified_at=info.mtime)
-            for info in found
+            for info in infos
             if info.type == fs.FileType.File
         )
 

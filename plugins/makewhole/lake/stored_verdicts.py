@@ -50,7 +50,7 @@ class VerdictFiles:
         """Make those of a bucket, of whatever number, from the files of a result, and the files by bucket of its source
         and target."""
         has_clean = files["summary"]["clean"]
-        source, target = (files_of_bucket(one, bucket) if has_clean else () for one in slices)
+        source, target = (files_of_bucket(slice_files, bucket) if has_clean else () for slice_files in slices)
         is_upsert = files[SEMANTICS] == Semantics.UPSERT.value
         return cls(
             hop=hop,
@@ -70,27 +70,27 @@ def stored_verdicts(storage: Storage, files: VerdictFiles, key_hashes: Collectio
         CorruptionError: a file that the journal names is not there.
     """
     frame = storage.read_parquet(files.verdicts, list(_FOUND)) if key_hashes else None
-    found = empty(_FOUND)
+    verdicts = empty(_FOUND)
     if frame is not None:
         wanted = frame.filter(pl.col("key_hash").is_in(list(key_hashes)))
-        found = pl.concat([found, wanted], how="diagonal")
-    left = sorted({*key_hashes} - {*found["key_hash"]})
+        verdicts = pl.concat([verdicts, wanted], how="diagonal")
+    left = sorted({*key_hashes} - {*verdicts["key_hash"]})
     if not left or not (files.source and files.target):
-        return found
-    return pl.concat([found, _clean_of(storage, files, left)])
+        return verdicts
+    return pl.concat([verdicts, _clean_of(storage, files, left)])
 
 
 def _clean_of(storage: Storage, files: VerdictFiles, key_hashes: Iterable[str]) -> pl.DataFrame:
-    wanted = pl.DataFrame([split_hex(one) for one in key_hashes], schema=HASHES, orient="row")
+    wanted = pl.DataFrame([split_hex(key_hash) for key_hash in key_hashes], schema=HASHES, orient="row")
     columns = VERSION_COLUMNS if files.is_upsert else COLUMNS
     source, target = (_copies(storage, paths, columns, wanted) for paths in (files.source, files.target))
     # What was known besides need not be asked again: had it mattered, the key would have a row.
-    found = (
+    clean = (
         find_clean_versions(source, target, files.hop, empty(HASHES), NOTHING_BEFORE, files.version_unit)
         if files.is_upsert
         else find_clean_keys(source, target, files.hop, empty(HASHES))
     )
-    return found.keys.select(hash_hex(), pl.lit(Verdict.MATCHED.value).alias("verdict"), pl.lit(True).alias("is_held"))
+    return clean.keys.select(hash_hex(), pl.lit(Verdict.MATCHED.value).alias("verdict"), pl.lit(True).alias("is_held"))
 
 
 def _copies(storage: Storage, paths: Sequence[str], columns: Sequence[str], wanted: pl.DataFrame) -> pl.DataFrame:
