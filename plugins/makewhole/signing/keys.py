@@ -52,12 +52,12 @@ class SigningKey:
         if "-----BEGIN" not in text:
             return cls(private=Ed25519PrivateKey.from_private_bytes(_raw(text)))
         try:
-            found = serialization.load_pem_private_key(text.strip().encode(), password=None)
+            private = serialization.load_pem_private_key(text.strip().encode(), password=None)
         except (ValueError, TypeError) as error:
             raise ValueError("it cannot be read as PEM of a PKCS8 key without a password") from error
-        if not isinstance(found, Ed25519PrivateKey):
+        if not isinstance(private, Ed25519PrivateKey):
             raise ValueError("it is a key of another kind than Ed25519")
-        return cls(private=found)
+        return cls(private=private)
 
     @property
     def public(self) -> "PublicKey":
@@ -135,19 +135,19 @@ def public_keys_from(text: str) -> KeyRing:
 
 def _public_from_pem(text: str) -> PublicKey:
     try:
-        found = serialization.load_pem_public_key(text.encode())
+        public = serialization.load_pem_public_key(text.encode())
     except ValueError as error:
         raise ValueError("it cannot be read as PEM of a public key") from error
-    if not isinstance(found, Ed25519PublicKey):
+    if not isinstance(public, Ed25519PublicKey):
         raise ValueError("it is a key of another kind than Ed25519")
-    return PublicKey(public=found)
+    return PublicKey(public=public)
 
 
 def _raw(text: str) -> bytes:
     try:
-        found = base64.b64decode(text.strip(), validate=True)
+        raw = base64.b64decode(text.strip(), validate=True)
     except (binascii.Error, ValueError):
-        found = b""
-    if len(found) != _KEY_BYTES:
+        raw = b""
+    if len(raw) != _KEY_BYTES:
         raise ValueError("it is neither PEM nor 32 bytes in base64")
-    return found
+    return raw
