@@ -113,17 +113,17 @@ def _text(value: object) -> str | None:
 
 def _find_fields(connection_id: str, example: str) -> tuple[Mapping[str, object], "_ConnectionPlace"]:
     """Return the fields of a connection, and their place; `example` says what to write where there is none."""
-    found = find_connection(connection_id)
-    place = _ConnectionPlace(file=found.file, path=found.path)
-    if not found.described:
+    text = find_connection(connection_id)
+    place = _ConnectionPlace(file=text.file, path=text.path)
+    if not text.described:
         place.fail(
             "is not set",
             f"Set it to {example}, or to Airflow's URI form; or write it into the file of {FILE_VARIABLE}",
         )
-    if not isinstance(found.described, str):
-        return _known_fields(found.described, place), place
-    is_json = found.described.startswith("{")
-    return (_from_json if is_json else _from_uri)(found.described, place), place
+    if not isinstance(text.described, str):
+        return _known_fields(text.described, place), place
+    is_json = text.described.startswith("{")
+    return (_from_json if is_json else _from_uri)(text.described, place), place
 
 
 def from_airflow_fields(

@@ -47,15 +47,15 @@ def read_erased(point: Section, store_key: tuple[str, ...] | None) -> Erased | N
 def with_tombstone_topics(points: Mapping[str, Point], hops: Sequence[Hop], top: Section) -> dict[str, Point]:
     """Return the points with the topics whose tombstones say which keys of a store were erased: those from which a hop
     leads into it. What is wrong is noted."""
-    found = dict(points)
+    with_topics = dict(points)
     for name, point in points.items():
         if can_look_up(point) and point.erased == Erased():
             place = _place_of(top, name)
             into = [hop for hop in hops if hop.target == name]
             topics = [source for hop in into if has_log(source := points.get(hop.source))]
             _check_topics(place, into, topics)
-            found[name] = replace(point, erased=Erased(topics=tuple(topic.name for topic in topics)))
-    return found
+            with_topics[name] = replace(point, erased=Erased(topics=tuple(topic.name for topic in topics)))
+    return with_topics
 
 
 def _place_of(top: Section, store: str) -> YamlPlace:

@@ -28,10 +28,10 @@ def read_groups() -> Mapping[str, tuple[str, ...]]:
         return {}
     path = Path(name).expanduser()
     problems = Problems(file=str(path))
-    found = _groups(read_tree(path, problems))
+    groups = _groups(read_tree(path, problems))
     if problems.listed():
         raise ConfigurationError(problems.listed())
-    return found
+    return groups
 
 
 def _groups(top: Section | None) -> dict[str, tuple[str, ...]]:

@@ -35,7 +35,7 @@ class InstalledKind(Protocol):
 @cache
 def installed_kinds() -> Mapping[str, Any]:
     """Return the installed kinds by the `conn_type` of their connections."""
-    return {found.name: found.load() for found in entry_points(group=GROUP)}
+    return {kind.name: kind.load() for kind in entry_points(group=GROUP)}
 
 
 def installed_kind(conn_type: str) -> InstalledKind | None:

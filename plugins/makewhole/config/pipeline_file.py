@@ -125,8 +125,8 @@ def read_pipelines(folders: Sequence[Path]) -> tuple[dict[str, Pipeline], tuple[
 def scheduled_pipelines(folders: Sequence[Path]) -> dict[str, Pipeline]:
     """Return a pipeline for every file of which the name is known, in the order of names; that of a file with problems
     stands in for it."""
-    found = [file.pipeline or file.stand_in for file in read_files(pipeline_files(folders)) if file.name is not None]
-    return dict(sorted((pipeline.name, pipeline) for pipeline in found if pipeline is not None))
+    named = [file.pipeline or file.stand_in for file in read_files(pipeline_files(folders)) if file.name is not None]
+    return dict(sorted((pipeline.name, pipeline) for pipeline in named if pipeline is not None))
 
 
 def find_pipeline(name: str) -> Pipeline:
@@ -201,10 +201,10 @@ def read_file(path: Path) -> PipelineFile:
 def _name_in(path: Path) -> str | None:
     """Return the name that stands in a file that is no YAML."""
     try:
-        found = _NAME_LINE.search(path.read_text(encoding="utf-8", errors="replace"))
+        match = _NAME_LINE.search(path.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
-    return found[1] if found else None
+    return match[1] if match else None
 
 
 def _stand_in(name: str, top: Section | None, pipeline: Pipeline | None) -> Pipeline:
@@ -277,7 +277,7 @@ def _read_pipeline(top: Section) -> Pipeline:
 def _read_reach(top: Section, hops: Sequence[Hop], drafts: Mapping[str, PointDraft]) -> Reach | None:
     """Return the reach that the file accepts; it must not be written where every chain begins at a ledger."""
     place = top.get("reach")
-    found = place.text(values.reach) if place else None
+    reach = place.text(values.reach) if place else None
     targets = {hop.target for hop in hops}
     first = [drafts[hop.source].kind for hop in hops if hop.source not in targets and hop.source in drafts]
     if place is not None and first and all(kind is PointKind.LEDGER for kind in first):
@@ -285,7 +285,7 @@ def _read_reach(top: Section, hops: Sequence[Hop], drafts: Mapping[str, PointDra
             "accepts that the log alone is proven, and every chain of hops begins at a ledger",
             "Take the line out: every window is proven from the ledger on",
         )
-    return found
+    return reach
 
 
 def _refuse_notify(top: Section) -> None:

@@ -51,14 +51,14 @@ def read_pending_max_age(top: Section) -> timedelta:
 def read_history(top: Section, least: timedelta) -> timedelta | None:
     """Return how far back the key index knows the keys of topics, `least` at least; None: for ever."""
     place = top.get("history")
-    found = place.text(values.history) if place else None
-    if place is not None and found is not None and found < least:
+    history = place.text(values.history) if place else None
+    if place is not None and history is not None and history < least:
         together = values.written_duration(least)
         place.complain(
             f"is less than `late` and `pending.max_age` together ({together}), as far back as keys may be late",
             f"Write at least '{together}', or leave the line out: then keys are known for ever",
         )
-    return found
+    return history
 
 
 def note_rows_taken_away(top: Section, pipeline: Pipeline) -> None:

@@ -49,10 +49,10 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-def allowed(found: str, choices: Iterable[str]) -> str:
+def allowed(word: str, choices: Iterable[str]) -> str:
     """Return the remedy for a word outside a closed list, with the nearest word in it."""
     names = sorted(choices)
-    near = get_close_matches(found, names, n=1)
+    near = get_close_matches(word, names, n=1)
     return f"Allowed: {', '.join(names)}" + (f". Did you mean {near[0]!r}?" if near else "")
 
 
@@ -233,10 +233,10 @@ def reach(text: str) -> Reach:
 def moment(text: str) -> datetime:
     """Parse an ISO 8601 time; one without an offset is UTC."""
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise UnfitError(f"{shown(text)} is not a time", "Write a time such as '2013-01-01T00:00:00Z'") from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def compare_type(text: str) -> str:

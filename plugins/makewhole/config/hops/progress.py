@@ -27,7 +27,7 @@ def read_progress(
     offset = inside.need("offset", "Name the column that holds the offset; 'means' beside it says which one that is")
     means, topic, condition = (inside.get(key) for key in ("means", "topic", "where"))
     named = None if table is None else table.text(values.table)
-    columns = [None if one is None else one.text(values.column) for one in (partition, offset)]
+    columns = [None if entry is None else entry.text(values.column) for entry in (partition, offset)]
     meaning = None if means is None else means.text(_MEANING)
     topic_column = None if topic is None else topic.text(values.column)
     narrowed = None if condition is None else condition.text(where)

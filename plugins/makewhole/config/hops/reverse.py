@@ -29,13 +29,13 @@ def read_reverse(place: YamlPlace, drafts: Mapping[str, PointDraft]) -> Reverse 
     section.only(*_KEYS)
     to = section.need("to", "Name the topic point that reversals go to")
     key = section.get("key")
-    found = Reverse(
+    reverse = Reverse(
         to=(named_topic(to, drafts) if to else None) or "",
         key=(key.text(_leaf) if key else None) or Reverse.key,
         value=_read_value(section),
         headers=tuple(_read_headers(section)),
     )
-    return found if len(place.problems.listed()) == noted else None
+    return reverse if len(place.problems.listed()) == noted else None
 
 
 def _leaf(text: str) -> str:
@@ -72,11 +72,11 @@ class _Value:
         self._place, self._left, self._is_endless = place, _FIELDS_MOST, False
 
     def read(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._read(self._place, 0)
+        fields: Mapping[str, Any] = self._read(self._place, 0)
         if self._is_endless:
             found_so_far = f"has more than {_FIELDS_MOST:,} fields, or is nested more than {_DEEPEST} deep"
             self._place.complain(found_so_far, "Write fewer; a '*name' repeats all that it refers to")
-        return found
+        return fields
 
     def _read(self, place: YamlPlace, depth: int) -> Any:
         self._left -= 1

@@ -45,20 +45,20 @@ def _places(
     write_place: YamlPlace | None, write: Mapping[str, str], leave_place: YamlPlace | None, leave: tuple[str, ...]
 ) -> dict[str, YamlPlace]:
     """Return where each column is named."""
-    found = {column: leave_place for column in leave if leave_place is not None}
-    return found | {column: write_place for column in write if write_place is not None}
+    places = {column: leave_place for column in leave if leave_place is not None}
+    return places | {column: write_place for column in write if write_place is not None}
 
 
 def _read_write(place: YamlPlace) -> Mapping[str, str]:
     section = place.section()
-    found = {}
+    types = {}
     for column, type_place in section or ():
         try:
             values.column(column)
         except values.UnfitError as unfit:
             type_place.complain(unfit.found, unfit.remedy)
-        found[column] = type_place.text(values.compare_type) or ""
-    return found
+        types[column] = type_place.text(values.compare_type) or ""
+    return types
 
 
 def _note_decided(
@@ -79,8 +79,8 @@ def compared_columns(top: Section) -> Mapping[str, str]:
     place = top.get_quietly("compare")
     if place is None or not isinstance(place.node, MappingNode):
         return {}
-    found = {}
+    types = {}
     for column, type_place in Section(place):
         with suppress(values.UnfitError):
-            found[column] = values.compare_type(str(type_place.node.value))
-    return found
+            types[column] = values.compare_type(str(type_place.node.value))
+    return types

@@ -193,9 +193,9 @@ def _compiled(tree: nodes.Template) -> Callable[[Scope], Any]:
     def value(scope: Scope) -> Any:
         context = template.new_context(dict(scope))
         list(template.root_render_func(context))
-        found = context.vars["result"]
-        if isinstance(found, Undefined):
+        result = context.vars["result"]
+        if isinstance(result, Undefined):
             raise TypeError("no value")
-        return found
+        return result
 
     return value

@@ -124,5 +124,5 @@ def _leaves(value: Any) -> Iterator[str]:
         yield value
     elif isinstance(value, Mapping | list):
         inner: Sequence[Any] = list(value.values()) if isinstance(value, Mapping) else value
-        for one in inner:
-            yield from _leaves(one)
+        for part in inner:
+            yield from _leaves(part)
