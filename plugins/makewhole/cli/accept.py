@@ -203,13 +203,13 @@ def _trigger(api: Any, where: Access, form: dict[str, Any]) -> str:
 def _document(form: dict[str, Any], run_id: str) -> dict[str, Any]:
     with connect() as journal:
         if form["revoke"]:
-            found: Acceptance | None = acceptances.get(journal, form["revoke"])
+            acceptance: Acceptance | None = acceptances.get(journal, form["revoke"])
         else:
-            found = acceptances.by_request(journal, form["pipeline"], run_id)
+            acceptance = acceptances.by_request(journal, form["pipeline"], run_id)
         [window] = windows.newest(journal, form["pipeline"], number=form["window"])
         return {
             "run": run_id,
-            "acceptance": None if found is None else acceptance_document(found),
+            "acceptance": None if acceptance is None else acceptance_document(acceptance),
             "window": window_document(journal, window),
         }
 
@@ -237,36 +237,36 @@ def _show(out: Console, document: dict[str, Any], url: str) -> None:
         out.print(f"certificate: {certificate['uri']}")
 
 
-def _line(one: dict[str, Any]) -> str:
+def _line(document: dict[str, Any]) -> str:
     """Return an acceptance in one line."""
-    until = "" if one["until"] is None else f" until {one['until'][:16].replace('T', ' ')} UTC"
-    answered = "not answered yet" if one["decided_by"] is None else f"answered by {one['decided_by']}"
-    asked = f"acceptance {one['id']}: {counted(one['findings'], 'finding')} of window {one['window']}, {one['state']}"
-    ended = f"; revoked by {one['revoked_by']}: {one['revoked_because']}" if one["revoked_by"] else ""
-    return f"{asked}{until}, asked by {one['asked_by']}, {answered}: {one['reason']}{ended}"
+    until = "" if document["until"] is None else f" until {document['until'][:16].replace('T', ' ')} UTC"
+    answer = "not answered yet" if document["decided_by"] is None else f"answered by {document['decided_by']}"
+    what = f"acceptance {document['id']}: {counted(document['findings'], 'finding')} of window {document['window']}"
+    ended = f"; revoked by {document['revoked_by']}: {document['revoked_because']}" if document["revoked_by"] else ""
+    return f"{what}, {document['state']}{until}, asked by {document['asked_by']}, {answer}: {document['reason']}{ended}"
 
 
 def _list(pipeline: str, *, json: bool) -> None:
     """Print every acceptance of a pipeline."""
     with connect() as journal:
-        found = [acceptance_document(one) for one in acceptances.of_pipeline(journal, pipeline)]
-        if not found:
+        rows = [acceptance_document(acceptance) for acceptance in acceptances.of_pipeline(journal, pipeline)]
+        if not rows:
             find_pipeline(pipeline)
     if json:
-        for one in found:
-            typer.echo(json_format.dumps(one, ensure_ascii=False))
+        for row in rows:
+            typer.echo(json_format.dumps(row, ensure_ascii=False))
         return
-    if not found:
+    if not rows:
         _console.print(f"{pipeline}: nothing was accepted")
         return
     table = Table(box=None, pad_edge=False)
     headings = ("id", "window", "findings", "state", "asked by", "answered by", "until", "reason")
     for heading in headings:
         table.add_column(heading, overflow="fold")
-    for one in found:
-        until = "for good" if one["until"] is None else one["until"][:16].replace("T", " ")
-        cells = (one["id"], one["window"], one["findings"], one["state"], one["asked_by"], one["decided_by"] or "")
-        table.add_row(*(Text(printable(str(cell))) for cell in (*cells, until, one["reason"])))
+    for row in rows:
+        until = "for good" if row["until"] is None else row["until"][:16].replace("T", " ")
+        cells = (row["id"], row["window"], row["findings"], row["state"], row["asked_by"], row["decided_by"] or "")
+        table.add_row(*(Text(printable(str(cell))) for cell in (*cells, until, row["reason"])))
     print_table(_console, table)
 
 

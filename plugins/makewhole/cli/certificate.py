@@ -102,8 +102,8 @@ def _document(pipeline: str, evidence: ChainEvidence, checked: CheckedChain) -> 
     last = evidence.entries[-1] if evidence.entries else None
     return {
         "pipeline": pipeline,
-        "certificates": sum(one.revokes is None for one in evidence.entries),
-        "revocations": sum(one.revokes is not None for one in evidence.entries),
+        "certificates": sum(entry.revokes is None for entry in evidence.entries),
+        "revocations": sum(entry.revokes is not None for entry in evidence.entries),
         "ok": checked.is_complete,
         "sound": checked.is_sound,
         "signed_from": checked.signed_from,
@@ -121,8 +121,8 @@ def _print(pipeline: str, evidence: ChainEvidence, checked: CheckedChain) -> Non
         _console.print(Text(printable(problem), style="red"))
     for sentence in checked.uncertified:
         _console.print(Text(printable(sentence), style="yellow"))
-    certificates = counted(sum(one.revokes is None for one in evidence.entries), "certificate")
-    revoked = sum(one.revokes is not None for one in evidence.entries)
+    certificates = counted(sum(entry.revokes is None for entry in evidence.entries), "certificate")
+    revoked = sum(entry.revokes is not None for entry in evidence.entries)
     counts = f"{certificates}, {counted(revoked, 'revocation')}" if revoked else certificates
     accepted = f", with {checked.accepted:,} accepted" if checked.accepted else ""
     _console.print(f"{pipeline}: {counts}{accepted}, {_verdict(evidence, checked)}")
@@ -143,7 +143,7 @@ def _verdict(evidence: ChainEvidence, checked: CheckedChain) -> str:
             f"sound; signed from number {checked.signed_from} on, whose hash vouches for those before as they were "
             f"then{left}"
         )
-    return f"sound, signed by {', '.join(sorted({str(one.signed_by) for one in evidence.entries}))}{left}"
+    return f"sound, signed by {', '.join(sorted({str(entry.signed_by) for entry in evidence.entries}))}{left}"
 
 
 def _waiting(handed: HandedOver) -> str:

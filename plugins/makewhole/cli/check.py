@@ -38,8 +38,8 @@ def check(
 
 def _expanded(paths: Sequence[Path]) -> tuple[Path, ...]:
     """Replace folders by the pipeline files in them; no path twice."""
-    found = [inner for path in paths for inner in (pipeline_files([path]) if path.is_dir() else [path])]
-    return tuple(dict.fromkeys(found))
+    files = [inner for path in paths for inner in (pipeline_files([path]) if path.is_dir() else [path])]
+    return tuple(dict.fromkeys(files))
 
 
 def _with_tables(read: Sequence[PipelineFile]) -> tuple[PipelineFile, ...]:

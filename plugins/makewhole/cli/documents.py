@@ -25,7 +25,7 @@ def hop_ends(hop: str) -> dict[str, str]:
 
 def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Describe one revision: `counts` as found, `after` as verified after compensation, `gate` the last answer."""
-    found = hop_results.results(journal, window, hop_results.RECONCILED)
+    reconciled = hop_results.results(journal, window, hop_results.RECONCILED)
     after = hop_results.results(journal, window, hop_results.VERIFIED)
     gates = gate_answers.gate_reports(journal, window)
     last = gates.get(hop_results.VERIFIED) or gates.get(hop_results.RECONCILED)
@@ -43,18 +43,18 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
                 "counts": vars(result.counts),
                 "after": vars(after[hop].counts) if hop in after else None,
             }
-            for hop, result in sorted(found.items())
+            for hop, result in sorted(reconciled.items())
         ],
         "gate": None if last is None else last.answer.value,
         "gate_found": gates[hop_results.RECONCILED].answer.value if hop_results.RECONCILED in gates else None,
         "handed_over": _handed_over(journal, window),
         "failures": [] if last is None else list(last.failures),
-        "incidents": [incident_document(one) for one in incidents.of(journal, window)],
+        "incidents": [incident_document(incident) for incident in incidents.of(journal, window)],
         "accounting": _accounting(journal, window),
         "looked_at": snapshot_manifests.looked_at(snapshot_manifests.snapshots(journal, window)),
         "continuations": [
-            {"run": one.run, "asked_by": one.asked_by, "at": one.began_at.isoformat()}
-            for one in continuations.of(journal, window)
+            {"run": continuation.run, "asked_by": continuation.asked_by, "at": continuation.began_at.isoformat()}
+            for continuation in continuations.of(journal, window)
         ],
         "plan": _plan(journal, window),
         "accepted": _accepted(journal, window),
@@ -157,45 +157,45 @@ def _plan(journal: PgConnection, window: Window) -> dict[str, Any] | None:
 
 
 def _certificate(journal: PgConnection, window: Window) -> dict[str, Any] | None:
-    found = certificates.of_revision(journal, window)
-    if found is None:
+    certificate = certificates.of_revision(journal, window)
+    if certificate is None:
         return None
     return {
-        "ordinal": found.ordinal,
-        "accepted": found.accepted,
-        "digest": found.digest,
-        "sha256": found.sha256,
-        "uri": found.uri,
-        "signed_by": found.signed_by,
-        "revoked_by": certificates.revoked_by(journal, window.pipeline, found.ordinal),
-        "reach": found.body.get("reach"),
-        "older_open": found.body.get("older_open"),
+        "ordinal": certificate.ordinal,
+        "accepted": certificate.accepted,
+        "digest": certificate.digest,
+        "sha256": certificate.sha256,
+        "uri": certificate.uri,
+        "signed_by": certificate.signed_by,
+        "revoked_by": certificates.revoked_by(journal, window.pipeline, certificate.ordinal),
+        "reach": certificate.body.get("reach"),
+        "older_open": certificate.body.get("older_open"),
     }
 
 
-def unanswered_document(one: Unanswered) -> dict[str, Any]:
+def unanswered_document(unanswered: Unanswered) -> dict[str, Any]:
     """Describe open findings that are only reported: what would answer them, as data and in words."""
-    suggestion = one.suggestion
+    suggestion = unanswered.suggestion
     return {
-        **hop_ends(one.hop),
+        **hop_ends(unanswered.hop),
         "verdict": suggestion.verdict,
-        "keys": one.keys,
+        "keys": unanswered.keys,
         "remedy": None if suggestion.remedy is None else suggestion.remedy.value,
         "line": suggestion.line,
         "does": suggestion.does,
-        "drafted": one.drafted,
-        "actions": one.actions,
-        "refused": {str(refusal): count for refusal, count in one.refused.items()},
-        "refused_as_a_whole": one.refused_as_a_whole,
-        "needs_approval": one.needs_approval,
-        "messages": one.sentences(),
+        "drafted": unanswered.drafted,
+        "actions": unanswered.actions,
+        "refused": {str(refusal): count for refusal, count in unanswered.refused.items()},
+        "refused_as_a_whole": unanswered.refused_as_a_whole,
+        "needs_approval": unanswered.needs_approval,
+        "messages": unanswered.sentences(),
     }
 
 
 def _older_open(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Return how many windows and findings before this one are open now, and since when."""
-    found = windows.older_open(journal, window.pipeline, window.number)
-    return vars(found) | {"since": None if found.since is None else found.since.isoformat()}
+    older = windows.older_open(journal, window.pipeline, window.number)
+    return vars(older) | {"since": None if older.since is None else older.since.isoformat()}
 
 
 def finding_document(window: Window, item: JudgedFinding, deadline: Deadline | None = None) -> dict[str, Any]:

@@ -58,10 +58,10 @@ class _Console(Console):
     @property  # type: ignore[misc]  # it is never set
     def size(self) -> ConsoleDimensions:
         """Columns and lines."""
-        found = super().size
+        dimensions = super().size
         if self.is_terminal or "COLUMNS" in os.environ:
-            return found
-        return ConsoleDimensions(_WIDTH_WITHOUT_TERMINAL, found.height)
+            return dimensions
+        return ConsoleDimensions(_WIDTH_WITHOUT_TERMINAL, dimensions.height)
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -33,8 +33,8 @@ def explain(
     """Show one key's journey: where it is now, every verdict on it, every action, in time order. Exit code 3: not
     known."""
     with service_environment(), connect() as journal:
-        found = as_last_read(journal, find_pipeline(pipeline))
-        journey = trace(journal, found, Storage.from_environment(), from_environment, business_key(found, key))
+        described = as_last_read(journal, find_pipeline(pipeline))
+        journey = trace(journal, described, Storage.from_environment(), from_environment, business_key(described, key))
     if json:
         typer.echo(json_format.dumps(journey_document(journey), ensure_ascii=False, default=str))
     elif journey.is_known:

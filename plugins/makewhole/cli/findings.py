@@ -57,13 +57,13 @@ def findings(
     with service_environment(), connect() as journal:
         chosen = list(chosen_windows(journal, pipeline, window, revision))
         counted = Counter[tuple[str, str]]()
-        for found in chosen:
-            counted.update(window_findings.count_outcomes(journal, found))
+        for chosen_window in chosen:
+            counted.update(window_findings.count_outcomes(journal, chosen_window))
         deadlines = _deadlines(pipeline, has_open=any(_is_left(*kind) for kind in counted))
         ranked = _with_deadlines(journal, chosen, deadlines)
         if json:
-            for one in sorted(ranked, key=_rank) if counted.total() <= _SORTED_MOST else ranked:
-                typer.echo(json_format.dumps(finding_document(*one), ensure_ascii=False))
+            for ranked_finding in sorted(ranked, key=_rank) if counted.total() <= _SORTED_MOST else ranked:
+                typer.echo(json_format.dumps(finding_document(*ranked_finding), ensure_ascii=False))
         elif not counted:
             _console.print(f"{pipeline}: no findings")
         else:
@@ -71,8 +71,8 @@ def findings(
             if counted.total() > limit:
                 more = counted.total() - limit
                 _console.print(f"and {more} more; --limit {counted.total()} or --json shows them all")
-        for found in chosen:
-            _warn_of_left_out(journal, found)
+        for chosen_window in chosen:
+            _warn_of_left_out(journal, chosen_window)
 
 
 def _warn_of_left_out(journal: PgConnection, window: Window) -> None:
@@ -95,13 +95,13 @@ def _deadlines(pipeline: str, *, has_open: bool) -> Deadlines:
         return nothing
     try:
         described = find_pipeline(pipeline)
-        found = read_deadlines(described, connections_of(described))
+        deadlines = read_deadlines(described, connections_of(described))
     except MakewholeError as error:
         _warnings.print(Text(printable(f"not ranked by what Kafka deletes first: {error}"), style="yellow"))
         return nothing
-    for reason in found.silent.values():
+    for reason in deadlines.silent.values():
         _warnings.print(Text(printable(f"not ranked by what Kafka deletes first: {reason}"), style="yellow"))
-    return found
+    return deadlines
 
 
 def _with_deadlines(journal: PgConnection, chosen: Iterable[Window], deadlines: Deadlines) -> Iterator[RankedFinding]:
@@ -111,8 +111,8 @@ def _with_deadlines(journal: PgConnection, chosen: Iterable[Window], deadlines: 
             yield window, item, deadlines.of(item.finding.hop, item.finding.evidence) if _is_open(item) else None
 
 
-def _rank(found: RankedFinding) -> tuple[bool, tuple[int, datetime]]:
-    _, item, deadline = found
+def _rank(ranked_finding: RankedFinding) -> tuple[bool, tuple[int, datetime]]:
+    _, item, deadline = ranked_finding
     return not _is_open(item), (deadline or Deadline(fate=RecordRetention.KEPT)).urgency
 
 
@@ -125,13 +125,13 @@ def _is_left(verdict: str, outcome: str) -> bool:
     return Verdict(verdict).is_gap and outcome in ("open", "refused")
 
 
-def _table(found: list[RankedFinding], now: datetime) -> Table:
-    has_deadlines = any(deadline is not None for _, _, deadline in found)
+def _table(ranked: list[RankedFinding], now: datetime) -> Table:
+    has_deadlines = any(deadline is not None for _, _, deadline in ranked)
     headings = ["window", "hop", "verdict", "cause", "key", "id", *(["in Kafka"] if has_deadlines else []), "outcome"]
     table = Table(box=None, pad_edge=False)
     for heading in headings:
         table.add_column(heading, overflow="fold")
-    for window, item, deadline in found:
+    for window, item, deadline in ranked:
         finding = item.finding
         named = finding_id(finding.hop, finding.key_hash)
         cells = [str(window.number), finding.hop, finding.verdict.value, _cause_text(finding), finding.key, named]

@@ -27,11 +27,11 @@ _console = console()
 def show_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipeline.")], json: AsJson = False) -> None:
     """Show how many runs, rows and bytes the key index of each topic has. With more than some twenty runs, merge."""
     with service_environment(), connect() as journal:
-        found = indexes(journal, Storage.from_environment(), pipeline)
+        topic_indexes = indexes(journal, Storage.from_environment(), pipeline)
     if json:
-        typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [_document(one) for one in found]}))
+        typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [_document(index) for index in topic_indexes]}))
         return
-    for index in found:
+    for index in topic_indexes:
         _console.print(f"{index.point}: {_sentence(index)}")
 
 
@@ -45,13 +45,13 @@ def merge_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipeli
     with service_environment(), connect() as journal:
         done = list(compact(journal, Storage.from_environment(), pipeline, history=history_of(pipeline)))
     if json:
-        typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [_document(one) for one in done]}))
+        typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [_document(compacted) for compacted in done]}))
         return
-    for one in done:
-        removed = counted(one.removed_files, "unused file")
-        dropped = f"{counted(one.dropped_windows, 'old window')} dropped, " if one.dropped_windows else ""
-        did = f"{dropped}{counted(one.merges, 'merge')}, {removed} removed"
-        _console.print(f"{one.index.point}: {did}; {_sentence(one.index)}")
+    for compacted in done:
+        removed = counted(compacted.removed_files, "unused file")
+        dropped = f"{counted(compacted.dropped_windows, 'old window')} dropped, " if compacted.dropped_windows else ""
+        did = f"{dropped}{counted(compacted.merges, 'merge')}, {removed} removed"
+        _console.print(f"{compacted.index.point}: {did}; {_sentence(compacted.index)}")
 
 
 @index_app.command("rebuild")
@@ -61,15 +61,15 @@ def rebuild_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipe
     From the snapshots of the windows; where one is gone, from the index as it is. Safe beside windows.
     """
     with service_environment(), connect() as journal:
-        found = find_pipeline(pipeline)
-        done = rebuild(journal, Storage.from_environment(), found, reading_sha256(found))
+        described = find_pipeline(pipeline)
+        done = rebuild(journal, Storage.from_environment(), described, reading_sha256(described))
     if json:
-        typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [asdict(one) for one in done]}))
+        typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [asdict(index) for index in done]}))
         return
-    for one in done:
+    for index in done:
         _console.print(
-            f"{one.point}: {counted(one.keys, 'key')}, {counted(one.from_snapshots, 'window')} from snapshots, "
-            f"{counted(one.from_index, 'window')} from the index as it was"
+            f"{index.point}: {counted(index.keys, 'key')}, {counted(index.from_snapshots, 'window')} from snapshots, "
+            f"{counted(index.from_index, 'window')} from the index as it was"
         )
 
 
@@ -82,7 +82,7 @@ def _sentence(index: TopicIndex) -> str:
     )
 
 
-def _document(found: TopicIndex | CompactedIndex) -> dict[str, Any]:
+def _document(index: TopicIndex | CompactedIndex) -> dict[str, Any]:
     """Return what is known as JSON has it."""
-    document: dict[str, Any] = plain(found)
+    document: dict[str, Any] = plain(index)
     return document

@@ -11,10 +11,10 @@ class LazyCommands(dict[str, Any]):
     """Commands by name; an entry is `module:attribute` until it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
-        found = super().__getitem__(name)
-        if isinstance(found, str):
-            found = self[name] = _load(name, found)
-        return found
+        command = super().__getitem__(name)
+        if isinstance(command, str):
+            command = self[name] = _load(name, command)
+        return command
 
     def get(self, name: str, default: Any = None) -> Any:
         try:
@@ -37,12 +37,12 @@ class LazyCommands(dict[str, Any]):
 
 def _load(name: str, place: str) -> Any:
     module, attribute = place.split(":")
-    found = getattr(import_module(module), attribute)
-    if isinstance(found, typer.Typer):
-        command: Any = typer.main.get_group(found)
+    target = getattr(import_module(module), attribute)
+    if isinstance(target, typer.Typer):
+        command: Any = typer.main.get_group(target)
     else:
         single = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        single.command(name)(found)
+        single.command(name)(target)
         command = typer.main.get_command(single)
     command.name = name
     return command

@@ -36,7 +36,7 @@ def windows(
     """List the newest windows of a pipeline, oldest first, each in its newest revision."""
     with service_environment(), connect() as journal:
         chosen = chosen_windows(journal, pipeline, window, revision=None, most=last or None)
-        documents = [window_document(journal, found) for found in chosen]
+        documents = [window_document(journal, chosen_window) for chosen_window in chosen]
     if json:
         for document in documents:
             typer.echo(json_format.dumps(document, ensure_ascii=False))
@@ -80,7 +80,7 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
             *(incident["message"] for incident in document["incidents"]),
         ]
         reason = document["reason"] or ""
-        for sentence in [*(one for one in sentences if one not in reason), *([reason] if reason else [])]:
+        for sentence in [*(said for said in sentences if said not in reason), *([reason] if reason else [])]:
             out.print(Text(printable(f"window {document['window']}: {sentence}")))
         if document["continuations"] and document["state"] != WindowState.CERTIFIED.value:
             number, last = len(document["continuations"]), document["continuations"][-1]
@@ -96,8 +96,8 @@ def reach_of(document: dict[str, Any]) -> dict[str, Any] | None:
     certificate = document["certificate"]
     if certificate is None or certificate["revoked_by"] is not None:
         return None
-    found: dict[str, Any] | None = certificate["reach"]
-    return found
+    reach: dict[str, Any] | None = certificate["reach"]
+    return reach
 
 
 def show_reach(out: Console, document: dict[str, Any]) -> None:
@@ -136,10 +136,10 @@ def _accepted(document: dict[str, Any]) -> list[str]:
     """Return who accepted what, and what of it is open again, as sentences."""
     accepted = document["accepted"]
     sentences = [
-        f"{counted(one['findings'], 'finding')} accepted by {one['by']}"
-        + ("" if one["until"] is None else f" until {_short(one['until'])} UTC")
-        + f" ({one['id']}): {one['reason']}"
-        for one in accepted["acceptances"]
+        f"{counted(acceptance['findings'], 'finding')} accepted by {acceptance['by']}"
+        + ("" if acceptance["until"] is None else f" until {_short(acceptance['until'])} UTC")
+        + f" ({acceptance['id']}): {acceptance['reason']}"
+        for acceptance in accepted["acceptances"]
     ]
     again = [
         f"{counted(keys, 'accepted finding')} {'is' if keys == 1 else 'are'} open again: {why}"
@@ -182,21 +182,21 @@ _ACCOUNT = ("data", "control", "aborted", "compacted", "expired", "undecodable")
 def show_accounts(out: Console, documents: list[dict[str, Any]]) -> None:
     """Print the accounting of every range: the parts of a line add up to its span, or the snapshot would not exist."""
     accounts = [
-        (point, one) for document in documents for point, parts in document["accounting"].items() for one in parts
+        (point, row) for document in documents for point, rows in document["accounting"].items() for row in rows
     ]
     if not accounts:
         return
     table = Table(box=None, pad_edge=False)
-    names = (*_ACCOUNT, *(("erasures",) if any(one.get("erasures") for _, one in accounts) else ()))
+    names = (*_ACCOUNT, *(("erasures",) if any(row.get("erasures") for _, row in accounts) else ()))
     for heading in ("topic", "offsets", "span", *names):
         table.add_column(heading, overflow="fold", justify="left" if heading in ("topic", "offsets") else "right")
-    for point, one in accounts:
-        lineage = f" lineage {one['lineage']}" if one["lineage"] else ""
+    for point, row in accounts:
+        lineage = f" lineage {row['lineage']}" if row["lineage"] else ""
         table.add_row(
-            Text(printable(f"{point} {one['topic']}/{one['partition']}{lineage}")),
-            Text(f"[{one['lo']}, {one['hi']})"),
-            f"{one['span']:,}",
-            *(Text(f"{one.get(name, 0):,}", style="red" if name == "expired" and one[name] else "") for name in names),
+            Text(printable(f"{point} {row['topic']}/{row['partition']}{lineage}")),
+            Text(f"[{row['lo']}, {row['hi']})"),
+            f"{row['span']:,}",
+            *(Text(f"{row.get(name, 0):,}", style="red" if name == "expired" and row[name] else "") for name in names),
         )
     print_table(out, table)
 

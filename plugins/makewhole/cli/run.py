@@ -35,10 +35,10 @@ _POLL_SECONDS = 1.0
 def parse_time(text: str) -> datetime:
     """Parse a time as people and programs write it; UTC unless it says otherwise."""
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a time; write it like 2026-01-31T02:00:00Z") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,13 +94,13 @@ def run(
         request = _RunRequest(
             pipeline=pipeline, start=start, end=end or datetime.now(UTC), plan_only=plan_only, reason=reason
         )
-        for one in [request] if keys is None else _requests_of_keys(request, keys, out):
-            run_id = _start(one, out)
+        for window_request in [request] if keys is None else _requests_of_keys(request, keys, out):
+            run_id = _start(window_request, out)
             if not follow:
                 if json:
                     typer.echo(json_format.dumps({"pipeline": pipeline, "run": run_id}))
                 continue
-            document = _follow_to_end(one, run_id, out)
+            document = _follow_to_end(window_request, run_id, out)
             states.append(WindowState(document["state"]))
             if json:
                 typer.echo(json_format.dumps(document, ensure_ascii=False))
@@ -135,7 +135,7 @@ def _requests_of_keys(request: _RunRequest, keys: Path, out: Console) -> list[_R
         pipeline = as_last_read(journal, find_pipeline(request.pipeline))
         wanted = list(dict.fromkeys(business_key(pipeline, line) for line in lines))
         places = windows_holding(journal, pipeline, Storage.from_environment(), wanted)
-    unknown = [key for key, found in places.items() if not found]
+    unknown = [key for key, holders in places.items() if not holders]
     for key in unknown:
         out.print(f"no window holds {printable(key)}")
     if unknown or not wanted:
@@ -143,7 +143,7 @@ def _requests_of_keys(request: _RunRequest, keys: Path, out: Console) -> list[_R
             f"{len(unknown)} of {len(wanted)} keys are in no window yet; run the window that should hold them, "
             "then ask again"
         )
-    holding = {window.number: window for found in places.values() for window in found}
+    holding = {window.number: window for holders in places.values() for window in holders}
     return [replace(request, start=window.start, end=window.end) for _, window in sorted(holding.items())]
 
 
@@ -188,8 +188,8 @@ def _document(pipeline: str, run_id: str) -> dict[str, Any]:
                 f"{access().run_url(_DAG, run_id)}"
             )
         window = windows.load(journal, pipeline, *place)
-        found = [] if window.state is WindowState.ERROR else _unanswered(journal, window)
-        return {**window_document(journal, window), "unanswered": [unanswered_document(one) for one in found]}
+        unanswered = [] if window.state is WindowState.ERROR else _unanswered(journal, window)
+        return {**window_document(journal, window), "unanswered": [unanswered_document(group) for group in unanswered]}
 
 
 def _unanswered(journal: PgConnection, window: Window) -> list[Unanswered]:
@@ -211,8 +211,8 @@ def show_result(out: Console, document: dict[str, Any]) -> None:
         out.print(f"plan {plan['id']}: {actions}; {plan['state']}")
     for failure in document["failures"]:
         out.print(f"gate: {printable(failure)}")
-    for one in document["unanswered"]:
-        first, *rest = one["messages"]
+    for group in document["unanswered"]:
+        first, *rest = group["messages"]
         out.print(Text(printable(first)))
         for sentence in rest:
             out.print(Text(f"  {printable(sentence)}"))

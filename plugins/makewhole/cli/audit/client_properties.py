@@ -24,16 +24,16 @@ def client_properties(bootstrap: str | None, config: Path | None, given: Iterabl
     Raises:
         ConfigurationError: the file cannot be read, or something in it or in the options cannot be understood.
     """
-    found = {} if config is None else _of_file(config)
+    properties = {} if config is None else _of_file(config)
     for text in given:
-        found |= _pair(text, "--property", "option")
+        properties |= _pair(text, "--property", "option")
     if bootstrap is not None:
-        found["bootstrap.servers"] = bootstrap
-    if not found.get("bootstrap.servers"):
+        properties["bootstrap.servers"] = bootstrap
+    if not properties.get("bootstrap.servers"):
         raise _problem("options", "bootstrap", "no broker is named", "Give --bootstrap host:port")
-    if not all(_ADDRESS.fullmatch(one.strip()) for one in found["bootstrap.servers"].split(",")):
+    if not all(_ADDRESS.fullmatch(address.strip()) for address in properties["bootstrap.servers"].split(",")):
         raise _problem("options", "bootstrap", "is not host:port", "Write host:port, with commas between several")
-    return _as_librdkafka(found)
+    return _as_librdkafka(properties)
 
 
 def _of_file(path: Path) -> dict[str, str]:
@@ -42,11 +42,11 @@ def _of_file(path: Path) -> dict[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         remedy = "Give a file of name=value lines that this user may read"
         raise _problem(str(path), "", f"cannot be read: {type(error).__name__}", remedy) from error
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
         if line.strip() and line.lstrip()[0] not in "#!":
-            found |= _pair(line, str(path), f"line {number}")
-    return found
+            properties |= _pair(line, str(path), f"line {number}")
+    return properties
 
 
 def _pair(text: str, file: str, path: str) -> dict[str, str]:
@@ -56,20 +56,20 @@ def _pair(text: str, file: str, path: str) -> dict[str, str]:
     return {name.strip(): value.strip()}
 
 
-def _as_librdkafka(found: dict[str, str]) -> dict[str, str]:
+def _as_librdkafka(properties: dict[str, str]) -> dict[str, str]:
     """Translate Java's names to librdkafka's, where there is an equivalent."""
-    translated = dict(found)
-    for name, value in _JAAS_FIELD.findall(found.get(_JAAS, "")):
+    translated = dict(properties)
+    for name, value in _JAAS_FIELD.findall(properties.get(_JAAS, "")):
         translated.setdefault(f"sasl.{name}", re.sub(r"\\(.)", r"\1", value))
     for store, names in _PEM.items():
-        if f"{store}.location" not in found:
+        if f"{store}.location" not in properties:
             continue
-        if found.get(f"{store}.type", "JKS").upper() != "PEM":
+        if properties.get(f"{store}.type", "JKS").upper() != "PEM":
             remedy = f"Give {names['location']} with a PEM file (keytool and openssl convert it)"
             raise _problem("options", f"{store}.location", "is no PEM file, as far as its type says", remedy)
-        translated.setdefault(names["location"], found[f"{store}.location"])
-    if "ssl.key.password" not in found and "ssl.keystore.password" in found:
-        translated["ssl.key.password"] = found["ssl.keystore.password"]
+        translated.setdefault(names["location"], properties[f"{store}.location"])
+    if "ssl.key.password" not in properties and "ssl.keystore.password" in properties:
+        translated["ssl.key.password"] = properties["ssl.keystore.password"]
     return translated
 
 

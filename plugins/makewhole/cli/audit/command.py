@@ -88,7 +88,7 @@ def audit(
 
 def exit_code(report: AuditReport) -> Exit:
     """Return the exit code of a report: what was found counts more than what could not be read."""
-    levels = {one.level for one in report.findings}
+    levels = {finding.level for finding in report.findings}
     if Level.FOUND in levels:
         return Exit.GAPS_REMAIN
     return Exit.NOT_KNOWN if Level.NOT_KNOWN in levels else Exit.CERTIFIED

@@ -15,7 +15,7 @@ Buckets = Sequence[tuple[int, int]]
 def bars(counts: Sequence[int]) -> str:
     """Return one line of blocks; any count above zero is visible."""
     most = max(counts, default=0)
-    return "".join(_BLOCKS[0 if not one else max(1, round(_EIGHTHS * one / most))] for one in counts)
+    return "".join(_BLOCKS[0 if not count else max(1, round(_EIGHTHS * count / most))] for count in counts)
 
 
 def rate_plot(buckets: Buckets, width_ms: int, columns: int) -> list[str]:
@@ -47,7 +47,7 @@ def _axis(first_ms: int, last_ms: int, slots: int) -> str:
 def _rows(counts: Sequence[int]) -> list[str]:
     """Return the rows of the plot, from the top to the bottom."""
     most = max(counts)
-    heights = [0 if not one else max(1, round(_HEIGHT * _EIGHTHS * one / most)) for one in counts]
+    heights = [0 if not count else max(1, round(_HEIGHT * _EIGHTHS * count / most)) for count in counts]
     return [
         "".join(_BLOCKS[min(max(height - _EIGHTHS * row, 0), _EIGHTHS)] for height in heights)
         for row in reversed(range(_HEIGHT))
@@ -71,5 +71,5 @@ def _without_outliers(buckets: Buckets) -> tuple[list[tuple[int, int]], int]:
         if cut + lost > allowed:
             break
         cut, lo, hi = cut + lost, new_lo, new_hi
-    span, inner = (one[-1][0] - one[0][0] if one else 0 for one in (buckets, buckets[lo:hi]))
+    span, inner = (part[-1][0] - part[0][0] if part else 0 for part in (buckets, buckets[lo:hi]))
     return (list(buckets[lo:hi]), cut) if span > 3 * inner else (list(buckets), 0)

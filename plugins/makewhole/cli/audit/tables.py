@@ -24,33 +24,33 @@ _MEANINGS = {
 
 def offsets_table(report: AuditReport) -> tuple[Table, list[str]]:
     """Return the table of what every offset is, by partition, and the meanings of its columns."""
-    cells = [_cells(one.offsets, one.tail.end - one.tail.start) for one in report.partitions]
-    total = {name: sum(one[name] for one in cells) for name in cells[0]} if cells else {}
+    cells = [_cells(partition.offsets, partition.tail.end - partition.tail.start) for partition in report.partitions]
+    total = {name: sum(row[name] for row in cells) for name in cells[0]} if cells else {}
     shown = [name for name in _MEANINGS if name == "data" or total.get(name)]
     table = _table("partition", "offsets", *shown)
     chosen = _chosen_partitions(report.partitions)
     for index in chosen:
-        one = report.partitions[index]
-        table.add_row(_name(one), number(_span(one)), *(_cell(cells[index][name]) for name in shown))
+        partition = report.partitions[index]
+        table.add_row(_name(partition), number(_span(partition)), *(_cell(cells[index][name]) for name in shown))
     if len(report.partitions) > len(chosen):
         table.add_row(f"and {len(report.partitions) - len(chosen)} more")
     if len(report.partitions) > 1:
-        spans = sum(_span(one) for one in report.partitions)
+        spans = sum(_span(partition) for partition in report.partitions)
         table.add_row("all", number(spans), *(_cell(total[name]) for name in shown), style="bold")
     return table, [f"{name}: {_MEANINGS[name]}" for name in shown]
 
 
 def _cells(offsets: Accounting, held_back: int) -> dict[str, int]:
-    found = {name: getattr(offsets, name) for name in _MEANINGS if name != "held back"}
-    return {**found, "held back": held_back}
+    counts = {name: getattr(offsets, name) for name in _MEANINGS if name != "held back"}
+    return {**counts, "held back": held_back}
 
 
-def _span(one: PartitionReport) -> int:
-    return one.offsets.span + one.tail.end - one.tail.start
+def _span(partition: PartitionReport) -> int:
+    return partition.offsets.span + partition.tail.end - partition.tail.start
 
 
-def _name(one: PartitionReport) -> str:
-    return f"{one.partition} (not read)" if one.failure is not None else str(one.partition)
+def _name(partition: PartitionReport) -> str:
+    return f"{partition.partition} (not read)" if partition.failure is not None else str(partition.partition)
 
 
 def _cell(value: int) -> str:
@@ -76,16 +76,16 @@ def producers_table(report: AuditReport, top: int) -> Table:
     table = _table(
         "producer", "partitions", "epochs", "records", "newest epoch: numbers", "gaps", "repeats", "last write"
     )
-    for one in report.sequences.listed[:top]:
+    for producer in report.sequences.listed[:top]:
         table.add_row(
-            str(one.producer_id),
-            _few(one.partitions),
-            number(one.epoch_count),
-            number(one.records),
-            _numbers(one),
-            _broken(one.gaps, one.missing, one.missing_heads),
-            _broken(one.repeats, one.repeated),
-            moment(one.last_timestamp_ms),
+            str(producer.producer_id),
+            _few(producer.partitions),
+            number(producer.epoch_count),
+            number(producer.records),
+            _numbers(producer),
+            _broken(producer.gaps, producer.missing, producer.missing_heads),
+            _broken(producer.repeats, producer.repeated),
+            moment(producer.last_timestamp_ms),
         )
     return table
 
@@ -94,9 +94,9 @@ def _few(partitions: tuple[int, ...]) -> str:
     return ",".join(map(str, partitions)) if len(partitions) <= 3 else f"{len(partitions)} of them"
 
 
-def _numbers(one: ProducerReport) -> str:
-    newest = max(one.epochs, key=lambda run: (run.epoch, run.last_offset))
-    place = f" (p {newest.partition})" if len(one.partitions) > 1 else ""
+def _numbers(producer: ProducerReport) -> str:
+    newest = max(producer.epochs, key=lambda run: (run.epoch, run.last_offset))
+    place = f" (p {newest.partition})" if len(producer.partitions) > 1 else ""
     return f"{newest.epoch}: {newest.first_sequence}–{newest.last_sequence}{place}"
 
 
@@ -110,26 +110,27 @@ def _broken(places: int, records: int, heads: int = 0) -> Text:
 def breaks_table(report: AuditReport, top: int) -> Table:
     """Return the table of the largest breaks in producers' sequence numbers."""
     table = _table("what", "partition", "offset", "producer", "epoch", "expected", "found", "records")
-    for one in report.sequences.breaks[:top]:
-        numbers = (one.partition, one.offset, one.producer_id, one.producer_epoch, one.expected, one.found)
-        table.add_row(one.kind.replace("_", " "), *map(str, numbers), number(one.records))
+    for place in report.sequences.breaks[:top]:
+        numbers = (place.partition, place.offset, place.producer_id, place.producer_epoch, place.expected, place.found)
+        table.add_row(place.kind.replace("_", " "), *map(str, numbers), number(place.records))
     return table
 
 
 def open_table(report: AuditReport) -> Table:
     """Return the table of the transactions that are open now."""
     table = _table("partition", "offset", "producer", "epoch", "transactional id", "state", "open for", "timeout")
-    for one in report.transactions.open:
-        since = one.started_at_ms or one.last_timestamp_ms
+    for transaction in report.transactions.open:
+        since = transaction.started_at_ms or transaction.last_timestamp_ms
+        state, style = ("hangs", "red") if transaction.is_hanging else (transaction.state or "?", "")
         table.add_row(
-            str(one.partition),
-            number(one.first_offset),
-            str(one.producer_id),
-            str(one.producer_epoch),
-            Text(one.transactional_id or "unknown", overflow="ellipsis"),
-            Text("hangs" if one.is_hanging else one.state or "?", style="red" if one.is_hanging else ""),
+            str(transaction.partition),
+            number(transaction.first_offset),
+            str(transaction.producer_id),
+            str(transaction.producer_epoch),
+            Text(transaction.transactional_id or "unknown", overflow="ellipsis"),
+            Text(state, style=style),
             duration(max(report.audited_at_ms - since, 0)),
-            "?" if one.timeout_ms is None else duration(one.timeout_ms),
+            "?" if transaction.timeout_ms is None else duration(transaction.timeout_ms),
         )
     return table
 
@@ -137,16 +138,16 @@ def open_table(report: AuditReport) -> Table:
 def longest_table(report: AuditReport, top: int) -> Table:
     """Return the table of the transactions that took longest from their first batch to their marker."""
     table = _table("partition", "offsets", "producer", "epoch", "ended", "records", "took", "at")
-    for one in report.transactions.longest[:top]:
+    for transaction in report.transactions.longest[:top]:
         table.add_row(
-            str(one.partition),
-            f"{one.first_offset}–{one.end_offset - 1}",
-            str(one.producer_id),
-            str(one.producer_epoch),
-            "committed" if one.is_commit else "aborted",
-            number(one.records),
-            duration(one.duration_ms),
-            moment(one.ended_at_ms),
+            str(transaction.partition),
+            f"{transaction.first_offset}–{transaction.end_offset - 1}",
+            str(transaction.producer_id),
+            str(transaction.producer_epoch),
+            "committed" if transaction.is_commit else "aborted",
+            number(transaction.records),
+            duration(transaction.duration_ms),
+            moment(transaction.ended_at_ms),
         )
     return table
 
@@ -161,9 +162,9 @@ def _table(*headings: str) -> Table:
 def epoch_lines(partitions: Iterable[PartitionReport], limit: int) -> list[str]:
     """Return the leader epochs of partitions that had several, newest last."""
     lines = []
-    for one in partitions:
-        if len(one.leader_epochs) > 1:
-            spans = [f"{span.epoch} from {number(span.start_offset)}" for span in one.leader_epochs]
+    for partition in partitions:
+        if len(partition.leader_epochs) > 1:
+            spans = [f"{span.epoch} from {number(span.start_offset)}" for span in partition.leader_epochs]
             shown = spans if len(spans) <= limit else [spans[0], f"… {len(spans) - limit} more …", *spans[-limit + 1 :]]
-            lines.append(f"partition {one.partition}: {', '.join(shown)}")
+            lines.append(f"partition {partition.partition}: {', '.join(shown)}")
     return lines

@@ -66,7 +66,7 @@ def show(out: Console, report: AuditReport, top: int) -> None:
     """Print the whole report; `top` rows of each list."""
     page = _ReportPage(out)
     _headline(page, report)
-    serious = [one for one in report.findings if one.level in (Level.FOUND, Level.NOT_KNOWN)]
+    serious = [finding for finding in report.findings if finding.level in (Level.FOUND, Level.NOT_KNOWN)]
     for finding in serious:
         _finding(page, finding)
     _offsets(page, report)
@@ -75,7 +75,7 @@ def show(out: Console, report: AuditReport, top: int) -> None:
     _epochs(page, report, top)
     _batches(page, report)
     _rates(page, report)
-    notes = [one for one in report.findings if one not in serious]
+    notes = [finding for finding in report.findings if finding not in serious]
     if notes:
         page.heading("Good to know")
     for finding in notes:
@@ -94,8 +94,8 @@ def _headline(page: _ReportPage, report: AuditReport) -> None:
         f"{report.elapsed_seconds:.1f} s, {checked}, no record opened, nothing written"
     )
     page.lines([""])
-    found = [one for one in report.findings if one.level is Level.FOUND]
-    unknown = [one for one in report.findings if one.level is Level.NOT_KNOWN]
+    found = [finding for finding in report.findings if finding.level is Level.FOUND]
+    unknown = [finding for finding in report.findings if finding.level is Level.NOT_KNOWN]
     if found:
         page.paragraph(f"{counted(len(found), 'thing')} found that should not be:", style=_STYLES[Level.FOUND])
     elif unknown:
@@ -151,21 +151,20 @@ def _more(page: _ReportPage, count: int, thing: str) -> None:
 
 
 def _transactions(page: _ReportPage, report: AuditReport, top: int) -> None:
-    found = report.transactions
-    if not (found.committed.count or found.aborted.count or found.open):
+    transactions = report.transactions
+    if not (transactions.committed.count or transactions.aborted.count or transactions.open):
         return
     page.heading(
-        f"Transactions, counted per partition: {number(found.committed.count)} committed, "
-        f"{number(found.aborted.count)} aborted, {number(len(found.open))} open"
+        f"Transactions, counted per partition: {number(transactions.committed.count)} committed, "
+        f"{number(transactions.aborted.count)} aborted, {number(len(transactions.open))} open"
     )
-    each = found.committed.records_each
+    each = transactions.committed.records_each
     if each.count:
-        page.lines(
-            [f"records in a committed one: {_spread(each)}; the longest took {duration(found.committed.longest_ms)}"]
-        )
-    if found.open:
+        took = duration(transactions.committed.longest_ms)
+        page.lines([f"records in a committed one: {_spread(each)}; the longest took {took}"])
+    if transactions.open:
         page.table(open_table(report))
-    longest = [one for one in found.longest if one.duration_ms > 0]
+    longest = [transaction for transaction in transactions.longest if transaction.duration_ms > 0]
     if longest:
         page.lines(
             ["the longest, from the first batch to the marker by their timestamps (a producer sets its own):"], "dim"
@@ -198,8 +197,8 @@ def _batches(page: _ReportPage, report: AuditReport) -> None:
 
 def _totals(totals: Iterable[tuple[str, TotalReport]], batches: BatchesReport) -> str:
     whole = batches.total.records
-    ordered: Sequence[tuple[str, TotalReport]] = sorted(totals, key=lambda one: -one[1].records)
-    return ", ".join(f"{name} {number(one.records)} ({share(one.records, whole)})" for name, one in ordered)
+    ordered: Sequence[tuple[str, TotalReport]] = sorted(totals, key=lambda pair: -pair[1].records)
+    return ", ".join(f"{name} {number(total.records)} ({share(total.records, whole)})" for name, total in ordered)
 
 
 def _spread(spread: SpreadReport) -> str:
@@ -234,14 +233,14 @@ def _guarantees(page: _ReportPage, report: AuditReport) -> None:
     page.heading("What the settings can guarantee, and what not")
     if report.settings_refusal is not None:
         page.paragraph(f"The settings may not be read: {report.settings_refusal}", style="yellow")
-    for one in report.guarantees:
-        _guarantee(page, one)
+    for guarantee in report.guarantees:
+        _guarantee(page, guarantee)
 
 
-def _guarantee(page: _ReportPage, one: Guarantee) -> None:
-    sign = f"{_SIGNS.get(one.level, 'note'):<6}"
-    set_by = {"default": " (default)", "broker": " (set at the broker)"}.get(one.source, "")
-    text = f"{one.setting}={one.value}{set_by}: {one.says}"
-    if one.todo and one.level is Level.WEAK:
-        text += f" Better: {one.todo}."
-    page.paragraph(text, sign=sign, style=_STYLES.get(one.level, ""), indent=len(sign))
+def _guarantee(page: _ReportPage, guarantee: Guarantee) -> None:
+    sign = f"{_SIGNS.get(guarantee.level, 'note'):<6}"
+    set_by = {"default": " (default)", "broker": " (set at the broker)"}.get(guarantee.source, "")
+    text = f"{guarantee.setting}={guarantee.value}{set_by}: {guarantee.says}"
+    if guarantee.todo and guarantee.level is Level.WEAK:
+        text += f" Better: {guarantee.todo}."
+    page.paragraph(text, sign=sign, style=_STYLES.get(guarantee.level, ""), indent=len(sign))

@@ -71,8 +71,8 @@ class DemoOutcome:
             "ok": not self.problems,
             "problems": self.problems,
             "lines": [asdict(line) for line in self.lines],
-            "missed": [asdict(one) for one in self.missed],
-            "invented": [asdict(one) for one in self.invented],
+            "missed": [asdict(discrepancy) for discrepancy in self.missed],
+            "invented": [asdict(discrepancy) for discrepancy in self.invented],
             "windows": list(self.windows),
             "proof": dict(self.proof),
             "seconds": round(self.seconds, 1),
@@ -192,9 +192,9 @@ def _print(out: Console, outcome: DemoOutcome) -> None:
     out.print(f"windows: {outcome.certified} of {outcome.expected_windows} certified")
     for window in outcome.windows[-3:]:
         out.print(f"  window {window['window']}: {window_text(window)}")
-    for one in [*outcome.missed[:5], *outcome.invented[:5]]:
-        kind = "missed" if one in outcome.missed else "invented"
-        out.print(f"  {kind}: {one.hop} {one.verdict} {one.key}")
+    for discrepancy in [*outcome.missed[:5], *outcome.invented[:5]]:
+        kind = "missed" if discrepancy in outcome.missed else "invented"
+        out.print(f"  {kind}: {discrepancy.hop} {discrepancy.verdict} {discrepancy.key}")
     out.print(f"Airflow: {outcome.airflow_url}/dags/{_DAG}  (user and password: makewhole status)")
     out.print("Certificates: makewhole windows flights, makewhole certificate verify flights")
     if outcome.problems:

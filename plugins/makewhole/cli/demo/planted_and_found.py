@@ -56,9 +56,9 @@ def lines(
     planted: frozenset[Discrepancy], found: frozenset[Discrepancy], wrong_now: frozenset[Discrepancy]
 ) -> list[Line]:
     """Return one line per hop and verdict. `wrong_now` is what the independent proof still sees."""
-    everything = planted | found | wrong_now
-    kinds = sorted({(one.hop, one.verdict) for one in everything}, key=lambda kind: (kind[0] != "outbox→flights", kind))
-    return [_line(kind, planted, found, wrong_now) for kind in kinds]
+    kinds = {(discrepancy.hop, discrepancy.verdict) for discrepancy in planted | found | wrong_now}
+    ordered = sorted(kinds, key=lambda kind: (kind[0] != "outbox→flights", kind))
+    return [_line(kind, planted, found, wrong_now) for kind in ordered]
 
 
 def _line(
@@ -68,7 +68,8 @@ def _line(
     wrong_now: frozenset[Discrepancy],
 ) -> Line:
     was, seen, is_wrong = (
-        {one.key for one in ones if (one.hop, one.verdict) == kind} for ones in (planted, found, wrong_now)
+        {discrepancy.key for discrepancy in ones if (discrepancy.hop, discrepancy.verdict) == kind}
+        for ones in (planted, found, wrong_now)
     )
     reported = seen if kind in _REPORTED else set()
     still_open = is_wrong | (was - seen if kind in _REPORTED else set())

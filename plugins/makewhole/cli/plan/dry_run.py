@@ -127,7 +127,7 @@ def _standing_document(reader: ReadingGroup) -> dict[str, Any]:
     return {
         **dict.fromkeys(numbers, None),
         "unread": reader.unread,
-        "out_of_range": {at: asdict(one) for at, one in reader.out_of_range.items()},
+        "out_of_range": {at: asdict(offset) for at, offset in reader.out_of_range.items()},
         **({"elsewhere": numbers} if reader.standing else {}),
     }
 
