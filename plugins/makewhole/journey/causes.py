@@ -55,5 +55,5 @@ def explained_verdict(verdict: str, cause: str | None) -> str:
     """Return a verdict with its cause and what that means; a cause of another version has no sentence here."""
     if not cause:
         return verdict
-    known = {one.value: sentence for one, sentence in CAUSE_MEANINGS.items()}
+    known = {known_cause.value: sentence for known_cause, sentence in CAUSE_MEANINGS.items()}
     return f"{verdict}: {cause}" + (f", {known[cause]}" if cause in known else "")

@@ -73,12 +73,12 @@ def copies_in(storage: Storage, manifest: Mapping[str, Any], bucket: str, key_ha
     """
     high, low = split_hex(key_hash)
     files = (files_of_bucket(manifest.get(name, {}), bucket) for name in ("files", "tombstones"))
-    found = [
+    frames = [
         frame.filter((pl.col("key_hi") == high) & (pl.col("key_lo") == low))
         for paths in files
         if (frame := storage.read_parquet(paths)) is not None
     ]
-    return _copies(pl.concat(found, how="diagonal").unique("place")) if found else []
+    return _copies(pl.concat(frames, how="diagonal").unique("place")) if frames else []
 
 
 def _copies(frame: pl.DataFrame) -> list[JourneyCopy]:
@@ -114,7 +114,7 @@ def windows_holding(
 ) -> dict[str, list[Window]]:
     """Return for each business key the windows whose snapshots hold it, oldest first; none: an empty list."""
     wanted = with_hash(pl.DataFrame({"key": list(keys)}, schema={"key": pl.String}))
-    found: dict[str, list[Window]] = {key: [] for key in keys}
+    holders: dict[str, list[Window]] = {key: [] for key in keys}
     for window in reversed(windows.newest(journal, pipeline.name)):
         held: set[str] = set()
         for manifest in read_manifests(journal, with_snapshots(journal, window)).values():
@@ -124,5 +124,5 @@ def windows_holding(
                 if frame is not None:
                     held.update(asked.join(frame, on=HASH, how="semi")["key"])
         for key in held:
-            found[key].append(window)
-    return found
+            holders[key].append(window)
+    return holders

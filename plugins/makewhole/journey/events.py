@@ -34,22 +34,22 @@ class Event:
 
 def events(journey: Journey) -> list[Event]:
     """Return all events by time; those without a time come last, each kind in the order of the pipeline."""
-    found = [event for stop in journey.stops for event in _of_stop(stop, replays_of(journey))]
-    found += [event for item in journey.judgements for event in _of_judgement(item)]
-    found += [event for action in journey.actions for event in _of_action(action)]
-    found += [event for word in journey.words for event in _of_word(word)]
-    return sorted(found, key=lambda event: event.time or _LAST)
+    unsorted = [event for stop in journey.stops for event in _of_stop(stop, replays_of(journey))]
+    unsorted += [event for item in journey.judgements for event in _of_judgement(item)]
+    unsorted += [event for action in journey.actions for event in _of_action(action)]
+    unsorted += [event for word in journey.words for event in _of_word(word)]
+    return sorted(unsorted, key=lambda event: event.time or _LAST)
 
 
 def replays_of(journey: Journey) -> Replays:
     """Return the plans that may have written the key to a topic, by the journal: a header alone proves nothing."""
     writing = (Remedy.REDELIVER.value, Remedy.PRODUCE.value)
-    found: dict[str, frozenset[str]] = {}
+    replays: dict[str, frozenset[str]] = {}
     for action in journey.actions:
         if action.remedy in writing and action.outcome != "refused":
             positions = {action.position} if action.position is not None else set()
-            found[action.plan] = found.get(action.plan, frozenset()) | positions
-    return found
+            replays[action.plan] = replays.get(action.plan, frozenset()) | positions
+    return replays
 
 
 def is_replay(copy: JourneyCopy, replays: Replays) -> bool:

@@ -105,10 +105,10 @@ def _parts(text: str, kinds: Sequence[KeyType]) -> list[str]:
 
 def _array(text: str) -> list[Any]:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return []
-    return found if isinstance(found, list) else []
+    return value if isinstance(value, list) else []
 
 
 def _is_unicode(text: str) -> bool:
@@ -128,14 +128,14 @@ def trace(
     hashed = key_hash(key)
     bucket = bucket_name(split_hex(hashed)[0], FINEST)
     seen = [_seen(journal, pipeline, storage, window, bucket, hashed) for window in _windows(journal, pipeline)]
-    found = key_history.judgements(journal, pipeline.name, hashed)
-    others = [item for one in seen for item in _without_finding(journal, storage, pipeline, one, found, hashed)]
+    judgements = key_history.judgements(journal, pipeline.name, hashed)
+    others = [item for held in seen for item in _without_finding(journal, storage, pipeline, held, judgements, hashed)]
     return Journey(
         pipeline=pipeline.name,
         key=key,
         key_hash=hashed,
         stops=tuple(_stop(pipeline, point, seen, connection_of, key) for point in pipeline.ordered_points()),
-        judgements=tuple(sorted([*found, *others], key=lambda item: (item.window, item.revision, item.hop))),
+        judgements=tuple(sorted([*judgements, *others], key=lambda item: (item.window, item.revision, item.hop))),
         actions=tuple(key_history.key_actions(journal, pipeline.name, hashed)),
         words=tuple(acceptances.words_on_key(journal, pipeline.name, hashed)),
     )
@@ -181,14 +181,14 @@ def _seen(
 def _stop(pipeline: Pipeline, point: Point, seen: list[_WindowCopies], connection_of: ConnectionOf, key: str) -> Stop:
     if can_look_up(point):
         return _table_stop(pipeline, point, connection_of, key)
-    searched = tuple(f"the snapshot of window {one.window.number}" for one in seen if point.name in one.copies)
+    searched = tuple(f"the snapshot of window {held.window.number}" for held in seen if point.name in held.copies)
     return Stop(
         point=point.name,
         kind=point.kind,
         system=f"topic {point.topic}",
-        copies=tuple(copy for one in seen for copy in one.copies.get(point.name, ())),
+        copies=tuple(copy for held in seen for copy in held.copies.get(point.name, ())),
         searched=searched,
-        problems=tuple(one.problems[point.name] for one in seen if point.name in one.problems),
+        problems=tuple(held.problems[point.name] for held in seen if point.name in held.problems),
     )
 
 
@@ -206,13 +206,13 @@ def _without_finding(
     storage: Storage,
     pipeline: Pipeline,
     seen: _WindowCopies,
-    found: list[Judgement],
+    judgements: list[Judgement],
     hashed: str,
 ) -> Iterator[Judgement]:
     """Return the verdicts that are no findings, on the hops of a window that holds the key, or was left it."""
     window = seen.window
-    judged = {(item.window, item.revision, item.hop) for item in found}
-    left = {(item.window, item.hop) for item in found if item.verdict == Verdict.PENDING.value}
+    judged = {(item.window, item.revision, item.hop) for item in judgements}
+    left = {(item.window, item.hop) for item in judgements if item.verdict == Verdict.PENDING.value}
     times: dict[str, datetime] = {}
     results: dict[str, Any] = {}
     for hop in pipeline.hops:
@@ -245,7 +245,7 @@ def _verdict_files(seen: _WindowCopies, hop: Hop, results: Mapping[str, HopResul
 def _stored_verdict(storage: Storage, files: VerdictFiles, hashed: str) -> str | None:
     """Return the verdict on the key by the files of a window; None where they have none, or are gone."""
     try:
-        found = stored_verdicts(storage, files, [hashed])
+        verdicts = stored_verdicts(storage, files, [hashed])
     except MakewholeError:
         return None
-    return None if found.is_empty() else str(found["verdict"][0])
+    return None if verdicts.is_empty() else str(verdicts["verdict"][0])

@@ -41,7 +41,7 @@ def accept_dag(pipelines: Sequence[Pipeline]) -> DAG:
         is_paused_upon_creation=False,
         default_args=task_defaults(pipelines),
         params={
-            "pipeline": Param(type="string", enum=[one.name for one in pipelines], title="Pipeline"),
+            "pipeline": Param(type="string", enum=[pipeline.name for pipeline in pipelines], title="Pipeline"),
             "window": Param(
                 None, type=["null", "integer"], minimum=1, title="Window", description="As in `makewhole windows`"
             ),

@@ -61,14 +61,14 @@ def signing_key() -> SigningKey:
 
 
 def _as_json(name: str) -> str:
-    found = BaseHook.get_connection(name)
+    connection = BaseHook.get_connection(name)
     fields = {
-        "conn_type": found.conn_type,
-        "host": found.host,
-        "port": found.port,
-        "login": found.login,
-        "password": found.password,
-        "schema": found.schema,
-        "extra": found.extra_dejson,
+        "conn_type": connection.conn_type,
+        "host": connection.host,
+        "port": connection.port,
+        "login": connection.login,
+        "password": connection.password,
+        "schema": connection.schema,
+        "extra": connection.extra_dejson,
     }
     return json.dumps({key: value for key, value in fields.items() if value not in (None, "")})

@@ -55,7 +55,5 @@ def task_defaults(pipelines: Iterable[Pipeline]) -> dict[str, Any]:
 
 def longest_limits(pipelines: Iterable[Pipeline]) -> TimeLimits:
     """Return, for each step, the longest of the pipelines' limits."""
-    known = list(pipelines) or [Pipeline(name="", points={}, hops=())]
-    return TimeLimits(
-        **{item.name: max(getattr(one.time_limits, item.name) for one in known) for item in fields(TimeLimits)}
-    )
+    known = [pipeline.time_limits for pipeline in pipelines] or [Pipeline(name="", points={}, hops=()).time_limits]
+    return TimeLimits(**{item.name: max(getattr(limits, item.name) for limits in known) for item in fields(TimeLimits)})

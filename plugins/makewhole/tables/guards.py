@@ -70,7 +70,7 @@ def quarantine_refusal(item: QuarantineRows, now: Sequence[TableRow]) -> Refusal
 
 def survivor_image(item: QuarantineRows, now: Sequence[TableRow]) -> str | None:
     """Return the image of the row that stays, from the rows as they are now."""
-    return next((found.image for found in now if found == item.survivor), None)
+    return next((row.image for row in now if row == item.survivor), None)
 
 
 def row_as_left(effect: Effect, now: Sequence[TableRow]) -> TableRow | None:

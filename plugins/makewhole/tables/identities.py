@@ -51,10 +51,11 @@ def identity_texts(tables: Mapping[str, TableIdentity]) -> dict[str, str]:
     Servers whose data are a copy of one another's have one number: those that are started beside each other, and follow
     none, differ by their starts.
     """
-    primaries = {(one.server.origin, one.server.started) for one in tables.values() if not one.server.is_standby}
+    servers = [table.server for table in tables.values()]
+    primaries = {(server.origin, server.started) for server in servers if not server.is_standby}
     numbers = Counter(origin for origin, _ in primaries)
     copies = {origin for origin, number in numbers.items() if number > 1 or origin[1] is None}
-    return {name: _text(one, copies) for name, one in tables.items()}
+    return {name: _text(table, copies) for name, table in tables.items()}
 
 
 def sharing_points(tables: Mapping[str, TableIdentity], keys: Mapping[str, Sequence[str]]) -> tuple[PointPair, ...]:
@@ -74,7 +75,7 @@ def sharing_points(tables: Mapping[str, TableIdentity], keys: Mapping[str, Seque
     )
 
 
-def _text(one: TableIdentity, copies: set[ServerOrigin]) -> str:
-    server = one.server
+def _text(table: TableIdentity, copies: set[ServerOrigin]) -> str:
+    server = table.server
     beside = f"@{server.started}" if server.origin in copies and not server.is_standby else ""
-    return f"{server.system}:{server.data or ''}{beside}/{server.database}/{one.table}"
+    return f"{server.system}:{server.data or ''}{beside}/{server.database}/{table.table}"

@@ -82,7 +82,7 @@ def selection_of(form: Mapping[str, Any]) -> Selection:
     try:
         cause = Cause(form["cause"]) if form["cause"] else None
     except ValueError:
-        known = ", ".join(sorted(one.value for one in Cause))
+        known = ", ".join(sorted(member.value for member in Cause))
         raise RefusedError(f"{form['cause']} is no cause; there are {known}") from None
     return Selection(names=names, cause=cause)
 
@@ -91,10 +91,10 @@ def _moment(text: str | None) -> datetime | None:
     if not text:
         return None
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise RefusedError(f"until: {text} is no moment; write it as 2026-12-31T18:00:00+00:00") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _asker(context: Mapping[str, Any]) -> str:

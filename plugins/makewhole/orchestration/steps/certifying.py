@@ -63,9 +63,10 @@ def _open_again(context: "WindowContext", key: "SigningKey") -> None:
     from makewhole.compensation.acceptance.carry_out import open_again_before
     from makewhole.window.context import window_context
 
-    for one in open_again_before(context, lambda window: window_context(window, context.pipeline), key):
-        logger.warning("window %d: %s; it is %s", one.again.window, one.again.sentence(), one.closed.state.value)
-        for revocation in one.closed.revoked:
+    for opened in open_again_before(context, lambda window: window_context(window, context.pipeline), key):
+        again, closed = opened.again, opened.closed
+        logger.warning("window %d: %s; it is %s", again.window, again.sentence(), closed.state.value)
+        for revocation in closed.revoked:
             logger.warning("certificate %d is revoked: %s", revocation.revokes, revocation.uri)
 
 

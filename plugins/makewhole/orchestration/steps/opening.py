@@ -107,10 +107,10 @@ def parse_moment(text: str | None) -> datetime | None:
     if not text:
         return None
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise AirflowFailException(f"{text!r} is not a time; write it like 2026-01-31T02:00:00+00:00") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def settle() -> bool:

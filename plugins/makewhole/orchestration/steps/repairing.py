@@ -60,8 +60,8 @@ def log_unanswered(context: "WindowContext") -> list[str]:
     from makewhole.journal.database import connect
 
     with connect() as journal:
-        found = read_unanswered(journal, context.pipeline, context.window, context.connections)
-    sentences = [sentence for one in found for sentence in one.sentences()]
+        unanswered = read_unanswered(journal, context.pipeline, context.window, context.connections)
+    sentences = [sentence for group in unanswered for sentence in group.sentences()]
     for sentence in sentences:
         logger.info("%s", sentence)
     return sentences
@@ -89,7 +89,7 @@ def verify() -> dict[str, Any]:
     def log_progress(done: int, total: int) -> None:
         logger.info("%d of %d gaps are whole or decided", done, total)
 
-    found = verify_window(load_context(), log_progress, stays_seconds=POLL_SECONDS)
-    for failure in found.gate.failures:
+    verified = verify_window(load_context(), log_progress, stays_seconds=POLL_SECONDS)
+    for failure in verified.gate.failures:
         logger.info("gate: %s", failure)
-    return {"whole": found.whole, "gaps": found.gaps, "gate": found.gate.answer.value}
+    return {"whole": verified.whole, "gaps": verified.gaps, "gate": verified.gate.answer.value}

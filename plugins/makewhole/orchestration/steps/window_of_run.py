@@ -31,10 +31,10 @@ def opened_window(context: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         AirflowFailException: it did not open a window.
     """
-    found = context["ti"].xcom_pull(task_ids=OPEN_WINDOW)
-    if not isinstance(found, dict):
+    opened = context["ti"].xcom_pull(task_ids=OPEN_WINDOW)
+    if not isinstance(opened, dict):
         raise AirflowFailException("no window was opened in this run; see the task `open_window`")
-    return found
+    return opened
 
 
 def load_context() -> "WindowContext":
@@ -73,8 +73,8 @@ def committed_step(task_id: str, context: Mapping[str, Any]) -> str | None:
     from makewhole.journal.database import connect
     from makewhole.window.spark_steps import committed
 
-    pipeline, found = _load_window(context)
-    window = _WindowOfRun(pipeline=with_layout(pipeline, found.key_layout, found.value_types), window=found)
+    pipeline, loaded = _load_window(context)
+    window = _WindowOfRun(pipeline=with_layout(pipeline, loaded.key_layout, loaded.value_types), window=loaded)
     with connect() as journal:
         if task_id == SNAPSHOT:
             return committed.committed_snapshots(journal, window)
