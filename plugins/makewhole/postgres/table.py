@@ -61,13 +61,13 @@ def describe_table(session: PgConnection, point: TablePoint) -> Table:
         RefusedError: there is no such table, or it lacks a column that the point names.
     """
     schema, _, name = point.table.rpartition(".")
-    found = _run(session, "table_columns", schema=schema or None, name=name)
-    if not found:
+    rows = _run(session, "table_columns", schema=schema or None, name=name)
+    if not rows:
         raise RefusedError(
             f"point {point.name}: {point.table!r} is not a table that connection {point.connection} can see; "
             "check `table` (write schema.table; views cannot be written)"
         )
-    columns = {row.name: record(Column, row) for row in found}
+    columns = {row.name: record(Column, row) for row in rows}
     named = [*point.key, point.time, point.version, point.payload, point.record_key, *point.header_columns]
     absent = [name for name in named if name and name not in columns]
     if absent:
@@ -75,7 +75,7 @@ def describe_table(session: PgConnection, point: TablePoint) -> Table:
             f"point {point.name}: {point.table} has no column {', '.join(absent)}; "
             "the table changed, or the pipeline file is wrong"
         )
-    table, unique = found[0], [frozenset(names) for names in found[0].column_sets]
+    table, unique = rows[0], [frozenset(names) for names in rows[0].column_sets]
     return Table(schema=table.schema, name=table.table_name, oid=table.oid, columns=columns, unique=unique)
 
 

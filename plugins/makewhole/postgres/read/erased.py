@@ -35,7 +35,7 @@ def erased_in(session: PgConnection, point: TablePoint, keys: Sequence[str]) -> 
     shape = TableShape(point=_table_of_erased(point), compare={}, filters={})
     types = column_types(session, shape)
     names_key = sql.SQL("true") if point.erased.column is None else _has_value(point.erased.column)
-    found: set[str] = set()
+    erased: set[str] = set()
     for condition in key_conditions(shape, types, keys):
         statement = sql.SQL("select distinct {} from {} t where {} and {}").format(
             key_expression(shape.point, types),
@@ -45,8 +45,8 @@ def erased_in(session: PgConnection, point: TablePoint, keys: Sequence[str]) -> 
         )
         with session.cursor() as cursor:
             cursor.execute(statement)
-            found.update(key for (key,) in cursor.fetchall())
-    return found.intersection(keys)
+            erased.update(key for (key,) in cursor.fetchall())
+    return erased.intersection(keys)
 
 
 def _table_of_erased(point: TablePoint) -> TablePoint:

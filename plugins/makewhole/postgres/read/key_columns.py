@@ -23,7 +23,7 @@ def describe_columns(
     Raises:
         TransientError: the database does not answer.
     """
-    found: dict[str, TableColumns] = {}
+    columns: dict[str, TableColumns] = {}
     problems: list[Problem] = []
     with connect(connection, "reading the columns of its tables") as session:
         server = read_server(session)
@@ -34,14 +34,14 @@ def describe_columns(
             except ConfigurationError as error:
                 problems += error.problems
                 continue
-            found[point.name] = TableColumns(
+            columns[point.name] = TableColumns(
                 types=tuple(known[column] for column in point.key),
                 ids=_column_ids(session, point),
                 kinds=column_kinds(session, point),
                 relation=relation_kind(session, point),
                 identity=read_identity(session, server, point),
             )
-    return found, problems
+    return columns, problems
 
 
 def _column_ids(session: PgConnection, point: TablePoint) -> dict[str, str]:

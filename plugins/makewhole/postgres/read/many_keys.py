@@ -22,12 +22,12 @@ def rows_of_many_keys(store: ValuedTable, keys: Sequence[str], *, is_exact: bool
         RefusedError: the table lacks a compared column, or one of the keys is none that its columns can hold; ask for
             them one by one then.
     """
-    found: dict[str, list[ValuedRow]] = {}
+    rows_by_key: dict[str, list[ValuedRow]] = {}
     for row in _of_many_keys(
         store.session, store.table, store.point, keys, "rows_of_many_keys", store.parts(), is_exact=is_exact
     ):
-        found.setdefault(keys[row.number - 1], []).append(store.row(row))
-    return found
+        rows_by_key.setdefault(keys[row.number - 1], []).append(store.row(row))
+    return rows_by_key
 
 
 def ledger_records(

@@ -28,8 +28,8 @@ def may_read(session: PgConnection, table: TablePoint, columns: Iterable[str]) -
     """Return whether the session's user may read these columns of a table, as far as they exist."""
     with session.cursor() as cursor:
         cursor.execute(_MAY_READ, (regclass_text(table), list(columns)))
-        ((found,),) = cursor.fetchall()
-    return bool(found)
+        ((is_allowed,),) = cursor.fetchall()
+    return bool(is_allowed)
 
 
 def read_progress_rows(

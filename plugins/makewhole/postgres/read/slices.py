@@ -66,8 +66,8 @@ def has_index(session: PgConnection, point: TablePoint, column: str) -> bool:
     """Return whether an index over all rows begins with a column."""
     with session.cursor() as cursor:
         cursor.execute(_INDEX, (regclass_text(point), column))
-        ((found,),) = cursor.fetchall()
-    return bool(found)
+        ((is_indexed,),) = cursor.fetchall()
+    return bool(is_indexed)
 
 
 def size_bytes(session: PgConnection, point: TablePoint) -> int:
@@ -84,7 +84,7 @@ def count_rows(session: PgConnection, point: TablePoint, slices: Sequence[TimeSl
     With an index on the time column each slice is counted in it alone; without one, all of them in one reading.
     """
     assert point.time is not None
-    within = {one.window: time_between(point.time, one.start, one.end) for one in slices}
+    within = {time_slice.window: time_between(point.time, time_slice.start, time_slice.end) for time_slice in slices}
     if not within:
         return {}
     if not has_time_index(session, point):
@@ -115,7 +115,7 @@ def count_rows_and_ahead(
     if has_time_index(session, point):
         return count_rows(session, point, slices), rows_ahead(session, point)
     assert point.time is not None
-    within = {one.window: time_between(point.time, one.start, one.end) for one in slices}
+    within = {time_slice.window: time_between(point.time, time_slice.start, time_slice.end) for time_slice in slices}
     row = _counted(session, point, within.values(), _ahead(point)[0])
     return dict(zip(within, row.counts, strict=True)), record(RowsAhead, row)
 

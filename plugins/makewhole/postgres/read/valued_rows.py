@@ -61,5 +61,5 @@ class ValuedTable:
         """Return what such a statement read of a row."""
         pairs = zip(self.compare.items(), row.compared, strict=True)
         values = {name: column_text(text, declared) for (name, declared), text in pairs}
-        found = TableRow(table_oid=row.table_oid, ctid=row.ctid, text=row.text)
-        return ValuedRow(row=found, place=row.place, values=values)
+        table_row = TableRow(table_oid=row.table_oid, ctid=row.ctid, text=row.text)
+        return ValuedRow(row=table_row, place=row.place, values=values)

@@ -72,7 +72,7 @@ def lock_rows_of_items(
 
     They are locked until the transaction ends, or only read where the chunk holds no rows.
     """
-    found = chunk.run(
+    rows = chunk.run(
         "lock_rows_of_keys",
         items_parameter(chunk, ((key, {"seq": seq}) for seq, key in keys)),
         items=recordset_of_items(chunk, "seq"),
@@ -80,7 +80,7 @@ def lock_rows_of_items(
         hold=chunk.lock_clause,
     )
     now: dict[int, list[TableRow]] = {}
-    for row in found:
+    for row in rows:
         now.setdefault(row.seq, []).append(record(TableRow, row))
     return now
 

@@ -47,8 +47,8 @@ class TableChunk:
         They are locked until the transaction ends, or only read where the chunk holds no rows.
         """
         match, parameters = match_key(self.table, self.point, key, is_exact=is_exact)
-        found = self.run("lock_rows_of_key", parameters, match=match, hold=self.lock_clause)
-        return records(TableRow, found)
+        rows = self.run("lock_rows_of_key", parameters, match=match, hold=self.lock_clause)
+        return records(TableRow, rows)
 
     @property
     def lock_clause(self) -> sql.SQL:

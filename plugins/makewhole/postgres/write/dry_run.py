@@ -114,10 +114,10 @@ def _not_as_expected(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int,
     for columns, group in compared.items():
         texts = chunk.compared_texts(columns, row="wanted")
         items_read = recordset_of_items(chunk, "seq", "value")
-        for seq, found in chunk.run(
+        for seq, texts_read in chunk.run(
             "values_read", upsert_many.upserts_parameter(group.values()), items=items_read, texts=texts
         ):
-            known = [name for name in group[seq].differing(found) if name in chunk.settable]
+            known = [name for name in group[seq].differing(texts_read) if name in chunk.settable]
             if known:
                 refused[seq] = not_as_expected(known)
     return refused

@@ -25,9 +25,9 @@ def receipts(session: PgConnection, plan: str, target: str, plan_sha256: str) ->
     Raises:
         CorruptionError: they have holes, or were given for a plan of another content.
     """
-    found = _run(session, "receipts_of_plan", plan=plan, target=target)
-    is_whole = [row.chunk for row in found] == list(range(len(found)))
-    if not is_whole or any(row.plan_sha256 != plan_sha256 for row in found):
+    rows = _run(session, "receipts_of_plan", plan=plan, target=target)
+    is_whole = [row.chunk for row in rows] == list(range(len(rows)))
+    if not is_whole or any(row.plan_sha256 != plan_sha256 for row in rows):
         raise CorruptionError(
             f"the receipts of plan {plan} at {target} do not fit the plan (a hole, or another content); "
             "makewhole.receipt was changed in the target database: stop, and compare it with `makewhole plan show`"
@@ -39,7 +39,7 @@ def receipts(session: PgConnection, plan: str, target: str, plan_sha256: str) ->
             lease_epoch=row.lease_epoch,
             refused={int(seq): Refusal.of_text(text) for seq, text in row.refused.items()},
         )
-        for row in found
+        for row in rows
     ]
 
 
@@ -64,12 +64,12 @@ def begin_chunk(session: PgConnection, chunk: ChunkId) -> ReceiptRow | None:
         CorruptionError: chunks before this one have no receipt.
     """
     _lock_target(session, chunk.plan, chunk.target, chunk.lease_epoch)
-    found = receipts(session, chunk.plan, chunk.target, chunk.plan_sha256)
-    if chunk.chunk < len(found):
-        return found[chunk.chunk]
-    if chunk.chunk > len(found):
+    done = receipts(session, chunk.plan, chunk.target, chunk.plan_sha256)
+    if chunk.chunk < len(done):
+        return done[chunk.chunk]
+    if chunk.chunk > len(done):
         raise CorruptionError(
-            f"plan {chunk.plan}: {chunk.target} has {len(found)} receipts where {chunk.chunk} chunks should be done; "
+            f"plan {chunk.plan}: {chunk.target} has {len(done)} receipts where {chunk.chunk} chunks should be done; "
             "rows of makewhole.receipt were removed there"
         )
     return None

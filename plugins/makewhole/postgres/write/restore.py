@@ -71,9 +71,9 @@ def require_kept(chunk: TableChunk, effect: Effect) -> None:
     Raises:
         RefusedError: it was put back already, or is not kept.
     """
-    found = chunk.run("is_in_quarantine", undone_parameters(effect))
-    if not any(waits for (waits,) in found):
-        raise ActionRefusedError(BACK_ALREADY if found else NOT_KEPT)
+    rows = chunk.run("is_in_quarantine", undone_parameters(effect))
+    if not any(waits for (waits,) in rows):
+        raise ActionRefusedError(BACK_ALREADY if rows else NOT_KEPT)
 
 
 def _row_as_left(chunk: TableChunk, effect: Effect, now: Sequence[TableRow]) -> TableRow:

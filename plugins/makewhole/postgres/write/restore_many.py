@@ -57,7 +57,7 @@ def refusals(chunk: TableChunk, items: Sequence[RestoreRow]) -> dict[int, Refusa
     """Return the refusals by action number, each item judged as if nothing before it had been done. Writes nothing."""
     now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=False)
     back = _images_by_action(chunk, items)
-    found = dict[int, Refusal]()
+    refused = dict[int, Refusal]()
     for item in items:
         effect = item.effect
         try:
@@ -65,8 +65,8 @@ def refusals(chunk: TableChunk, items: Sequence[RestoreRow]) -> dict[int, Refusa
             if effect.kind is EffectKind.MOVED:
                 require_kept(chunk, effect)
         except RefusedError as error:
-            found[item.seq] = error.refusal
-    return found
+            refused[item.seq] = error.refusal
+    return refused
 
 
 def _require_disjoint(items: Sequence[RestoreRow], now: Mapping[int, Sequence[TableRow]]) -> None:
@@ -88,11 +88,11 @@ def _images_by_action(chunk: TableChunk, items: Sequence[RestoreRow]) -> Mapping
     rows = [(item.key, undone_parameters(item.effect)) for item in items if item.effect.kind is EffectKind.MOVED]
     if not rows:
         return {}
-    found: dict[tuple[str, int], list[str]] = {}
+    images: dict[tuple[str, int], list[str]] = {}
     fields = recordset_of_items(chunk, "undone_plan", "undone_seq")
     for row in chunk.run("moved_beside_many", items_parameter(chunk, rows), items=fields):
-        found.setdefault((row.plan, row.seq), []).append(row.before)
-    return found
+        images.setdefault((row.plan, row.seq), []).append(row.before)
+    return images
 
 
 def _collect(

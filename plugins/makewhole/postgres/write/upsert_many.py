@@ -162,7 +162,7 @@ def _key_states(chunk: TableChunk, items: Iterable[UpsertRow]) -> dict[int, _Key
         parts["version"] = sql.SQL(
             "left join lateral jsonb_populate_record(null::{}, i.value::jsonb) as wanted on h.place is not null"
         ).format(chunk.table.identifier)
-    found = chunk.run(
+    states = chunk.run(
         "keys_as_they_are",
         upserts_parameter(items),
         items=recordset_of_items(chunk, "seq", "value", "table_oid", "ctid", "row"),
@@ -170,7 +170,7 @@ def _key_states(chunk: TableChunk, items: Iterable[UpsertRow]) -> dict[int, _Key
         hold=chunk.lock_clause,
         **parts,
     )
-    return {row.seq: record(_KeyState, row) for row in found}
+    return {row.seq: record(_KeyState, row) for row in states}
 
 
 def upserts_parameter(items: Iterable[UpsertRow]) -> dict[str, str]:

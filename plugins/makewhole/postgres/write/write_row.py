@@ -73,14 +73,14 @@ def write_row(
 def _after_triggers(chunk: TableChunk, write: RowWrite, row: Any) -> Any:
     """Return place, image and compared texts of a row that a trigger may have written again, and so moved."""
     texts = chunk.compared_texts(write.compared)
-    found = chunk.run("row_at", {"table_oid": row.table_oid, "ctid": row.ctid}, texts=texts)
-    if not found:
+    rows = chunk.run("row_at", {"table_oid": row.table_oid, "ctid": row.ctid}, texts=texts)
+    if not rows:
         match, parameters = match_key(chunk.table, chunk.point, write.key, is_exact=False)
-        found = chunk.run("row_of_key", parameters, match=match, texts=texts)
-    return _only(found)
+        rows = chunk.run("row_of_key", parameters, match=match, texts=texts)
+    return _only(rows)
 
 
-def _only(found: Sequence[Any]) -> Any:
-    if len(found) != 1:
+def _only(rows: Sequence[Any]) -> Any:
+    if len(rows) != 1:
         raise ActionRefusedError(NOT_TAKEN)
-    return found[0]
+    return rows[0]

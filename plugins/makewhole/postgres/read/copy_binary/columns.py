@@ -68,8 +68,8 @@ def sent_columns(shape: TableShape, types: Mapping[str, str], *, is_plain: bool)
 
 def plain_table(session: PgConnection, point: TablePoint) -> int | None:
     """Return the id of a table without partitions and heirs; None for any other."""
-    found = statements_of("export")(session, "plain_table", table=regclass_text(point))
-    return next((int(oid) for (oid,) in found), None)
+    rows = statements_of("export")(session, "plain_table", table=regclass_text(point))
+    return next((int(oid) for (oid,) in rows), None)
 
 
 def _column(name: str) -> sql.Composable:

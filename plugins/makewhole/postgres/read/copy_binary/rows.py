@@ -85,16 +85,16 @@ class _Frames:
         """Return the room that the longest column of texts needs."""
         return max(
             (
-                render.room_for(one.rule, rows.fields(at))
-                for at, one in enumerate(self.columns)
-                if one.use is FieldUse.RENDERED
+                render.room_for(column.rule, rows.fields(at))
+                for at, column in enumerate(self.columns)
+                if column.use is FieldUse.RENDERED
             ),
             default=0,
         )
 
     def _frame(self, rows: BinaryRows) -> pl.DataFrame:
         try:
-            made = {one.name: self._series(one, rows, at) for at, one in enumerate(self.columns)}
+            made = {column.name: self._series(column, rows, at) for at, column in enumerate(self.columns)}
         except ValueError as error:
             # Not chained: the message could quote the row.
             raise PermanentError(
