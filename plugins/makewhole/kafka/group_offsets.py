@@ -48,13 +48,13 @@ def offsets_in_log(log: TopicLog, read: Callable[[], Mapping[int, int | None]]) 
     Raises:
         TransientError: the brokers do not answer.
     """
-    found = _look(log, read)
+    offsets = _look(log, read)
     for _ in range(_LOOKS - 1):
-        if not found.out_of_range:
+        if not offsets.out_of_range:
             break
         time.sleep(_PAUSE_SECONDS)
-        found = _look(log, read)
-    return found
+        offsets = _look(log, read)
+    return offsets
 
 
 def _look(log: TopicLog, read: Callable[[], Mapping[int, int | None]]) -> GroupOffsets:

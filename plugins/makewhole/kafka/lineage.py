@@ -22,14 +22,14 @@ def epochs_of(ask: Ask, newest: int, lo: int, hi: int) -> Epochs:
 
     `lo` must not be below the log's start, where epochs are forgotten.
     """
-    found, epoch = [(newest, hi)], newest
+    epochs, epoch = [(newest, hi)], newest
     while epoch > 0:
         before = ask(epoch - 1)
         if before is None or before.end_offset <= lo:
             break
-        found.append((before.epoch, min(before.end_offset, hi)))
+        epochs.append((before.epoch, min(before.end_offset, hi)))
         epoch = before.epoch
-    return tuple(reversed(found))
+    return tuple(reversed(epochs))
 
 
 def seen_epochs(ranges: Iterable[PartitionRange]) -> Epochs:

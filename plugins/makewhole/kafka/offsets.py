@@ -62,8 +62,8 @@ class TopicLog(ClosingContext):
 
     def describe(self) -> TopicState:
         """Return the topic's id and partitions, as they are now."""
-        found = self._cluster.run(self._cluster.topic(self.topic, is_fresh=True))
-        return TopicState(topic_id=found.topic_id, partitions=tuple(found.leaders))
+        topic = self._cluster.run(self._cluster.topic(self.topic, is_fresh=True))
+        return TopicState(topic_id=topic.topic_id, partitions=tuple(topic.leaders))
 
     def settings(self) -> TopicDescription:
         """Return the topic's replicas and settings."""
@@ -87,8 +87,8 @@ class TopicLog(ClosingContext):
 
         Timestamps need not ascend in a log: the offset does not separate earlier records from later ones.
         """
-        found = self._ends(int(when.timestamp() * 1000), UNCOMMITTED)
-        return {partition: None if end.offset == _NONE else end.offset for partition, end in found.items()}
+        ends = self._ends(int(when.timestamp() * 1000), UNCOMMITTED)
+        return {partition: None if end.offset == _NONE else end.offset for partition, end in ends.items()}
 
     def end_of_leader_epoch(self, partition: int, epoch: int) -> EpochEnd | None:
         """Return where `epoch` ended, or the last one before it that the leader knows; None when it knows none."""
@@ -151,8 +151,8 @@ def committed(connection: KafkaConnection, group: str, topic: str) -> dict[int, 
 def end_of_leader_epoch(connection: KafkaConnection, topic: str, partition: int, epoch: int) -> int | None:
     """Return the offset of `TopicLog.end_of_leader_epoch`."""
     with TopicLog(connection, topic) as log:
-        found = log.end_of_leader_epoch(partition, epoch)
-    return None if found is None else found.end_offset
+        end = log.end_of_leader_epoch(partition, epoch)
+    return None if end is None else end.end_offset
 
 
 def _offsets(ends: Mapping[int, LogEnd]) -> Offsets:
@@ -165,13 +165,13 @@ def _ends_attempt(
     """Return an attempt that sends one request per broker, for all the partitions that it leads."""
 
     async def attempt() -> dict[int, LogEnd]:
-        found: dict[int, LogEnd] = {}
+        ends: dict[int, LogEnd] = {}
         for leader, partitions in _by_leader((await cluster.topic(topic)).leaders).items():
             response = await cluster.ask(leader, LogEndsRequest(topic, partitions, timestamp_ms, isolation))
             for partition, code, _, offset, epoch in response.topics[0][1]:
                 cluster.raise_for_code(code, f"{topic} partition {partition}")
-                found[partition] = LogEnd(offset, epoch)
-        return dict(sorted(found.items()))
+                ends[partition] = LogEnd(offset, epoch)
+        return dict(sorted(ends.items()))
 
     return attempt
 
@@ -191,10 +191,10 @@ async def _committed(cluster: Cluster, group: str, topic: str) -> dict[int, int 
         request = OffsetFetchRequest(group, [(topic, partitions)])
         response = await cluster.ask(coordinator.coordinator_id, request)
         cluster.raise_for_code(response.error_code, f"group {group}")
-        found: dict[int, int | None] = {}
+        offsets: dict[int, int | None] = {}
         for partition, offset, _, code in response.topics[0][1]:
             cluster.raise_for_code(code, f"{topic} partition {partition} of group {group}")
-            found[partition] = None if offset == _NONE else offset
-        return dict(sorted(found.items()))
+            offsets[partition] = None if offset == _NONE else offset
+        return dict(sorted(offsets.items()))
 
     return await cluster.retry(f"committed offsets of group {group}", attempt)

@@ -34,13 +34,13 @@ def first_records(
         TransientError: the cluster does not answer.
     """
     candidates = log.offsets_at(since)
-    found: dict[int, int | None] = {}
+    offsets: dict[int, int | None] = {}
     with BrokerLog(log.connection) as broker:
         for part in within:
             candidate = candidates.get(part.partition)
             lo = part.hi if candidate is None else max(candidate, part.lo)
-            found[part.partition] = _first(broker, part, lo, since, now) if lo < part.hi else None
-    return found
+            offsets[part.partition] = _first(broker, part, lo, since, now) if lo < part.hi else None
+    return offsets
 
 
 def first_record_stamps(log: TopicLog, within: Iterable[PartitionRange]) -> dict[int, int | None]:

@@ -93,21 +93,22 @@ async def find_open_transactions(
     async def ask(what: str, attempt: Callable[[], Awaitable[_T]]) -> _T:
         return await cluster.retry(f"{what} of topic {topic}", attempt)
 
-    found = await ask("producers", lambda: _in_partitions(cluster, topic, partitions))
-    if not found:
+    transactions = await ask("producers", lambda: _in_partitions(cluster, topic, partitions))
+    if not transactions:
         return ()
-    producers = {one.producer_id for one in found}
+    producers = {transaction.producer_id for transaction in transactions}
     known = await ask("transactions", lambda: _known_to_coordinators(cluster, topic, producers))
     rights = await ask("rights for transactions", lambda: _rights(cluster, topic))
-    still = {_identity(one) for one in await ask("producers", lambda: _in_partitions(cluster, topic, partitions))}
+    still = set(map(_identity, await ask("producers", lambda: _in_partitions(cluster, topic, partitions))))
+    left = [transaction for transaction in transactions if _identity(transaction) in still]
     now_ms = int(time.time() * 1000)
     return tuple(
-        sorted(_with_state(one, known.get(one.producer_id), rights, now_ms) for one in found if _identity(one) in still)
+        sorted(_with_state(transaction, known.get(transaction.producer_id), rights, now_ms) for transaction in left)
     )
 
 
-def _identity(one: OpenTransaction) -> tuple[int, int, int]:
-    return one.partition, one.producer_id, one.first_offset
+def _identity(transaction: OpenTransaction) -> tuple[int, int, int]:
+    return transaction.partition, transaction.producer_id, transaction.first_offset
 
 
 async def _in_partitions(cluster: Cluster, topic: str, wanted: Collection[int] | None) -> list[OpenTransaction]:
@@ -115,13 +116,13 @@ async def _in_partitions(cluster: Cluster, topic: str, wanted: Collection[int] |
     for partition, leader in (await cluster.topic(topic)).leaders.items():
         if wanted is None or partition in wanted:
             by_leader[leader].append(partition)
-    found = []
+    transactions = []
     for leader, partitions in by_leader.items():
         response = await cluster.ask(leader, DescribeProducersRequest(topic, partitions))
         for partition, code, _, producers, _ in response.topics[0][1]:
             cluster.raise_for_code(code, f"{topic} partition {partition}")
-            found += [_open_transaction(partition, producer) for producer in producers if producer[5] >= 0]
-    return found
+            transactions += [_open_transaction(partition, producer) for producer in producers if producer[5] >= 0]
+    return transactions
 
 
 def _open_transaction(partition: int, producer: tuple[int, ...]) -> OpenTransaction:
@@ -152,21 +153,21 @@ async def _known_to_coordinators(
         cluster.raise_for_code(response.error_code, f"transactions of broker {node}")
         ids = [listed[0] for listed in response.transactions]
         if ids:
-            for one in await _described(cluster, topic, node, ids):
-                known[one.producer_id] = one
+            for transaction in await _described(cluster, topic, node, ids):
+                known[transaction.producer_id] = transaction
     return known
 
 
 async def _described(cluster: Cluster, topic: str, node: int, ids: list[str]) -> list[DescribedTransaction]:
     response = await cluster.ask(node, DescribeTransactionsRequest(ids))
-    found = []
+    described = []
     for code, name, state, timeout_ms, started_at_ms, producer_id, epoch, topics, _ in response.transactions:
         if code == _UNKNOWN_TRANSACTIONAL_ID:  # it expired in between
             continue
         cluster.raise_for_code(code, "a transactional id")
-        partitions = frozenset(one for found_topic, members, _ in topics if found_topic == topic for one in members)
-        found.append(DescribedTransaction(name, state, timeout_ms, started_at_ms, producer_id, epoch, partitions))
-    return found
+        partitions = frozenset(partition for named, members, _ in topics if named == topic for partition in members)
+        described.append(DescribedTransaction(name, state, timeout_ms, started_at_ms, producer_id, epoch, partitions))
+    return described
 
 
 async def _rights(cluster: Cluster, topic: str) -> CoordinatorRights:
@@ -183,18 +184,18 @@ async def _rights(cluster: Cluster, topic: str) -> CoordinatorRights:
 
 
 def _with_state(
-    one: OpenTransaction, known: DescribedTransaction | None, rights: CoordinatorRights, now_ms: int
+    transaction: OpenTransaction, known: DescribedTransaction | None, rights: CoordinatorRights, now_ms: int
 ) -> OpenTransaction:
     if known is None:
-        is_older = now_ms - one.last_timestamp_ms > rights.longest_timeout_ms + _OVERDUE_MS
-        return replace(one, is_hanging=is_older or not rights.may_be_hidden)
-    will_end = known.state in _ENDING and one.partition in known.partitions
+        is_older = now_ms - transaction.last_timestamp_ms > rights.longest_timeout_ms + _OVERDUE_MS
+        return replace(transaction, is_hanging=is_older or not rights.may_be_hidden)
+    will_end = known.state in _ENDING and transaction.partition in known.partitions
     is_overdue = now_ms - known.started_at_ms > known.timeout_ms + _OVERDUE_MS
     return replace(
-        one,
+        transaction,
         transactional_id=known.transactional_id,
         state=known.state,
         started_at_ms=known.started_at_ms if known.started_at_ms >= 0 else None,
         timeout_ms=known.timeout_ms,
-        is_hanging=not will_end or one.producer_epoch > known.producer_epoch or is_overdue,
+        is_hanging=not will_end or transaction.producer_epoch > known.producer_epoch or is_overdue,
     )

@@ -91,12 +91,12 @@ class ReplayWriter:
                 _client_properties(self.connection)
                 | {"group.id": self._identity, "isolation.level": "read_committed", **_KEEPS_BROKERS}
             )
-            found = _committed_marker(self._consumer)
-        if found.error is not None:
+            marker = _committed_marker(self._consumer)
+        if marker.error is not None:
             raise TransientError(
                 f"Kafka {self.connection.id}: the marker of {self._identity} cannot be read; try again"
             )
-        return None if found.offset == _NO_OFFSET else int(found.offset)
+        return None if marker.offset == _NO_OFFSET else int(marker.offset)
 
     def rules(self) -> TopicRules:
         """Return what the topic accepts now."""

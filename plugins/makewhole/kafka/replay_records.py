@@ -87,8 +87,8 @@ class ReplayRecords:
     @property
     def seqs(self) -> list[int]:
         """Numbers of the actions, in order."""
-        found: list[int] = self._column("seq").to_pylist()
-        return found
+        numbers: list[int] = self._column("seq").to_pylist()
+        return numbers
 
     def prepare(self) -> None:
         """Convert the columns now, which is what takes time in `messages`."""
@@ -118,12 +118,12 @@ class ReplayRecords:
             ),
             *self._limits_exceeded(rules, now_ms),
         ]
-        found: dict[int, Refusal] = {}
+        refusals: dict[int, Refusal] = {}
         for is_refused, code, form in checks:
             for row in np.flatnonzero(is_refused).tolist():
                 text = form.format(partition=partitions[row], count=counts[row])
-                found.setdefault(self._column("seq")[row].as_py(), Refusal(code, text))
-        return found
+                refusals.setdefault(self._column("seq")[row].as_py(), Refusal(code, text))
+        return refusals
 
     def _limits_exceeded(self, rules: TopicRules, now_ms: int) -> list[_RecordCheck]:
         stamps = self._timestamps_ms
@@ -151,9 +151,9 @@ class ReplayRecords:
         """Partitions that the topic had when a record's partition was chosen by its key; -1: it was not."""
         coded = self._column("extra").combine_chunks().dictionary_encode()
         counts = (_EXTRA.decode(text).partition_count for text in coded.dictionary.to_pylist())
-        known = np.array([_NOT_COUNTED if one is None else one for one in counts], dtype=np.int64)
-        found: NDArray[np.int64] = known[coded.indices.to_numpy()]
-        return found
+        known = np.array([_NOT_COUNTED if count is None else count for count in counts], dtype=np.int64)
+        counts_of_records: NDArray[np.int64] = known[coded.indices.to_numpy()]
+        return counts_of_records
 
     @cached_property
     def _timestamps_ms(self) -> NDArray[np.int64]:

@@ -125,8 +125,8 @@ def _records_of_plan(batch: pa.RecordBatch, plan: bytes) -> pa.RecordBatch:
 
 def _lineage(headers: Sequence[Mapping[str, Any]], plan: bytes) -> dict[str, int] | None:
     """Return chunk and number of the action; None unless the headers name this plan and are such as it writes."""
-    found = {header["key"]: header["value"] for header in headers}
-    texts = {"chunk": found.get(CHUNK_HEADER) or b"", "seq": found.get(SEQ_HEADER) or b""}
-    if found.get(PLAN_HEADER) != plan or not all(_NUMBER.fullmatch(text) for text in texts.values()):
+    values = {header["key"]: header["value"] for header in headers}
+    texts = {"chunk": values.get(CHUNK_HEADER) or b"", "seq": values.get(SEQ_HEADER) or b""}
+    if values.get(PLAN_HEADER) != plan or not all(_NUMBER.fullmatch(text) for text in texts.values()):
         return None
     return {name: int(text) for name, text in texts.items()}

@@ -110,7 +110,7 @@ def _records_behind(connection: KafkaConnection, topic: str, groups: Sequence[Re
     if not any(group.lag for group in groups):
         return [0 for _ in groups]
     ends, topic_id = stable_offsets(connection, topic), describe_topic(connection, topic).topic_id
-    found = [0 for _ in groups]
+    counts = [0 for _ in groups]
     with BrokerLog(connection) as broker:
         for partition, end in ends.items():
             standing = [group.standing.get(partition, end) for group in groups]
@@ -119,8 +119,8 @@ def _records_behind(connection: KafkaConnection, topic: str, groups: Sequence[Re
                 continue
             for batch in read_range(broker, wanted, columns=("offset",)).batches():
                 offsets = batch.column("offset").to_numpy()
-                found = [one + int((offsets >= at).sum()) for one, at in zip(found, standing, strict=True)]
-    return found
+                counts = [count + int((offsets >= at).sum()) for count, at in zip(counts, standing, strict=True)]
+    return counts
 
 
 async def _standing(cluster: Cluster, topic: str) -> Mapping[str, Mapping[int, int]]:
@@ -141,22 +141,22 @@ async def _standing(cluster: Cluster, topic: str) -> Mapping[str, Mapping[int, i
 async def _coordinators(cluster: Cluster) -> set[int]:
     """Return the brokers that coordinate groups; none in a cluster in which no group was ever made."""
     try:
-        found = set((await cluster.topic(_GROUP_LOG, is_fresh=True)).leaders.values())
+        coordinators = set((await cluster.topic(_GROUP_LOG, is_fresh=True)).leaders.values())
     except ConfigurationError:
         return set()
-    if -1 in found:
+    if -1 in coordinators:
         raise NotNowError(f"a partition of {_GROUP_LOG} has no leader, so a coordinator is missing")
-    return found
+    return coordinators
 
 
 async def _committed(cluster: Cluster, node: int, group: str, wanted: tuple[str, list[int]]) -> Mapping[int, int]:
     """Return the offsets that a group has committed in some partitions of a topic."""
     response = await cluster.ask(node, OffsetFetchRequest(group, [wanted]))
     cluster.raise_for_code(response.error_code, f"group {group}")
-    found = {}
+    offsets = {}
     for topic, answers in response.topics:
         for partition, offset, _, code in answers:
             cluster.raise_for_code(code, f"{topic} partition {partition} of group {group}")
             if offset != _NONE:
-                found[partition] = offset
-    return found
+                offsets[partition] = offset
+    return offsets

@@ -122,7 +122,7 @@ async def _replicas(cluster: Cluster, topic: str) -> tuple[int, tuple[Replicas, 
     answer = await cluster.ask_any(TopicMetadataRequest(topic))
     code, _, _, _, partitions, *_ = answer.topics[0]
     cluster.raise_for_code(code, f"topic {topic}")
-    found = [
+    all_replicas = [
         Replicas(
             partition=partition,
             leader=leader,
@@ -133,7 +133,7 @@ async def _replicas(cluster: Cluster, topic: str) -> tuple[int, tuple[Replicas, 
         )
         for _, partition, leader, leader_epoch, replicas, in_sync, offline, _ in partitions
     ]
-    return len(answer.brokers), tuple(sorted(found, key=lambda one: one.partition))
+    return len(answer.brokers), tuple(sorted(all_replicas, key=lambda replicas: replicas.partition))
 
 
 async def _settings(cluster: Cluster, topic: str) -> dict[str, Setting]:
@@ -143,13 +143,13 @@ async def _settings(cluster: Cluster, topic: str) -> dict[str, Setting]:
 
     async def attempt() -> dict[str, Setting]:
         response = await cluster.ask_any(DescribeConfigsRequest([of_topic]))
-        found = _read(cluster, response.resources[0], f"settings of topic {topic}")
+        settings = _read(cluster, response.resources[0], f"settings of topic {topic}")
         if node >= 0:
             of_broker = (_BROKER_RESOURCE, str(node), list(BROKER_SETTINGS))
             resource = (await cluster.ask(node, DescribeConfigsRequest([of_broker]))).resources[0]
             if resource[0] == 0:  # few may read a broker's settings: they are left out then
-                found |= _read(cluster, resource, f"settings of broker {node}")
-        return dict(sorted(found.items()))
+                settings |= _read(cluster, resource, f"settings of broker {node}")
+        return dict(sorted(settings.items()))
 
     return await cluster.retry(f"settings of topic {topic}", attempt)
 

@@ -23,7 +23,8 @@ class AbortFilter:
     """Filter of aborted batches, in offset order, by the aborted list that came with the page."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        self._waiting = sorted(((one.first_offset, one.producer_id) for one in aborted), reverse=True)
+        starts = ((transaction.first_offset, transaction.producer_id) for transaction in aborted)
+        self._waiting = sorted(starts, reverse=True)
         self._active: set[int] = set()
 
     def is_aborted(self, last_offset: int, producer_id: int, is_transactional: bool) -> bool:
@@ -56,15 +57,15 @@ class AbortedTransactions:
         aborted = tuple(aborted)
         if touching is not None:
             self._end_those_without(aborted, touching)
-        for one in aborted:
-            key = (one.first_offset, one.producer_id)
+        for transaction in aborted:
+            key = (transaction.first_offset, transaction.producer_id)
             if self._markers.get(key) is None:
-                self._markers[key] = one.marker_offset
-                if one.marker_offset is None:
-                    self._open.setdefault(one.producer_id, set()).add(one.first_offset)
+                self._markers[key] = transaction.marker_offset
+                if transaction.marker_offset is None:
+                    self._open.setdefault(transaction.producer_id, set()).add(transaction.first_offset)
 
     def _end_those_without(self, aborted: tuple[AbortedTransaction, ...], offset: int) -> None:
-        still_open = {(one.producer_id, one.first_offset) for one in aborted}
+        still_open = {(transaction.producer_id, transaction.first_offset) for transaction in aborted}
         for producer_id, began in self._open.items():
             for first_offset in [first for first in began if (producer_id, first) not in still_open]:
                 if first_offset < offset:

@@ -96,7 +96,7 @@ class SegmentWriter:
         All arguments are the reader's. A range without a batch leaves only its `.aborted.json`.
         """
         self._close()
-        bases = [one.base_offset for one in self._written] or [self._range.lo]
+        bases = [open_file.base_offset for open_file in self._written] or [self._range.lo]
         edges = [self._range.lo, *bases[1:], self._range.hi]
         paths: list[str] = []
         for index, base in enumerate(bases):
@@ -132,9 +132,9 @@ class SegmentWriter:
     def discard(self) -> None:
         """Remove what an unfinished attempt wrote."""
         self._close()
-        for one in self._written:
-            if self._filesystem.exists(self._temporary(one.base_offset)):
-                self._filesystem.rm_file(self._temporary(one.base_offset))
+        for open_file in self._written:
+            if self._filesystem.exists(self._temporary(open_file.base_offset)):
+                self._filesystem.rm_file(self._temporary(open_file.base_offset))
 
     def _temporary(self, base_offset: int) -> str:
         return f"{self._folder}/.{base_offset:020d}.{self._attempt}.tmp"
@@ -145,8 +145,8 @@ class SegmentWriter:
         self._written.append(_OpenFile(base_offset=base_offset, file=file))
 
     def _close(self) -> None:
-        for one in self._written:
-            one.file.close()
+        for open_file in self._written:
+            open_file.file.close()
 
     def _write_sidecar(self, path: str, segment: Segment) -> None:
         temporary = f"{path}.{self._attempt}.tmp"
@@ -192,8 +192,8 @@ class ArchiveLog:
             CorruptionError: there is no archive, or it cannot be read.
         """
         folders = sorted(self._filesystem.glob(f"{self._root}/partition=*"))
-        found = [self.segments(int(str(folder).rsplit("=", 1)[1])) for folder in folders]
-        if not any(found):
+        segments_of_partitions = [self.segments(int(str(folder).rsplit("=", 1)[1])) for folder in folders]
+        if not any(segments_of_partitions):
             raise CorruptionError(f"{self._root} holds no segment of an archive: check the path")
         return [
             PartitionRange(
@@ -203,7 +203,7 @@ class ArchiveLog:
                 lo=min(segment.lo for segment in segments),
                 hi=max(segment.hi for segment in segments),
             )
-            for segments in sorted(filter(None, found), key=lambda segments: segments[0].partition)
+            for segments in sorted(filter(None, segments_of_partitions), key=lambda segments: segments[0].partition)
         ]
 
     def segments(self, partition: int) -> list[Segment]:
@@ -256,7 +256,7 @@ class ArchiveLog:
             if start <= offset < end:
                 return LogPage(log_start=end)
         # A batch that reaches over into the next range stands in the last segment that begins before it.
-        begun = [at for at, one in enumerate(segments) if one.size_bytes and one.base_offset <= offset]
+        begun = [at for at, segment in enumerate(segments) if segment.size_bytes and segment.base_offset <= offset]
         for segment in segments[begun[-1] if begun else 0 :]:
             page = self._page(segment, offset)
             if page is not None:
@@ -283,7 +283,7 @@ class ArchiveLog:
     def hole_reason(self, wanted: PartitionRange, start: int, end: int) -> str | None:
         """Return the reason that the read which wrote the archive noted; None where compaction explained the hole."""
         segments = self.segments(wanted.partition)
-        noted = [(one.offset, one.end_offset, one.reason) for segment in segments for one in segment.unexplained]
+        noted = [(hole.offset, hole.end_offset, hole.reason) for segment in segments for hole in segment.unexplained]
         noted += [(*segment.left_out, _LEFT_OUT) for segment in segments if segment.left_out is not None]
         return next((reason for low, high, reason in noted if low < end and start < high), None)
 
@@ -321,13 +321,13 @@ class ArchiveLog:
         if isolation == "uncommitted":
             return page
         known: dict[tuple[int, int], AbortedTransaction] = {}
-        for one in (one for segment in segments for one in segment.aborted):
-            key = (one.first_offset, one.producer_id)
-            if key not in known or one.marker_offset is not None:
-                known[key] = one
-        touching = [one for one in known.values() if one.marker_offset is None or one.marker_offset >= offset]
+        for abort in (listed for segment in segments for listed in segment.aborted):
+            key = (abort.first_offset, abort.producer_id)
+            if key not in known or abort.marker_offset is not None:
+                known[key] = abort
+        touching = [abort for abort in known.values() if abort.marker_offset is None or abort.marker_offset >= offset]
         return LogPage(data=page.data, batches=page.batches, aborted=tuple(sorted(touching, key=_sort_key)))
 
 
-def _sort_key(one: AbortedTransaction) -> tuple[int, int]:
-    return one.first_offset, one.producer_id
+def _sort_key(transaction: AbortedTransaction) -> tuple[int, int]:
+    return transaction.first_offset, transaction.producer_id

@@ -132,10 +132,10 @@ class BrokerLog(ClosingContext):
     def _without_batch(self, position: _FetchPosition, answer: _FetchedPartition, limit: int) -> LogPage | None:
         """Return what it means that an offset below the log's end gives no batch; None when that is not certain."""
         wanted, isolation = position.wanted, position.isolation
-        if (found := self._reachable(wanted, position.offset, position.offset, isolation)) is not None:
-            sound = self._cluster.run(self._fetch(_FetchPosition(wanted, found[0], isolation)))
+        if (reachable := self._reachable(wanted, position.offset, position.offset, isolation)) is not None:
+            sound = self._cluster.run(self._fetch(_FetchPosition(wanted, reachable[0], isolation)))
             batches = list(split_batches(sound.data))
-            return LogPage(broken_end=found[1], data=sound.data, batches=batches, aborted=sound.aborted)
+            return LogPage(broken_end=reachable[1], data=sound.data, batches=batches, aborted=sound.aborted)
         if answer.is_corrupt or answer.data:
             return LogPage(broken_end=wanted.hi)
         is_hole = self.hole_reason(wanted, position.offset, limit) is None
@@ -145,8 +145,8 @@ class BrokerLog(ClosingContext):
         """Return where the first batch begins that the broker can give behind the damaged one at `offset`."""
         if offset < likely < wanted.hi and self._found_at(wanted, likely, likely, isolation) == likely:
             return likely
-        found = self._reachable(wanted, offset, offset + 1, isolation)
-        return wanted.hi if found is None else min(found[1], wanted.hi)
+        reachable = self._reachable(wanted, offset, offset + 1, isolation)
+        return wanted.hi if reachable is None else min(reachable[1], wanted.hi)
 
     def _reachable(
         self, wanted: PartitionRange, behind: int, lowest: int, isolation: Isolation
@@ -242,7 +242,7 @@ class BrokerLog(ClosingContext):
             error_code=code,
             high_watermark=high_watermark,
             stable_offset=stable_offset,
-            aborted=tuple(AbortedTransaction(producer_id=one[0], first_offset=one[1]) for one in aborted or ()),
+            aborted=tuple(AbortedTransaction(producer_id=entry[0], first_offset=entry[1]) for entry in aborted or ()),
             data=data or b"",
             is_throttled=response.throttle_time_ms > 0,
             diverging=diverging_offset(tags),

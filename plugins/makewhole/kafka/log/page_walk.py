@@ -67,22 +67,22 @@ def first_reachable(probe: Callable[[int], int | None], behind: int, hi: int) ->
     broker looks for an offset from the nearest one in its index on, and damage in between stops it. None: there is
     no batch below `hi`.
     """
-    lost, step, found = behind, 1, None
-    while found is None:
+    lost, step, base = behind, 1, None
+    while base is None:
         asked = min(lost + step, hi - 1)
         if asked <= lost:
             return None
-        found, step = probe(asked), 2 * step
-        if found is None:
+        base, step = probe(asked), 2 * step
+        if base is None:
             lost = asked
-    best = (asked, found)
+    best = (asked, base)
     while best[0] - lost > 1:
         middle = (lost + best[0]) // 2
-        found = probe(middle)
-        if found is None:
+        base = probe(middle)
+        if base is None:
             lost = middle
         else:
-            best = (middle, found)
-    while best[1] - 1 > behind and (found := probe(best[1] - 1)) is not None and found < best[1]:
-        best = (best[1] - 1, found)  # a batch is in the index by its last offset
+            best = (middle, base)
+    while best[1] - 1 > behind and (base := probe(best[1] - 1)) is not None and base < best[1]:
+        best = (best[1] - 1, base)  # a batch is in the index by its last offset
     return best

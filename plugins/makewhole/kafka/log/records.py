@@ -55,12 +55,12 @@ def _decoded(table: RecordTable, partition: int, names: Collection[str], has_vie
 
 def _salvaged(partition: int, item: BatchToDecode, names: Collection[str]) -> Decoded:
     """Return what can be read of a damaged batch, record by record."""
-    found: Salvage = salvage(item.batch, bytes(item.data), partition)
-    records = [record for record in found.records if item.lo <= record.offset < item.hi]
+    salvaged: Salvage = salvage(item.batch, bytes(item.data), partition)
+    records = [record for record in salvaged.records if item.lo <= record.offset < item.hi]
     bad = [
-        Undecodable(partition, max(one.offset, item.lo), min(one.end_offset, item.hi), one.reason)
-        for one in found.undecodable
-        if one.offset < item.hi and one.end_offset > item.lo
+        Undecodable(partition, max(place.offset, item.lo), min(place.end_offset, item.hi), place.reason)
+        for place in salvaged.undecodable
+        if place.offset < item.hi and place.end_offset > item.lo
     ]
     batch = item.batch
     has_sequence = batch.base_sequence != NO_SEQUENCE

@@ -43,20 +43,20 @@ class Salvage(NamedTuple):
 
 def salvage(batch: Batch, data: bytes, partition: int) -> Salvage:
     """Read the uncompressed records of a batch one by one."""
-    found = Salvage([], [])
+    salvaged = Salvage([], [])
     last = batch.base_offset - 1
     for index, (record, reason) in enumerate(_walk(batch, data)):
         # In a dense batch every record has its place: one that claims another would leave its own unaccounted for.
         is_placed = record is not None and (not batch.is_dense or record.offset == batch.base_offset + index)
         if record is not None and is_placed and last < record.offset < batch.end_offset:
-            found.records.append(record)
+            salvaged.records.append(record)
             last = record.offset
             continue
         # In a compacted batch the place is only known to lie behind the last good record.
         at = batch.base_offset + index if batch.is_dense else last + 1
         end = batch.end_offset if reason == _CUT else at + 1
-        found.undecodable.append(Undecodable(partition, at, end, reason or _MISPLACED))
-    return found
+        salvaged.undecodable.append(Undecodable(partition, at, end, reason or _MISPLACED))
+    return salvaged
 
 
 def _walk(batch: Batch, data: bytes) -> Iterator[tuple[Record | None, str | None]]:

@@ -42,9 +42,12 @@ class Segment:
         value = {name: getattr(self, name) for name in _PLAIN}
         value["expired"] = [list(span) for span in self.expired]
         value["truncated"] = [list(span) for span in self.truncated]
-        value["unexplained"] = [[one.offset, one.end_offset, one.reason] for one in self.unexplained]
+        value["unexplained"] = [[place.offset, place.end_offset, place.reason] for place in self.unexplained]
         value["left_out"] = None if self.left_out is None else list(self.left_out)
-        value["aborted"] = [[one.producer_id, one.first_offset, one.marker_offset] for one in self.aborted]
+        value["aborted"] = [
+            [transaction.producer_id, transaction.first_offset, transaction.marker_offset]
+            for transaction in self.aborted
+        ]
         return json.dumps(value, sort_keys=True).encode()
 
     @classmethod
@@ -59,7 +62,7 @@ class Segment:
             **{name: value[name] for name in _PLAIN},
             expired=tuple((start, end) for start, end in value["expired"]),
             truncated=tuple((start, end) for start, end in value["truncated"]),
-            unexplained=tuple(Undecodable(value["partition"], *one) for one in value["unexplained"]),
+            unexplained=tuple(Undecodable(value["partition"], *place) for place in value["unexplained"]),
             left_out=None if value["left_out"] is None else (value["left_out"][0], value["left_out"][1]),
             aborted=tuple(
                 AbortedTransaction(producer_id=producer, first_offset=first, marker_offset=marker)

@@ -63,8 +63,8 @@ class Spread:
         return Spread(
             count=self.count + other.count,
             total=self.total + other.total,
-            least=min((one for one in (self.least, other.least) if one is not None), default=None),
-            most=max((one for one in (self.most, other.most) if one is not None), default=None),
+            least=min((least for least in (self.least, other.least) if least is not None), default=None),
+            most=max((most for most in (self.most, other.most) if most is not None), default=None),
             by_power={power: self.by_power.get(power, 0) + other.by_power.get(power, 0) for power in powers},
         )
 
@@ -152,10 +152,10 @@ class BatchStatistics:
 
 
 def _total(totals: dict[_Key, Total], key: _Key) -> Total:
-    found = totals.get(key)
-    if found is None:
-        found = totals[key] = Total()
-    return found
+    total = totals.get(key)
+    if total is None:
+        total = totals[key] = Total()
+    return total
 
 
 def _kind(batch: Batch) -> str:

@@ -124,10 +124,10 @@ class PartitionScan:
             )
             for _ in reader.batches():
                 pass
-            found = reader.accounting
-            self.account.data += found.data
-            self.account.aborted += found.aborted
-            self.account.compacted += found.compacted
+            accounting = reader.accounting
+            self.account.data += accounting.data
+            self.account.aborted += accounting.aborted
+            self.account.compacted += accounting.compacted
             for place in reader.undecodable:
                 self.account.add_unreadable(place.offset, place.end_offset, place.reason)
         self.unopened.clear()

@@ -73,7 +73,7 @@ def scan_topic(
 
 
 def _chosen(connection: KafkaConnection, description: TopicDescription, asked: Collection[int]) -> list[int]:
-    existing = [one.partition for one in description.partitions]
+    existing = [replicas.partition for replicas in description.partitions]
     unknown = sorted(set(asked) - set(existing))
     if unknown:
         problem = Problem(
@@ -94,10 +94,10 @@ async def _bounds(cluster: Cluster, topic: str, partitions: Collection[int]) -> 
         for partition, leader in (await cluster.topic(topic)).leaders.items():
             if partition in partitions and leader >= 0:
                 by_leader[leader].append(partition)
-        found: dict[int, LogBounds] = {}
+        bounds: dict[int, LogBounds] = {}
         for leader, led in by_leader.items():
-            found |= await _bounds_at(cluster, topic, leader, led)
-        return found
+            bounds |= await _bounds_at(cluster, topic, leader, led)
+        return bounds
 
     return await cluster.retry(f"offsets of topic {topic}", attempt)
 
@@ -105,17 +105,15 @@ async def _bounds(cluster: Cluster, topic: str, partitions: Collection[int]) -> 
 async def _bounds_at(cluster: Cluster, topic: str, leader: int, partitions: list[int]) -> dict[int, LogBounds]:
     async def ends(timestamp_ms: int, isolation: int) -> dict[int, int]:
         response = await cluster.ask(leader, LogEndsRequest(topic, partitions, timestamp_ms, isolation))
-        found = {}
+        offsets = {}
         for partition, code, _, offset, _ in response.topics[0][1]:
             cluster.raise_for_code(code, f"{topic} partition {partition}")
-            found[partition] = offset
-        return found
+            offsets[partition] = offset
+        return offsets
 
     starts, stable = await ends(EARLIEST_MS, UNCOMMITTED), await ends(LATEST_MS, COMMITTED)
     last = await ends(LATEST_MS, UNCOMMITTED)
-    return {
-        one: LogBounds(log_start=starts[one], stable=stable[one], end=max(last[one], stable[one])) for one in partitions
-    }
+    return {at: LogBounds(log_start=starts[at], stable=stable[at], end=max(last[at], stable[at])) for at in partitions}
 
 
 def _open_transactions(
@@ -149,9 +147,9 @@ class _ParallelScan:
         """Return the scans of these partitions, in their order. Those without bounds have no leader."""
         self._bounds = bounds
         ranges = [self._range(partition) for partition in chosen]
-        for one in ranges:
-            self._queue.put(one)
-        self._total = sum(bounds[one.partition].end - one.lo for one in ranges if one.partition in bounds)
+        for part in ranges:
+            self._queue.put(part)
+        self._total = sum(bounds[part.partition].end - part.lo for part in ranges if part.partition in bounds)
         self._done = dict.fromkeys(chosen, 0)
         workers = max(1, min(_WORKERS, len(ranges)))
         with ThreadPoolExecutor(workers) as pool:

@@ -72,12 +72,12 @@ class TransactionHistory:
     @property
     def longest(self) -> list[Transaction]:
         """Transactions that lasted longest from their first batch to their marker, longest first."""
-        return [transaction for _, _, transaction in sorted(self._longest, key=lambda one: (-one[0], one[1]))]
+        return [transaction for _, _, transaction in sorted(self._longest, key=lambda entry: (-entry[0], entry[1]))]
 
     def add_data(self, batch: Batch) -> None:
         """Add a transactional data batch."""
-        found = self.open.get(batch.producer_id)
-        if found is None:
+        transaction = self.open.get(batch.producer_id)
+        if transaction is None:
             self.open[batch.producer_id] = Transaction(
                 producer_id=batch.producer_id,
                 producer_epoch=batch.producer_epoch,
@@ -89,22 +89,22 @@ class TransactionHistory:
                 last_timestamp_ms=batch.max_timestamp,
             )
             return
-        found.producer_epoch = batch.producer_epoch
-        found.end_offset, found.last_timestamp_ms = batch.end_offset, batch.max_timestamp
-        found.records += batch.record_count
-        found.batches += 1
+        transaction.producer_epoch = batch.producer_epoch
+        transaction.end_offset, transaction.last_timestamp_ms = batch.end_offset, batch.max_timestamp
+        transaction.records += batch.record_count
+        transaction.batches += 1
 
     def add_marker(self, batch: Batch, *, is_commit: bool) -> None:
         """End the producer's open transaction, if it was seen, by its marker."""
-        found = self.open.pop(batch.producer_id, None)
-        if found is not None:
-            found.is_commit = is_commit
-            found.end_offset, found.last_timestamp_ms = batch.end_offset, batch.max_timestamp
-            self._note_longest(found)
-        (self.committed if is_commit else self.aborted).add(found)
+        transaction = self.open.pop(batch.producer_id, None)
+        if transaction is not None:
+            transaction.is_commit = is_commit
+            transaction.end_offset, transaction.last_timestamp_ms = batch.end_offset, batch.max_timestamp
+            self._note_longest(transaction)
+        (self.committed if is_commit else self.aborted).add(transaction)
 
-    def _note_longest(self, found: Transaction) -> None:
-        entry = (found.duration_ms, found.first_offset, found)
+    def _note_longest(self, transaction: Transaction) -> None:
+        entry = (transaction.duration_ms, transaction.first_offset, transaction)
         if len(self._longest) < LISTED // 10:
             heappush(self._longest, entry)
         elif entry[:2] > self._longest[0][:2]:

@@ -11,6 +11,7 @@ observes the batches whose base offset lies in it, and `merge` of the pieces' au
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nlargest
+from operator import attrgetter
 from typing import Any, Protocol, Self
 
 from makewhole.kafka.sequences.epoch_runs import Counts, EpochRun, Stretch, begin_run
@@ -133,15 +134,15 @@ class SequenceAudit:
                 next_sequence=run.next_sequence,
                 end_offset=run.end_offset,
             )
-            for producer in sorted(self._producers.values(), key=lambda one: one.producer_id)
-            for run in sorted(producer.listed, key=lambda one: one.producer_epoch)
+            for producer in sorted(self._producers.values(), key=attrgetter("producer_id"))
+            for run in sorted(producer.listed, key=attrgetter("producer_epoch"))
         )
 
     @property
     def breaks(self) -> list[SequenceBreak]:
         """The first thousand listed breaks of a numbering, in offset order. `counts` has them all."""
-        found = (one for producer in self._producers.values() for one in self._breaks_of(producer))
-        return sorted(found, key=lambda one: one.offset)[:_LISTED_BREAKS]
+        breaks = (place for producer in self._producers.values() for place in self._breaks_of(producer))
+        return sorted(breaks, key=lambda place: place.offset)[:_LISTED_BREAKS]
 
     def _breaks_of(self, producer: Producer) -> Iterator[SequenceBreak]:
         if (head := self.missing_head(producer)) is not None:
@@ -199,8 +200,9 @@ class SequenceAudit:
         is_whole = len(self._producers) <= limit
         latest = SequenceAudit(starts_at_zero=self.starts_at_zero and is_whole)
         latest.unseen = self.unseen
-        chosen = {one.producer_id for one in nlargest(limit, self.producers, key=lambda one: one.last.end_offset)}
-        latest._producers = {one: found.shifted(0) for one, found in self._producers.items() if one in chosen}
+        newest = nlargest(limit, self.producers, key=lambda producer: producer.last.end_offset)
+        chosen = {producer.producer_id for producer in newest}
+        latest._producers = {key: producer.shifted(0) for key, producer in self._producers.items() if key in chosen}
         return latest
 
     def to_json(self) -> dict[str, Any]:
@@ -223,8 +225,8 @@ class SequenceAudit:
             raise ValueError(f"sequences of version {document['version']} are not understood, only {_VERSION}")
         audit = cls(starts_at_zero=document["starts_at_zero"])
         audit.unseen = document["unseen"]
-        producers = [Producer.from_json(one) for one in document["producers"]]
-        audit._producers = {one.producer_id: one for one in producers}
+        producers = [Producer.from_json(entry) for entry in document["producers"]]
+        audit._producers = {producer.producer_id: producer for producer in producers}
         return audit
 
 
@@ -232,7 +234,7 @@ def merge(earlier: SequenceAudit, later: SequenceAudit) -> SequenceAudit:
     """Return the audit of two neighbouring pieces of a log, as if they were one. Associative; changes neither."""
     merged = SequenceAudit(starts_at_zero=earlier.starts_at_zero)
     merged.unseen = earlier.unseen + later.unseen
-    merged._producers = {one.producer_id: one.shifted(0) for one in earlier.producers}
+    merged._producers = {producer.producer_id: producer.shifted(0) for producer in earlier.producers}
     for producer in later.producers:
         known = merged._producers.get(producer.producer_id)
         moved = producer.shifted(earlier.unseen)

@@ -42,7 +42,7 @@ class Counts:
         return {name: getattr(self, name) for name in _COUNTS}
 
 
-_COUNTS = tuple(one.name for one in fields(Counts))
+_COUNTS = tuple(member.name for member in fields(Counts))
 _values: Callable[[Counts], tuple[int, ...]] = attrgetter(*_COUNTS)
 
 
@@ -80,7 +80,7 @@ class Stretch:
         return [getattr(self, name) for name in _STRETCH]
 
 
-_STRETCH = tuple(one.name for one in fields(Stretch))
+_STRETCH = tuple(member.name for member in fields(Stretch))
 
 
 @dataclass(kw_only=True, slots=True)
@@ -184,13 +184,13 @@ class EpochRun:
 
     def shifted(self, unseen: int) -> "EpochRun":
         """Return a copy for a piece that began `unseen` unseen offsets earlier."""
-        stretches = [one.shifted(unseen) for one in self.stretches]
+        stretches = [stretch.shifted(unseen) for stretch in self.stretches]
         current = self.current.shifted(unseen) if self.has_more_stretches else stretches[-1]
         return replace(self, counts=replace(self.counts), stretches=stretches, current=current)
 
     def joined(self, later: "EpochRun") -> "EpochRun":
         """Return this run with one of the same epoch behind it, whose unseen offsets count from the same beginning."""
-        joined, (head, *rest) = self.shifted(0), [one.uncompared() for one in later.stretches]
+        joined, (head, *rest) = self.shifted(0), [stretch.uncompared() for stretch in later.stretches]
         alone = _run_of_sequences(later.producer_epoch, head)
         for stretch in rest:
             alone.follow(stretch)
@@ -233,14 +233,14 @@ class EpochRun:
         return {
             **{name: getattr(self, name) for name in _RUN},
             "counts": self.counts.to_json(),
-            "stretches": [one.to_json() for one in self.stretches],
+            "stretches": [stretch.to_json() for stretch in self.stretches],
             "current": self.current.to_json() if self.has_more_stretches else None,
         }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Return the run that `to_json` gave."""
-        stretches = [_stretch(one) for one in document["stretches"]]
+        stretches = [_stretch(values) for values in document["stretches"]]
         return cls(
             **{name: document[name] for name in _RUN},
             counts=Counts(**document["counts"]),
@@ -249,7 +249,7 @@ class EpochRun:
         )
 
 
-_RUN = tuple(one.name for one in fields(EpochRun) if one.name not in ("counts", "stretches", "current"))
+_RUN = tuple(member.name for member in fields(EpochRun) if member.name not in ("counts", "stretches", "current"))
 
 
 def _stretch(values: list[Any]) -> Stretch:

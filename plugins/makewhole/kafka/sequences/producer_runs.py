@@ -119,7 +119,7 @@ class Producer:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Return the producer that `to_json` gave."""
-        runs = [EpochRun.from_json(one) for one in document["runs"]]
+        runs = [EpochRun.from_json(run) for run in document["runs"]]
         return cls(
             producer_id=document["producer_id"],
             runs=runs,

@@ -96,7 +96,7 @@ class Cluster(ClosingContext):
 
     async def _close(self) -> None:
         pending = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        closing = [future for one in self._connections.values() if (future := one.close()) is not None]
+        closing = [future for connection in self._connections.values() if (future := connection.close()) is not None]
         self._connections.clear()
         for task in pending:
             task.cancel()
@@ -149,14 +149,14 @@ class Cluster(ClosingContext):
             ]
         )
 
-    def _not_older(self, found: Topic) -> Topic:
+    def _not_older(self, topic: Topic) -> Topic:
         """Refuse the answer of a broker that has not heard of the latest elections: its leader may be deposed."""
-        known = self._epochs.setdefault((found.name, found.topic_id), {})
-        for partition, epoch in found.leader_epochs.items():
+        known = self._epochs.setdefault((topic.name, topic.topic_id), {})
+        for partition, epoch in topic.leader_epochs.items():
             if epoch < known.get(partition, epoch):
-                raise NotNowError(f"a broker names the leader of {found.name} partition {partition} before the present")
+                raise NotNowError(f"a broker names the leader of {topic.name} partition {partition} before the present")
             known[partition] = epoch
-        return found
+        return topic
 
     def known_epoch(self, topic: str, partition: int) -> int:
         """Return the partition's leader epoch as last described; -1 when it was not."""
@@ -255,7 +255,7 @@ class Cluster(ClosingContext):
         """Send to any broker; those that were silent come last, since each may cost the whole timeout again."""
         last: BaseException = NotNowError("no broker is known")
         nodes = random.sample(sorted(self._brokers), len(self._brokers))
-        for node in sorted(nodes, key=lambda one: one in self._silent):
+        for node in sorted(nodes, key=lambda broker: broker in self._silent):
             try:
                 return await self._send(node, request)
             except (*_UNREACHABLE, NotNowError) as error:

@@ -194,8 +194,8 @@ class FetchRequestV13(RequestStruct):
 
 def diverging_offset(tags: Mapping[int, bytes]) -> int | None:
     """Return the offset from which on the leader's log is not the one that was read, by a fetch's tags (KIP-595)."""
-    found = tags.get(_DIVERGING_EPOCH_TAG)
-    return None if found is None else int(_EPOCH_END.unpack_from(found)[1])
+    epoch_end = tags.get(_DIVERGING_EPOCH_TAG)
+    return None if epoch_end is None else int(_EPOCH_END.unpack_from(epoch_end)[1])
 
 
 class PartitionFetchRequest(Request[FetchRequestV13]):

@@ -42,20 +42,20 @@ def connection_arguments(connection: KafkaConnection) -> dict[str, Any]:
 
 
 def _problems(connection: KafkaConnection, protocol: str, mechanism: str) -> list[Problem]:
-    properties, found = connection.properties, []
+    properties, faults = connection.properties, []
     if not properties.get("bootstrap.servers"):
-        found.append(("bootstrap.servers", "is not set", "Give host:port of at least one broker"))
+        faults.append(("bootstrap.servers", "is not set", "Give host:port of at least one broker"))
     if protocol not in _PROTOCOLS:
-        found.append(("security.protocol", "is not supported", f"Use one of {', '.join(_PROTOCOLS)}"))
+        faults.append(("security.protocol", "is not supported", f"Use one of {', '.join(_PROTOCOLS)}"))
     if protocol.startswith("SASL"):
         if mechanism not in _MECHANISMS:
-            found.append(("sasl.mechanism", "is not supported", f"Use one of {', '.join(_MECHANISMS)}"))
+            faults.append(("sasl.mechanism", "is not supported", f"Use one of {', '.join(_MECHANISMS)}"))
         missing = [name for name in ("sasl.username", "sasl.password") if not properties.get(name)]
-        found += [(name, "is not set", "Set it in the connection") for name in missing]
+        faults += [(name, "is not set", "Set it in the connection") for name in missing]
     if protocol.endswith("SSL"):
-        found += [(name, "is not supported", remedy) for name, remedy in _REMEDIES.items() if properties.get(name)]
+        faults += [(name, "is not supported", remedy) for name, remedy in _REMEDIES.items() if properties.get(name)]
     where = f"connection {connection.id}"
-    return [Problem(file=where, path=path, found=what, remedy=remedy) for path, what, remedy in found]
+    return [Problem(file=where, path=path, found=what, remedy=remedy) for path, what, remedy in faults]
 
 
 def _ssl_context(connection: KafkaConnection) -> ssl.SSLContext:
