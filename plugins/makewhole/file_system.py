@@ -78,8 +78,8 @@ def fsspec_file_system(uri: str) -> tuple[AbstractFileSystem, str]:
     if is_object_store(uri):
         system, path = arrow_file_system(uri)
         return ArrowFSWrapper(system), path
-    found: tuple[AbstractFileSystem, str] = fsspec.core.url_to_fs(uri)
-    return found
+    system_and_path: tuple[AbstractFileSystem, str] = fsspec.core.url_to_fs(uri)
+    return system_and_path
 
 
 @contextmanager

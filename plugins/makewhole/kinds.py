@@ -58,8 +58,8 @@ def server_of(connection: Connection) -> object:
 def _installed(connection: Connection) -> TableKind:
     for kind in installed_kinds().values():
         if kind.connections is type(connection):
-            found: TableKind = kind
-            return found
+            table_kind: TableKind = kind
+            return table_kind
     raise RefusedError(f"connection {connection.id} leads to no system that keeps tables; name another one")
 
 

@@ -32,11 +32,11 @@ def java() -> str:
         PermanentError: there is none.
     """
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=f"{home}/bin") if home else None
-    found = found or shutil.which("java")
-    if found is None:
+    command = shutil.which("java", path=f"{home}/bin") if home else None
+    command = command or shutil.which("java")
+    if command is None:
         raise PermanentError("no Java found; install Java 17 (Debian: apt-get install openjdk-17-jre-headless)")
-    return found
+    return command
 
 
 def expected_hashes() -> Mapping[str, str]:
@@ -68,8 +68,8 @@ def verify(libs: Path) -> None:
         CorruptionError: a jar is missing, is too many, or differs.
     """
     expected = expected_hashes()
-    found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in libs.glob("*.jar")}
-    differing = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+    hashes = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in libs.glob("*.jar")}
+    differing = sorted(name for name in expected.keys() | hashes.keys() if expected.get(name) != hashes.get(name))
     if differing:
         raise CorruptionError(
             f"Kafka's jars in {libs} are not the expected ones: {', '.join(differing)}; "

@@ -14,13 +14,13 @@ _RELEASE_SECONDS = 2.0
 
 def free_ports(count: int) -> list[int]:
     """Return `count` different ports that nothing listens on now."""
-    found: list[int] = []
+    ports: list[int] = []
     for port in random.sample(_RANGE, k=len(_RANGE)):
-        if len(found) == count:
+        if len(ports) == count:
             break
         if is_free(port):
-            found.append(port)
-    return found
+            ports.append(port)
+    return ports
 
 
 def is_free(port: int) -> bool:
