@@ -37,12 +37,12 @@ def times_report(scans: Iterable[PartitionScan]) -> TimesReport:
         rates.merge(scan.statistics.rates)
     width = rates.width_ms
     return TimesReport(
-        oldest_ms=min((one.oldest_ms for one in times if one.oldest_ms is not None), default=None),
-        newest_ms=max((one.newest_ms for one in times if one.newest_ms is not None), default=None),
-        late=_total_report(sum((one.late for one in times), Total())),
-        latest_ms=max((one.latest_ms for one in times), default=0),
-        without=_total_report(sum((one.without for one in times), Total())),
-        log_append=_total_report(sum((one.log_append for one in times), Total())),
+        oldest_ms=min((stamps.oldest_ms for stamps in times if stamps.oldest_ms is not None), default=None),
+        newest_ms=max((stamps.newest_ms for stamps in times if stamps.newest_ms is not None), default=None),
+        late=_total_report(sum((stamps.late for stamps in times), Total())),
+        latest_ms=max((stamps.latest_ms for stamps in times), default=0),
+        without=_total_report(sum((stamps.without for stamps in times), Total())),
+        log_append=_total_report(sum((stamps.log_append for stamps in times), Total())),
         width_ms=width,
         rates=tuple((bucket * width, records) for bucket, records in sorted(rates.records.items())),
     )

@@ -42,7 +42,7 @@ def audit_topic(
 def report_of(scan: TopicScan, bootstrap: str, wanted: ScanRequest) -> AuditReport:
     """Return the report of a scan."""
     description = scan.description
-    replicas = {one.partition: one for one in description.partitions}
+    replicas = {partition.partition: partition for partition in description.partitions}
     bare = AuditReport(
         version=VERSION,
         topic=description.name,
@@ -53,8 +53,8 @@ def report_of(scan: TopicScan, bootstrap: str, wanted: ScanRequest) -> AuditRepo
         from_offset=wanted.from_offset,
         is_crc_checked=wanted.is_crc_checked,
         brokers=description.brokers,
-        offsets=sum((one.account.accounting for one in scan.partitions), Accounting(span=0)),
-        partitions=tuple(_partition_report(one, replicas[one.range.partition]) for one in scan.partitions),
+        offsets=sum((part.account.accounting for part in scan.partitions), Accounting(span=0)),
+        partitions=tuple(_partition_report(part, replicas[part.range.partition]) for part in scan.partitions),
         sequences=sequences_report(scan.partitions),
         transactions=transactions_report(scan),
         batches=batches_report(scan.partitions),
@@ -85,14 +85,14 @@ def _partition_report(scan: PartitionScan, replicas: Replicas) -> PartitionRepor
         offsets=account.accounting,
         expired=tuple(account.expired),
         undecodable=tuple(
-            UnreadOffsets(offset=one.offset, end_offset=one.end_offset, reason=one.reason)
-            for one in account.undecodable[:_LISTED_PLACES]
+            UnreadOffsets(offset=place.offset, end_offset=place.end_offset, reason=place.reason)
+            for place in account.undecodable[:_LISTED_PLACES]
         ),
         undecodable_left_out=max(len(account.undecodable) - _LISTED_PLACES, 0),
         tail=TailReport(**vars(scan.tail)),
         leader_epochs=tuple(
-            EpochSpan(epoch=one.epoch, start_offset=one.start_offset, end_offset=one.end_offset)
-            for one in account.leader_epochs
+            EpochSpan(epoch=span.epoch, start_offset=span.start_offset, end_offset=span.end_offset)
+            for span in account.leader_epochs
         ),
         batches=total.batches,
         records=total.records,

@@ -14,8 +14,8 @@ _ORDER = (Level.FOUND, Level.NOT_KNOWN, Level.WEAK, Level.NOTE)
 
 def findings(report: AuditReport) -> tuple[AuditFinding, ...]:
     """Return every finding of a report, the worst first."""
-    found = [one for check in _CHECKS for one in check(report)]
-    return tuple(sorted(found, key=lambda one: _ORDER.index(one.level)))
+    unsorted = [finding for check in _CHECKS for finding in check(report)]
+    return tuple(sorted(unsorted, key=lambda finding: _ORDER.index(finding.level)))
 
 
 def _gaps(report: AuditReport) -> Iterator[AuditFinding]:
@@ -80,33 +80,34 @@ def _regressions(report: AuditReport) -> Iterator[AuditFinding]:
 
 
 def _hanging(report: AuditReport) -> Iterator[AuditFinding]:
-    for one in report.transactions.open:
-        if not one.is_hanging:
+    for transaction in report.transactions.open:
+        if not transaction.is_hanging:
             continue
-        held = next(part for part in report.partitions if part.partition == one.partition)
-        word = "no coordinator knows it" if one.state is None else f"its coordinator says {one.state}"
+        partition, offset = transaction.partition, transaction.first_offset
+        held = next(part for part in report.partitions if part.partition == partition)
+        word = "no coordinator knows it" if transaction.state is None else f"its coordinator says {transaction.state}"
         yield AuditFinding(
             code="hanging_transaction",
             level=Level.FOUND,
-            what=f"A transaction hangs in partition {one.partition} from offset {number(one.first_offset)} on: {word}",
+            what=f"A transaction hangs in partition {partition} from offset {number(offset)} on: {word}",
             means=f"Nothing will end it. Committed readers stop at offset {number(held.stable)}, "
             f"{counted(held.end - held.stable, 'offset')} before the end. Nothing behind it is lost, it waits.",
             unproven="A user who may not describe transactional ids does not see them: ask again as one who may."
-            if one.state is None
+            if transaction.state is None
             else None,
             todo=f"kafka-transactions.sh --bootstrap-server {report.bootstrap} abort --topic {report.topic} "
-            f"--partition {one.partition} --start-offset {one.first_offset}, once you know that the producer is dead.",
+            f"--partition {partition} --start-offset {offset}, once you know that the producer is dead.",
         )
 
 
 def _unread(report: AuditReport) -> Iterator[AuditFinding]:
-    for one in report.partitions:
-        if one.failure is not None:
+    for partition in report.partitions:
+        if partition.failure is not None:
             yield AuditFinding(
                 code="partition_not_read",
                 level=Level.NOT_KNOWN,
-                what=f"Partition {one.partition} could not be read to its end",
-                means=one.failure,
+                what=f"Partition {partition.partition} could not be read to its end",
+                means=partition.failure,
                 todo="Run the audit again; nothing here speaks for the rest of this partition.",
             )
 
@@ -115,7 +116,7 @@ def _undecodable(report: AuditReport) -> Iterator[AuditFinding]:
     count = report.offsets.undecodable
     if not count:
         return
-    reasons = sorted({place.reason for one in report.partitions for place in one.undecodable})
+    reasons = sorted({place.reason for partition in report.partitions for place in partition.undecodable})
     yield AuditFinding(
         code="undecodable",
         level=Level.NOT_KNOWN,
@@ -127,8 +128,8 @@ def _undecodable(report: AuditReport) -> Iterator[AuditFinding]:
 
 
 def _replicas(report: AuditReport) -> Iterator[AuditFinding]:
-    leaderless = [one.partition for one in report.partitions if one.leader < 0]
-    short = [one.partition for one in report.partitions if len(one.in_sync) < len(one.replicas)]
+    leaderless = [partition.partition for partition in report.partitions if partition.leader < 0]
+    short = [partition.partition for partition in report.partitions if len(partition.in_sync) < len(partition.replicas)]
     if leaderless:
         yield AuditFinding(
             code="no_leader",

@@ -13,8 +13,8 @@ _ORDER = (Level.WEAK, Level.NOTE, Level.HOLDS)
 
 def guarantees(report: AuditReport) -> tuple[Guarantee, ...]:
     """Return a sentence for each setting that bears on loss, repeats or evidence; the weak ones first."""
-    found = [one for check in _CHECKS for one in check(report)]
-    return tuple(sorted(found, key=lambda one: _ORDER.index(one.level)))
+    unsorted = [guarantee for check in _CHECKS for guarantee in check(report)]
+    return tuple(sorted(unsorted, key=lambda guarantee: _ORDER.index(guarantee.level)))
 
 
 def _guarantee(report: AuditReport, setting: str, level: Level, says: str, todo: str | None = None) -> Guarantee:
@@ -39,7 +39,7 @@ def _number(report: AuditReport, setting: str) -> int | None:
 
 
 def _factor(report: AuditReport) -> int:
-    return min((len(one.replicas) for one in report.partitions), default=0)
+    return min((len(partition.replicas) for partition in report.partitions), default=0)
 
 
 def _replication(report: AuditReport) -> Iterator[Guarantee]:
@@ -102,7 +102,7 @@ def _retention(report: AuditReport) -> Iterator[Guarantee]:
     elif limit_ms == _FOREVER:
         yield _guarantee(report, "retention.ms", Level.HOLDS, "Nothing is deleted for its age.")
     if limit_bytes is not None and limit_bytes != _FOREVER:
-        largest = max((one.size_bytes for one in report.partitions), default=0)
+        largest = max((partition.size_bytes for partition in report.partitions), default=0)
         says = f"A partition is cut at {size(limit_bytes)}, however young (the largest holds {size(largest)} of data): "
         says += "a burst of writes deletes what was not read yet."
         yield _guarantee(report, "retention.bytes", Level.WEAK, says, "retention.bytes=-1, and alarms on disk space")

@@ -13,10 +13,10 @@ _MANY_BATCHES = 10_000
 
 def _open(report: AuditReport) -> Iterator[AuditFinding]:
     transactions = report.transactions
-    running = [one for one in transactions.open if not one.is_hanging]
+    running = [transaction for transaction in transactions.open if not transaction.is_hanging]
     if running:
-        oldest = min(one.started_at_ms or one.last_timestamp_ms for one in running)
-        held = sum(one.tail.records for one in report.partitions)
+        oldest = min(transaction.started_at_ms or transaction.last_timestamp_ms for transaction in running)
+        held = sum(partition.tail.records for partition in report.partitions)
         yield AuditFinding(
             code="open_transaction",
             level=Level.NOTE,
@@ -75,14 +75,14 @@ def _compacted(report: AuditReport) -> Iterator[AuditFinding]:
 
 
 def _elections(report: AuditReport) -> Iterator[AuditFinding]:
-    changed = [one for one in report.partitions if len(one.leader_epochs) > 1]
+    changed = [partition for partition in report.partitions if len(partition.leader_epochs) > 1]
     if changed:
-        count = sum(len(one.leader_epochs) - 1 for one in changed)
+        count = sum(len(partition.leader_epochs) - 1 for partition in changed)
         yield AuditFinding(
             code="leader_changes",
             level=Level.NOTE,
             what=f"Leaders changed {counted(count, 'time')} between records, in "
-            f"{counted(len(changed), 'partition')}: {listed([one.partition for one in changed])}",
+            f"{counted(len(changed), 'partition')}: {listed([partition.partition for partition in changed])}",
             means="At each change a new leader's log became the truth.",
             unproven="Whether records were cut off: with acks=0 or 1, and in unclean elections, acknowledged ones may "
             "be, their offsets given away again without any gap.",

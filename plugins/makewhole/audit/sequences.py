@@ -22,16 +22,16 @@ def sequences_report(scans: Sequence[PartitionScan]) -> SequencesReport:
     for scan in scans:
         for producer in scan.sequences.producers:
             by_id[producer.producer_id].append((scan.range.partition, scan.sequences, producer))
-    counts = {one: _counts(known) for one, known in by_id.items()}
+    counts = {producer_id: _counts(known) for producer_id, known in by_id.items()}
     total = sum(counts.values(), Counts())
-    worst = nsmallest(_LISTED_PRODUCERS, by_id, key=lambda one: _severity(counts[one], one))
+    worst = nsmallest(_LISTED_PRODUCERS, by_id, key=lambda producer_id: _severity(counts[producer_id], producer_id))
     everyone = [[producer for _, _, producer in known] for known in by_id.values()]
     breaks = _breaks(scans)
     return SequencesReport(
         producers=len(by_id),
-        epochs=sum(max(one.epochs for one in known) for known in everyone),
-        epoch_bumps=sum(max(one.bumps for one in known) for known in everyone),
-        epoch_regressions=sum(one.regressions for known in everyone for one in known),
+        epochs=sum(max(producer.epochs for producer in known) for known in everyone),
+        epoch_bumps=sum(max(producer.bumps for producer in known) for known in everyone),
+        epoch_regressions=sum(producer.regressions for known in everyone for producer in known),
         gaps=total.gaps,
         missing=total.missing,
         repeats=total.repeats,
@@ -40,7 +40,7 @@ def sequences_report(scans: Sequence[PartitionScan]) -> SequencesReport:
         wraps=total.wraps,
         breaks=breaks,
         breaks_left_out=total.gaps + total.repeats + total.missing_heads - len(breaks),
-        listed=tuple(_producer_report(one, by_id[one], counts[one]) for one in worst),
+        listed=tuple(_producer_report(producer_id, by_id[producer_id], counts[producer_id]) for producer_id in worst),
         left_out=len(by_id) - len(worst),
     )
 
@@ -103,19 +103,19 @@ def _epoch_report(partition: int, audit: SequenceAudit, producer: Producer, run:
 
 def _breaks(scans: Iterable[PartitionScan]) -> tuple[BreakReport, ...]:
     """Return the largest breaks, largest first; those of equal size in the order of the log."""
-    found = [
+    breaks = [
         BreakReport(
-            kind=one.kind.value,
+            kind=place.kind.value,
             partition=scan.range.partition,
-            producer_id=one.producer_id,
-            producer_epoch=one.producer_epoch,
-            offset=one.offset,
-            expected=one.expected,
-            found=one.found,
-            records=one.records,
+            producer_id=place.producer_id,
+            producer_epoch=place.producer_epoch,
+            offset=place.offset,
+            expected=place.expected,
+            found=place.found,
+            records=place.records,
         )
         for scan in scans
-        for one in scan.sequences.breaks
+        for place in scan.sequences.breaks
     ]
-    found.sort(key=attrgetter("partition", "offset"))
-    return tuple(sorted(found, key=lambda one: -one.records)[:_LISTED_BREAKS])
+    breaks.sort(key=attrgetter("partition", "offset"))
+    return tuple(sorted(breaks, key=lambda place: -place.records)[:_LISTED_BREAKS])

@@ -17,28 +17,28 @@ _LONGEST = 10
 def transactions_report(scan: TopicScan) -> TransactionsReport:
     """Return how every transaction ended, or that it is open."""
     scans = scan.partitions
-    aborted = [_transaction_report(found, one) for found in scans for one in found.transactions.aborted.listed]
-    longest = [_transaction_report(found, one) for found in scans for one in found.transactions.longest]
-    count = sum(found.transactions.aborted.count - found.transactions.aborted.without_data for found in scans)
+    aborted = [_transaction_report(part, ended) for part in scans for ended in part.transactions.aborted.listed]
+    longest = [_transaction_report(part, ended) for part in scans for ended in part.transactions.longest]
+    count = sum(part.transactions.aborted.count - part.transactions.aborted.without_data for part in scans)
     return TransactionsReport(
-        committed=_ended_report(found.transactions.committed for found in scans),
-        aborted=_ended_report(found.transactions.aborted for found in scans),
+        committed=_ended_report(part.transactions.committed for part in scans),
+        aborted=_ended_report(part.transactions.aborted for part in scans),
         open=tuple(_open_reports(scan)),
         open_refusal=scan.open_refusal,
-        longest=tuple(sorted(longest, key=lambda one: -one.duration_ms)[:_LONGEST]),
+        longest=tuple(sorted(longest, key=lambda transaction: -transaction.duration_ms)[:_LONGEST]),
         aborted_listed=tuple(aborted[:_LISTED]),
         aborted_left_out=count - len(aborted[:_LISTED]),
     )
 
 
 def _ended_report(ended: Iterable[EndedTransactions]) -> EndedReport:
-    found = list(ended)
+    parts = list(ended)
     return EndedReport(
-        count=sum(one.count for one in found),
-        records=sum(one.records for one in found),
-        without_data=sum(one.without_data for one in found),
-        longest_ms=max((one.longest_ms for one in found), default=0),
-        records_each=spread_report(sum((one.records_each for one in found), Spread())),
+        count=sum(part.count for part in parts),
+        records=sum(part.records for part in parts),
+        without_data=sum(part.without_data for part in parts),
+        longest_ms=max((part.longest_ms for part in parts), default=0),
+        records_each=spread_report(sum((part.records_each for part in parts), Spread())),
     )
 
 
@@ -61,20 +61,21 @@ def _transaction_report(scan: PartitionScan, transaction: Transaction) -> Transa
 def _open_reports(scan: TopicScan) -> Iterable[OpenReport]:
     """Yield the transactions that the coordinators call open; where they cannot be asked, those that the log shows as
     not ended behind the stable offset."""
-    seen = {(one.range.partition, found.producer_id): found for one in scan.partitions for found in _unended(one)}
+    unended = ((part.range.partition, transaction) for part in scan.partitions for transaction in _unended(part))
+    seen = {(partition, transaction.producer_id): transaction for partition, transaction in unended}
     if scan.open_refusal is None:
-        for one in scan.open_transactions:
-            yield _open_report(one, seen.get((one.partition, one.producer_id)))
+        for open_transaction in scan.open_transactions:
+            yield _open_report(open_transaction, seen.get((open_transaction.partition, open_transaction.producer_id)))
         return
-    for (partition, _), found in sorted(seen.items()):
+    for (partition, _), transaction in sorted(seen.items()):
         yield OpenReport(
             partition=partition,
-            producer_id=found.producer_id,
-            producer_epoch=found.producer_epoch,
-            first_offset=found.first_offset,
-            last_timestamp_ms=found.last_timestamp_ms,
-            records=found.records,
-            batches=found.batches,
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.producer_epoch,
+            first_offset=transaction.first_offset,
+            last_timestamp_ms=transaction.last_timestamp_ms,
+            records=transaction.records,
+            batches=transaction.batches,
             transactional_id=None,
             state=None,
             started_at_ms=None,
@@ -84,21 +85,22 @@ def _open_reports(scan: TopicScan) -> Iterable[OpenReport]:
 
 
 def _unended(scan: PartitionScan) -> list[Transaction]:
-    return [one for one in scan.transactions.open.values() if one.end_offset > scan.bounds.stable]
+    stable = scan.bounds.stable
+    return [transaction for transaction in scan.transactions.open.values() if transaction.end_offset > stable]
 
 
-def _open_report(one: OpenTransaction, seen: Transaction | None) -> OpenReport:
+def _open_report(transaction: OpenTransaction, seen: Transaction | None) -> OpenReport:
     return OpenReport(
-        partition=one.partition,
-        producer_id=one.producer_id,
-        producer_epoch=one.producer_epoch,
-        first_offset=one.first_offset,
-        last_timestamp_ms=one.last_timestamp_ms,
+        partition=transaction.partition,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        first_offset=transaction.first_offset,
+        last_timestamp_ms=transaction.last_timestamp_ms,
         records=seen.records if seen else 0,
         batches=seen.batches if seen else 0,
-        transactional_id=one.transactional_id,
-        state=one.state,
-        started_at_ms=one.started_at_ms,
-        timeout_ms=one.timeout_ms,
-        is_hanging=one.is_hanging,
+        transactional_id=transaction.transactional_id,
+        state=transaction.state,
+        started_at_ms=transaction.started_at_ms,
+        timeout_ms=transaction.timeout_ms,
+        is_hanging=transaction.is_hanging,
     )
