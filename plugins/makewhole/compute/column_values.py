@@ -14,7 +14,8 @@ from typing import Any
 
 from makewhole.compute.canonical import ARRAY, canonical_text, is_own_text, moment_digits
 from makewhole.compute.decode.envelopes import require_fields
-from makewhole.compute.decode.json_document import parse_document
+from makewhole.compute.decode.json_values import JSON
+from makewhole.compute.decode.value_format import Headers, ValueFormat
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.placeholders import PLACEHOLDERS
 from makewhole.compute.structures import json_value, written_json
@@ -53,14 +54,16 @@ class ColumnValue:
         return written_json(readable) if self.declared == "json" else _json(readable)
 
 
-def parse_fields(value: bytes, wanted: Iterable[str] = ()) -> Mapping[str, Any]:
-    """Parse a record's value as a JSON object, numbers exact. `wanted`: the fields that are read of it.
+def parse_fields(
+    value: bytes | None, wanted: Iterable[str] = (), form: ValueFormat = JSON, headers: Headers = None
+) -> Mapping[str, Any]:
+    """Return the fields of a record's value in a format, numbers exact. `wanted`: the fields that are read of it.
 
     Raises:
-        RefusedError: it is none, or an envelope that has these fields deeper.
+        RefusedError: it cannot be decoded, or is an envelope that has these fields deeper.
     """
     try:
-        fields: Mapping[str, Any] = parse_document(value)
+        fields = form.document(value, headers)
         require_fields(fields, wanted)
     except KeyProblem as problem:
         raise ActionRefusedError.of(RefusalCode.UNFIT, f"the record's {problem}") from None

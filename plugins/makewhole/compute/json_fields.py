@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 _TYPES: tuple[tuple[type, str], ...] = (
@@ -9,6 +10,7 @@ _TYPES: tuple[tuple[type, str], ...] = (
     (str, "text"),
     (int, "number"),
     (float, "number"),
+    (Decimal, "number"),
     (dict, "object"),
     (list, "list"),
 )
@@ -21,7 +23,12 @@ def json_fields(value: bytes | None) -> Mapping[str, str] | None:
         document = json.loads(value or b"")
     except (ValueError, RecursionError):
         return None
-    return {name: _type_of(inner) for name, inner in document.items()} if isinstance(document, dict) else None
+    return fields_of(document) if isinstance(document, dict) else None
+
+
+def fields_of(document: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the fields of a decoded value with the types of their values."""
+    return {name: _type_of(inner) for name, inner in document.items()}
 
 
 def _type_of(value: Any) -> str:

@@ -152,6 +152,10 @@ class TablePoint:
         return frozenset({self.place, self.identity} - {""})
 
 
+VALUE_FORMATS = ("json",)
+"""The formats of record values, as a pipeline file names them."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TopicPoint:
     """A Kafka topic. Each part of `key` is `$.path.to.field` in the JSON value, `kafka.key`, or `header:NAME`.

@@ -9,20 +9,23 @@ from typing import Any
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.planning.extra_copies import left_to_reverse, row_copy
 from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord, Sources, business_key
-from makewhole.compute.keys import key_hash
+from makewhole.compute.decode.json_values import JSON
+from makewhole.compute.decode.value_format import Headers, ValueFormat
+from makewhole.compute.keys import KeyProblem, key_hash
 from makewhole.config.template import exact_json
 from makewhole.config.template.reversal import Rendered, Template, names_of, scope_of
 from makewhole.model.actions import Payload
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Reverse
 from makewhole.model.plan import REVERSES_HEADER
-from makewhole.model.points import has_log
+from makewhole.model.points import TopicPoint, has_log
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.reversal import PastReversals, Repetition
 from makewhole.model.window import Window
 from makewhole.tables.items import RowsExtra
 from makewhole.tables.keys import key_components
 from makewhole.tables.rows import TableRow
+from makewhole.window.formats import format_of
 
 RowsSurvivorFirst = Callable[[ActionDraft], Sequence[TableRow] | None]
 """Read the rows of a draft's key, the survivor first; None: no row agrees with the source."""
@@ -99,7 +102,7 @@ class ReversalFetcher:
             number=copy.number,
             place=f"{point.name}/{point.topic}/{copy.partition}/{copy.offset}",
             identity={"partition": copy.partition, "offset": copy.offset},
-            fields=partial(_parse_json, record.value),
+            fields=partial(_value, format_of(point), record),
         )
 
     def _rows_left(self, draft: ActionDraft, hop: Hop) -> Sequence[_ExtraCopy]:
@@ -143,14 +146,15 @@ class ReversalFetcher:
     def _source(self, draft: ActionDraft, hop: Hop) -> dict[str, Any]:
         """Return the fields of the key's record or row upstream."""
         if has_log(self._pipeline.points[hop.source]):
-            return _record_fields(self._sources.record(hop.source, draft.origin, draft.action.key))
+            source = self._pipeline.topic(hop.source)
+            return _record_fields(source, self._sources.record(hop.source, draft.origin, draft.action.key))
         ledger = self._sources.table(hop.source)
         record = ledger.ledger_record(draft.action.key, hop, {}, self._pipeline.filter_types)
         if record is None:
             raise ActionRefusedError.of(RefusalCode.ERASED, "the source table has no row of this key any more")
         return {
             **_decodable_texts({"key": record.key}),
-            "value": _parse_json(record.value),
+            "value": _template_value(JSON, record.value, ()),
             "timestamp_ms": record.timestamp_ms,
         }
 
@@ -181,10 +185,10 @@ def _leads_to(pipeline: Pipeline, start: str, goal: str) -> bool:
     return any(pipeline.place_of(point) == goal_place for point in pipeline.from_here_on(start))
 
 
-def _record_fields(record: SourceRecord) -> dict[str, Any]:
+def _record_fields(point: TopicPoint, record: SourceRecord) -> dict[str, Any]:
     return {
         **_decodable_texts({"key": record.key}),
-        "value": _parse_json(record.value),
+        "value": _value(format_of(point), record),
         "headers": _decodable_texts(dict(record.headers)),
         "partition": record.partition,
         "offset": record.offset,
@@ -201,8 +205,12 @@ def _decodable_texts(values: Mapping[str, bytes | None]) -> dict[str, str | None
     return texts
 
 
-def _parse_json(value: bytes | None) -> Any:
+def _value(form: ValueFormat, record: SourceRecord) -> Any:
+    return _template_value(form, record.value, [{"key": name, "value": value} for name, value in record.headers])
+
+
+def _template_value(form: ValueFormat, value: bytes | None, headers: Headers) -> Any:
     try:
-        return exact_json.loads(value or b"")
-    except ValueError:  # not chained: the cause quotes the data
-        raise ActionRefusedError.of(RefusalCode.UNFIT, "the record's value is not JSON") from None
+        return form.template_value(value, headers)
+    except KeyProblem as problem:
+        raise ActionRefusedError.of(RefusalCode.UNFIT, f"the record's {problem}") from None

@@ -19,6 +19,7 @@ from makewhole.tables.description import TEXTS
 from makewhole.tables.items import RowToWrite, UpsertExtra
 from makewhole.tables.new_row import NewRow, new_row, version_type
 from makewhole.tables.rows import LedgerRecord, ValuedRow
+from makewhole.window.formats import format_of
 
 ColumnValues = Mapping[str, ColumnValue]
 
@@ -158,8 +159,8 @@ def _of_record(
         raise ActionRefusedError.of(
             RefusalCode.UNFIT, "the latest version is a tombstone; upsert writes rows and deletes none"
         )
-    fields = parse_fields(record.value, declared)
     headers = [{"key": name, "value": value} for name, value in record.headers]
+    fields = parse_fields(record.value, declared, format_of(source), headers)
     raws: dict[str, Any] = {name: fields.get(name) for name in declared}
     if guard is not None and source.version is not None:
         raws[guard.column] = _raw_version(source.version, record.key, fields, headers)

@@ -1,17 +1,19 @@
 """Read the keys that the producers of a topic wrote last, with their partitions and what their records look like, from
 the archives of windows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from makewhole.compute.decode.record_values import ValueShape, decode_values
-from makewhole.compute.json_fields import json_fields
+from makewhole.compute.json_fields import fields_of
+from makewhole.compute.keys import KeyProblem
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.partitioner import KnownKeys, KnownRecord
 from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange, Window
-from makewhole.window.context import WindowContext
+from makewhole.window.context import WindowContext, key_shape
 
 _OFFSETS_MOST = 100
 _WINDOWS_MOST = 5
@@ -47,11 +49,19 @@ def _last_records(archive: ArchiveLog, part: PartitionRange, topic: TopicPoint) 
     if not part.span:
         return
     wanted = replace(part, lo=max(part.lo, part.hi - _OFFSETS_MOST), leader_epochs=())
-    shape = ValueShape(key=topic.key, key_layout=topic.key_layout, compare={}, keeps_tombstones=True)
+    shape = key_shape(topic)
     for batch in read_range(archive, wanted, include_replayed=False, columns=_COLUMNS).batches():
         keys = decode_values(batch, shape)["key"].to_list()
         for row, business_key in zip(batch.select(["key", "headers", "value"]).to_pylist(), keys, strict=True):
             if row["key"] is not None:
                 headers = tuple((entry["key"], entry["value"]) for entry in row["headers"] or ())
-                fields = json_fields(row["value"])
+                fields = _fields(row, shape)
                 yield KnownRecord(key=row["key"], business_key=business_key, headers=headers, fields=fields)
+
+
+def _fields(row: Mapping[str, Any], shape: ValueShape) -> Mapping[str, str] | None:
+    """Return the fields of a record's value with their types; None: it cannot be decoded."""
+    try:
+        return fields_of(shape.format.document(row["value"], row["headers"]))
+    except KeyProblem:
+        return None

@@ -22,7 +22,7 @@ from makewhole.model.plan import ErasedSince
 from makewhole.model.points import TablePoint, TopicPoint, can_look_up
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.reading import OpenTable
-from makewhole.window.context import table_shape
+from makewhole.window.context import key_shape, table_shape
 
 _HEADER: dict[str, pa.DataType] = {"key": pa.string(), "value": pa.binary()}
 _RECORD = pa.schema(
@@ -226,8 +226,7 @@ def business_key(point: TopicPoint, record: SourceRecord) -> str | None:
 
 def business_keys(point: TopicPoint, records: Sequence[SourceRecord]) -> list[str | None]:
     """Return the business key of each record, as snapshots decode it; None: it has none."""
-    shape = ValueShape(key=point.key, key_layout=point.key_layout, compare={}, keeps_tombstones=True)
-    keys: list[str | None] = decode_values(_batch(records), shape)["key"].to_list()
+    keys: list[str | None] = decode_values(_batch(records), key_shape(point))["key"].to_list()
     return keys
 
 

@@ -1,13 +1,9 @@
 """Decode record values to the key and the compared columns, as canonical text.
 
-Three decoders give the same result. Values that share a layout are decoded together; the rest of a batch goes through
-Arrow's JSON reader with an explicit schema; parts of it with an unusual value go record by record through Python's. The
-first two refuse rather than guess: Arrow's demands that every value is one object of its own, so that one bad record
-cannot shift its neighbours.
+The format of the values says how: many at once, as far as it can, and the others one by one, which is the reference.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -16,38 +12,18 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import canonical_text, decimal_scale
-from makewhole.compute.decode.envelopes import may_be_envelopes, require_fields
-from makewhole.compute.decode.json_document import parse_document
-from makewhole.compute.decode.json_lines import UnusualBatch, are_usable_texts, column_at, read_lines
-from makewhole.compute.decode.same_layout import (
-    BOOLEAN_KEY,
-    KEY,
-    NUMBER_KEY,
-    TEXT_KEY,
-    VERSION,
-    WantedLeaf,
-    decode_same_layout,
-    is_rendered,
-)
+from makewhole.compute.canonical import canonical_text
+from makewhole.compute.decode.envelopes import require_fields
+from makewhole.compute.decode.json_values import JSON
+from makewhole.compute.decode.same_layout import BOOLEAN_KEY, KEY, NUMBER_KEY, TEXT_KEY, VERSION
+from makewhole.compute.decode.value_format import ValueFormat, WantedLeaf
 from makewhole.compute.key_values import canonical_keys, part_text
 from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.row_filter import TypedTerm
 from makewhole.compute.versions import UNREADABLE, version_number
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
 from makewhole.model.points import KeyType
-from makewhole.native.arrays import ArrowArray
 
-_ARROW_TYPES: dict[str, pa.DataType] = {
-    "string": pa.string(),
-    "int": pa.int64(),
-    "bigint": pa.int64(),
-    "boolean": pa.bool_(),
-}
-
-
-_SCALE_WITHOUT_EXPONENT = 6  # Arrow writes smaller fractions as 1E-7
-_FEWEST_HALVED = 128
 RECORD_KEY = "kafka.key"
 _KEY_LEAVES = {
     KeyType.STRING: KEY,
@@ -65,7 +41,7 @@ class ValueShape:
 
     `keeps_tombstones`: a null value is a version of its key (its deletion), not a bad record, where the key is not part
     of the value. `tombstones_erase`: it says that its key was deleted on purpose, and is no copy of it. `key_layout`:
-    the types of the key's parts; empty: texts as they are.
+    the types of the key's parts; empty: texts as they are. `format`: that of the values.
     """
 
     key: tuple[str, ...]
@@ -75,6 +51,7 @@ class ValueShape:
     keeps_tombstones: bool = False
     tombstones_erase: bool = False
     key_layout: tuple[KeyType, ...] = ()
+    format: ValueFormat = JSON
 
     @property
     def key_paths(self) -> list[str]:
@@ -109,10 +86,10 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
         return _assemble([], [], {name: [] for name in shape.compare}, [], [])
     if not _is_columnar(shape):
         return _decode_one_by_one(batch, shape)
-    parts, left = decode_same_layout(batch.column("value"), _wanted(shape))
+    parts, left = shape.format.decode_together(batch, _wanted(shape))
     decoded = [(rows, _with_constant_columns(frame, shape)) for rows, frame in parts]
     if len(left):
-        decoded.append((left, _decode_rest(_with_copied_values(batch).take(left), shape)))
+        decoded.append((left, _decode_one_by_one(_with_copied_values(batch).take(left), shape)))
     if len(decoded) == 1:
         return decoded[0][1]
     order = np.argsort(np.concatenate([rows for rows, _ in decoded]), kind="stable")
@@ -123,24 +100,6 @@ def _with_copied_values(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Copy the values, which may come as views: Arrow cannot take from those."""
     at = batch.schema.get_field_index("value")
     return batch.set_column(at, "value", batch.column(at).cast(pa.binary()))
-
-
-def _decode_rest(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
-    parts = list(_decoded_parts(batch, shape))
-    return parts[0] if len(parts) == 1 else pl.concat(parts)
-
-
-def _decoded_parts(batch: pa.RecordBatch, shape: ValueShape) -> Iterator[pl.DataFrame]:
-    """Decode with Arrow, halving a batch that is refused, so that few records go through Python one by one."""
-    try:
-        yield _decode_with_arrow(batch, shape)
-    except (UnusualBatch, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        if batch.num_rows <= _FEWEST_HALVED:
-            yield _decode_one_by_one(batch, shape)
-            return
-        half = batch.num_rows // 2
-        yield from _decoded_parts(batch.slice(0, half), shape)
-        yield from _decoded_parts(batch.slice(half), shape)
 
 
 def _assemble(
@@ -164,16 +123,7 @@ def _is_columnar(shape: ValueShape) -> bool:
     has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key_paths[0] not in shape.compare
     has_plain_version = shape.version is None or shape.version.startswith("$.")
     has_filters = any(shape.filters.values())
-    is_scalar = all(_arrow_type(declared) is not None for declared in shape.compare.values())
-    return has_plain_key and has_plain_version and is_scalar and not has_filters
-
-
-def _arrow_type(declared: str) -> pa.DataType | None:
-    """Return the type by which Arrow reads values of a declared type; None: it reads none."""
-    scale = decimal_scale(declared)
-    if scale is not None:
-        return pa.decimal128(38, scale)
-    return pa.string() if is_rendered(declared) else _ARROW_TYPES.get(declared)
+    return has_plain_key and has_plain_version and not has_filters
 
 
 def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
@@ -202,58 +152,6 @@ def _with_constant_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFra
     )
 
 
-def _decode_with_arrow(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
-    values, key_path = batch.column("value"), shape.key_paths[0]
-    if may_be_envelopes(values, shape.fields):
-        raise UnusualBatch
-    wanted: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), key_path)}
-    for name, declared in shape.compare.items():
-        kind = _arrow_type(declared)
-        assert kind is not None
-        wanted.setdefault(name, kind)
-    version = _version_path(shape, wanted)
-    table = read_lines(values, wanted)
-    keys = column_at(table, key_path).cast(pa.string())
-    if not are_usable_texts(keys):
-        raise UnusualBatch
-    frame = [pl.Series("key", pl.from_arrow(keys))]
-    for name, declared in shape.compare.items():
-        frame.append(_canonical_column(column_at(table, name), declared).alias(f"c:{name}"))
-    if version is not None:
-        frame.append(
-            pl.Series("version", pl.from_arrow(column_at(table, version)), dtype=pl.Int64).cast(VERSION_NUMBER)
-        )
-    return _with_constant_columns(pl.DataFrame(frame), shape)
-
-
-def _version_path(shape: ValueShape, wanted: dict[str, pa.DataType]) -> str | None:
-    """Return the path of the version in the value, and add it to the wanted paths."""
-    if shape.version is None:
-        return None
-    path = shape.version.removeprefix("$.")
-    if path == shape.version or wanted.setdefault(path, pa.int64()) != pa.int64():
-        raise UnusualBatch
-    return path
-
-
-def _key_type(first: bytes | None, path: str) -> pa.DataType:
-    try:
-        value = _value_at(json.loads(first or b""), path)
-    except (ValueError, RecursionError):
-        raise UnusualBatch from None
-    return pa.int64() if isinstance(value, int) and not isinstance(value, bool) else pa.string()
-
-
-def _canonical_column(column: ArrowArray, declared: str) -> pl.Series:
-    if is_rendered(declared):
-        texts = {text: canonical_text(text, declared) for text in column.unique().to_pylist()}
-        return pl.Series([texts[text] for text in column.to_pylist()], dtype=pl.String)
-    if (decimal_scale(declared) or 0) > _SCALE_WITHOUT_EXPONENT:
-        plain = [None if value is None else format(value, "f") for value in column.to_pylist()]
-        return pl.Series(plain, dtype=pl.String)
-    return pl.Series(pl.from_arrow(column.cast(pa.string())), dtype=pl.String)
-
-
 # Record by record
 
 
@@ -270,7 +168,7 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
         document: Any = {}
         is_tombstone = value is None and (shape.keeps_tombstones or shape.tombstones_erase) and not shape.key_paths
         try:
-            document = parse_document(value) if fields and not is_tombstone else {}
+            document = shape.format.document(value, headers) if fields and not is_tombstone else {}
             require_fields(document, fields)
             keys.append(
                 key_text(

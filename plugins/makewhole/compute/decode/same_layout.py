@@ -4,7 +4,7 @@ The text of such a leaf is its canonical text, or nearly; values that need more 
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,7 @@ from makewhole.compute.canonical import canonical_text, decimal_scale, moment_di
 from makewhole.compute.decode.envelopes import is_envelope
 from makewhole.compute.decode.json_layout import JsonLayout, NoLayout, learn_layout
 from makewhole.compute.decode.leaf_columns import LeafColumn, LeafRule, MatchingRows, ValueColumn, match_layout
+from makewhole.compute.decode.value_format import DecodedParts, WantedLeaf
 from makewhole.compute.versions import SCALE, versions_of_texts
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
 from makewhole.native.arrays import Int64s
@@ -35,16 +36,7 @@ _KEYS: Mapping[str, LeafRule] = {
 """Rules of leaves whose own text is a key, or can be made one as a text can."""
 
 
-class WantedLeaf(NamedTuple):
-    """A leaf by its path of names, and its declared type: that of a compared column, or one of `_KEYS` or `VERSION`."""
-
-    path: tuple[str, ...]
-    declared: str
-
-
-def decode_same_layout(
-    column: Any, wanted: Mapping[str, WantedLeaf]
-) -> tuple[list[tuple[Int64s, pl.DataFrame]], Int64s]:
+def decode_same_layout(column: Any, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
     """Decode a binary column layout by layout: (rows with a frame of the wanted columns, rows that are left).
 
     The columns are texts, a version is its number; null where the leaf is null or absent. A key never is null.

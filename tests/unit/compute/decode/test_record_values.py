@@ -11,10 +11,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from makewhole.compute.decode import record_values
+from makewhole.compute.decode import json_values, record_values
 from makewhole.compute.decode.json_lines import UnusualBatch
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.row_filter import typed_term
+from tests.unit.compute.decode.arrow_alone import decode_with_arrow
 from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
@@ -177,7 +178,7 @@ def test_a_record_is_decoded_the_same_alone_and_among_others(values: list[bytes 
     """Neighbours change nothing, whichever decoder takes a batch and however it is halved."""
     alone = [record_values._decode_one_by_one(batch([value]), SHAPE) for value in values]
 
-    with mock.patch.object(record_values, "_FEWEST_HALVED", few):
+    with mock.patch.object(json_values, "_FEWEST_HALVED", few):
         together = decode_values(batch(values), SHAPE)
 
     assert together.rows() == [frame.row(0) for frame in alone]
@@ -187,7 +188,7 @@ def test_a_record_is_decoded_the_same_alone_and_among_others(values: list[bytes 
 @given(st.lists(DOCUMENTS.map(dumped), min_size=1, max_size=6))
 def test_decoding_with_arrow_agrees_with_decoding_one_by_one_on_all_that_it_accepts(values: list[bytes]) -> None:
     try:
-        decoded = record_values._decode_with_arrow(batch(list(values)), SHAPE)
+        decoded = decode_with_arrow(batch(list(values)), SHAPE)
     except (UnusualBatch, pa.ArrowInvalid):
         return
 
@@ -211,7 +212,7 @@ def test_typical_records_are_decoded_with_arrow() -> None:
         for n in range(3)
     ]
 
-    decoded = record_values._decode_with_arrow(batch(values), SHAPE)
+    decoded = decode_with_arrow(batch(values), SHAPE)
 
     assert decoded["key"].to_list() == ["k0", "k1", "k2"]
     assert decoded.row(1) == ("k1", None, "ü", "1", "1.50", "0.000000001", "true", None, None, None, [])
@@ -287,7 +288,7 @@ def test_nested_paths_are_followed_by_both_decoders() -> None:
     shape = ValueShape(key=("$.a.b",), compare={})
     values: list[bytes | None] = [b'{"a":{"b":"x"}}', b'{"a":{"b":"y","c":1}}']
 
-    assert record_values._decode_with_arrow(batch(values), shape)["key"].to_list() == ["x", "y"]
+    assert decode_with_arrow(batch(values), shape)["key"].to_list() == ["x", "y"]
     assert decode_values(batch([*values, b'{"a":null}', b'{"a":"b"}']), shape)["key"].to_list() == [
         "x",
         "y",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from makewhole.compute.decode import record_values
+from makewhole.compute.decode import json_values, record_values
 from makewhole.compute.decode.json_layout import NoLayout, learn_layout
 from makewhole.compute.decode.leaf_columns import LeafRule, ValueColumn, match_layout
 from makewhole.compute.decode.record_values import ValueShape, decode_values
@@ -187,10 +187,10 @@ def test_records_as_programs_write_them_are_decoded_by_layout() -> None:
         row |= {"price": number / 4, "flag": number % 2 == 0, "v": number} if number % 5 else {"other": [1.5, "y"]}
         values.append(json.dumps(row, ensure_ascii=False).encode())
 
-    with mock.patch.object(record_values, "_decode_rest") as decode_rest:
+    with mock.patch.object(json_values, "_read_parts") as read_parts:
         decoded = decode_values(batch(values), SHAPE)
 
-    assert not decode_rest.called
+    assert not read_parts.called
     assert decoded.rows() == record_values._decode_one_by_one(batch(values), SHAPE).rows()
 
 

@@ -11,6 +11,7 @@ from makewhole.compute.decode.json_lines import UnusualBatch
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.row_filter import typed_term
 from makewhole.compute.versions import MOMENTS, UNREADABLE
+from tests.unit.compute.decode.arrow_alone import decode_with_arrow
 
 pytestmark = pytest.mark.unit
 
@@ -35,7 +36,7 @@ def test_both_decoders_read_the_same_version_of_a_record() -> None:
     shape = ValueShape(key=("$.id",), compare={"n": "int"}, version="$.at.v")
     records = values(b'{"id":"a","n":1,"at":{"v":7}}', b'{"id":"b","n":2}', b'{"id":"c","n":3,"at":{"v":-1}}')
 
-    decoded = record_values._decode_with_arrow(records, shape)
+    decoded = decode_with_arrow(records, shape)
 
     assert decoded["version"].to_list() == [7, None, -1]
     assert decoded.equals(record_values._decode_one_by_one(records, shape))
@@ -45,9 +46,9 @@ def test_a_version_that_is_compared_too_is_read_once() -> None:
     shape = ValueShape(key=("$.id",), compare={"v": "bigint"}, version="$.v")
     records = values(b'{"id":"a","v":7}')
 
-    assert record_values._decode_with_arrow(records, shape).select("c:v", "version").row(0) == ("7", 7)
+    assert decode_with_arrow(records, shape).select("c:v", "version").row(0) == ("7", 7)
     with pytest.raises(UnusualBatch):
-        record_values._decode_with_arrow(records, ValueShape(key=("$.id",), compare={"v": "string"}, version="$.v"))
+        decode_with_arrow(records, ValueShape(key=("$.id",), compare={"v": "string"}, version="$.v"))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.frames import HASH, LOG_ORDER, with_place
 from makewhole.compute.judge.tombstones import log_order, standing_tombstones
 from makewhole.compute.normalise import log_columns, topic_records
@@ -22,7 +21,7 @@ from makewhole.model.plan import CANNOT_BE_READ, ErasedSince
 from makewhole.model.points import Erased, TablePoint, TopicPoint
 from makewhole.model.positions import RecordPositions, SeenLog
 from makewhole.model.window import PartitionRange, Window
-from makewhole.window.context import WindowContext
+from makewhole.window.context import WindowContext, key_shape
 
 _RENEW_SECONDS = 5.0
 _OWN_END_SECONDS, _POLL_SECONDS = 30.0, 0.02
@@ -82,13 +81,7 @@ class TopicTail(ClosingContext):
         """`seen` None: it was not looked at before, so that only what comes from now on is read. Records of `own` do
         not count. `renew` is called from time to time while it reads."""
         self._connection, self._point, self._seen, self._own = topic.connection, topic.point, seen, own
-        self._shape = ValueShape(
-            key=topic.point.key,
-            key_layout=topic.point.key_layout,
-            compare={},
-            keeps_tombstones=True,
-            tombstones_erase=topic.tombstones_erase,
-        )
+        self._shape = key_shape(topic.point, tombstones_erase=topic.tombstones_erase)
         self._renew, self._renewed_at = renew, time.monotonic()
         self._keys = keys.unique().implode()
         self._read_until: dict[int, int] = {}

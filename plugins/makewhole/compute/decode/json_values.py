@@ -1,0 +1,144 @@
+"""Decode record values that are JSON: one as a document, or many at once by their layout or with Arrow's reader.
+
+Three decoders give the same result. Values that share a layout are decoded together; the rest of a batch goes through
+Arrow's JSON reader with an explicit schema; parts of it with an unusual value go record by record through Python's. The
+first two refuse rather than guess: Arrow's demands that every value is one object of its own, so that one bad record
+cannot shift its neighbours.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from makewhole.compute.canonical import canonical_text, decimal_scale
+from makewhole.compute.decode.envelopes import may_be_envelopes
+from makewhole.compute.decode.json_document import parse_document
+from makewhole.compute.decode.json_lines import UnusualBatch, are_usable_texts, column_at, read_lines
+from makewhole.compute.decode.same_layout import VERSION, decode_same_layout, is_rendered
+from makewhole.compute.decode.value_format import DecodedParts, Headers, WantedLeaf
+from makewhole.compute.keys import KeyProblem
+from makewhole.compute.versions import VERSION as VERSION_NUMBER
+from makewhole.config.template import exact_json
+from makewhole.native.arrays import ArrowArray, Int64s
+
+_ARROW_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "int": pa.int64(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+}
+_SCALE_WITHOUT_EXPONENT = 6  # Arrow writes smaller fractions as 1E-7
+_FEWEST_HALVED = 128
+
+
+class JsonFormat:
+    """Values that are one JSON object each."""
+
+    can_encode = True
+
+    def document(self, value: bytes | None, headers: Headers) -> Mapping[str, Any]:  # noqa: ARG002 - says nothing here
+        """Parse one value. Raises as `parse_document`."""
+        document: Mapping[str, Any] = parse_document(value)
+        return document
+
+    def template_value(self, value: bytes | None, headers: Headers) -> Any:  # noqa: ARG002
+        """Parse any JSON."""
+        try:
+            return exact_json.loads(value or b"")
+        except ValueError:  # not chained: the cause quotes the data
+            raise KeyProblem("value is not JSON") from None
+
+    def encode(self, payload: bytes) -> bytes:
+        """Return a payload, which is JSON already, as it is."""
+        return payload
+
+    def decode_together(self, batch: pa.RecordBatch, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
+        """Decode the values that share a layout, then the others with Arrow."""
+        if any(name.startswith("c:") and _arrow_type(leaf.declared) is None for name, leaf in wanted.items()):
+            return [], np.arange(batch.num_rows)
+        values = batch.column("value")
+        parts, left = decode_same_layout(values, wanted)
+        refused = [np.empty(0, dtype=np.int64)]
+        if len(left):
+            for rows, frame in _read_parts(values.cast(pa.binary()).take(left), left, wanted):
+                if frame is None:
+                    refused.append(rows)
+                else:
+                    parts.append((rows, frame))
+        return parts, np.concatenate(refused)
+
+
+def _read_parts(
+    values: ArrowArray, rows: Int64s, wanted: Mapping[str, WantedLeaf]
+) -> Iterator[tuple[Int64s, pl.DataFrame | None]]:
+    """Read with Arrow, halving what is refused, so that few records go through Python one by one (None)."""
+    try:
+        yield rows, _read_with_arrow(values, wanted)
+    except (UnusualBatch, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if len(rows) <= _FEWEST_HALVED:
+            yield rows, None
+            return
+        half = len(rows) // 2
+        yield from _read_parts(values.slice(0, half), rows[:half], wanted)
+        yield from _read_parts(values.slice(half), rows[half:], wanted)
+
+
+def _arrow_type(declared: str) -> pa.DataType | None:
+    """Return the type by which Arrow reads values of a declared type; None: it reads none."""
+    scale = decimal_scale(declared)
+    if scale is not None:
+        return pa.decimal128(38, scale)
+    return pa.string() if is_rendered(declared) else _ARROW_TYPES.get(declared)
+
+
+def _read_with_arrow(values: ArrowArray, wanted: Mapping[str, WantedLeaf]) -> pl.DataFrame:
+    if may_be_envelopes(values, {leaf.path[0] for leaf in wanted.values()}):
+        raise UnusualBatch
+    key_path = ".".join(wanted["key"].path)
+    types: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), wanted["key"].path)}
+    for leaf in wanted.values():
+        kind = pa.int64() if leaf.declared == VERSION else _arrow_type(leaf.declared)
+        if kind is not None and types.setdefault(".".join(leaf.path), kind) != kind and leaf.declared == VERSION:
+            raise UnusualBatch
+    table = read_lines(values, types)
+    keys = column_at(table, key_path).cast(pa.string())
+    if not are_usable_texts(keys):
+        raise UnusualBatch
+    frame = [pl.Series("key", pl.from_arrow(keys))]
+    for name, leaf in wanted.items():
+        if name != "key":
+            frame.append(_typed(column_at(table, ".".join(leaf.path)), leaf.declared).alias(name))
+    return pl.DataFrame(frame)
+
+
+def _key_type(first: bytes | None, path: tuple[str, ...]) -> pa.DataType:
+    try:
+        value = json.loads(first or b"")
+    except (ValueError, RecursionError):
+        raise UnusualBatch from None
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return pa.int64() if isinstance(value, int) and not isinstance(value, bool) else pa.string()
+
+
+def _typed(column: ArrowArray, declared: str) -> pl.Series:
+    if declared == VERSION:
+        return pl.Series(pl.from_arrow(column), dtype=pl.Int64).cast(VERSION_NUMBER)
+    return _canonical_column(column, declared)
+
+
+def _canonical_column(column: ArrowArray, declared: str) -> pl.Series:
+    if is_rendered(declared):
+        texts = {text: canonical_text(text, declared) for text in column.unique().to_pylist()}
+        return pl.Series([texts[text] for text in column.to_pylist()], dtype=pl.String)
+    if (decimal_scale(declared) or 0) > _SCALE_WITHOUT_EXPONENT:
+        plain = [None if value is None else format(value, "f") for value in column.to_pylist()]
+        return pl.Series(plain, dtype=pl.String)
+    return pl.Series(pl.from_arrow(column.cast(pa.string())), dtype=pl.String)
+
+
+JSON = JsonFormat()

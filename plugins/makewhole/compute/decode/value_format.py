@@ -1,0 +1,72 @@
+"""Describe what a format of record values can do: the seam between the bytes of a value and its fields."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple, Protocol
+
+import polars as pl
+import pyarrow as pa
+
+from makewhole.native.arrays import Int64s
+
+Headers = Sequence[Mapping[str, Any]] | None
+"""The headers of a record: mappings with `key` and `value`."""
+DecodedParts = tuple[list[tuple[Int64s, pl.DataFrame]], Int64s]
+"""(rows with a frame of the wanted columns, rows that are left)."""
+
+
+class WantedLeaf(NamedTuple):
+    """A leaf by its path of names, and its declared type: that of a compared column, or one of the kinds of keys of
+    `makewhole.compute.decode.same_layout`, or its `VERSION`."""
+
+    path: tuple[str, ...]
+    declared: str
+
+
+class ValueFormat(Protocol):
+    """A format of record values. `can_encode`: records can be made in it from a payload that is JSON."""
+
+    @property
+    def can_encode(self) -> bool: ...
+
+    def document(self, value: bytes | None, headers: Headers) -> Mapping[str, Any]:
+        """Decode one value to its fields, as a JSON object would have them: the reference for `decode_together`.
+
+        Fields are texts, exact numbers (int, Decimal), booleans, None, and dicts and lists of them.
+
+        Raises:
+            KeyProblem: it cannot be decoded; the reason that the record is kept with.
+            TransientError: what describes it cannot be had now.
+        """
+        ...
+
+    def template_value(self, value: bytes | None, headers: Headers) -> Any:
+        """Return one value as templates see it: whatever it is, every number a Decimal. Raises as `document`."""
+        ...
+
+    def decode_together(self, batch: pa.RecordBatch, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
+        """Decode many records at once (columns `value` and `headers`): frames of the wanted columns, and the rows that
+        are left to `document`.
+
+        What it decodes is what `document` and the canonical text of the declared type give; it leaves rather than
+        guesses. The columns are texts, null where the leaf is null or absent; `version` is its number. `key` never is
+        null: a text, or a number as JSON writes it.
+        """
+        ...
+
+    def encode(self, payload: bytes) -> bytes:
+        """Return the value of a record whose fields are those of a JSON object.
+
+        Raises:
+            KeyProblem: it does not fit the format; with the reason.
+        """
+        ...
+
+
+def with_decimals(value: Any) -> Any:
+    """Return a decoded value with every number a Decimal."""
+    if isinstance(value, Mapping):
+        return {name: with_decimals(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [with_decimals(inner) for inner in value]
+    return Decimal(value) if isinstance(value, int) and not isinstance(value, bool) else value
