@@ -65,7 +65,8 @@ class ValueShape:
 
     `keeps_tombstones`: a null value is a version of its key (its deletion), not a bad record, where the key is not part
     of the value. `tombstones_erase`: it says that its key was deleted on purpose, and is no copy of it. `key_layout`:
-    the types of the key's parts; empty: texts as they are.
+    the types of the key's parts; empty: texts as they are. `places`: where columns stand in a record that are no fields
+    of their own name.
     """
 
     key: tuple[str, ...]
@@ -75,17 +76,26 @@ class ValueShape:
     keeps_tombstones: bool = False
     tombstones_erase: bool = False
     key_layout: tuple[KeyType, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def place_of(self, name: str) -> str:
+        """Return where the column of a name stands in a record: `$.path.to.field`, `kafka.key` or `header:NAME`."""
+        return self.places.get(name, f"$.{name}")
 
     @property
     def key_paths(self) -> list[str]:
         return [part.removeprefix("$.") for part in self.key if part.startswith("$.")]
 
     @property
+    def columns(self) -> frozenset[str]:
+        """The names of the columns that are compared, or that a filter asks for."""
+        return frozenset(self.compare).union(term.column for terms in self.filters.values() for term in terms)
+
+    @property
     def fields(self) -> frozenset[str]:
         """The fields at the top of a value that are read, or lead to one that is."""
-        version = [self.version.removeprefix("$.")] if self.version is not None and self.version[:2] == "$." else []
-        filtered = [term.column for terms in self.filters.values() for term in terms]
-        return frozenset(path.split(".")[0] for path in (*self.key_paths, *self.compare, *version, *filtered))
+        places = (*self.key, *map(self.place_of, self.columns), self.version or "")
+        return frozenset(place.split(".")[1] for place in places if place.startswith("$."))
 
     @property
     def key_kinds(self) -> tuple[KeyType, ...]:
@@ -94,8 +104,8 @@ class ValueShape:
 
     @property
     def needs_record_key(self) -> bool:
-        """Return whether Kafka's own record key is part of the business key."""
-        return RECORD_KEY in self.key
+        """Return whether Kafka's own record key is part of the business key, or a column."""
+        return RECORD_KEY in (*self.key, *map(self.place_of, self.columns))
 
 
 def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
@@ -161,11 +171,12 @@ def _assemble(
 
 def _is_columnar(shape: ValueShape) -> bool:
     """Return whether usual values of this shape can be decoded many at once."""
-    has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key_paths[0] not in shape.compare
-    has_plain_version = shape.version is None or shape.version.startswith("$.")
+    places = [shape.place_of(name) for name in shape.compare]
+    has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key[0] not in places
+    has_plain_places = all(place.startswith("$.") for place in (*places, *filter(None, [shape.version])))
     has_filters = any(shape.filters.values())
     is_scalar = all(_arrow_type(declared) is not None for declared in shape.compare.values())
-    return has_plain_key and has_plain_version and is_scalar and not has_filters
+    return has_plain_key and has_plain_places and is_scalar and not has_filters
 
 
 def _arrow_type(declared: str) -> pa.DataType | None:
@@ -179,7 +190,8 @@ def _arrow_type(declared: str) -> pa.DataType | None:
 def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
     """Return the leaves of a value that a shape needs, by their column."""
     wanted = {"key": WantedLeaf(_names(shape.key_paths[0]), _KEY_LEAVES.get(shape.key_kinds[0], TEXT_KEY))}
-    wanted |= {f"c:{name}": WantedLeaf(_names(name), declared) for name, declared in shape.compare.items()}
+    for name, declared in shape.compare.items():
+        wanted[f"c:{name}"] = WantedLeaf(_names(shape.place_of(name).removeprefix("$.")), declared)
     if shape.version is not None:
         wanted["version"] = WantedLeaf(_names(shape.version.removeprefix("$.")), VERSION)
     return wanted
@@ -207,10 +219,12 @@ def _decode_with_arrow(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
     if may_be_envelopes(values, shape.fields):
         raise UnusualBatch
     wanted: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), key_path)}
+    paths = {name: shape.place_of(name).removeprefix("$.") for name in shape.compare}
     for name, declared in shape.compare.items():
         kind = _arrow_type(declared)
         assert kind is not None
-        wanted.setdefault(name, kind)
+        if wanted.setdefault(paths[name], kind) != kind:
+            raise UnusualBatch
     version = _version_path(shape, wanted)
     table = read_lines(values, wanted)
     keys = column_at(table, key_path).cast(pa.string())
@@ -218,7 +232,7 @@ def _decode_with_arrow(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
         raise UnusualBatch
     frame = [pl.Series("key", pl.from_arrow(keys))]
     for name, declared in shape.compare.items():
-        frame.append(_canonical_column(column_at(table, name), declared).alias(f"c:{name}"))
+        frame.append(_canonical_column(column_at(table, paths[name]), declared).alias(f"c:{name}"))
     if version is not None:
         frame.append(
             pl.Series("version", pl.from_arrow(column_at(table, version)), dtype=pl.Int64).cast(VERSION_NUMBER)
@@ -263,14 +277,16 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
     columns: dict[str, list[str | None]] = {name: [] for name in shape.compare}
     versions: list[Decimal | None] = []
     excluded: list[list[str]] = []
-    fields = shape.fields
+    fields, places = shape.fields, {name: shape.place_of(name) for name in shape.columns}
     record_keys = batch.column("key").to_pylist() if shape.needs_record_key else [None] * batch.num_rows
     records = zip(record_keys, batch.column("value").to_pylist(), batch.column("headers").to_pylist(), strict=True)
     for record_key, value, headers in records:
         document: Any = {}
+        held: Mapping[str, Any] = {}
         is_tombstone = value is None and (shape.keeps_tombstones or shape.tombstones_erase) and not shape.key_paths
         try:
             document = parse_document(value) if fields and not is_tombstone else {}
+            held = {name: _column_value(place, record_key, document, headers) for name, place in places.items()}
             require_fields(document, fields)
             keys.append(
                 key_text(
@@ -285,10 +301,10 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
             keys.append(None)
             problems.append(str(problem))
         for name, declared in shape.compare.items():
-            columns[name].append(canonical_text(_value_at(document, name), declared))
+            columns[name].append(canonical_text(held.get(name), declared))
         versions.append(version_of(shape.version, record_key, document, headers))
         # A deletion concerns every version of its key: no filter on values excludes it.
-        failed = [hop for hop, terms in shape.filters.items() if not is_tombstone and not _passes_all(document, terms)]
+        failed = [hop for hop, terms in shape.filters.items() if not is_tombstone and not _passes_all(held, terms)]
         excluded.append(failed)
     return _assemble(keys, problems, columns, versions, excluded)
 
@@ -341,5 +357,17 @@ def _value_at(document: Any, path: str) -> Any:
     return document
 
 
-def _passes_all(document: Any, terms: Sequence[TypedTerm]) -> bool:
-    return all(term.holds(_value_at(document, term.column)) for term in terms)
+def _column_value(place: str, record_key: bytes | None, document: Any, headers: Any) -> Any:
+    """Return what stands at the place of a column; null where the record does not have it.
+
+    Raises:
+        KeyProblem: there are several such headers, or a text is no UTF-8.
+    """
+    name = place.removeprefix("header:")
+    if name != place and all(entry["key"] != name for entry in headers or ()):
+        return None
+    return record_part(place, record_key, document, headers)
+
+
+def _passes_all(held: Mapping[str, Any], terms: Sequence[TypedTerm]) -> bool:
+    return all(term.holds(held.get(term.column)) for term in terms)
