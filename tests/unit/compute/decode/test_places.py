@@ -110,7 +110,7 @@ def test_columns_stand_in_headers_and_in_the_record_key() -> None:
         places={"tenant": "header:tenant", "number": "kafka.key"},
     )
     tenant = {"key": "tenant", "value": b"t1"}
-    headers = [
+    headers: list[list[dict[str, Any]]] = [
         [tenant],
         [],
         [tenant, tenant],
