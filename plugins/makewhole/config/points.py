@@ -5,16 +5,17 @@ from dataclasses import dataclass
 
 from makewhole.config import values
 from makewhole.config.erased import read_erased
+from makewhole.config.formats import read_formats
 from makewhole.config.key_types import KeyDraft, read_key
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.plan import LINEAGE_PREFIX
-from makewhole.model.points import Partitioner, Point, PointKind, TablePoint, TopicPoint
+from makewhole.model.points import Partitioner, Point, PointKind, TablePoint, TopicPoint, has_log
 
 _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version")
 _KEYS = {
     PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key", "headers", "leave_headers", "leave_fields"),
     PointKind.STORE: (*_TABLE_KEYS, "erased"),
-    PointKind.TOPIC: ("kind", "connection", "topic", "key", "value", "version", "partitioner"),
+    PointKind.TOPIC: ("kind", "connection", "topic", "key", "value", "record_key", "version", "partitioner"),
 }
 _ANY_KEYS = tuple(sorted({key for keys in _KEYS.values() for key in keys}))
 
@@ -28,6 +29,11 @@ class PointDraft:
     key: KeyDraft | None
     has_version: bool
     point: Point | None
+
+    @property
+    def makes_records(self) -> bool:
+        """Whether records can be made for this point; also where that is not known."""
+        return not has_log(self.point) or self.point.makes_records
 
     @property
     def key_parts(self) -> int | None:
@@ -81,8 +87,8 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
 def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint | None:
     connection = _needed(section, "connection", values.connection_id, "Name the connection to its Kafka cluster")
     topic = _needed(section, "topic", values.topic, "Name the topic")
-    value = _optional(section, "value", values.value_format) or "json"
-    version = _optional(section, "version", values.topic_part)
+    formats = read_formats(section, key)
+    version = _optional(section, "version", values.version_part)
     partitioner = _read_partitioner(section)
     if connection is None or topic is None or key is None:
         return None
@@ -92,7 +98,8 @@ def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint
         topic=topic,
         key=key.names,
         key_types=key.types,
-        value=value,
+        value=formats.value,
+        record_key=formats.record_key,
         version=version,
         partitioner=partitioner,
     )

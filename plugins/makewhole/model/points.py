@@ -152,16 +152,28 @@ class TablePoint:
         return frozenset({self.place, self.identity} - {""})
 
 
-VALUE_FORMATS = ("json",)
+VALUE_FORMATS = ("json", "json_in_string", "connect", "debezium", "string", "bytes")
 """The formats of record values, as a pipeline file names them."""
+EVENT_FORMATS = ("debezium",)
+"""Those whose values are events that carry a row."""
+WHOLE_FORMATS = ("string", "bytes")
+"""Those whose values have one field, `value`: the whole."""
+MADE_FORMATS = ("json", "json_in_string")
+"""Those in which records can be made of a ledger's row."""
+RECORD_KEYS = ("string", "json", "connect", "bytes")
+"""The formats of record keys, as a pipeline file names them."""
+KEYS_WITH_FIELDS = ("json", "connect")
+"""Those whose keys can have fields."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopicPoint:
-    """A Kafka topic. Each part of `key` is `$.path.to.field` in the JSON value, `kafka.key`, or `header:NAME`.
+    """A Kafka topic. Each part of `key` is `$.path.to.field` in the value, `kafka.key`, a field of that
+    (`kafka.key.id`), or `header:NAME`; so is `version`, or a field of the event that carries the row (`event:ts_ms`).
 
     `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
-    `key_types`, `key_layout` and `identity` are as in `TablePoint`.
+    `record_key` is the format of Kafka's own key; None: a text. `key_types`, `key_layout` and `identity` are as in
+    `TablePoint`.
     """
 
     name: str
@@ -171,6 +183,7 @@ class TopicPoint:
     value: str = "json"
     version: str | None = None
     partitioner: Partitioner = Partitioner.MURMUR2
+    record_key: str | None = field(default=None, metadata=WRITTEN_IF_ANY)
     key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
     identity: str = field(default="", metadata=NEVER_WRITTEN)
@@ -178,6 +191,11 @@ class TopicPoint:
     @property
     def kind(self) -> PointKind:
         return PointKind.TOPIC
+
+    @property
+    def makes_records(self) -> bool:
+        """Whether records in its formats can be made of a row, or of a template."""
+        return self.value in MADE_FORMATS and self.record_key in (None, "string")
 
     @property
     def place(self) -> str:

@@ -39,6 +39,10 @@ class JsonFormat:
     """Values that are one JSON object each."""
 
     can_encode = True
+    has_deletions = False
+
+    def __repr__(self) -> str:
+        return "json"
 
     def document(self, value: bytes | None, headers: Headers) -> Mapping[str, Any]:  # noqa: ARG002 - says nothing here
         """Parse one value. Raises as `parse_document`."""
