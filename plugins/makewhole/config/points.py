@@ -7,14 +7,15 @@ from makewhole.config import values
 from makewhole.config.erased import read_erased
 from makewhole.config.key_types import KeyDraft, read_key
 from makewhole.config.tree import Section, YamlPlace
+from makewhole.config.value_schema import FORMAT_KEYS, read_value
 from makewhole.model.plan import LINEAGE_PREFIX
-from makewhole.model.points import Partitioner, Point, PointKind, TablePoint, TopicPoint
+from makewhole.model.points import Partitioner, Point, PointKind, TablePoint, TopicPoint, has_log
 
 _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version")
 _KEYS = {
     PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key", "headers", "leave_headers", "leave_fields"),
     PointKind.STORE: (*_TABLE_KEYS, "erased"),
-    PointKind.TOPIC: ("kind", "connection", "topic", "key", "value", "version", "partitioner"),
+    PointKind.TOPIC: ("kind", "connection", "topic", "key", "version", "partitioner", *FORMAT_KEYS),
 }
 _ANY_KEYS = tuple(sorted({key for keys in _KEYS.values() for key in keys}))
 
@@ -28,6 +29,11 @@ class PointDraft:
     key: KeyDraft | None
     has_version: bool
     point: Point | None
+
+    @property
+    def can_encode(self) -> bool:
+        """Whether records can be made in the format of its values; of what is no topic it is not asked."""
+        return not has_log(self.point) or self.point.can_encode
 
     @property
     def key_parts(self) -> int | None:
@@ -81,7 +87,7 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
 def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint | None:
     connection = _needed(section, "connection", values.connection_id, "Name the connection to its Kafka cluster")
     topic = _needed(section, "topic", values.topic, "Name the topic")
-    value = _optional(section, "value", values.value_format) or "json"
+    value, schema = read_value(section)
     version = _optional(section, "version", values.topic_part)
     partitioner = _read_partitioner(section)
     if connection is None or topic is None or key is None:
@@ -93,6 +99,7 @@ def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint
         key=key.names,
         key_types=key.types,
         value=value,
+        schema=schema,
         version=version,
         partitioner=partitioner,
     )

@@ -137,6 +137,11 @@ class TablePoint:
     erased: Erased | None = None
 
     @property
+    def connections(self) -> tuple[str, ...]:
+        """Return the ids of all connections that it needs."""
+        return (self.connection,)
+
+    @property
     def header_columns(self) -> tuple[str, ...]:
         """The columns that hold headers of its records."""
         return tuple(source for _, source in self.headers if not source.startswith("'"))
@@ -152,13 +157,29 @@ class TablePoint:
         return frozenset({self.place, self.identity} - {""})
 
 
-VALUE_FORMATS = ("json",)
-"""The formats of record values, as a pipeline file names them."""
+VALUE_FORMATS: Mapping[str, bool] = {"json": True, "avro": False}
+"""The formats of record values, as a pipeline file names them, and whether records can be made in them; the first is
+the default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueSchema:
+    """What describes the values of a topic: a registry, by which each names its own schema, or one schema for all.
+
+    `registry`: the connection. `subject`: that of the topic's values; empty: the topic's name and `-value`. `text`: the
+    one schema, of Protobuf a descriptor set in base64. `message`: which one of a descriptor set; empty: its first.
+    """
+
+    registry: str | None = None
+    subject: str = ""
+    text: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopicPoint:
-    """A Kafka topic. Each part of `key` is `$.path.to.field` in the JSON value, `kafka.key`, or `header:NAME`.
+    """A Kafka topic. Each part of `key` is `$.path.to.field` in the value, `kafka.key`, or `header:NAME`. `value` is
+    the format of its values, and `schema` what describes them.
 
     `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
     `key_types`, `key_layout` and `identity` are as in `TablePoint`.
@@ -169,6 +190,7 @@ class TopicPoint:
     topic: str
     key: tuple[str, ...]
     value: str = "json"
+    schema: ValueSchema | None = field(default=None, metadata=WRITTEN_IF_ANY)
     version: str | None = None
     partitioner: Partitioner = Partitioner.MURMUR2
     key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
@@ -178,6 +200,17 @@ class TopicPoint:
     @property
     def kind(self) -> PointKind:
         return PointKind.TOPIC
+
+    @property
+    def can_encode(self) -> bool:
+        """Whether records can be made in the format of its values."""
+        return VALUE_FORMATS[self.value]
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        """Return the ids of all connections that it needs."""
+        registry = self.schema.registry if self.schema else None
+        return (self.connection,) if registry is None else (self.connection, registry)
 
     @property
     def place(self) -> str:

@@ -20,13 +20,20 @@ _ID_BYTES, _GUID_BYTES = 5, 17
 _ONE_SCHEMA = "file"
 
 
+class SchemaText(NamedTuple):
+    """A schema as it is written, with those that it refers to, by their names."""
+
+    text: str
+    references: tuple[tuple[str, "SchemaText"], ...] = ()
+
+
 class SchemaTexts(Protocol):
     """The schemas of a topic's values. `are_named`: each record names its own; otherwise all have one."""
 
     @property
     def are_named(self) -> bool: ...
 
-    def text(self, name: str) -> str:
+    def text(self, name: str) -> SchemaText:
         """Return a schema: `ids/7`, `guids/…`, or `file` where all have one.
 
         Raises:
@@ -35,7 +42,7 @@ class SchemaTexts(Protocol):
         """
         ...
 
-    def newest(self) -> tuple[str, bytes]:
+    def newest(self) -> tuple[SchemaText, bytes]:
         """Return the schema by which a new record is encoded, and what stands before its body.
 
         Raises:

@@ -24,10 +24,7 @@ class WantedLeaf(NamedTuple):
 
 
 class ValueFormat(Protocol):
-    """A format of record values. `can_encode`: records can be made in it from a payload that is JSON."""
-
-    @property
-    def can_encode(self) -> bool: ...
+    """A format of record values."""
 
     def document(self, value: bytes | None, headers: Headers) -> Mapping[str, Any]:
         """Decode one value to its fields, as a JSON object would have them: the reference for `decode_together`.

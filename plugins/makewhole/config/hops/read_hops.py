@@ -126,6 +126,7 @@ def _kinds_joined(ends: Ends, drafts: Mapping[str, PointDraft], semantics: Seman
         semantics=semantics,
         has_version=written.has_version,
         is_versioned=target.has_version,
+        can_produce=target.can_encode,
     )
 
 

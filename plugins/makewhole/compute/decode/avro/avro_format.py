@@ -18,6 +18,7 @@ from makewhole.compute.decode.same_layout import VERSION
 from makewhole.compute.decode.schema_texts import (
     SCHEMA_HEADER,
     BodiesOfSchema,
+    SchemaText,
     SchemaTexts,
     bodies_by_schema,
     named_body,
@@ -54,8 +55,6 @@ _UNITS = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 class AvroFormat:
     """Values that are one Avro record each, of the schemas of a topic."""
 
-    can_encode = False
-
     def __init__(self, schemas: SchemaTexts) -> None:
         self._schemas = schemas
 
@@ -70,7 +69,7 @@ class AvroFormat:
         return with_decimals(self.document(value, headers))
 
     def encode(self, payload: bytes) -> bytes:  # noqa: ARG002 - none can be
-        """Refuse: nothing is produced to such a topic."""
+        """Refuse."""
         raise KeyProblem("no record can be made in Avro")
 
     def decode_together(self, batch: Any, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
@@ -98,9 +97,9 @@ class AvroFormat:
 
 
 @lru_cache(maxsize=_MOST_SCHEMAS_KEPT)
-def _parsed(name: str, text: str) -> AvroType:
+def _parsed(name: str, text: SchemaText) -> AvroType:
     try:
-        return parse_schema(text)
+        return parse_schema(text.text, [reference for _, reference in text.references])
     except SchemaProblem as problem:
         raise KeyProblem(f"schema {name} is no Avro schema: {problem}") from None
 

@@ -5,7 +5,7 @@ fit its type, is left out, as the specification says.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from makewhole.compute.decode.schema_texts import SchemaText
 from makewhole.compute.moments import day_text, moment_text, time_text
 from makewhole.compute.numbers import MOST_DIGITS
 
@@ -120,14 +121,17 @@ _LOGICAL_OF = {
 }
 
 
-def parse_schema(text: str) -> AvroType:
-    """Parse the text of a schema.
+def parse_schema(text: str, references: Iterable[SchemaText] = ()) -> AvroType:
+    """Parse the text of a schema, which may use the types of others.
 
     Raises:
         SchemaProblem: it is no Avro schema.
     """
+    parser = _Parser()
     try:
-        return _Parser().parse(json.loads(text), "", 0)
+        for reference in references:
+            parser.parse_all(reference)
+        return parser.parse(json.loads(text), "", 0)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = str(error) if isinstance(error, SchemaProblem) else "it does not have the form of one"
         raise SchemaProblem(reason) from None
@@ -159,6 +163,12 @@ class _Parser:
             inner = self.parse(schema["items" if kind == "array" else "values"], namespace, depth + 1)
             return AvroType(kind=kind, inner=(inner,))
         return _logical(AvroType(kind=kind), schema) if kind in PRIMITIVES else self._by_name(kind, namespace)
+
+    def parse_all(self, schema: SchemaText) -> None:
+        """Parse a schema for the types in it, behind those that it uses itself."""
+        for _, reference in schema.references:
+            self.parse_all(reference)
+        self.parse(json.loads(schema.text), "", 0)
 
     def _by_name(self, name: str, namespace: str) -> AvroType:
         if name in PRIMITIVES:

@@ -8,6 +8,7 @@ import fastavro
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from makewhole.compute.decode.schema_texts import SchemaText
 from makewhole.compute.keys import KeyProblem
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -24,12 +25,12 @@ class Schemas:
         self.are_named = are_named
         self._schemas = schemas
 
-    def text(self, name: str) -> str:
+    def text(self, name: str) -> SchemaText:
         if name not in self._schemas:
             raise KeyProblem(f"schema {name} is not in the registry")
-        return json.dumps(self._schemas[name])
+        return SchemaText(json.dumps(self._schemas[name]))
 
-    def newest(self) -> tuple[str, bytes]:
+    def newest(self) -> tuple[SchemaText, bytes]:
         name = list(self._schemas)[-1]
         return self.text(name), b"" if not self.are_named else prefix(int(name.removeprefix("ids/")))
 
@@ -126,7 +127,8 @@ def fields(draw: Any, name: str, depth: int = 2) -> Drawn:
         found: Drawn = draw(st.sampled_from(SIMPLE))
         return found
     if kind == "named":
-        return draw(st.sampled_from(_named(name)))
+        named: Drawn = draw(st.sampled_from(_named(name)))
+        return named
     inner: Drawn = draw(fields(f"{name}x", depth - 1))
     if kind == "record":
         return Drawn(
