@@ -11,7 +11,7 @@ from typing import Any
 
 from makewhole.config.other_kinds import ReadConnection, installed_kinds
 from makewhole.model.closing import ClosingContext
-from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
+from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection, RegistryConnection
 from makewhole.model.errors import RefusedError
 from makewhole.model.points import TablePoint
 from makewhole.postgres.connect import server_parameters
@@ -52,6 +52,8 @@ def server_of(connection: Connection) -> object:
         return server_parameters(connection)
     if isinstance(connection, KafkaConnection):
         return sorted(part.strip() for part in connection.bootstrap.split(","))
+    if isinstance(connection, RegistryConnection):
+        return connection.url
     return _installed(connection).server(connection)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -38,7 +38,8 @@ class Shop(World):
     """Tables `outbox` and `warehouse` and a topic, all of the test's own; the pipeline file is in `folder`.
 
     With several partitions a record goes to the one that its number says. `more_columns` are those of its tables beside
-    the orders' own, with their types in the pipeline file.
+    the orders' own, with their types in the pipeline file. `format`: what the topic's point says of its values, which
+    `encode` makes.
     """
 
     folder: Path
@@ -46,6 +47,8 @@ class Shop(World):
     partitions: int = 1
     more_topics: list[str] = field(default_factory=list)
     more_columns: dict[str, str] = field(default_factory=dict)
+    format: Settings = field(default_factory=dict)
+    encode: Callable[[Order], bytes] = lambda order: json.dumps(order).encode()
     _read: tuple[str, Pipeline] | None = field(default=None, init=False)
 
     # The pipeline
@@ -83,7 +86,7 @@ class Shop(World):
         semantics = {"semantics": "upsert"} if is_upsert else {}
         points: dict[str, Settings] = {
             "outbox": ledger("db", "outbox", key=key, **version),
-            "orders": topic("log", self.topic, key=topic_key, partitioner=partitioner, **topic_version),
+            "orders": topic("log", self.topic, key=topic_key, partitioner=partitioner, **topic_version, **self.format),
             "warehouse": store("db", "warehouse", key=key, **version),
             **(more_points or {}),
         }
@@ -179,7 +182,7 @@ class Shop(World):
             self.topic,
             partition=int(order["number"]) % self.partitions,
             key=order["id"],
-            value=json.dumps(order),
+            value=self.encode(order),
             timestamp=milliseconds(order["at"]),
             headers=[(name, value.encode()) for name, value in (headers or {}).items()],
         )

@@ -58,45 +58,38 @@ def day_of(text: str) -> str:
         return date.fromisoformat(text).isoformat()
     except ValueError:
         match = _match(text)
-    year_and_day, era = _calendar_day(_of_match(match) // (_DAY_SECONDS * _MICROSECONDS))
-    return year_and_day + era
+    return day_text(_of_match(match) // (_DAY_SECONDS * _MICROSECONDS))
 
 
 def day_text(days: int) -> str:
     """Return the day so many days after 1970-01-01, as PostgreSQL writes it."""
-    return "".join(_calendar_day(days))
+    day, era = _day_and_era(days)
+    return f"{day}{era}"
 
 
-def moment_text(count: int, digits: int) -> str:
-    """Return the moment so many units after 1970 in UTC, in ISO 8601; a unit is the last of `digits` of a second."""
-    seconds, fraction = divmod(count, 10**digits)
-    days, second = divmod(seconds, _DAY_SECONDS)
-    year_and_day, era = _calendar_day(days)
-    return f"{year_and_day}T{_clock_text(second)}{f'.{fraction:0{digits}d}' if fraction else ''}Z{era}"
+def moment_text(since_1970: int, units: int, zone: str) -> str:
+    """Return a moment that is counted in so many units a second, in ISO 8601; `zone` stands behind it."""
+    days, of_day = divmod(since_1970, _DAY_SECONDS * units)
+    day, era = _day_and_era(days)
+    seconds, fraction = divmod(of_day, units)
+    return f"{day}T{_clock(seconds)}.{fraction:0{len(str(units)) - 1}d}{zone}{era}"
 
 
-def clock_text(count: int, digits: int) -> str:
-    """Return the time of a day so many units after midnight, as PostgreSQL writes it.
-
-    Raises:
-        ValueError: no day has it.
-    """
-    seconds, fraction = divmod(count, 10**digits)
-    if not 0 <= count <= _DAY_SECONDS * 10**digits:
-        raise ValueError("no time of a day")
-    return _clock_text(seconds) + (f".{fraction:0{digits}d}".rstrip("0") if fraction else "")
+def time_text(microseconds: int) -> str:
+    """Return a time of day as PostgreSQL writes it: without zeros at the end of its fraction."""
+    seconds, fraction = divmod(microseconds, _MICROSECONDS)
+    return f"{_clock(seconds)}.{fraction:06d}".rstrip("0").rstrip(".")
 
 
-def _clock_text(seconds: int) -> str:
+def _clock(seconds: int) -> str:
     return f"{seconds // 3_600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
-def _calendar_day(days: int) -> tuple[str, str]:
-    """Return year, month and day, and ` BC` before the year 1, of the day so many days after 1970-01-01."""
+def _day_and_era(days: int) -> tuple[str, str]:
     cycles, ordinal = divmod(days + _EPOCH_DAYS - 1, _DAYS_OF_400_YEARS)
     day = date.fromordinal(ordinal + 1)
     year = day.year + 400 * cycles
-    return f"{year if year > 0 else 1 - year:04d}-{day:%m-%d}", "" if year > 0 else " BC"
+    return (f"{year:04d}-{day:%m-%d}", "") if year > 0 else (f"{1 - year:04d}-{day:%m-%d}", " BC")
 
 
 def _of_iso(text: str) -> int:

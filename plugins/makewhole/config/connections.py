@@ -11,7 +11,13 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from makewhole.config.connection_text import FILE_VARIABLE, find_connection
 from makewhole.config.other_kinds import installed_kind
-from makewhole.model.connection import Connection, KafkaConnection, ObjectStoreConnection, PostgresConnection
+from makewhole.model.connection import (
+    Connection,
+    KafkaConnection,
+    ObjectStoreConnection,
+    PostgresConnection,
+    RegistryConnection,
+)
 from makewhole.model.errors import ConfigurationError, Problem
 
 _POSTGRES_EXAMPLE = (
@@ -54,6 +60,11 @@ LIBPQ_PARAMETERS = (
     "target_session_attrs",
     "tcp_user_timeout",
 )
+_REGISTRY_EXAMPLE = (
+    '{"conn_type": "http", "host": "...", "port": 8081, "login": "...", "password": "...", "schema": "https", '
+    '"extra": {"path": "/...", "ca_file": "..."}}'
+)
+_REGISTRY_PARAMETERS = ("ca_file", "path")
 _AWS_EXAMPLE = (
     '{"conn_type": "aws", "login": "<access key>", "password": "<its secret>", "extra": {"region_name": "...", '
     '"endpoint_url": "https://..."}}'
@@ -207,12 +218,14 @@ def _build(connection_id: str, fields: Mapping[str, object], place: _ConnectionP
     extra = _extra(fields.get("extra"), place)
     if kind == "kafka":
         return _kafka(connection_id, extra, place)
+    if kind in ("http", "https"):
+        return _registry(connection_id, kind, fields, extra, place)
     if kind in ("postgres", "postgresql"):
         return PostgresConnection(id=connection_id, dsn=_dsn(fields, extra, place))
     other = installed_kind(kind)
     if other is None:
         found = "has a conn_type that makewhole does not read" if kind else "has no conn_type"
-        place.fail(found, "Use kafka or postgres")
+        place.fail(found, "Use kafka, postgres, or http for a schema registry")
     try:
         return other.read_connection(connection_id, fields, extra)
     except ValueError as error:
@@ -243,6 +256,37 @@ def _kafka(connection_id: str, extra: Mapping[str, object], place: _ConnectionPl
         place.fail("has no bootstrap.servers in its extra", f"Write it as {_KAFKA_EXAMPLE}")
     return KafkaConnection(
         id=connection_id, properties={name: _word(name, value, place) for name, value in extra.items()}
+    )
+
+
+def _registry(
+    connection_id: str,
+    kind: str,
+    fields: Mapping[str, object],
+    extra: Mapping[str, object],
+    place: _ConnectionPlace,
+) -> RegistryConnection:
+    """Build the address of a schema registry: its scheme is in `schema`, else the type; `path` is in the extra."""
+    if not fields.get("host"):
+        place.fail("has no host", f"Write it as {_REGISTRY_EXAMPLE}")
+    if unknown := sorted(set(extra) - set(_REGISTRY_PARAMETERS)):
+        place.fail(
+            f"has keys in its extra that are not used: {', '.join(unknown)}",
+            f"Allowed: {', '.join(_REGISTRY_PARAMETERS)}",
+        )
+    scheme, is_scheme_in_host, host = str(fields["host"]).rpartition("://")
+    scheme = scheme if is_scheme_in_host else str(fields.get("schema") or kind)
+    if scheme not in ("http", "https") or "@" in host or "/" in host.rstrip("/"):
+        place.fail("is no address of a schema registry", f"Write it as {_REGISTRY_EXAMPLE}")
+    port = f":{_port(fields['port'], place)}" if fields.get("port") else ""
+    path = _word("path", extra.get("path", ""), place).strip("/")
+    ca_file = _word("ca_file", extra["ca_file"], place) if "ca_file" in extra else None
+    return RegistryConnection(
+        id=connection_id,
+        url=f"{scheme}://{host.rstrip('/')}{port}" + (f"/{path}" if path else ""),
+        login=_text(fields.get("login")),
+        password=_text(fields.get("password")),
+        ca_file=ca_file,
     )
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from makewhole.config import values
 from makewhole.config.erased import read_erased
-from makewhole.config.formats import read_formats
 from makewhole.config.key_types import KeyDraft, read_key
+from makewhole.config.record_formats import note_places, read_record_key
 from makewhole.config.tree import Section, YamlPlace
+from makewhole.config.value_schema import FORMAT_KEYS, read_value
 from makewhole.model.plan import LINEAGE_PREFIX
 from makewhole.model.points import Partitioner, Point, PointKind, TablePoint, TopicPoint, has_log
 
@@ -15,7 +16,7 @@ _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version")
 _KEYS = {
     PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key", "headers", "leave_headers", "leave_fields"),
     PointKind.STORE: (*_TABLE_KEYS, "erased"),
-    PointKind.TOPIC: ("kind", "connection", "topic", "key", "value", "record_key", "version", "partitioner"),
+    PointKind.TOPIC: ("kind", "connection", "topic", "key", "version", "partitioner", "record_key", *FORMAT_KEYS),
 }
 _ANY_KEYS = tuple(sorted({key for keys in _KEYS.values() for key in keys}))
 
@@ -31,9 +32,9 @@ class PointDraft:
     point: Point | None
 
     @property
-    def makes_records(self) -> bool:
-        """Whether records can be made for this point; also where that is not known."""
-        return not has_log(self.point) or self.point.makes_records
+    def can_encode(self) -> bool:
+        """Whether records can be made in the formats of its values and keys; of what is no topic it is not asked."""
+        return not has_log(self.point) or self.point.can_encode
 
     @property
     def key_parts(self) -> int | None:
@@ -87,7 +88,9 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
 def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint | None:
     connection = _needed(section, "connection", values.connection_id, "Name the connection to its Kafka cluster")
     topic = _needed(section, "topic", values.topic, "Name the topic")
-    formats = read_formats(section, key)
+    value, schema = read_value(section)
+    record_key = read_record_key(section)
+    note_places(section, key, value, record_key)
     version = _optional(section, "version", values.version_part)
     partitioner = _read_partitioner(section)
     if connection is None or topic is None or key is None:
@@ -98,8 +101,9 @@ def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint
         topic=topic,
         key=key.names,
         key_types=key.types,
-        value=formats.value,
-        record_key=formats.record_key,
+        value=value,
+        schema=schema,
+        record_key=record_key,
         version=version,
         partitioner=partitioner,
     )

@@ -10,6 +10,7 @@ from typing import TypeVar
 from croniter import croniter
 
 from makewhole.model.pipeline import GROUP_PREFIX, Reach
+from makewhole.model.points import VALUE_FORMATS
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -136,6 +137,13 @@ def topic_part(text: str) -> str:
 def version_part(text: str) -> str:
     """Parse the version of a topic: one part as a key has it, or a field of the event that carries the row."""
     return text if _EVENT.fullmatch(text) else topic_part(text)
+
+
+def value_format(text: str) -> str:
+    """Parse the encoding of a topic's values."""
+    if text not in VALUE_FORMATS:
+        raise UnfitError(f"{shown(text)} is not a value format", allowed(text, VALUE_FORMATS))
+    return text
 
 
 def duration(text: str) -> timedelta:

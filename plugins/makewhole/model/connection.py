@@ -60,6 +60,27 @@ class ObjectStoreConnection(Connection):
     settings: Mapping[str, str] = field(repr=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RegistryConnection(Connection):
+    """A connection to a schema registry. `ca_file`: certificates by which its own is checked; None: the usual ones."""
+
+    url: str
+    login: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+    ca_file: str | None = None
+
+
+def registry_of(connection: Connection) -> RegistryConnection:
+    """Return a connection as that to a schema registry.
+
+    Raises:
+        RefusedError: it leads to another system.
+    """
+    if not isinstance(connection, RegistryConnection):
+        raise RefusedError(f"connection {connection.id} leads to no schema registry; name one of type http or https")
+    return connection
+
+
 def kafka_of(connection: Connection) -> KafkaConnection:
     """Return a connection as that to a Kafka.
 

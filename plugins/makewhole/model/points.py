@@ -137,6 +137,11 @@ class TablePoint:
     erased: Erased | None = None
 
     @property
+    def connections(self) -> tuple[str, ...]:
+        """Return the ids of all connections that it needs."""
+        return (self.connection,)
+
+    @property
     def header_columns(self) -> tuple[str, ...]:
         """The columns that hold headers of its records."""
         return tuple(source for _, source in self.headers if not source.startswith("'"))
@@ -152,24 +157,46 @@ class TablePoint:
         return frozenset({self.place, self.identity} - {""})
 
 
-VALUE_FORMATS = ("json", "json_in_string", "connect", "debezium", "string", "bytes")
-"""The formats of record values, as a pipeline file names them."""
+VALUE_FORMATS: Mapping[str, bool] = {
+    "json": True,
+    "avro": False,
+    "json_in_string": True,
+    "connect": False,
+    "debezium": False,
+    "string": False,
+    "bytes": False,
+}
+"""The formats of record values, as a pipeline file names them, and whether records can be made in them; the first is
+the default."""
 EVENT_FORMATS = ("debezium",)
 """Those whose values are events that carry a row."""
 WHOLE_FORMATS = ("string", "bytes")
 """Those whose values have one field, `value`: the whole."""
-MADE_FORMATS = ("json", "json_in_string")
-"""Those in which records can be made of a ledger's row."""
 RECORD_KEYS = ("string", "json", "connect", "bytes")
-"""The formats of record keys, as a pipeline file names them."""
+"""The formats of record keys, as a pipeline file names them; the first is the default, in which records can be made."""
 KEYS_WITH_FIELDS = ("json", "connect")
 """Those whose keys can have fields."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueSchema:
+    """What describes the values of a topic: a registry, by which each names its own schema, or one schema for all.
+
+    `registry`: the connection. `subject`: that of the topic's values; empty: the topic's name and `-value`. `text`: the
+    one schema, of Protobuf a descriptor set in base64. `message`: which one of a descriptor set; empty: its first.
+    """
+
+    registry: str | None = None
+    subject: str = ""
+    text: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopicPoint:
     """A Kafka topic. Each part of `key` is `$.path.to.field` in the value, `kafka.key`, a field of that
     (`kafka.key.id`), or `header:NAME`; so is `version`, or a field of the event that carries the row (`event:ts_ms`).
+    `value` is the format of its values, and `schema` what describes them.
 
     `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
     `record_key` is the format of Kafka's own key; None: a text. `key_types`, `key_layout` and `identity` are as in
@@ -181,6 +208,7 @@ class TopicPoint:
     topic: str
     key: tuple[str, ...]
     value: str = "json"
+    schema: ValueSchema | None = field(default=None, metadata=WRITTEN_IF_ANY)
     version: str | None = None
     partitioner: Partitioner = Partitioner.MURMUR2
     record_key: str | None = field(default=None, metadata=WRITTEN_IF_ANY)
@@ -193,9 +221,15 @@ class TopicPoint:
         return PointKind.TOPIC
 
     @property
-    def makes_records(self) -> bool:
-        """Whether records in its formats can be made of a row, or of a template."""
-        return self.value in MADE_FORMATS and self.record_key in (None, "string")
+    def can_encode(self) -> bool:
+        """Whether records can be made in the formats of its values and keys."""
+        return VALUE_FORMATS[self.value] and self.record_key in (None, RECORD_KEYS[0])
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        """Return the ids of all connections that it needs."""
+        registry = self.schema.registry if self.schema else None
+        return (self.connection,) if registry is None else (self.connection, registry)
 
     @property
     def place(self) -> str:

@@ -24,7 +24,7 @@ def export_connections(pipeline: Pipeline) -> None:
 
     Variables that exist are left as they are. Only the task's process and the Spark driver that it starts see them.
     """
-    for name in sorted({point.connection for point in pipeline.points.values()}):
+    for name in sorted({name for point in pipeline.points.values() for name in point.connections}):
         _export(name)
     export_storage_connection()
 

@@ -140,7 +140,7 @@ def connections_of(pipeline: Pipeline) -> dict[str, Connection]:
     Raises:
         ConfigurationError: one is not there or cannot be read.
     """
-    names = sorted({point.connection for point in pipeline.points.values()})
+    names = sorted({name for point in pipeline.points.values() for name in point.connections})
     return _all_limited({name: from_environment(name) for name in names}, pipeline)
 
 

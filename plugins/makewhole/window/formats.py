@@ -1,17 +1,49 @@
 """Know the format of a topic's values: which it is, and what describes it."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
+from makewhole.compute.decode.avro.avro_format import AvroFormat
 from makewhole.compute.decode.connect.change_events import ChangeEventFormat
 from makewhole.compute.decode.connect.connect_values import ConnectFormat
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_keys import RECORD_KEY_FORMATS, TEXT_KEYS, RecordKeyFormat
 from makewhole.compute.decode.value_format import ValueFormat
 from makewhole.compute.decode.whole_values import BytesFormat, JsonInStringFormat, TextFormat
+from makewhole.config.connections import from_environment
+from makewhole.lake.storage import Storage
+from makewhole.model.connection import RegistryConnection, registry_of
 from makewhole.model.points import TopicPoint
+from makewhole.window.known_schemas import FileSchema, RegistrySchemas
+
+_of_file = lru_cache(FileSchema)
+
+
+@lru_cache
+def _of_registry(
+    connection: RegistryConnection, storage: Storage, kind: str, form: str, subject: str
+) -> RegistrySchemas:
+    return RegistrySchemas(connection, storage, kind, form, subject)
+
+
+@lru_cache
+def _avro(schemas: FileSchema | RegistrySchemas) -> AvroFormat:
+    return AvroFormat(schemas)
+
+
+def _schemas(point: TopicPoint, kind: str, form: str = "") -> FileSchema | RegistrySchemas:
+    """Return the schemas of a point, the same each time, so that what is known of them is known once a process."""
+    assert point.schema is not None, point.name
+    if point.schema.registry is None:
+        return _of_file(point.schema.text)
+    connection = registry_of(from_environment(point.schema.registry))
+    subject = point.schema.subject or f"{point.topic}-value"
+    return _of_registry(connection, Storage.from_environment(), kind, form, subject)
+
 
 FORMATS: Mapping[str, Callable[[TopicPoint], ValueFormat]] = {
     "json": lambda _: JSON,
+    "avro": lambda point: _avro(_schemas(point, "AVRO")),
     "json_in_string": lambda _: JsonInStringFormat(),
     "connect": lambda _: ConnectFormat(),
     "debezium": lambda _: ChangeEventFormat(),

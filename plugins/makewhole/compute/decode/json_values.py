@@ -38,7 +38,6 @@ _FEWEST_HALVED = 128
 class JsonFormat:
     """Values that are one JSON object each."""
 
-    can_encode = True
     has_deletions = False
 
     def __repr__(self) -> str:

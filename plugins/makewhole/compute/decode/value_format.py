@@ -39,14 +39,10 @@ class Deletion(KeyProblem):
 
 
 class ValueFormat(Protocol):
-    """A format of record values. `can_encode`: records can be made in it from a payload that is JSON. `has_deletions`:
-    values that are not null can delete, so that every value is read."""
+    """A format of record values. `has_deletions`: values that are not null can delete, so that every value is read."""
 
     @property
     def has_deletions(self) -> bool: ...
-
-    @property
-    def can_encode(self) -> bool: ...
 
     def document(self, value: bytes | None, headers: Headers) -> Mapping[str, Any]:
         """Decode one value to its fields, as a JSON object would have them: the reference for `decode_together`.

@@ -19,7 +19,6 @@ WHOLE = "value"
 class _OneByOne:
     """Values that are decoded one by one, and are not made."""
 
-    can_encode = False
     has_deletions = False
 
     def decode_together(self, batch: pa.RecordBatch, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:  # noqa: ARG002
@@ -63,8 +62,6 @@ class BytesFormat(_OneByOne):
 
 class JsonInStringFormat(_OneByOne):
     """Values that are a JSON string with a JSON object in it each, as Debezium's outbox router writes `jsonb`."""
-
-    can_encode = True
 
     def __repr__(self) -> str:
         return "json_in_string"

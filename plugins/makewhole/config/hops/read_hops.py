@@ -126,7 +126,7 @@ def _kinds_joined(ends: Ends, drafts: Mapping[str, PointDraft], semantics: Seman
         semantics=semantics,
         has_version=written.has_version,
         is_versioned=target.has_version,
-        makes_records=target.makes_records,
+        can_produce=target.can_encode,
     )
 
 

@@ -54,7 +54,7 @@ _POSSIBLE: Mapping[tuple[PointKind, PointKind], Mapping[str, tuple[Remedy, ...]]
 class HopKinds:
     """The kinds of point that a hop joins; `name` is for messages. `has_version`: the topic that its remedies write
     to names a version. `is_versioned`: so does the store that it ends in. `has_template`: the hop has a `reverse` of
-    its own. `makes_records`: records can be made in the formats of the topic that it ends in."""
+    its own. `can_produce`: records can be made in the formats of the topic that it ends in."""
 
     name: str
     source: PointKind
@@ -63,7 +63,7 @@ class HopKinds:
     has_version: bool = False
     is_versioned: bool = False
     has_template: bool = False
-    makes_records: bool = True
+    can_produce: bool = True
 
     def possible(self, verdict: str) -> tuple[Remedy, ...]:
         """Return the remedies for a verdict on this hop, `report` first. Hops that no reader makes have none.
@@ -74,8 +74,8 @@ class HopKinds:
         Under `event` a loader may insert: a record that comes again would then add a row beside the one that differs.
         A store that names a version says that its loader overwrites.
         """
-        made = (_PRODUCE,) if not self.makes_records else ()
-        choices = tuple(choice for choice in _POSSIBLE[self.source, self.target][verdict] if choice not in made)
+        choices = _POSSIBLE[self.source, self.target][verdict]
+        choices = tuple(choice for choice in choices if self.can_produce or choice is not _PRODUCE)
         if self.semantics is Semantics.EVENT:
             may_add = verdict == "mismatched" and not self.is_versioned
             return tuple(choice for choice in choices if not (may_add and choice is _REDELIVER))
@@ -92,8 +92,8 @@ class HopKinds:
         """Return why this hop cannot take a remedy that other hops between such points can; empty for nothing."""
         if remedy not in _POSSIBLE[self.source, self.target][verdict]:
             return ""
-        if remedy is _PRODUCE and not self.makes_records:
-            return " in whose formats (`value`, `record_key`) no record can be made"
+        if remedy is _PRODUCE and not self.can_produce:
+            return " whose values or record keys are of a format in which no record can be made"
         if self.semantics is Semantics.EVENT:
             return " without a version: a loader that inserts would add a row"
         return " under upsert without a version" if remedy in _INTO_LOGS else " under upsert"

@@ -29,8 +29,13 @@ def read_reverse(place: YamlPlace, drafts: Mapping[str, PointDraft]) -> Reverse 
     section.only(*_KEYS)
     to = section.need("to", "Name the topic point that reversals go to")
     key = section.get("key")
+    name = named_topic(to, drafts) if to else None
+    if to is not None and name is not None and not drafts[name].can_encode:
+        to.complain(
+            f"{name} has values of a format in which no record can be made", "Name a topic point whose values are JSON"
+        )
     reverse = Reverse(
-        to=(named_topic(to, drafts) if to else None) or "",
+        to=name or "",
         key=(key.text(_leaf) if key else None) or Reverse.key,
         value=_read_value(section),
         headers=tuple(_read_headers(section)),

@@ -38,6 +38,7 @@ def kinds_of(pipeline: Pipeline, hop: Hop) -> HopKinds:
         has_version=(source if has_log(source) else target).version is not None,
         is_versioned=target.version is not None,
         has_template=hop.reverse is not None,
+        can_produce=not has_log(target) or target.can_encode,
     )
 
 
@@ -98,6 +99,8 @@ def _into_a_topic(pipeline: Pipeline, hop: Hop, kinds: HopKinds) -> tuple[Remedy
     hop that reads the source."""
     remedy = Remedy.PRODUCE if kinds.source is PointKind.LEDGER else Remedy.REDELIVER
     if remedy not in kinds.possible("missing"):
+        if not kinds.can_produce:
+            return None, f"no record can be made in the format of {hop.target}; its producer has to send them again"
         written = hop.target if remedy is Remedy.PRODUCE else hop.source
         return None, f"under upsert nothing is sent into {written} without a version; name one at the point"
     if remedy is Remedy.PRODUCE:

@@ -43,16 +43,6 @@ def check_written(written: WrittenTopics, hop: Hop, drafts: Drafts) -> None:
         check_redelivery(written.redelivery, hop, drafts)
     if written.reverse_place is not None:
         _check_reverse(written.reverse_place, hop)
-        _check_formats(written.reverse_place, hop, drafts)
-
-
-def _check_formats(place: YamlPlace, hop: Hop, drafts: Drafts) -> None:
-    to = hop.reverse.to if hop.reverse else ""
-    if to in drafts and not drafts[to].makes_records:
-        place.complain(
-            f"leads to {to}, in whose formats (`value`, `record_key`) no record can be made",
-            "Name a topic point whose values are JSON and whose record keys are texts",
-        )
 
 
 def _check_reverse(place: YamlPlace, hop: Hop) -> None:

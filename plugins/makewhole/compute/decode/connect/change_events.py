@@ -29,7 +29,6 @@ _NO_ROW = {
 class ChangeEventFormat:
     """Values that are a change event of a row each."""
 
-    can_encode = False
     has_deletions = True
 
     def __init__(self) -> None:

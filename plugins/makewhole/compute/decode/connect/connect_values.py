@@ -17,7 +17,6 @@ from makewhole.compute.keys import KeyProblem
 class ConnectFormat:
     """Values that are an envelope of schema and payload each. A payload of null deletes, as a tombstone does."""
 
-    can_encode = False
     has_deletions = True
 
     def __init__(self) -> None:

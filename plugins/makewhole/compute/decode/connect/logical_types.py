@@ -12,7 +12,7 @@ from decimal import Context, Decimal
 from functools import partial
 from typing import Any
 
-from makewhole.compute.moments import clock_text, day_text, moment_text
+from makewhole.compute.moments import day_text, moment_text, time_text
 from makewhole.compute.placeholders import is_placeholder
 
 Convert = Callable[[Any], Any]
@@ -20,6 +20,7 @@ _CONNECT, _TIME, _DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", 
 JSON_TEXT = f"{_DATA}Json"
 _EXACT = Context(prec=100_000)
 _MILLI, _MICRO, _NANO = 3, 6, 9
+_MICROSECONDS, _DAY_MICROSECONDS = 10**6, 86_400 * 10**6
 _MOST_DIGITS, _MOST_BITS = 25, 1_000_000
 # What Debezium sends for PostgreSQL's infinities, seen with 3.2.0. No column can hold these moments and days.
 _ENDLESS_MS = {9_223_372_036_825_200: "infinity", -9_223_372_036_832_400: "-infinity"}
@@ -151,7 +152,7 @@ def _day(value: Any) -> str:
 def _moment(digits: int, value: Any) -> str:
     count = _whole(value)
     milliseconds, finer = divmod(count, 10 ** (digits - _MILLI))
-    return (not finer and _ENDLESS_MS.get(milliseconds)) or moment_text(count, digits)
+    return (not finer and _ENDLESS_MS.get(milliseconds)) or moment_text(count, 10**digits, "Z")
 
 
 def _moment_with_zone(value: Any) -> Any:
@@ -164,7 +165,10 @@ def _moment_with_zone(value: Any) -> Any:
 
 
 def _clock(digits: int, value: Any) -> str:
-    return clock_text(_whole(value), digits)
+    microseconds, finer = divmod(_whole(value) * _MICROSECONDS, 10**digits)
+    if finer or not 0 <= microseconds <= _DAY_MICROSECONDS:
+        raise ValueError("no time of a day that PostgreSQL has")
+    return time_text(microseconds)
 
 
 def _in_utc(value: Any) -> str:

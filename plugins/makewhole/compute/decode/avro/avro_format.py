@@ -1,0 +1,197 @@
+"""Decode record values that are Avro: many at once by their schema, or one by one, which is the reference."""
+
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow.compute as pc
+
+from makewhole.compute.decode.avro.program import AvroProgram, NoProgram, Path, compile_schema
+from makewhole.compute.decode.avro.reference import AvroReader
+from makewhole.compute.decode.avro.schema import AvroType, SchemaProblem, parse_schema
+from makewhole.compute.decode.envelopes import is_envelope
+from makewhole.compute.decode.leaf_columns import ValueColumn
+from makewhole.compute.decode.raw_columns import Raw, RawColumn, RawKind
+from makewhole.compute.decode.same_layout import VERSION
+from makewhole.compute.decode.schema_texts import (
+    SCHEMA_HEADER,
+    BodiesOfSchema,
+    SchemaText,
+    SchemaTexts,
+    bodies_by_schema,
+    named_body,
+)
+from makewhole.compute.decode.value_format import DecodedParts, Headers, WantedLeaf, with_decimals
+from makewhole.compute.keys import KeyProblem
+from makewhole.compute.versions import VERSION as VERSION_NUMBER
+from makewhole.native import avro_scan
+from makewhole.native.arrays import ArrowArray, Int64s
+
+_MOST_SCHEMAS_KEPT = 256
+_kernels: Any = pc  # as Any: the type stubs do not know these functions of lists
+_RAW_OF_LOGICAL = {
+    "decimal": Raw.DECIMAL,
+    "date": Raw.DAY,
+    "uuid": Raw.OTHER_BYTES,
+    "time-millis": Raw.OTHER_NUMBER,
+    "time-micros": Raw.OTHER_NUMBER,
+}
+_RAW_OF_KIND = {
+    "boolean": Raw.BOOLEAN,
+    "int": Raw.INTEGER,
+    "long": Raw.INTEGER,
+    "float": Raw.OTHER_NUMBER,
+    "double": Raw.DOUBLE,
+    "bytes": Raw.OTHER_BYTES,
+    "fixed": Raw.OTHER_BYTES,
+    "string": Raw.TEXT,
+    "enum": Raw.OTHER_NUMBER,
+}
+_UNITS = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
+
+
+class AvroFormat:
+    """Values that are one Avro record each, of the schemas of a topic."""
+
+    has_deletions = False
+
+    def __init__(self, schemas: SchemaTexts) -> None:
+        self._schemas = schemas
+
+    def document(self, value: bytes | None, headers: Headers) -> Mapping[str, Any]:
+        """Decode one value. Raises as `ValueFormat.document`."""
+        named = named_body(value, headers, self._schemas)
+        reader = _reader(_parsed(named.schema, self._schemas.text(named.schema)))
+        return reader.document(value or b"", named.start)
+
+    def template_value(self, value: bytes | None, headers: Headers) -> Any:
+        """Decode one value, every number a Decimal."""
+        return with_decimals(self.document(value, headers))
+
+    def encode(self, payload: bytes) -> bytes:  # noqa: ARG002 - none can be
+        """Refuse."""
+        raise KeyProblem("no record can be made in Avro")
+
+    def decode_together(self, batch: Any, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
+        """Decode the values of each schema in one pass."""
+        values = ValueColumn.of(batch.column("value"))
+        rows = np.arange(batch.num_rows)
+        if self._schemas.are_named:
+            rows = np.setdiff1d(rows, _rows_with_header(batch.column("headers")), assume_unique=True)
+        parts = []
+        for bodies in bodies_by_schema(values, rows, self._schemas):
+            program = self._program(bodies.schema, wanted)
+            if program is not None:
+                parts.append(_decoded(program, values, bodies, wanted))
+        done = [rows for rows, _ in parts]
+        left = np.setdiff1d(np.arange(batch.num_rows), np.concatenate(done) if done else [], assume_unique=True)
+        return [(rows, frame) for rows, frame in parts if len(rows)], left
+
+    def _program(self, name: str, wanted: Mapping[str, WantedLeaf]) -> AvroProgram | None:
+        """Return the program that scans bodies for what is wanted; None: they are left."""
+        try:
+            schema = _parsed(name, self._schemas.text(name))
+        except KeyProblem:
+            return None
+        return _program(schema, tuple(dict.fromkeys(leaf.path for leaf in wanted.values())))
+
+
+@lru_cache(maxsize=_MOST_SCHEMAS_KEPT)
+def _parsed(name: str, text: SchemaText) -> AvroType:
+    try:
+        return parse_schema(text.text, [reference for _, reference in text.references])
+    except SchemaProblem as problem:
+        raise KeyProblem(f"schema {name} is no Avro schema: {problem}") from None
+
+
+@lru_cache(maxsize=_MOST_SCHEMAS_KEPT)
+def _reader(schema: AvroType) -> AvroReader:
+    return AvroReader(schema)
+
+
+@lru_cache(maxsize=_MOST_SCHEMAS_KEPT)
+def _program(schema: AvroType, paths: tuple[Path, ...]) -> AvroProgram | None:
+    top = schema.branch_beside_null()
+    if top is None or is_envelope(top.names, (path[0] for path in paths)):
+        return None
+    try:
+        return compile_schema(schema, paths)
+    except NoProgram:
+        return None
+
+
+def _rows_with_header(headers: ArrowArray) -> Int64s:
+    """Return the rows of records that name their schema in a header."""
+    names = _kernels.struct_field(headers.flatten(), "key")
+    is_named = _kernels.equal(names, SCHEMA_HEADER)
+    if not is_named.true_count:
+        return np.empty(0, dtype=np.int64)
+    rows = _kernels.list_parent_indices(headers).filter(is_named)
+    return np.unique(rows.to_numpy(zero_copy_only=False))
+
+
+def _decoded(
+    program: AvroProgram, values: ValueColumn, bodies: BodiesOfSchema, wanted: Mapping[str, WantedLeaf]
+) -> tuple[Int64s, pl.DataFrame]:
+    """Return the rows that could be decoded, and their columns."""
+    scanned = avro_scan.scan(
+        avro_scan.Bodies(values.content.bytes, bodies.starts, bodies.lengths), program.steps, program.columns
+    )
+    if program.leaves[wanted["key"].path] is None:
+        return bodies.rows[:0], pl.DataFrame()
+    columns = []
+    matching = np.flatnonzero(scanned.matches)
+    for name, leaf in wanted.items():
+        place = program.leaves[leaf.path]
+        if place is None:
+            kind = VERSION_NUMBER if leaf.declared == VERSION else pl.String
+            columns.append(pl.repeat(None, len(matching), dtype=kind, eager=True).alias(name))
+            continue
+        raw = _raw_column(values, scanned, place, matching)
+        columns.append(_rendered(raw, name, leaf.declared).alias(name))
+    frame = pl.DataFrame(columns)
+    has_key = frame["key"].is_not_null()
+    if has_key.all():
+        return bodies.rows[matching], frame
+    return bodies.rows[matching][has_key.to_numpy()], frame.filter(has_key)
+
+
+def _raw_column(
+    values: ValueColumn, scanned: avro_scan.Scanned, place: tuple[int, AvroType], rows: Int64s
+) -> RawColumn:
+    column, kind = place
+    are_all = len(rows) == len(scanned.matches)
+    numbers, starts, lengths = (
+        part[column] if are_all else part[column][rows] for part in (scanned.numbers, scanned.starts, scanned.lengths)
+    )
+    return RawColumn(kind=raw_kind(kind), content=values.content, numbers=numbers, starts=starts, lengths=lengths)
+
+
+def _rendered(raw: RawColumn, name: str, declared: str) -> pl.Series:
+    if name == "key":
+        return raw.keys()
+    return raw.versions() if declared == VERSION else raw.texts(declared)
+
+
+def raw_kind(kind: AvroType) -> RawKind:
+    """Return what a column of a simple type holds."""
+    logical = kind.logical or ""
+    value = partial(_value_of_raw, kind)
+    if "timestamp" in logical:
+        return RawKind(raw=Raw.MOMENT, json_value=value, scale=_UNITS[logical.rpartition("-")[2]])
+    return RawKind(raw=_RAW_OF_LOGICAL.get(logical) or _RAW_OF_KIND[kind.kind], json_value=value, scale=kind.scale)
+
+
+def _value_of_raw(kind: AvroType, raw: Any) -> Any:
+    """Return the JSON value of a number, or of bytes, as a scan records them."""
+    if kind.kind == "string":
+        return raw.decode()
+    if kind.kind == "boolean":
+        return bool(raw)
+    if kind.kind in ("float", "double"):
+        width = np.uint32 if kind.kind == "float" else np.uint64
+        bits = np.array([raw], dtype=np.int64).astype(width)
+        return kind.json_value(bits.view(np.float32 if kind.kind == "float" else np.float64)[0])
+    return kind.json_value(raw)

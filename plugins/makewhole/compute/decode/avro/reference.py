@@ -1,0 +1,182 @@
+"""Decode one Avro body by its schema: the reference for many at once.
+
+It takes nothing that the specification does not allow: a length below zero, a branch or a symbol that there is not, a
+boolean of another byte than 0 and 1, a number that its type does not hold, bytes behind the value.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from makewhole.compute.decode.avro.schema import AvroType
+from makewhole.compute.decode.json_document import DEEPEST
+from makewhole.compute.keys import KeyProblem
+
+_ENDS = "value ends before its schema does"
+_MOST_INT = 2**31
+_WORD = 2**64
+
+
+class _Body:
+    """A body, and how far it is read."""
+
+    def __init__(self, content: bytes, at: int) -> None:
+        self.content, self.at, self.depth = content, at, 0
+
+    def take(self, size: int) -> bytes:
+        if size < 0:
+            raise KeyProblem("value has a length below zero")
+        end = self.at + size
+        if end > len(self.content):
+            raise KeyProblem(_ENDS)
+        taken = self.content[self.at : end]
+        self.at = end
+        return taken
+
+    def long(self) -> int:
+        number = shift = 0
+        while True:
+            if self.at >= len(self.content):
+                raise KeyProblem(_ENDS)
+            byte = self.content[self.at]
+            self.at += 1
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+            if shift > 63:
+                raise KeyProblem("value has a number of more than 64 bits")
+        if number >= _WORD:
+            raise KeyProblem("value has a number of more than 64 bits")
+        return (number >> 1) ^ -(number & 1)
+
+    def index(self, count: int) -> int:
+        number = self.long()
+        if not 0 <= number < count:
+            raise KeyProblem("value has a branch or a symbol that its schema does not have")
+        return number
+
+    def block(self) -> int:
+        """Return the number of items in the next block, 0 at the end."""
+        count = self.long()
+        if count < 0:
+            count = -count
+            if self.long() < 0:
+                raise KeyProblem("value has a length below zero")
+        if count > len(self.content) - self.at:
+            raise KeyProblem(_ENDS)
+        return count
+
+
+_Read = Callable[[_Body], Any]
+
+
+class AvroReader:
+    """Decodes bodies of one schema."""
+
+    def __init__(self, schema: AvroType) -> None:
+        self._readers: dict[int, _Read] = {}
+        self._read = self._reader(schema)
+
+    def document(self, value: bytes, start: int) -> dict[str, Any]:
+        """Decode the body that begins at `start` to its fields.
+
+        Raises:
+            KeyProblem: it is none of the schema, or no record.
+        """
+        body = _Body(value, start)
+        try:
+            document = self._read(body)
+        except UnicodeDecodeError:
+            raise KeyProblem("value is not valid UTF-8") from None
+        if body.at != len(value):
+            raise KeyProblem("value goes on behind what its schema describes")
+        if not isinstance(document, dict):
+            raise KeyProblem("value is not a record")
+        return document
+
+    def _reader(self, kind: AvroType) -> _Read:
+        if id(kind) not in self._readers:
+            self._readers[id(kind)] = lambda body: self._readers[id(kind)](body)  # where it contains itself
+            self._readers[id(kind)] = self._made(kind)
+        return self._readers[id(kind)]
+
+    def _made(self, kind: AvroType) -> _Read:
+        if kind.is_simple:
+            return _simple(kind)
+        inner = [self._reader(part) for part in kind.inner]
+        if kind.kind == "union":
+            return lambda body: inner[body.index(len(inner))](body)
+        if kind.kind == "record":
+            return _nested(lambda body: {name: read(body) for name, read in zip(kind.names, inner, strict=True)})
+        return _nested(_array(inner[0]) if kind.kind == "array" else _map(inner[0]))
+
+
+def _nested(read: _Read) -> _Read:
+    def read_nested(body: _Body) -> Any:
+        body.depth += 1
+        if body.depth > DEEPEST:
+            raise KeyProblem(f"value is nested more than {DEEPEST} deep")
+        value = read(body)
+        body.depth -= 1
+        return value
+
+    return read_nested
+
+
+def _array(read: _Read) -> _Read:
+    def read_array(body: _Body) -> list[Any]:
+        items: list[Any] = []
+        while count := body.block():
+            items.extend(read(body) for _ in range(count))
+        return items
+
+    return read_array
+
+
+def _map(read: _Read) -> _Read:
+    def read_map(body: _Body) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        while count := body.block():
+            for _ in range(count):
+                name = body.take(body.long()).decode()
+                members[name] = read(body)
+        return members
+
+    return read_map
+
+
+def _simple(kind: AvroType) -> _Read:
+    read = _raw(kind)
+    is_plain = kind.logical is None and kind.kind in ("boolean", "int", "long", "string")
+    return read if is_plain else lambda body: kind.json_value(read(body))
+
+
+def _raw(kind: AvroType) -> _Read:
+    readers: dict[str, _Read] = {
+        "null": lambda _: None,
+        "boolean": _boolean,
+        "int": _int,
+        "long": _Body.long,
+        "float": lambda body: struct.unpack("<f", body.take(4))[0],
+        "double": lambda body: struct.unpack("<d", body.take(8))[0],
+        "bytes": lambda body: body.take(body.long()),
+        "string": lambda body: body.take(body.long()).decode(),
+        "fixed": lambda body: body.take(kind.size),
+        "enum": lambda body: body.index(len(kind.symbols)),
+    }
+    return readers[kind.kind]
+
+
+def _boolean(body: _Body) -> bool:
+    byte = body.take(1)[0]
+    if byte > 1:
+        raise KeyProblem("value has a boolean that is neither true nor false")
+    return byte == 1
+
+
+def _int(body: _Body) -> int:
+    number = body.long()
+    if not -_MOST_INT <= number < _MOST_INT:
+        raise KeyProblem("value has a number of more than 32 bits where its schema has an int")
+    return number
