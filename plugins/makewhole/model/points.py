@@ -157,7 +157,7 @@ class TablePoint:
         return frozenset({self.place, self.identity} - {""})
 
 
-VALUE_FORMATS: Mapping[str, bool] = {"json": True, "avro": False}
+VALUE_FORMATS: Mapping[str, bool] = {"json": True, "avro": True}
 """The formats of record values, as a pipeline file names them, and whether records can be made in them; the first is
 the default."""
 
