@@ -159,7 +159,7 @@ class TablePoint:
 
 VALUE_FORMATS: Mapping[str, bool] = {
     "json": True,
-    "avro": False,
+    "avro": True,
     "json_in_string": True,
     "connect": False,
     "debezium": False,

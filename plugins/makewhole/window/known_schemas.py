@@ -49,6 +49,7 @@ class RegistrySchemas:
         self._folder = f"{_FOLDER}/{server}"
         self._known: dict[str, SchemaText] = {}
         self._absent: dict[str, float] = {}
+        self._newest: tuple[float, int] | None = None
 
     def text(self, name: str) -> SchemaText:
         """Return a schema. Raises as `SchemaTexts.text`."""
@@ -60,12 +61,16 @@ class RegistrySchemas:
 
     def newest(self) -> tuple[SchemaText, bytes]:
         """Return the newest schema of the subject, with the prefix of its values. Raises as `text`."""
-        try:
-            found = self._registry.newest(self._subject, self._form)
-        except SchemaNotFoundError:
-            raise KeyProblem(f"subject {self._subject} is not in the registry") from None
-        number = int(found["id"])
+        if self._newest is None or time.monotonic() > self._newest[0]:
+            self._newest = (time.monotonic() + _ASKED_AGAIN_SECONDS, self._newest_number())
+        number = self._newest[1]
         return self.text(f"ids/{number}"), b"\x00" + number.to_bytes(4, "big")
+
+    def _newest_number(self) -> int:
+        try:
+            return int(self._registry.newest(self._subject, self._form)["id"])
+        except SchemaNotFoundError:
+            raise KeyProblem(f"subject {self._subject} is not in the registry; name it as `subject`") from None
 
     def _kept(self, name: str) -> Mapping[str, Any]:
         """Return the schema as it was read first; what the registry says now must be the same."""

@@ -11,9 +11,10 @@ import pytest
 
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.window import WindowState
-from tests.unit.compute.decode.avro.written import body
+from tests.unit.compute.decode.avro.written import body, unscaled
 from tests.world.orders import Order, orders
 from tests.world.registry_server import RegistryServer, registry_server
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -22,6 +23,9 @@ from tests.world.windows import ReconciledShop
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 COMPARE = '{amount: "decimal(8,2)", region: string, at: timestamp, number: int}'
+
+
+REPORT = {"compensation": "{missing: report}"}
 
 
 def schema(**more: Any) -> dict[str, Any]:
@@ -42,10 +46,9 @@ def schema(**more: Any) -> dict[str, Any]:
 
 def raw(order: Order) -> dict[str, Any]:
     """Return an order as an Avro library takes it, without logical types."""
-    amount = int(Decimal(order["amount"]) * 100)
     return {
         **order,
-        "amount": amount.to_bytes(4, "big", signed=True),
+        "amount": unscaled(int(Decimal(order["amount"]) * 100)),
         "at": int(datetime.fromisoformat(order["at"]).timestamp()) * 10**6,
     }
 
@@ -61,7 +64,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[RegistryServer]:
 def avro(shop: ReconciledShop, registry: RegistryServer) -> ReconciledShop:
     """A shop whose topic has Avro values of schema 7."""
     prefix = registry.register(7, schema())
-    shop.format = {"value": "avro", "registry": "{connection: registry}"}
+    shop.format = {"value": "avro", "registry": "{connection: registry, subject: orders-value}"}
     shop.encode = lambda order: prefix + body(schema(), raw(order))
     shop.describe(compare=COMPARE, is_observing=True)
     return shop
@@ -115,19 +118,11 @@ def test_bad_records_are_kept_in_their_places_and_shift_no_neighbour(avro: Recon
 
     assert avro.counts(context, LEDGER_HOP).matched == 16
     assert avro.found(context, LEDGER_HOP) == {}
-    kept = undecodable(avro, context)
-    assert [(row["place"], row["reason"]) for row in kept] == [
-        (f"0:{4 + number}", reason) for number, reason in enumerate(bad)
-    ]
+    kept = context.storage.read_parquet(avro.manifests(context)["orders"]["undecodable_files"], ["place", "reason"])
+    assert kept is not None
+    assert kept.sort("place").rows() == [(f"0:{4 + number}", reason) for number, reason in enumerate(bad)]
     assert closed.state is WindowState.NOT_KNOWN
     assert "4 records of orders have no usable key, 0 allowed" in str(closed.reason)
-
-
-def undecodable(shop: ReconciledShop, context: Any) -> list[dict[str, Any]]:
-    """Return the records without a key of the window's snapshot of the topic."""
-    manifest = shop.manifests(context)["orders"]
-    frame = context.storage.read_parquet(manifest["undecodable"])
-    return [] if frame is None else frame.sort("place").to_dicts()
 
 
 def test_schemas_may_change_within_a_topic(avro: ReconciledShop, registry: RegistryServer) -> None:
@@ -150,7 +145,7 @@ def test_values_of_a_schema_file_have_no_prefix(shop: ReconciledShop) -> None:
     (shop.file.parent / "order.avsc").write_text(json.dumps(schema()))
     shop.format = {"value": "avro", "schema": "order.avsc"}
     shop.encode = lambda order: body(schema(), raw(order))
-    shop.describe(compare=COMPARE)
+    shop.describe(compare=COMPARE, is_observing=True)
     shop.trade(orders(range(10)))
 
     _, closed = shop.whole_way()
@@ -160,7 +155,9 @@ def test_values_of_a_schema_file_have_no_prefix(shop: ReconciledShop) -> None:
 
 def test_a_lost_record_is_sent_again_byte_for_byte_and_a_row_is_written_of_it(avro: ReconciledShop) -> None:
     made = orders(range(10))
-    avro.describe(compare=COMPARE, hop={"compensation": "{missing: redeliver}"}, ledger_hop={"compensation": "{}"})
+    avro.describe(
+        compare=COMPARE, hop={"compensation": "{missing: redeliver}"}, ledger_hop={"compensation": "{missing: report}"}
+    )
     avro.trade(made, unloaded=made[5:6])
     context = avro.judge_and_ask_the_gate()
     plan_window(context)
@@ -171,7 +168,9 @@ def test_a_lost_record_is_sent_again_byte_for_byte_and_a_row_is_written_of_it(av
 
 def test_a_row_is_written_of_an_avro_record(avro: ReconciledShop) -> None:
     made = orders(range(10))
-    avro.describe(compare=COMPARE, hop={"compensation": "{missing: upsert}"}, ledger_hop={"compensation": "{}"})
+    avro.describe(
+        compare=COMPARE, hop={"compensation": "{missing: upsert}"}, ledger_hop={"compensation": "{missing: report}"}
+    )
     avro.trade(made, unloaded=made[5:6])
     context = avro.judge_and_ask_the_gate()
     plan_window(context)
@@ -179,6 +178,40 @@ def test_a_row_is_written_of_an_avro_record(avro: ReconciledShop) -> None:
 
     [row] = avro.sql("select id, number, region, amount::text, at from warehouse where id = 'O5'")
     assert row == ("O5", 5, "US", "5.50", datetime.fromisoformat(made[5]["at"]))
+
+
+def test_what_never_came_is_produced_by_the_newest_schema(avro: ReconciledShop, registry: RegistryServer) -> None:
+    made = orders(range(10))
+    avro.trade(made, unsent=made[5:6])
+    newer = schema(note=["null", "string"])
+    prefix = registry.register(12, newer)
+    avro.describe(compare=COMPARE, compensation={"limits": "{share: 1.0}", "missing": "produce"})
+
+    context = avro.judge_and_ask_the_gate()
+    plan_window(context)
+    compensate_window(context, lambda _: None)
+
+    assert avro.read()[-1].value == prefix + body(newer, {**raw(made[5]), "note": None})
+    avro.write("warehouse", made[5:6])
+    verify_window(context, lambda *_: None, patience_seconds=0.0)
+    assert avro.certify(context).state is WindowState.CERTIFIED
+
+
+def test_what_does_not_fit_the_schema_is_not_produced(avro: ReconciledShop, registry: RegistryServer) -> None:
+    made = orders(range(10))
+    avro.trade(made, unsent=made[5:6])
+    registry.register(12, schema(amount={"type": "bytes", "logicalType": "decimal", "precision": 8, "scale": 1}))
+    avro.sql("update outbox set amount = 5.25 where id = 'O5'")
+    avro.describe(compare=COMPARE, compensation={"limits": "{share: 1.0}", "missing": "produce"})
+
+    context = avro.judge_and_ask_the_gate()
+    plan_window(context)
+    compensate_window(context, lambda _: None)
+
+    assert len(avro.read()) == 9
+    reason = "amount does not fit the type decimal of its topic's schema"
+    refused = f"unfit: no record of orders can be made of it in avro: {reason}"
+    assert avro.outcome_of(context, LEDGER_HOP, "O5") == ("refused", refused)
 
 
 def test_a_window_is_read_as_before_when_the_registry_is_gone(

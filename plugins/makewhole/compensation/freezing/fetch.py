@@ -7,7 +7,7 @@ from makewhole.compensation.freezing.batches.rows_before import LedgerRows, Rows
 from makewhole.compensation.freezing.choose_partition import PartitionChooser
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.fetch_upserts import UpsertFetcher
-from makewhole.compensation.freezing.own_record import require_own_key, require_own_values
+from makewhole.compensation.freezing.own_record import encoded, require_own_key, require_own_values
 from makewhole.compensation.freezing.record_forms import RecordForms
 from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
 from makewhole.compensation.planning.action_draft import ActionDraft, RefusedFinding
@@ -119,8 +119,9 @@ class Fetcher:
         if record is None:
             raise ActionRefusedError.of(RefusalCode.ERASED, "the ledger has no row of this key any more")
         extra = PayloadExtra(origin="ledger")
+        value = None if record.value is None else encoded(self._pipeline.topic(hop.target), record.value)
         payload = Payload(
-            key=record.key, value=record.value, headers=record.headers, timestamp_ms=record.timestamp_ms, extra=extra
+            key=record.key, value=value, headers=record.headers, timestamp_ms=record.timestamp_ms, extra=extra
         )
         require_own_key(self._pipeline, hop, payload, draft.action.key)
         self._forms.require_fitting(hop)

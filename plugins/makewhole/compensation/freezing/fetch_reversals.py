@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from makewhole.compensation.freezing.own_record import encoded
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.planning.extra_copies import left_to_reverse, row_copy
 from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord, Sources, business_key
@@ -68,6 +69,7 @@ class ReversalFetcher:
         if copy is None:
             return None
         rendered = self._template(hop).render(self._scope(draft, hop, copy))
+        rendered = replace(rendered, value=encoded(self._pipeline.topic(hop.reverse.to), rendered.value))
         headers = (*rendered.headers, (REVERSES_HEADER, copy.place.encode()))
         extra = RowsExtra(origin=PayloadFrom.TEMPLATE.value, rows=copy.rows)
         point = self._pipeline.points[hop.target]

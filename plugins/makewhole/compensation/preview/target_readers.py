@@ -1,6 +1,5 @@
 """Read either kind of target for a dry run: chunks that are done, refusals, and changes that would be made."""
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -13,6 +12,8 @@ from makewhole.compensation.execution.look_again.look_again import LookAgain
 from makewhole.compensation.execution.table_target import chunk_items
 from makewhole.compensation.execution.targets import Chunk, Target
 from makewhole.compensation.preview.dry_report import RecordToSend
+from makewhole.compute.decode.value_format import ValueFormat
+from makewhole.compute.keys import KeyProblem
 from makewhole.journal.plans import StoredPlan
 from makewhole.kafka.offsets import committed
 from makewhole.kafka.replay import MARKER_TOPIC, now_ms, topic_rules
@@ -26,6 +27,7 @@ from makewhole.model.refusal import Refusal
 from makewhole.tables.receipts import ChunkId
 from makewhole.tables.row_change import RowChange
 from makewhole.tables.writing import ChunkForecaster
+from makewhole.window.formats import format_of
 
 ChooseShown = Callable[[Collection[int]], Iterable[int]]
 """Choose, by the numbers of the refused actions, the numbers of the actions to show."""
@@ -116,6 +118,7 @@ class _TopicForecasts:
         assert has_log(target.point), target.point.name
         self._stored, self._connection, self._name = stored, kafka_of(target.connection), target.point.name
         self._in_journal, self._look_again = chunks_in_journal, look_again
+        self._format = format_of(target.point)
         self._rules = topic_rules(self._connection, target.point.topic)
 
     def done(self) -> ChunksDone:
@@ -136,12 +139,13 @@ class _TopicForecasts:
         seqs = chunk.columns.column("seq").to_pylist()
         messages = zip(seqs, records.messages(), strict=True) if chosen else ()
         return ChunkPreview(
-            refused=refused, shown={seq: _record_to_send(*message) for seq, message in messages if seq in chosen}
+            refused=refused,
+            shown={seq: _record_to_send(self._format, *message) for seq, message in messages if seq in chosen},
         )
 
 
 def _record_to_send(
-    value: bytes | None, key: bytes | None, headers: list[Header], partition: int, timestamp_ms: int
+    form: ValueFormat, value: bytes | None, key: bytes | None, headers: list[Header], partition: int, timestamp_ms: int
 ) -> RecordToSend:
     """Translate the producer's arguments, where -1 is any partition and 0 is now."""
     return RecordToSend(
@@ -150,13 +154,12 @@ def _record_to_send(
         headers=tuple(headers),
         partition=None if partition < 0 else partition,
         timestamp_ms=timestamp_ms or None,
-        fields=_field_names(value),
+        fields=_field_names(form, value, headers),
     )
 
 
-def _field_names(value: bytes | None) -> tuple[str, ...] | None:
+def _field_names(form: ValueFormat, value: bytes | None, headers: list[Header]) -> tuple[str, ...] | None:
     try:
-        parsed = json.loads(value or b"")
-    except (ValueError, RecursionError):
+        return tuple(form.document(value, [{"key": name, "value": content} for name, content in headers]))
+    except KeyProblem:
         return None
-    return tuple(parsed) if isinstance(parsed, dict) else None

@@ -8,10 +8,12 @@ import numpy as np
 import polars as pl
 import pyarrow.compute as pc
 
+from makewhole.compute.decode.avro.encode import encode_body
 from makewhole.compute.decode.avro.program import AvroProgram, NoProgram, Path, compile_schema
 from makewhole.compute.decode.avro.reference import AvroReader
 from makewhole.compute.decode.avro.schema import AvroType, SchemaProblem, parse_schema
 from makewhole.compute.decode.envelopes import is_envelope
+from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.decode.leaf_columns import ValueColumn
 from makewhole.compute.decode.raw_columns import Raw, RawColumn, RawKind
 from makewhole.compute.decode.same_layout import VERSION
@@ -70,9 +72,10 @@ class AvroFormat:
         """Decode one value, every number a Decimal."""
         return with_decimals(self.document(value, headers))
 
-    def encode(self, payload: bytes) -> bytes:  # noqa: ARG002 - none can be
-        """Refuse."""
-        raise KeyProblem("no record can be made in Avro")
+    def encode(self, payload: bytes) -> bytes:
+        """Encode by the newest schema. Raises as `ValueFormat.encode`."""
+        text, prefix = self._schemas.newest()
+        return prefix + encode_body(_parsed("of new records", text), parse_document(payload))
 
     def decode_together(self, batch: Any, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
         """Decode the values of each schema in one pass."""

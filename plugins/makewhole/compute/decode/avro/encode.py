@@ -159,6 +159,8 @@ def _content(kind: AvroType, value: Any) -> bytes:
             raise _Unfit
         shifted = int("".join(map(str, digits))) * (-1 if sign else 1) * 10 ** max(exponent + kind.scale, 0)
         unscaled = _exactly(shifted, 10 ** max(-exponent - kind.scale, 0))
+        if abs(unscaled) >= 10**kind.precision:
+            raise _Unfit
         size = kind.size or (unscaled + (unscaled < 0)).bit_length() // 8 + 1
         return unscaled.to_bytes(size, "big", signed=True)
     if kind.logical == "uuid":

@@ -41,6 +41,7 @@ class AvroType:
     symbols: tuple[str, ...] = ()
     size: int = 0
     logical: str | None = None
+    precision: int = 0
     scale: int = 0
 
     @property
@@ -201,7 +202,7 @@ def _logical(made: AvroType, schema: Mapping[str, Any]) -> AvroType:
     if logical == "decimal" and made.kind in ("bytes", "fixed"):
         precision, scale = schema.get("precision"), schema.get("scale", 0)
         if isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= MOST_DIGITS:
-            made.logical, made.scale = logical, scale
+            made.logical, made.precision, made.scale = logical, precision, scale
     elif (logical == "uuid" and made.size == _UUID_BYTES) or logical in _LOGICAL_OF.get(made.kind, ()):
         made.logical = logical
     return made
