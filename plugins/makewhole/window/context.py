@@ -77,6 +77,7 @@ def value_shape(pipeline: Pipeline, point: TopicPoint) -> ValueShape:
         version=point.version,
         keeps_tombstones=any(hop.semantics is Semantics.UPSERT for hop in hops),
         tombstones_erase=pipeline.has_erasures(point.name),
+        places=dict(point.columns),
     )
 
 

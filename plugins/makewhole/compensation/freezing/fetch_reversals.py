@@ -8,7 +8,7 @@ from typing import Any
 
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.planning.extra_copies import left_to_reverse, row_copy
-from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord, Sources, business_key
+from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord, Sources, business_key, ledger_reading
 from makewhole.compute.keys import key_hash
 from makewhole.config.template import exact_json
 from makewhole.config.template.reversal import Rendered, Template, names_of, scope_of
@@ -145,7 +145,7 @@ class ReversalFetcher:
         if has_log(self._pipeline.points[hop.source]):
             return _record_fields(self._sources.record(hop.source, draft.origin, draft.action.key))
         ledger = self._sources.table(hop.source)
-        record = ledger.ledger_record(draft.action.key, hop, {}, self._pipeline.filter_types)
+        record = ledger.ledger_record(draft.action.key, ledger_reading(self._pipeline, hop))
         if record is None:
             raise ActionRefusedError.of(RefusalCode.ERASED, "the source table has no row of this key any more")
         return {

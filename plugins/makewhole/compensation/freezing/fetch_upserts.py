@@ -7,7 +7,8 @@ from makewhole.compensation.freezing.row_to_write import VersionToWrite, differi
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.sources.sources import SourceRecord, Sources
 from makewhole.compute.column_values import ColumnValue, as_object, parse_fields
-from makewhole.compute.decode.record_values import record_part, version_of
+from makewhole.compute.decode.record_values import column_value, record_part, top_fields, version_of
+from makewhole.compute.keys import KeyProblem
 from makewhole.compute.versions import UNREADABLE
 from makewhole.model.actions import Payload
 from makewhole.model.errors import ActionRefusedError
@@ -158,15 +159,24 @@ def _of_record(
         raise ActionRefusedError.of(
             RefusalCode.UNFIT, "the latest version is a tombstone; upsert writes rows and deletes none"
         )
-    fields = parse_fields(record.value, declared)
+    fields = parse_fields(record.value, top_fields(map(source.column_place, declared)))
     headers = [{"key": name, "value": value} for name, value in record.headers]
-    raws: dict[str, Any] = {name: fields.get(name) for name in declared}
+    wanted = {*declared, *([] if guard is None else [guard.column])}
+    raws = {name: _raw_value(source.column_place(name), record.key, fields, headers) for name in wanted}
     if guard is not None and source.version is not None:
         raws[guard.column] = _raw_version(source.version, record.key, fields, headers)
     values = {name: ColumnValue.of_record(raws[name], kind) for name, kind in declared.items()}
-    values = _with_guard(values, fields, guard)
+    values = _with_guard(values, raws, guard)
     keys = {column: _key_text(record_part(part, record.key, fields, headers)) for column, part in places.items()}
     return values, keys
+
+
+def _raw_value(place: str, record_key: bytes | None, fields: Mapping[str, Any], headers: Any) -> Any:
+    """Return what a record has for a column; None: nothing."""
+    try:
+        return column_value(place, record_key, fields, headers)
+    except KeyProblem as problem:
+        raise ActionRefusedError.of(RefusalCode.UNFIT, f"the record's {problem}") from None
 
 
 def _raw_version(place: str, record_key: bytes | None, fields: Mapping[str, Any], headers: Any) -> Any:

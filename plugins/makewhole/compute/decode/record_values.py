@@ -7,7 +7,7 @@ cannot shift its neighbours.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -94,8 +94,7 @@ class ValueShape:
     @property
     def fields(self) -> frozenset[str]:
         """The fields at the top of a value that are read, or lead to one that is."""
-        places = (*self.key, *map(self.place_of, self.columns), self.version or "")
-        return frozenset(place.split(".")[1] for place in places if place.startswith("$."))
+        return top_fields((*self.key, *map(self.place_of, self.columns), self.version or ""))
 
     @property
     def key_kinds(self) -> tuple[KeyType, ...]:
@@ -106,6 +105,11 @@ class ValueShape:
     def needs_record_key(self) -> bool:
         """Return whether Kafka's own record key is part of the business key, or a column."""
         return RECORD_KEY in (*self.key, *map(self.place_of, self.columns))
+
+
+def top_fields(places: Iterable[str]) -> frozenset[str]:
+    """Return the fields at the top of a value that these places name, or lead through."""
+    return frozenset(place.split(".")[1] for place in places if place.startswith("$."))
 
 
 def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
@@ -286,7 +290,7 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
         is_tombstone = value is None and (shape.keeps_tombstones or shape.tombstones_erase) and not shape.key_paths
         try:
             document = parse_document(value) if fields and not is_tombstone else {}
-            held = {name: _column_value(place, record_key, document, headers) for name, place in places.items()}
+            held = {name: column_value(place, record_key, document, headers) for name, place in places.items()}
             require_fields(document, fields)
             keys.append(
                 key_text(
@@ -357,7 +361,7 @@ def _value_at(document: Any, path: str) -> Any:
     return document
 
 
-def _column_value(place: str, record_key: bytes | None, document: Any, headers: Any) -> Any:
+def column_value(place: str, record_key: bytes | None, document: Any, headers: Any) -> Any:
     """Return what stands at the place of a column; null where the record does not have it.
 
     Raises:
