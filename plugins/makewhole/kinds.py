@@ -16,6 +16,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.points import TablePoint
 from makewhole.postgres.connect import server_parameters
 from makewhole.postgres.postgres_tables import PostgresTables
+from makewhole.tables.named.named_tables import NamedTables
 from makewhole.tables.reading import OpenTable, TableSession
 from makewhole.tables.tables import Tables
 
@@ -38,8 +39,8 @@ def tables_of(connection: Connection) -> Tables:
         RefusedError: it leads to a system that keeps none.
     """
     if isinstance(connection, PostgresConnection):
-        return PostgresTables(connection)
-    return _installed(connection).tables(connection)
+        return NamedTables(PostgresTables(connection))
+    return NamedTables(_installed(connection).tables(connection))
 
 
 def server_of(connection: Connection) -> object:

@@ -14,7 +14,6 @@ from makewhole.compute.frames import Schema
 from makewhole.compute.value_types import ColumnKind
 from makewhole.compute.versions import VERSION
 from makewhole.model.errors import ActionRefusedError, ConfigurationError, Problem, RefusedError, TransientError
-from makewhole.model.pipeline import Hop
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.window import TimeSlice
@@ -22,7 +21,7 @@ from makewhole.tables.columns import TableColumns
 from makewhole.tables.description import TableDescription
 from makewhole.tables.identities import TableIdentity
 from makewhole.tables.reading import ReadPlan
-from makewhole.tables.rows import LedgerRecord, TableRow, ValuedRow
+from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.slices import RowsAhead
 from tests.memory.connection import MemoryConnection
@@ -352,14 +351,10 @@ class MemoryTable:
         found = {key: self.valued_rows(compare, key, is_exact=is_exact) for key in keys}
         return {key: rows for key, rows in found.items() if rows}
 
-    def ledger_record(
-        self, key: str, hop: Hop, compare: Mapping[str, str], filter_types: Mapping[str, str]
-    ) -> LedgerRecord | None:
+    def ledger_record(self, key: str, reading: LedgerReading) -> LedgerRecord | None:
         refuse_ledger()
 
-    def ledger_records(
-        self, keys: Sequence[str], hop: Hop, compare: Mapping[str, str], filter_types: Mapping[str, str]
-    ) -> Mapping[str, LedgerRecord]:
+    def ledger_records(self, keys: Sequence[str], reading: LedgerReading) -> Mapping[str, LedgerRecord]:
         refuse_ledger()
 
     def erased(self, keys: Sequence[str]) -> set[str]:

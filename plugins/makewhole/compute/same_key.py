@@ -36,7 +36,10 @@ ColumnIds = Mapping[str, Mapping[str, str]]
 def key_fields(pipeline: Pipeline, columns: ColumnIds) -> KeyFields:
     """Return the fields of every point's key."""
     return {
-        point.name: tuple(KeyField(name=name, column=columns.get(point.name, {}).get(name)) for name in point.key)
+        point.name: tuple(
+            KeyField(name=place, column=columns.get(point.name, {}).get(name))
+            for name, place in zip(point.key, point.key_places, strict=True)
+        )
         for point in pipeline.ordered_points()
     }
 

@@ -74,7 +74,7 @@ def require_one_key(pipeline: Pipeline) -> None:
     first: dict[str, str] = {}
     for name in dict.fromkeys(hop.target for hop in pipeline.hops):
         other = first.setdefault(pipeline.place_of(name), name)
-        known, key = (", ".join(pipeline.points[point].key) for point in (other, name))
+        known, key = (", ".join(pipeline.points[point].key_places) for point in (other, name))
         if known != key:
             raise RefusedError(
                 f"{pipeline.name}: {other} and {name} are one place, and are known by other keys ({known}; {key}): the "

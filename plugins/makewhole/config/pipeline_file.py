@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from makewhole.config import values
+from makewhole.config.columns import note_unbuilt, note_unused
 from makewhole.config.erased import with_tombstone_topics
 from makewhole.config.hops.read_hops import read_hops
 from makewhole.config.hops.remedies import VERDICTS, read_wanted
@@ -271,6 +272,9 @@ def _read_pipeline(top: Section) -> Pipeline:
         time_limits=read_time_limits(top),
     )
     note_rows_taken_away(top, pipeline)
+    columns = {name: draft.columns for name, draft in drafts.items()}
+    note_unused(pipeline, columns)
+    note_unbuilt(pipeline, columns)
     return pipeline
 
 
@@ -316,6 +320,6 @@ def _read_compare(top: Section) -> Mapping[str, str]:
 
 def _check_column(column: str, place: YamlPlace) -> None:
     try:
-        values.column(column)
+        values.logical_name(column)
     except values.UnfitError as unfit:
         place.complain(unfit.found, unfit.remedy)

@@ -1,9 +1,10 @@
 """Read the `points` of a pipeline file."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from makewhole.config import values
+from makewhole.config.columns import ColumnsDraft, named_as_in_file, read_columns
 from makewhole.config.erased import read_erased
 from makewhole.config.key_types import KeyDraft, read_key
 from makewhole.config.record_formats import note_places, read_record_key
@@ -12,11 +13,14 @@ from makewhole.config.value_schema import FORMAT_KEYS, read_value
 from makewhole.model.plan import LINEAGE_PREFIX
 from makewhole.model.points import Partitioner, Point, PointKind, TablePoint, TopicPoint, has_log
 
-_TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version")
+_TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version", "columns")
 _KEYS = {
     PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key", "headers", "leave_headers", "leave_fields"),
     PointKind.STORE: (*_TABLE_KEYS, "erased"),
-    PointKind.TOPIC: ("kind", "connection", "topic", "key", "version", "partitioner", "record_key", *FORMAT_KEYS),
+    PointKind.TOPIC: (
+        *("kind", "connection", "topic", "key", "version", "partitioner", "record_key", "columns"),
+        *FORMAT_KEYS,
+    ),
 }
 _ANY_KEYS = tuple(sorted({key for keys in _KEYS.values() for key in keys}))
 
@@ -30,6 +34,7 @@ class PointDraft:
     key: KeyDraft | None
     has_version: bool
     point: Point | None
+    columns: ColumnsDraft = field(default_factory=ColumnsDraft)
 
     @property
     def can_encode(self) -> bool:
@@ -71,17 +76,21 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
     kind = kind_place.text(values.choice(PointKind, "a kind of point")) if kind_place else None
     section.only(*(_KEYS[kind] if kind else _ANY_KEYS))
     key = read_key(section, values.topic_part if kind is PointKind.TOPIC else values.column) if kind else None
+    columns = read_columns(section, of_table=kind is not PointKind.TOPIC) if kind else ColumnsDraft()
     point: Point | None = None
     if kind is PointKind.TOPIC:
-        point = _read_topic(name, section, key)
+        topic = _read_topic(name, section, key)
+        point = None if topic is None else replace(topic, columns=columns.of_topic())
     elif kind is not None:
-        point = _read_table(name, kind, section, key)
+        table = _read_table(name, kind, section, key)
+        point = None if table is None else named_as_in_file(table, columns)
     return PointDraft(
         place=place,
         kind=kind,
         key=key,
         has_version=section.has("version"),
         point=point,
+        columns=columns,
     )
 
 

@@ -10,10 +10,13 @@ from typing import TypeVar
 from croniter import croniter
 
 from makewhole.model.pipeline import GROUP_PREFIX, Reach
-from makewhole.model.points import VALUE_FORMATS
+from makewhole.model.points import VALUE_FORMATS, names_of_table
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_QUOTED_NAME = re.compile(r'"(?:[^"]|"")+"')
+_LONGEST_NAME = 63  # bytes; of a longer one PostgreSQL takes the beginning
+_NO_COLUMNS = ("kafka.key",)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _CONNECTION = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _GROUP = re.compile(r"[\x21-\x7e]{1,255}")
@@ -83,7 +86,9 @@ def _matching(pattern: re.Pattern[str], what: str, remedy: str) -> Callable[[str
 name = _matching(
     _NAME, "a name", "Begin with a small letter, go on with small letters, digits and '_', for example 'daily_flights'"
 )
-column = _matching(_COLUMN, "a column name", "Use letters, digits and '_', not beginning with a digit, 63 at most")
+logical_name = _matching(
+    _COLUMN, "a column name", "Use letters, digits and '_', not beginning with a digit, 63 at most"
+)
 connection_id = _matching(
     _CONNECTION, "a connection id", "Begin with a letter, go on with letters, digits, '_', '.' and '-'"
 )
@@ -112,14 +117,40 @@ def topic(text: str) -> str:
     return text
 
 
-def table(text: str) -> str:
-    """Parse `table` or `schema.table`, of plain identifiers only: nothing that needs quoting."""
-    parts = text.split(".")
-    if len(parts) > 2 or not all(_COLUMN.fullmatch(part) for part in parts):
+def column(text: str) -> str:
+    """Parse the name of a column of a table, taken as it is: any that PostgreSQL has."""
+    if text in _NO_COLUMNS or text.startswith(("$.", "header:")):
+        raise UnfitError(f"{shown(text)} is a place in a record, not a column name", "Name a column of the table")
+    if text.startswith('"') and text.endswith('"') and len(text) > 1:
         raise UnfitError(
-            f"{shown(text)} is not a safe table name",
-            "Write 'table' or 'schema.table', each of letters, digits and '_', not beginning with a digit",
+            f"{shown(text)} is not a column name: the quotation marks are part of it",
+            f"Write the name as it is, capitals and spaces as they are: {shown(text[1:-1])}",
         )
+    return _identifier(text, "a column name")
+
+
+def _identifier(text: str, what: str) -> str:
+    size = len(text.encode(errors="replace"))
+    if not text or "\0" in text or size > _LONGEST_NAME:
+        raise UnfitError(f"{shown(text)} is not {what}", f"Use 1 to {_LONGEST_NAME} bytes, none of them zero")
+    return text
+
+
+def table(text: str) -> str:
+    """Parse `table` or `schema.table`; a name that is not of letters, digits and `_` stands in quotation marks."""
+    remedy = (
+        "Write 'table' or 'schema.table', each of letters, digits and '_', not beginning with a digit; "
+        "put any other name in quotation marks as in SQL: 'shop.\"Out.Box\"'"
+    )
+    try:
+        names = names_of_table(text)
+    except ValueError:
+        raise UnfitError(f"{shown(text)} is not a safe table name", remedy) from None
+    plain = [name for name in _QUOTED_NAME.sub("", text).split(".") if name]
+    if len(names) > 2 or not all(_COLUMN.fullmatch(name) for name in plain):
+        raise UnfitError(f"{shown(text)} is not a safe table name", remedy)
+    for name in names:
+        _identifier(name, "the name of a schema or a table")
     return text
 
 

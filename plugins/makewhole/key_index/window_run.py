@@ -42,9 +42,8 @@ def run_of_bucket(
     assert frame is not None
     frame = _as_copies(frame) if is_table else frame
     rows = window_rows(committed_copies(frame), replays, has_versions=_has_versions(pipeline, point))
-    return with_noted_filters(
-        with_reading(rows, pipeline.compare, pipeline.points[point].version), noted_filters(pipeline, point)
-    )
+    read = with_reading(rows, pipeline.compared_at(point), pipeline.points[point].version_place)
+    return with_noted_filters(read, noted_filters(pipeline, point))
 
 
 def _as_copies(rows: pl.DataFrame) -> pl.DataFrame:

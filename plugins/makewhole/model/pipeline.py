@@ -1,6 +1,6 @@
 """Describe what is reconciled: points joined by hops, as one pipeline file has them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -186,6 +186,14 @@ class Approval:
     expires: timedelta = timedelta(hours=4)
 
 
+_AT = " at "
+
+
+def read_at(compared: str) -> str:
+    """Return the places in what `Pipeline.compared_everywhere` has of a column; empty: where its name says."""
+    return compared.partition(_AT)[2]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
     """One pipeline file. `compare` maps a column to its declared type; `start` is `earliest`, `latest` or a time;
@@ -239,6 +247,26 @@ class Pipeline:
         """Return what distinguishes the place of a point: two points that are one table or topic have the same."""
         point = self.points.get(name)
         return name if point is None else point.identity or point.place
+
+    def compared_at(self, point: str) -> Mapping[str, str]:
+        """Return the compared columns with their types, and with the place where a point has one under another name:
+        values that are read alike have the same."""
+        return self._compared([point] if point in self.points else [])
+
+    @property
+    def compared_everywhere(self) -> dict[str, str]:
+        """The same of all points together."""
+        return self._compared(self.points)
+
+    def _compared(self, points: Iterable[str]) -> dict[str, str]:
+        places: dict[str, list[str]] = {}
+        for point in points:
+            for name, place in self.points[point].columns:
+                places.setdefault(name, []).append(f"{point}: {place}")
+        return {
+            name: f"{declared}{_AT}{', '.join(places[name])}" if name in places else declared
+            for name, declared in self.compare.items()
+        }
 
     def topic(self, name: str) -> TopicPoint:
         """Return a point that has a log."""

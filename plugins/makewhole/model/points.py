@@ -1,7 +1,8 @@
 """Describe the points of a pipeline: tables and topics, as its file has them."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -9,10 +10,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
+ColumnPlaces = tuple[tuple[str, str], ...]
+"""The columns of a point that stand elsewhere than under their own name: name → column, or place in the record."""
 IN_DOCUMENT = "in_document"
 WRITTEN_IF_ANY: Mapping[str, str] = {IN_DOCUMENT: "if any"}
 NEVER_WRITTEN: Mapping[str, str] = {IN_DOCUMENT: "never"}
 """Metadata of fields that the document of a configuration has only where they are set, or never has."""
+
+
+_PART_OF_NAME = re.compile(r'(?:"((?:[^"]|"")+)"|([^".]+))(\.(?=.)|\Z)', re.DOTALL)
 
 
 class PointKind(StrEnum):
@@ -115,7 +121,8 @@ class TablePoint:
     a hop the same; it is none of the file's, and empty means texts as they are. `identity` is none of the file's
     either: what the table is, whatever connection or point is called; empty where no window was opened. Nor is
     `version_unit`: how far apart two versions in its column are at least (a moment counts microseconds).
-    `erased` (store) says which keys were deleted on purpose.
+    `erased` (store) says which keys were deleted on purpose. `columns` are those of the table that the pipeline's file
+    knows by another name; key, time and all other columns of the point are named as the file names them.
     """
 
     name: str
@@ -135,6 +142,56 @@ class TablePoint:
     identity: str = field(default="", metadata=NEVER_WRITTEN)
     version_unit: Decimal = field(default=Decimal(0), metadata=NEVER_WRITTEN)
     erased: Erased | None = None
+    columns: ColumnPlaces = field(default=(), metadata=WRITTEN_IF_ANY)
+
+    def column_place(self, name: str) -> str:
+        """Return the column of the table that the file knows by a name."""
+        return dict(self.columns).get(name) or {f'"{own}"': own for own, _ in self.columns}.get(name, name)
+
+    def column_name(self, column: str) -> str:
+        """Return the name by which the file knows a column of the table. One that has none, and whose own name is that
+        of another column, gets it in quotation marks."""
+        names = {place: name for name, place in self.columns}
+        return names.get(column) or (f'"{column}"' if column in dict(self.columns) else column)
+
+    def renamed(self, rename: Callable[[str], str]) -> "TablePoint":
+        """Return the same point with other names for its key, its time and all other columns that it names."""
+        erased = self.erased
+        if erased is not None and erased.column is not None:
+            erased = replace(erased, column=rename(erased.column))
+        new = {column: rename(column) for column in self.named_columns}
+        return replace(
+            self,
+            key=tuple(map(rename, self.key)),
+            time=new.get(self.time or ""),
+            version=new.get(self.version or ""),
+            payload=new.get(self.payload or ""),
+            record_key=new.get(self.record_key or ""),
+            headers=tuple((name, new.get(source, source)) for name, source in self.headers),
+            erased=erased,
+        )
+
+    @property
+    def named_columns(self) -> frozenset[str]:
+        """The columns that the point itself names: key, time and the like."""
+        erased = None if self.erased is None else self.erased.column
+        single = (self.time, self.version, self.payload, self.record_key, erased)
+        return frozenset((*self.key, *self.header_columns, *filter(None, single)))
+
+    @property
+    def in_table(self) -> "TablePoint":
+        """The same point by the columns of its table alone, as what reads and writes tables knows it."""
+        return replace(self.renamed(self.column_place), columns=()) if self.columns else self
+
+    @property
+    def key_places(self) -> tuple[str, ...]:
+        """The columns of the key."""
+        return tuple(map(self.column_place, self.key))
+
+    @property
+    def version_place(self) -> str | None:
+        """The column with the version."""
+        return None if self.version is None else self.column_place(self.version)
 
     @property
     def connections(self) -> tuple[str, ...]:
@@ -147,9 +204,20 @@ class TablePoint:
         return tuple(source for _, source in self.headers if not source.startswith("'"))
 
     @property
+    def table_names(self) -> tuple[str, ...]:
+        """The name of the table, behind that of its schema if the file says one, without quotation marks."""
+        return names_of_table(self.table)
+
+    @property
     def place(self) -> str:
-        """Table and connection: what a plan is bound to, whatever the point is called."""
+        """Table and connection, whatever the point is called."""
         return f"{self.connection}:{self.table}"
+
+    @property
+    def written_place(self) -> str:
+        """Its place, with the columns that a plan knows by another name: what a plan is bound to that writes rows."""
+        named = ", ".join(f"{name}: {column}" for name, column in self.columns)
+        return f"{self.place} ({named})" if named else self.place
 
     @property
     def places(self) -> frozenset[str]:
@@ -200,7 +268,7 @@ class TopicPoint:
 
     `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
     `record_key` is the format of Kafka's own key; None: a text. `key_types`, `key_layout` and `identity` are as in
-    `TablePoint`.
+    `TablePoint`. `columns` are those that are no fields of their own name, with their places.
     """
 
     name: str
@@ -215,6 +283,21 @@ class TopicPoint:
     key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
     identity: str = field(default="", metadata=NEVER_WRITTEN)
+    columns: ColumnPlaces = field(default=(), metadata=WRITTEN_IF_ANY)
+
+    def column_place(self, name: str) -> str:
+        """Return where the column of a name stands in a record."""
+        return dict(self.columns).get(name, f"$.{name}")
+
+    @property
+    def key_places(self) -> tuple[str, ...]:
+        """The places of the key's parts."""
+        return self.key
+
+    @property
+    def version_place(self) -> str | None:
+        """The place of the version."""
+        return self.version
 
     @property
     def kind(self) -> PointKind:
@@ -237,12 +320,35 @@ class TopicPoint:
         return f"{self.connection}:{self.topic}"
 
     @property
+    def written_place(self) -> str:
+        """What a plan is bound to that writes records: its place."""
+        return self.place
+
+    @property
     def places(self) -> frozenset[str]:
         """Return what its place is known by: its name there, and what it is."""
         return frozenset({self.place, self.identity} - {""})
 
 
 Point = TablePoint | TopicPoint
+
+
+def names_of_table(text: str) -> tuple[str, ...]:
+    """Split the name of a table at its dots; a part in quotation marks is taken as it is.
+
+    Raises:
+        ValueError: it is no name.
+    """
+    names, rest = [], text
+    while True:
+        match = _PART_OF_NAME.match(rest)
+        if match is None:
+            raise ValueError(f"{text!r} is not the name of a table")
+        quoted, plain, joint = match.groups()
+        names.append(plain if quoted is None else quoted.replace('""', '"'))
+        rest = rest[match.end() :]
+        if not joint:
+            return tuple(names)
 
 
 def has_log(point: Point | None) -> "TypeIs[TopicPoint]":

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from makewhole.compute.value_types import ColumnKind
-from makewhole.model.pipeline import Hop
 from makewhole.model.points import TablePoint
 from makewhole.postgres.read.erased import erased_in
 from makewhole.postgres.read.expressions import table_columns
@@ -16,7 +15,7 @@ from makewhole.postgres.read.valued_rows import ValuedTable
 from makewhole.postgres.table import Table, describe_table, rows_of_key
 from makewhole.postgres.write.quarantine import require_quarantine_possible
 from makewhole.sql import PgConnection
-from makewhole.tables.rows import LedgerRecord, TableRow, ValuedRow
+from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,15 +48,11 @@ class PostgresTable:
     def _valued(self, compare: Mapping[str, str]) -> ValuedTable:
         return ValuedTable(session=self.session, table=self.description, point=self.point, compare=compare)
 
-    def ledger_record(
-        self, key: str, hop: Hop, compare: Mapping[str, str], filter_types: Mapping[str, str]
-    ) -> LedgerRecord | None:
-        return ledger_record(self.session, self.description, self.point, key, hop, compare, filter_types)
+    def ledger_record(self, key: str, reading: LedgerReading) -> LedgerRecord | None:
+        return ledger_record(self.session, self.description, self.point, key, reading)
 
-    def ledger_records(
-        self, keys: Sequence[str], hop: Hop, compare: Mapping[str, str], filter_types: Mapping[str, str]
-    ) -> Mapping[str, LedgerRecord]:
-        return ledger_records(self.session, self.description, self.point, keys, hop, compare, filter_types)
+    def ledger_records(self, keys: Sequence[str], reading: LedgerReading) -> Mapping[str, LedgerRecord]:
+        return ledger_records(self.session, self.description, self.point, keys, reading)
 
     def erased(self, keys: Sequence[str]) -> set[str]:
         return erased_in(self.session, self.point, keys)

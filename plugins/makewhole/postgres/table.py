@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import psycopg2
 from psycopg2 import sql
@@ -60,8 +61,8 @@ def describe_table(session: PgConnection, point: TablePoint) -> Table:
     Raises:
         RefusedError: there is no such table, or it lacks a column that the point names.
     """
-    schema, _, name = point.table.rpartition(".")
-    rows = _run(session, "table_columns", schema=schema or None, name=name)
+    *schema, name = point.table_names
+    rows = _run(session, "table_columns", schema=schema[0] if schema else None, name=name)
     if not rows:
         raise RefusedError(
             f"point {point.name}: {point.table!r} is not a table that connection {point.connection} can see; "
@@ -90,6 +91,18 @@ def quoted(*names: str) -> sql.Composable:
     """Quote a name, or a qualified one, for a statement with parameters (percent signs are doubled)."""
     text = ".".join('"{}"'.format(name.replace('"', '""')) for name in names)
     return sql.SQL(text.replace("%", "%%"))
+
+
+class InParameters(sql.Composable):
+    """A part of a statement that is run with parameters: percent signs in its names and texts are doubled."""
+
+    def __init__(self, part: sql.Composable) -> None:
+        super().__init__(part)
+        self._part = part
+
+    def as_string(self, context: Any) -> str:
+        """Return the text of the part."""
+        return self._part.as_string(context).replace("%", "%%")
 
 
 def listed(parts: Iterable[sql.Composable], by: str = ", ") -> sql.Composed:

@@ -7,11 +7,10 @@ from typing import Any, Protocol
 import polars as pl
 
 from makewhole.compute.value_types import ColumnKind
-from makewhole.model.pipeline import Hop
 from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.tables.description import TableDescription
-from makewhole.tables.rows import LedgerRecord, TableRow, ValuedRow
+from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
 from makewhole.tables.shape import TimeBounds
 from makewhole.tables.slices import RowsAhead
 
@@ -142,19 +141,11 @@ class OpenTable(Protocol):
         """
         ...
 
-    def ledger_record(
-        self, key: str, hop: Hop, compare: Mapping[str, str], filter_types: Mapping[str, str]
-    ) -> LedgerRecord | None:
-        """Read the key's row now, as a record; None when the ledger no longer has it.
-
-        Of several rows: the first by (time, place) that passes the filter of the hop, or for `upsert` the latest
-        version. `filter_types` are those by which a window reads the columns of filters.
-        """
+    def ledger_record(self, key: str, reading: LedgerReading) -> LedgerRecord | None:
+        """Read the key's row now, as a record; None when the ledger no longer has it."""
         ...
 
-    def ledger_records(
-        self, keys: Sequence[str], hop: Hop, compare: Mapping[str, str], filter_types: Mapping[str, str]
-    ) -> Mapping[str, LedgerRecord]:
+    def ledger_records(self, keys: Sequence[str], reading: LedgerReading) -> Mapping[str, LedgerRecord]:
         """Read the row of each key that the ledger has now, as `ledger_record` does of one.
 
         Raises:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from makewhole.compute.row_filter import TypedTerm
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableRow:
@@ -36,6 +38,16 @@ class ValuedRow:
 def differing_columns(row: Values, source: Values) -> list[str]:
     """Return the compared columns in which a row differs from the source, in order of their names."""
     return sorted(name for name, text in source.items() if row.get(name) != text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerReading:
+    """What of a ledger's rows is read as records: the texts of `columns` (name → declared type), and which row of
+    several counts: the latest version, or else the first by (time, place) that passes all of `terms`."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    terms: tuple[TypedTerm, ...] = ()
+    takes_latest: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

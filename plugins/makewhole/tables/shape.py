@@ -24,10 +24,7 @@ class TableShape:
     def column_names(self) -> set[str]:
         """Return every column that the pipeline file names for this table."""
         terms = {term.column for terms in self.filters.values() for term in terms}
-        erased = None if self.point.erased is None else self.point.erased.column
-        single = {self.point.time, self.point.version, self.point.payload, self.point.record_key, erased} - {None}
-        named = {*self.point.key, *self.compare, *self.point.header_columns, *terms}
-        return {*named, *(name for name in single if name)}
+        return {*self.point.named_columns, *self.compare, *terms}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -80,6 +80,7 @@ def value_shape(pipeline: Pipeline, point: TopicPoint) -> ValueShape:
         record_key=record_key_format_of(point),
         keeps_tombstones=any(hop.semantics is Semantics.UPSERT for hop in hops),
         tombstones_erase=pipeline.has_erasures(point.name),
+        places=dict(point.columns),
     )
 
 

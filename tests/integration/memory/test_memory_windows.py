@@ -1,6 +1,7 @@
 """Test whole windows over a table in memory: what is found, repaired, proven and undone, row by row."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from makewhole.window.context import WindowContext
 from tests.integration.memory.memory_shop import ORDERS, MemoryShop, in_order, row_of
 from tests.memory.rows import RowValues
 from tests.world.orders import Order, orders
-from tests.world.pipeline_file import Settings
+from tests.world.pipeline_file import Settings, store
 from tests.world.shop import STORE_HOP
 from tests.world.windows import Found
 
@@ -103,6 +104,43 @@ def test_a_window_of_events_is_judged_repaired_certified_and_undone(shop: Memory
         assert shop.refused(undo) == {}
         assert shop.rows() == rows_before
         assert without(shop.placed(), "(5,3)", "(15,1)", "(16,1)") == without(before, "(5,1)", "(11,1)", "(12,1)")
+
+
+def test_a_table_whose_columns_have_other_names_is_repaired_as_any_other(shop: MemoryShop) -> None:
+    """Its own column `amount` is another one, and stays empty on purpose."""
+    names = {"id": "Nr.", "amount": "total"}
+    shop.make_table("sales", {names.get(name, name): kind for name, kind in ORDERS.items()} | {"amount": "text"})
+    columns = "{id: Nr., amount: total, other: amount}"
+    sales = store("db", "sales", key="Nr.", columns=columns)
+    shop.describe(
+        has_ledger=False,
+        compensation=ALL,
+        more_points={"warehouse": sales},
+        hop={"leave": "[other]", "write": "{id: string, number: bigint, region: string, at: timestamp}"},
+    )
+
+    def in_table(order: Mapping[str, Any]) -> Order:
+        return {names.get(name, name): value for name, value in order.items()} | {"amount": None}
+
+    shop.send(MADE)
+    loaded = [*MADE[:2], *MADE[4:6], other(MADE[6]), *MADE[7:], MADE[4], *orders([90])]
+    shop.write("sales", map(in_table, loaded))
+    before = shop.rows("sales")
+
+    context = shop.judge_and_ask_the_gate()
+    assert shop.found(context, STORE_HOP) == FOUND
+    plan = shop.planned(context)
+    assert forecast_of(shop, context, plan.id) == {"upsert": {Forecast.WOULD: 3}, "quarantine": {Forecast.WOULD: 2}}
+    shop.approve(plan)
+    shop.run(context, plan)
+
+    assert shop.refused(plan) == {}
+    assert shop.rows("sales") == in_order(in_table(row_of(order)) for order in MADE)
+    assert shop.close(context).state is WindowState.CERTIFIED
+    undo = shop.undo(context, plan)
+    shop.approve(undo)
+    shop.run(context, undo)
+    assert shop.rows("sales") == before
 
 
 def test_what_a_plan_and_its_undo_did_is_kept_beside_the_rows(shop: MemoryShop) -> None:

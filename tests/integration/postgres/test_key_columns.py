@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.normalise import table_frame
+from makewhole.compute.row_filter import filter_terms
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Remedies, Remedy, Semantics
+from makewhole.model.pipeline import Semantics
 from makewhole.model.points import KeyType
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import column_types
@@ -23,6 +24,7 @@ from makewhole.postgres.read.many_keys import ledger_records, rows_of_many_keys
 from makewhole.postgres.read.valued_rows import ValuedTable
 from makewhole.postgres.table import describe_table, rows_of_key
 from makewhole.sql import PgConnection
+from makewhole.tables.rows import LedgerReading
 from makewhole.tables.shape import TableShape
 from tests.integration.postgres.people import People
 from tests.world.examples import seeds
@@ -195,10 +197,10 @@ def test_a_key_that_the_column_cannot_hold_is_reported_whatever_keys_are_asked_f
     assert again == {"1": found["1"]}
 
 
-def hop_of(semantics: Semantics, where: str | None = None) -> Hop:
-    """A hop from a ledger."""
-    remedies = Remedies(missing=Remedy.PRODUCE, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
-    return Hop(source="ledger", target="topic", remedies=remedies, semantics=semantics, where=where)
+def reading_of(semantics: Semantics, columns: dict[str, str], where: str | None = None) -> LedgerReading:
+    """What a hop of these semantics reads of a ledger."""
+    is_upsert = semantics is Semantics.UPSERT
+    return LedgerReading(columns=columns, terms=filter_terms(where, {}), takes_latest=is_upsert)
 
 
 @pytest.mark.parametrize("semantics", list(Semantics))
@@ -213,15 +215,15 @@ def test_many_keys_have_the_records_that_each_has_alone(
     )
     compare = {"number": "int", "weight": "double"}
     shape = people.shape(compare=compare, **columns)
-    keys, hop = ["%", "1", "2", "3"], hop_of(semantics)
+    keys = ["%", "1", "2", "3"]
     with connect(people.connection) as session:
         table = describe_table(session, shape.point)
         for some in (compare, {}):
-            together = ledger_records(session, table, shape.point, keys, hop, some)
-            alone = {key: ledger_record(session, table, shape.point, key, hop, some) for key in keys}
+            together = ledger_records(session, table, shape.point, keys, reading_of(semantics, some))
+            alone = {key: ledger_record(session, table, shape.point, key, reading_of(semantics, some)) for key in keys}
             assert together == {key: record for key, record in alone.items() if record is not None}
             assert sorted(together) == ["%", "1", "2"]
-            filtered = ledger_records(session, table, shape.point, keys, hop_of(semantics, "number = 20"), some)
+            filtered = ledger_records(session, table, shape.point, keys, reading_of(semantics, some, "number = 20"))
             # Of an event the first row that passes is its record; of versions the latest has to pass.
             is_event = semantics is Semantics.EVENT
             assert {key: record.passes for key, record in filtered.items()} == {"%": False, "1": False, "2": is_event}
@@ -256,7 +258,7 @@ def test_a_key_that_the_column_cannot_hold_is_reported_whatever_the_table_holds(
                 with pytest.raises(RefusedError, match=unfit):
                     rows_of_many_keys(store_of(session, shape), [good, bad], is_exact=is_exact)
             with pytest.raises(RefusedError, match=unfit):
-                ledger_records(session, table, shape.point, [good, bad], hop_of(Semantics.EVENT), {})
+                ledger_records(session, table, shape.point, [good, bad], reading_of(Semantics.EVENT, {}))
             found = rows_of_many_keys(store_of(session, shape), [good], is_exact=True)
         assert [json.loads(one.row.text)["number"] for one in found.get(good, [])] == ([70] if rows else [])
 

@@ -48,7 +48,7 @@ def test_problems_are_all_shown_whole_and_exit_2(app: typer.Typer, folder: Path)
         "✓ F/a.yaml: good, 2 points, 1 hops",
         "✗ F/b.yaml: 2 problems",
         "  points.b.wehre (line 5): is not a key here",
-        "    Allowed: connection, erased, key, kind, table, time, version",
+        "    Allowed: columns, connection, erased, key, kind, table, time, version",
         "  hops[0].to (line 6): '[red]c' is not a point of this pipeline",
         "    Allowed: a, b",
         "1 file to mend. Nothing is reconciled by a file that is wrong.",
@@ -63,7 +63,7 @@ def test_json_is_one_object_with_every_problem(app: typer.Typer, folder: Path) -
         "file": str(folder / "b.yaml"),
         "path": "points.b.wehre (line 5)",
         "found": "is not a key here",
-        "remedy": "Allowed: connection, erased, key, kind, table, time, version",
+        "remedy": "Allowed: columns, connection, erased, key, kind, table, time, version",
     }
 
 

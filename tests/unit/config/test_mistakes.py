@@ -48,13 +48,14 @@ compensation:
         "F: compare.tailnum (line 4): 'strng' is not a type. Allowed: bigint, boolean, date, decimal(p,s), double, "
         "int, json, "
         "string, timestamp, timestamp(p). Did you mean 'string'?",
-        "F: points.outbox.conection (line 6): is not a key here. Allowed: connection, headers, key, kind, "
+        "F: points.outbox.conection (line 6): is not a key here. Allowed: columns, connection, headers, key, kind, "
         "leave_fields, leave_headers, payload, record_key, table, time, version. Did you mean 'connection'?",
         "F: points.flights.key (line 7): 'id' is not a place in a record. Write '$.field' (with further '.field' "
         "inside "
         "it), 'kafka.key' or 'header:NAME'. Did you mean '$.id'?",
         "F: points.warehouse.table (line 8): 'departures; drop table x' is not a safe table name. Write 'table' or "
-        "'schema.table', each of letters, digits and '_', not beginning with a digit",
+        "'schema.table', each of letters, digits and '_', not beginning with a digit; put any other name in quotation "
+        "marks as in SQL: 'shop.\"Out.Box\"'",
         "F: hops[0].to (line 10): 'flight' is not a point of this pipeline. Allowed: flights, outbox, warehouse. Did "
         "you "
         "mean 'flights'?",

@@ -47,14 +47,14 @@ def test_the_default_is_javas(write: Callable[..., Path], minimal: str) -> None:
         (
             "key: flight_id, time",
             "partitioner: crc32, key: flight_id, time",
-            "points.outbox.partitioner (line 4): is not a key here. Allowed: connection, headers, key, kind, "
+            "points.outbox.partitioner (line 4): is not a key here. Allowed: columns, connection, headers, key, kind, "
             "leave_fields, leave_headers, payload, record_key, table, time, version",
         ),
         (
             "key: flight_id}",
             "key: flight_id, partitioner: crc32}",
-            "points.warehouse.partitioner (line 6): is not a key here. Allowed: connection, erased, key, kind, table, "
-            "time, version",
+            "points.warehouse.partitioner (line 6): is not a key here. Allowed: columns, connection, erased, key, "
+            "kind, table, time, version",
         ),
     ],
 )

@@ -56,11 +56,11 @@ def test_a_hop_without_offsets_or_without_a_table_has_no_progress(write: Callabl
 
 
 def test_each_part_that_is_wrong_is_named(write: Callable[..., Path]) -> None:
-    found = problems_of(write(text(store="{table: dw.offsets, offset: 'a b', means: done, where: sink, group: x}")))
+    found = problems_of(write(text(store="{table: dw.offsets, offset: '$.a', means: done, where: sink, group: x}")))
     assert sorted(one.split(". ")[0] for one in found) == [
         "hops[2].progress.group (line 11): is not a key here",
         "hops[2].progress.means (line 11): 'done' is not a meaning of an offset",
-        "hops[2].progress.offset (line 11): 'a b' is not a column name",
+        "hops[2].progress.offset (line 11): '$.a' is a place in a record, not a column name",
         "hops[2].progress.partition (line 11): is missing",
         "hops[2].progress.where (line 11): 'sink' is not a condition: it stops making sense at 'sink'",
     ]

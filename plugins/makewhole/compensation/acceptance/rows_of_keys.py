@@ -47,7 +47,8 @@ class KeyRows:
     def _read_by(self, name: str) -> str:
         point = self.pipeline.points[name]
         filters = sorted((hop.name, hop.where or "") for hop in self.pipeline.hops if hop.source == name)
-        return digest_of([point.place, list(point.key), point.version, sorted(self.pipeline.compare.items()), filters])
+        compared = sorted(self.pipeline.compared_at(name).items())
+        return digest_of([point.place, list(point.key), point.version_place, compared, filters])
 
     def changed_since(self, finding: Finding) -> str | None:
         """Return how the rows of a finding's key differ from what was judged; None: they do not, as far as the evidence

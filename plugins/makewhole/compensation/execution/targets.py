@@ -185,9 +185,9 @@ def require_same_places(actions: pa.Table, targets: Mapping[str, Target]) -> Non
                 f"the plan writes to {name}, which is no point of the pipeline or has no connection; open a new "
                 "revision of the window"
             )
-        if target.point.place != place:
+        if target.point.written_place != place:
             raise RefusedError(
-                f"{name} is {target.point.place} now and was {place} when the plan was frozen; "
+                f"{name} is {target.point.written_place} now and was {place} when the plan was frozen; "
                 "open a new revision of the window"
             )
 

@@ -8,6 +8,7 @@ from makewhole.compensation.freezing.choose_partition import PartitionChooser
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.fetch_upserts import UpsertFetcher
 from makewhole.compensation.freezing.own_record import encoded, require_own_key, require_own_values
+from makewhole.compensation.freezing.placed_record import placed_record
 from makewhole.compensation.freezing.record_forms import RecordForms
 from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
 from makewhole.compensation.planning.action_draft import ActionDraft, RefusedFinding
@@ -118,6 +119,7 @@ class Fetcher:
         record = self._ledger.of(draft)
         if record is None:
             raise ActionRefusedError.of(RefusalCode.ERASED, "the ledger has no row of this key any more")
+        record = placed_record(self._pipeline, hop, record)
         extra = PayloadExtra(origin="ledger")
         value = None if record.value is None else encoded(self._pipeline.topic(hop.target), record.value)
         payload = Payload(

@@ -9,7 +9,7 @@ from typing import Any
 from makewhole.compensation.freezing.own_record import encoded
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.planning.extra_copies import left_to_reverse, row_copy
-from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord, Sources, business_key
+from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord, Sources, business_key, ledger_reading
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.value_format import Headers, ValueFormat
 from makewhole.compute.keys import KeyProblem, key_hash
@@ -151,7 +151,7 @@ class ReversalFetcher:
             source = self._pipeline.topic(hop.source)
             return _record_fields(source, self._sources.record(hop.source, draft.origin, draft.action.key))
         ledger = self._sources.table(hop.source)
-        record = ledger.ledger_record(draft.action.key, hop, {}, self._pipeline.filter_types)
+        record = ledger.ledger_record(draft.action.key, ledger_reading(self._pipeline, hop))
         if record is None:
             raise ActionRefusedError.of(RefusalCode.ERASED, "the source table has no row of this key any more")
         return {

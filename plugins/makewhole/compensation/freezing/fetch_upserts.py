@@ -8,7 +8,8 @@ from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.sources.sources import SourceRecord, Sources
 from makewhole.compute.column_values import ColumnValue, as_object, parse_fields
 from makewhole.compute.decode.record_keys import RecordKeyReader
-from makewhole.compute.decode.record_values import record_part, version_of
+from makewhole.compute.decode.record_values import column_value, record_part, top_fields, version_of
+from makewhole.compute.keys import KeyProblem
 from makewhole.compute.versions import UNREADABLE
 from makewhole.model.actions import Payload
 from makewhole.model.errors import ActionRefusedError
@@ -162,15 +163,26 @@ def _of_record(
         )
     headers = [{"key": name, "value": value} for name, value in record.headers]
     read_key = record_key_format_of(source).read
-    fields = parse_fields(record.value, declared, format_of(source), headers)
-    raws: dict[str, Any] = {name: fields.get(name) for name in declared}
+    fields = parse_fields(record.value, top_fields(map(source.column_place, declared)), format_of(source), headers)
+    wanted = {*declared, *([] if guard is None else [guard.column])}
+    raws = {name: _raw_value(source.column_place(name), record.key, fields, headers, read_key) for name in wanted}
     if guard is not None and source.version is not None:
         raws[guard.column] = _raw_version(source.version, record.key, fields, headers, read_key)
     values = {name: ColumnValue.of_record(raws[name], kind) for name, kind in declared.items()}
-    values = _with_guard(values, fields, guard)
+    values = _with_guard(values, raws, guard)
     parts = {column: record_part(part, record.key, fields, headers, read_key) for column, part in places.items()}
     keys = {column: _key_text(part) for column, part in parts.items()}
     return values, keys
+
+
+def _raw_value(
+    place: str, record_key: bytes | None, fields: Mapping[str, Any], headers: Any, read_key: RecordKeyReader
+) -> Any:
+    """Return what a record has for a column; None: nothing."""
+    try:
+        return column_value(place, record_key, fields, headers, read_key)
+    except KeyProblem as problem:
+        raise ActionRefusedError.of(RefusalCode.UNFIT, f"the record's {problem}") from None
 
 
 def _raw_version(

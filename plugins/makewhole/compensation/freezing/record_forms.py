@@ -9,8 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from makewhole.compensation.freezing.placed_record import placed_record
 from makewhole.compensation.freezing.record_fields import FieldsOfPair, field_objection
-from makewhole.compensation.sources.sources import Sources
+from makewhole.compensation.sources.sources import Sources, ledger_reading
 from makewhole.compute.column_values import parse_fields
 from makewhole.compute.json_fields import json_fields
 from makewhole.kafka.partitioner import KnownRecord
@@ -72,22 +73,23 @@ class RecordForms:
 
     def _compared(self, hop: Hop) -> set[str]:
         """Return the fields that are compared by value, whatever their types."""
-        topic = self._sources.pipeline.points[hop.target]
-        named = [*topic.key, topic.version or ""]
-        return {*self._sources.pipeline.compare, *(part.removeprefix("$.") for part in named)}
+        topic = self._sources.pipeline.topic(hop.target)
+        compared = map(topic.column_place, self._sources.pipeline.compare)
+        return {part.removeprefix("$.") for part in (*compared, *topic.key, topic.version or "")}
 
 
 class _Ledger:
     """A ledger that is asked for the rows of known records."""
 
     def __init__(self, sources: Sources, hop: Hop) -> None:
-        self._sources, self._hop, self._filter_types = sources, hop, sources.pipeline.filter_types
+        self._sources, self._hop, self._reading = sources, hop, ledger_reading(sources.pipeline, hop)
 
     def pairs(self, records: Iterable[KnownRecord]) -> list[_Pair]:
         """Return the last record of each key of which the ledger has a row, with what that gives."""
         last = {record.business_key: record for record in records if record.business_key is not None}
-        ledger = self._sources.table(self._hop.source)
-        made = self._read(ledger, sorted(last))
+        ledger, pipeline = self._sources.table(self._hop.source), self._sources.pipeline
+        read = self._read(ledger, sorted(last))
+        made = {key: placed_record(pipeline, self._hop, record) for key, record in read.items()}
         plain = replace(ledger.point, payload=None, record_key=None, headers=())
         rows = self._read(self._sources.table_as(plain), sorted(made))
         return [
@@ -100,14 +102,14 @@ class _Ledger:
         if not keys:
             return {}
         try:
-            return ledger.ledger_records(keys, self._hop, {}, self._filter_types)
+            return ledger.ledger_records(keys, self._reading)
         except RefusedError:  # one of them is none that the table can hold
             records = {key: self._one(ledger, key) for key in keys}
             return {key: record for key, record in records.items() if record is not None}
 
     def _one(self, ledger: OpenTable, key: str) -> LedgerRecord | None:
         try:
-            return ledger.ledger_record(key, self._hop, {}, self._filter_types)
+            return ledger.ledger_record(key, self._reading)
         except RefusedError:
             return None
 
@@ -126,7 +128,7 @@ def _key_objection(
         return None
     if not differing:
         return None
-    source = "its business key" if point.record_key is None else f"column {point.record_key}"
+    source = "its business key" if point.record_key is None else f"column {point.column_place(point.record_key)}"
     return Refusal(
         RefusalCode.UNFIT,
         f"{differing} of the last {compared} records in {hop.target} have another Kafka key than {source}, "
@@ -136,8 +138,9 @@ def _key_objection(
 
 def _key_remedy(point: TablePoint, pairs: Sequence[_Pair]) -> str:
     if pairs and all(pair.known.key == (pair.known.business_key or "").encode() for pair in pairs):
-        return f"their key is the business key: take 'record_key: {point.record_key}' out at point {point.name}"
-    column = _column_of(pairs, lambda record: record.key)
+        named = point.column_place(point.record_key or "")
+        return f"their key is the business key: take 'record_key: {named}' out at point {point.name}"
+    column = _column_of(point, pairs, lambda record: record.key)
     if column is not None:
         return f"write 'record_key: {column}' on point {point.name}, which holds the key of all of them"
     return (
@@ -153,7 +156,7 @@ def _header_objection(
     named = {name for name, _ in point.headers} | set(point.leave_headers)
     absent = [name for name in _headers_of_all(records) if name not in named]
     if absent:
-        lines = ", ".join(f"{name}: {_column_of(pairs, _value_of(name)) or 'COLUMN'}" for name in absent)
+        lines = ", ".join(f"{name}: {_column_of(point, pairs, _value_of(name)) or 'COLUMN'}" for name in absent)
         return Refusal(
             RefusalCode.UNFIT,
             f"all of the last {len(records)} records in {hop.target} have the headers {', '.join(absent)}, and "
@@ -185,12 +188,16 @@ def _value_of(name: str) -> Callable[[KnownRecord], bytes | None]:
     return lambda record: next((value for header, value in record.headers if header == name), None)
 
 
-def _column_of(pairs: Sequence[_Pair], wanted: Callable[[KnownRecord], bytes | None]) -> str | None:
+def _column_of(point: TablePoint, pairs: Sequence[_Pair], wanted: Callable[[KnownRecord], bytes | None]) -> str | None:
     """Return the first column of the ledger that holds what is wanted of each of the records; None: none does, or no
     record has a row."""
     names = pairs[0].row if pairs else ()
     return next(
-        (name for name in names if all(_bytes_of_field(pair.row.get(name)) == wanted(pair.known) for pair in pairs)),
+        (
+            point.column_place(name)
+            for name in names
+            if all(_bytes_of_field(pair.row.get(name)) == wanted(pair.known) for pair in pairs)
+        ),
         None,
     )
 

@@ -239,11 +239,11 @@ def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> ActionD
     if finding.verdict not in _UPSERTABLE:
         return _refused(f"upsert answers a missing or mismatched key; this one is {finding.verdict.value}")
     if can_look_up(source):
-        return _draft_action(BeforeUpsert(place=target.place), target, finding)
+        return _draft_action(BeforeUpsert(place=target.written_place), target, finding)
     origin = source_position(finding, hop.semantics)
     if origin is None:
         return _refused("the evidence names no committed record to take the row from")
-    return _draft_action(BeforeUpsert(place=target.place, repeats=source.name), target, finding, origin)
+    return _draft_action(BeforeUpsert(place=target.written_place, repeats=source.name), target, finding, origin)
 
 
 def _quarantine(pipeline: Pipeline, hop: Hop, finding: Finding, *, sent_by: Hop | None = None) -> ActionDraft | Refusal:
@@ -255,7 +255,7 @@ def _quarantine(pipeline: Pipeline, hop: Hop, finding: Finding, *, sent_by: Hop 
         )
     if finding.verdict not in (Verdict.DUPLICATE, Verdict.UNEXPECTED):
         return _refused(f"quarantine answers a duplicate or unexpected key; this one is {finding.verdict.value}")
-    before = BeforeQuarantine(place=target.place, unknown_to=_unknown_to(pipeline, hop, finding, sent_by))
+    before = BeforeQuarantine(place=target.written_place, unknown_to=_unknown_to(pipeline, hop, finding, sent_by))
     return _draft_action(before, target, finding)
 
 

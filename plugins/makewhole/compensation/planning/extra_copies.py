@@ -132,7 +132,7 @@ def _row_identity(row: TableRow) -> dict[str, Any]:
 
 
 def _time(row: TableRow, point: TablePoint) -> str | None:
-    return None if point.time is None else exact_json.loads(row.text).get(point.time)
+    return None if point.time is None else exact_json.loads(row.text).get(point.column_place(point.time))
 
 
 def _surviving_copies(finding: Finding) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -12,16 +13,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from makewhole.compute.decode.record_values import ValueShape, decode_values
+from makewhole.compute.row_filter import filter_terms
 from makewhole.kafka.partitioner import KnownKeys
 from makewhole.kinds import OpenTables, tables_of
 from makewhole.lake.record_file import RecordFile
 from makewhole.model.connection import Connection
 from makewhole.model.errors import ActionRefusedError
-from makewhole.model.pipeline import Pipeline
+from makewhole.model.pipeline import Hop, Pipeline, Semantics
 from makewhole.model.plan import ErasedSince
 from makewhole.model.points import TablePoint, TopicPoint, can_look_up
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.reading import OpenTable
+from makewhole.tables.rows import LedgerReading
 from makewhole.window.context import key_shape, table_shape
 
 _HEADER: dict[str, pa.DataType] = {"key": pa.string(), "value": pa.binary()}
@@ -217,6 +220,15 @@ def _pieces(records: Iterable[SourceRecord]) -> Iterator[list[SourceRecord]]:
 def _size_bytes(record: SourceRecord) -> int:
     texts = [record.key, record.value, *(value for _, value in record.headers)]
     return sum(len(text) for text in texts if text is not None)
+
+
+def ledger_reading(pipeline: Pipeline, hop: Hop, columns: Mapping[str, str] = MappingProxyType({})) -> LedgerReading:
+    """Return what of a ledger's rows a hop reads as records, with the texts of these columns (name → declared type)."""
+    return LedgerReading(
+        columns=columns,
+        terms=filter_terms(hop.where, pipeline.filter_types),
+        takes_latest=hop.semantics is Semantics.UPSERT,
+    )
 
 
 def business_key(point: TopicPoint, record: SourceRecord) -> str | None:

@@ -243,5 +243,5 @@ def _actions_of(planned: pa.Table, some: Sequence[Effect]) -> dict[int, Action]:
 
 
 def _restore_item(action: Action, effect: Effect, target: Target) -> PlannedPayload:
-    before = BeforeRestore(place=target.point.place, undoes=effect.seq, kind=effect.kind.value)
+    before = BeforeRestore(place=target.point.written_place, undoes=effect.seq, kind=effect.kind.value)
     return replace(action, before=before), Payload(key=action.key.encode(), extra=RestoreExtra(effect=effect))

@@ -51,7 +51,7 @@ class EndsNow:
         hashes = pl.DataFrame([split_hex(key_hash) for key_hash in keys], schema=HASHES, orient="row")
         rows = rows_of_keys(self.context.storage, self._index(point), hashes)
         is_upsert = hop.semantics is Semantics.UPSERT
-        rows = as_read_now(rows, self.context.pipeline.compare, is_upsert=is_upsert)
+        rows = as_read_now(rows, self.context.pipeline.compared_at(point), is_upsert=is_upsert)
         rows = with_filter_of(rows, hop) if point == hop.source else rows
         rows = rows if is_upsert or point != hop.source else passing_rows(rows, hop.name)
         known: dict[str, list[EndCopy]] = {}
@@ -69,7 +69,7 @@ class EndsNow:
             with connect() as journal:
                 runs = readable_runs(journal, IndexedTopic(pipeline=window.pipeline, point=point))
             held = ((run, tuple(at for at in run.windows if at <= window.number)) for run in runs)
-            number = numbered_number(self.context.pipeline.points[point].version)
+            number = numbered_number(self.context.pipeline.points[point].version_place)
             self._files[point] = tuple(
                 IndexFile(path=path, windows=windows, numbered_by=number)
                 for run, windows in held

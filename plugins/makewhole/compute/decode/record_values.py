@@ -3,7 +3,7 @@
 The format of the values says how: many at once, as far as it can, and the others one by one, which is the reference.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -73,8 +73,7 @@ class ValueShape:
     @property
     def fields(self) -> frozenset[str]:
         """The fields at the top of a value that are read, or lead to one that is."""
-        places = (*self.key, *map(self.place_of, self.columns), self.version or "")
-        return frozenset(place.split(".")[1] for place in places if place.startswith("$."))
+        return top_fields((*self.key, *map(self.place_of, self.columns), self.version or ""))
 
     @property
     def key_kinds(self) -> tuple[KeyType, ...]:
@@ -90,6 +89,11 @@ class ValueShape:
     def heeds_deletions(self) -> bool:
         """Return whether the deletion of a key is no bad record."""
         return self.keeps_tombstones or self.tombstones_erase
+
+
+def top_fields(places: Iterable[str]) -> frozenset[str]:
+    """Return the fields at the top of a value that these places name, or lead through."""
+    return frozenset(place.split(".")[1] for place in places if place.startswith("$."))
 
 
 def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
@@ -197,7 +201,7 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
         try:
             read = _read_value(value, headers, shape)
             fields = {} if read.is_deletion else read.document
-            held = {name: _column_value(place, record_key, fields, headers, read_key) for name, place in places.items()}
+            held = {name: column_value(place, record_key, fields, headers, read_key) for name, place in places.items()}
             parts = (record_part(part, record_key, read.document, headers, read_key) for part in shape.key)
             keys.append(key_text([part_text(part, kind) for part, kind in zip(parts, shape.key_kinds, strict=True)]))
             problems.append(None)
@@ -293,7 +297,7 @@ def _value_at(document: Any, path: str) -> Any:
     return document
 
 
-def _column_value(place: str, record_key: bytes | None, document: Any, headers: Any, read_key: RecordKeyReader) -> Any:
+def column_value(place: str, record_key: bytes | None, document: Any, headers: Any, read_key: RecordKeyReader) -> Any:
     """Return what stands at the place of a column; null where the record does not have it.
 
     Raises:

@@ -32,7 +32,7 @@ def read_written_columns(
         if place is not None and target is not None and target.kind is PointKind.TOPIC:
             place.complain(f"{name} leads into a topic, which has no columns", "Take the line out")
     write = _read_write(write_place) if write_place else {}
-    leave = leave_place.words(values.column) if leave_place else ()
+    leave = leave_place.words(values.logical_name) if leave_place else ()
     places = _places(write_place, write, leave_place, leave or ())
     for column, place in places.items():
         _note_decided(column, place, target, compared, write.get(column))
@@ -54,7 +54,7 @@ def _read_write(place: YamlPlace) -> Mapping[str, str]:
     types = {}
     for column, type_place in section or ():
         try:
-            values.column(column)
+            values.logical_name(column)
         except values.UnfitError as unfit:
             type_place.complain(unfit.found, unfit.remedy)
         types[column] = type_place.text(values.compare_type) or ""

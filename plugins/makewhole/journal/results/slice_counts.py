@@ -72,4 +72,4 @@ def written_since(journal: PgConnection, window: Window, point: TablePoint, sinc
 
 def _source(point: TablePoint) -> str:
     """Return what is counted: a point that is another table now has not been counted."""
-    return f"{point.place} by {point.time}"
+    return f"{point.place} by {None if point.time is None else point.column_place(point.time)}"

@@ -33,7 +33,7 @@ def copy_text_rows(
         TransientError: the connection broke, or fewer rows arrived than were sent.
         PermanentError: a text is not UTF-8, or too long.
     """
-    copy = sql.SQL("copy (select {} {}) to stdout with (format csv, header true, force_quote *)").format(
+    copy = sql.SQL("copy (select {} {}) to stdout with (format csv, force_quote *)").format(
         select_list(shape, types), rows
     )
     read_end, write_end = os.pipe()
@@ -61,7 +61,7 @@ def _parse_csv(stream: IO[Any], shape: TableShape) -> Iterator[pa.RecordBatch]:
     try:
         yield from pcsv.open_csv(
             stream,
-            read_options=pcsv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
+            read_options=pcsv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False, column_names=names),
             parse_options=pcsv.ParseOptions(newlines_in_values=True),
             convert_options=pcsv.ConvertOptions(
                 column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False

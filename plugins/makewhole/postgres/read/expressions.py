@@ -8,9 +8,8 @@ from datetime import datetime
 
 from psycopg2 import sql
 
-from makewhole.compute.row_filter import TypedTerm, filter_terms
+from makewhole.compute.row_filter import TypedTerm
 from makewhole.model.errors import ConfigurationError, Problem
-from makewhole.model.pipeline import Hop
 from makewhole.model.points import TablePoint
 from makewhole.postgres.canonical import canonical_expression
 from makewhole.postgres.key_columns import key_column_text, kinds_of
@@ -73,12 +72,12 @@ def _problem(point: TablePoint, path: str, found: str, remedy: str) -> Problem:
 
 def table_identifier(point: TablePoint) -> sql.Composable:
     """Return the table's name, quoted part by part."""
-    return sql.Identifier(*point.table.split("."))
+    return sql.Identifier(*point.table_names)
 
 
 def regclass_text(point: TablePoint) -> str:
     """Return the table's name for `regclass`, quoted: without quotes it would fold capitals and find another table."""
-    return ".".join('"{}"'.format(part.replace('"', '""')) for part in point.table.split("."))
+    return ".".join('"{}"'.format(part.replace('"', '""')) for part in point.table_names)
 
 
 def key_expression(point: TablePoint, types: Mapping[str, str]) -> sql.Composable:
@@ -98,16 +97,16 @@ def key_expression(point: TablePoint, types: Mapping[str, str]) -> sql.Composabl
 
 
 def select_list(shape: TableShape, types: Mapping[str, str]) -> sql.Composable:
-    """Return the exported columns, named as `makewhole.compute.normalise.table_frame` wants them; `types` are those of
-    the columns."""
+    """Return the exported columns, in the order in which `makewhole.compute.normalise.table_frame` has them: key,
+    place, time, version, the compared ones, the filters that are not passed. `types` are those of the columns."""
     point = shape.point
     columns = [
-        sql.SQL("{} as key").format(key_expression(point, types)),
-        sql.SQL("{} as place").format(place(point)),
-        sql.SQL("{} as time_us").format(microseconds(point.time)),
-        sql.SQL("{} as version").format(_version(point, types)),
-        *compared_columns(shape.compare, types),
-        sql.SQL("{} as excluded_by").format(excluded_by(shape.filters, types)),
+        key_expression(point, types),
+        place(point),
+        microseconds(point.time),
+        _version(point, types),
+        *(_compared(name, declared, types[name]) for name, declared in shape.compare.items()),
+        excluded_by(shape.filters, types),
     ]
     return sql.SQL(", ").join(columns)
 
@@ -116,12 +115,6 @@ def _version(point: TablePoint, types: Mapping[str, str]) -> sql.Composable:
     if point.version is None:
         return sql.SQL("null::text")
     return version_text(sql.SQL("t.{}").format(sql.Identifier(point.version)), types[point.version])
-
-
-def compared_columns(compare: Mapping[str, str], types: Mapping[str, str]) -> list[sql.Composable]:
-    """Return the compared columns of row `t` as text in their declared types, named `c:<column>`; `types` are those of
-    the columns."""
-    return [_compared(name, declared, types[name]) for name, declared in compare.items()]
 
 
 def place(point: TablePoint) -> sql.Composable:
@@ -144,8 +137,7 @@ def microseconds(column: str | None) -> sql.Composable:
 
 def _compared(name: str, declared: str, column_type: str) -> sql.Composable:
     column = sql.SQL("t.{}").format(sql.Identifier(name))
-    text = canonical_expression(column, declared, column_type)
-    return sql.SQL("{} as {}").format(text, sql.Identifier(f"c:{name}"))
+    return canonical_expression(column, declared, column_type)
 
 
 def excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]], types: Mapping[str, str]) -> sql.Composable:
@@ -161,10 +153,9 @@ def excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]], types: Mapping[str
     return sql.SQL("concat_ws(',', {})").format(sql.SQL(", ").join(cases))
 
 
-def passes_filter(hop: Hop, types: Mapping[str, str], filter_types: Mapping[str, str]) -> sql.Composable:
-    """Return whether a row `t` passes the filter of a hop. `types` are those of the table's columns, `filter_types`
-    those by which the filter's columns are read."""
-    return _all_hold(filter_terms(hop.where, filter_types), types) if hop.where else sql.SQL("true")
+def passes_filter(terms: tuple[TypedTerm, ...], types: Mapping[str, str]) -> sql.Composable:
+    """Return whether a row `t` passes all of these terms; `types` are those of the table's columns."""
+    return _all_hold(terms, types) if terms else sql.SQL("true")
 
 
 def _all_hold(terms: tuple[TypedTerm, ...], types: Mapping[str, str]) -> sql.Composable:

@@ -6,13 +6,21 @@ from typing import Any
 from psycopg2 import sql
 
 from makewhole.compute.canonical import column_text
-from makewhole.model.pipeline import Hop, Semantics
 from makewhole.model.points import TablePoint
 from makewhole.postgres.canonical import canonical_array
 from makewhole.postgres.read.expressions import passes_filter
-from makewhole.postgres.table import Table, key_lookup, listed, match_key, quoted, statement, survivor_order
+from makewhole.postgres.table import (
+    InParameters,
+    Table,
+    key_lookup,
+    listed,
+    match_key,
+    quoted,
+    statement,
+    survivor_order,
+)
 from makewhole.sql import PgConnection, named_rows
-from makewhole.tables.rows import LedgerRecord
+from makewhole.tables.rows import LedgerReading, LedgerRecord
 
 _PADDED = "bpchar"
 """PostgreSQL's name of `char(n)` without its length."""
@@ -23,40 +31,33 @@ def ledger_record(
     table: Table,
     point: TablePoint,
     key: str,
-    hop: Hop,
-    compare: Mapping[str, str] | None = None,
-    filter_types: Mapping[str, str] | None = None,
+    reading: LedgerReading,
 ) -> LedgerRecord | None:
-    """Read the key's row now, as a record; None when the ledger no longer has it.
-
-    Of several rows: the first by (time, place) that passes the filter of the hop, or for `upsert` the latest version.
-    """
+    """Read the key's row now, as a record; None when the ledger no longer has it."""
     match, parameters = match_key(table, point, key, is_exact=True)
-    query = statement("ledger_rows", match=match, **ledger_columns(table, point, hop, compare or {}, filter_types))
+    query = statement("ledger_rows", match=match, **ledger_columns(table, point, reading))
     with key_lookup(session, table, point) as cursor:
         cursor.execute(query, parameters)
         rows = named_rows(cursor, 1)
-    return ledger_record_of(point, key, rows[0], compare or {}) if rows else None
+    return ledger_record_of(point, key, rows[0], reading.columns) if rows else None
 
 
-def ledger_columns(
-    table: Table, point: TablePoint, hop: Hop, compare: Mapping[str, str], filter_types: Mapping[str, str] | None = None
-) -> dict[str, sql.Composable]:
+def ledger_columns(table: Table, point: TablePoint, reading: LedgerReading) -> dict[str, sql.Composable]:
     """Return the parts of the statements that read rows `t` of a ledger as records: what is read, and in which order
-    the row that counts comes first. `filter_types` are those by which a window reads the columns of filters."""
-    is_upsert, passes = hop.semantics is Semantics.UPSERT, passes_filter(hop, table.base_types, filter_types or {})
-    order = survivor_order(point, is_latest_first=is_upsert)
+    the row that counts comes first."""
+    passes = InParameters(passes_filter(reading.terms, table.base_types))
+    order = survivor_order(point, is_latest_first=reading.takes_latest)
     return {
         "table": table.identifier,
         "record_key": _bytes_of(table, point.record_key) if point.record_key else sql.SQL("null::bytea"),
         "value": _bytes_of(table, point.payload) if point.payload else _whole_row(table),
         "moment": _milliseconds(point),
-        "compared": canonical_array("t", list(compare.items()), table.base_types),
+        "compared": canonical_array("t", list(reading.columns.items()), table.base_types),
         "headers": sql.SQL("array[{}]::text[]").format(
             listed(sql.SQL("{}::text").format(quoted("t", name)) for name in point.header_columns)
         ),
         "passes": passes,
-        "order": order if is_upsert or not hop.where else sql.SQL("{} desc, {}").format(passes, order),
+        "order": order if reading.takes_latest or not reading.terms else sql.SQL("{} desc, {}").format(passes, order),
     }
 
 
@@ -96,10 +97,10 @@ def _whole_row(table: Table) -> sql.Composable:
     return whole.format(listed(fields))
 
 
-def _bytes_of(table: Table, column: str) -> sql.Composed:
-    name = sql.Identifier("t", column)
+def _bytes_of(table: Table, column: str) -> sql.Composable:
+    name = quoted("t", column)
     if table.columns[column].type == "bytea":
-        return sql.SQL("{}").format(name)
+        return name
     return sql.SQL("convert_to({}::text, 'UTF8')").format(name)
 
 
@@ -108,5 +109,5 @@ def _milliseconds(point: TablePoint) -> sql.Composable:
     everywhere."""
     if point.time is None:
         return sql.SQL("null::bigint")
-    time = sql.Identifier("t", point.time)
+    time = quoted("t", point.time)
     return sql.SQL("case when isfinite({0}) then floor(extract(epoch from {0}) * 1000)::bigint end").format(time)

@@ -5,14 +5,13 @@ from typing import Any
 
 from psycopg2 import sql
 
-from makewhole.model.pipeline import Hop
 from makewhole.model.points import TablePoint
 from makewhole.postgres.read.ledger import ledger_columns, ledger_record_of
 from makewhole.postgres.read.valued_rows import ValuedTable
 from makewhole.postgres.table import Table, key_lookup, listed, match_parts, quoted, statement, values_of_parts
 from makewhole.sql import PgConnection, named_rows
 from makewhole.tables.keys import key_components, key_fields
-from makewhole.tables.rows import LedgerRecord, ValuedRow
+from makewhole.tables.rows import LedgerReading, LedgerRecord, ValuedRow
 
 
 def rows_of_many_keys(store: ValuedTable, keys: Sequence[str], *, is_exact: bool) -> dict[str, list[ValuedRow]]:
@@ -35,19 +34,17 @@ def ledger_records(
     table: Table,
     point: TablePoint,
     keys: Sequence[str],
-    hop: Hop,
-    compare: Mapping[str, str],
-    filter_types: Mapping[str, str] | None = None,
+    reading: LedgerReading,
 ) -> dict[str, LedgerRecord]:
     """Read the row of each key that the ledger has now, as `ledger_record` does of one.
 
     Raises:
         RefusedError: one of the keys is none that the table's columns can hold; ask for them one by one then.
     """
-    parts = ledger_columns(table, point, hop, compare, filter_types)
+    parts = ledger_columns(table, point, reading)
     rows = _of_many_keys(session, table, point, keys, "ledger_rows_of_many_keys", parts, is_exact=True)
     counting = ((keys[row.number - 1], row) for row in rows)
-    return {key: ledger_record_of(point, key, row, compare) for key, row in counting}
+    return {key: ledger_record_of(point, key, row, reading.columns) for key, row in counting}
 
 
 def _of_many_keys(

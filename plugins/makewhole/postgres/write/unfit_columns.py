@@ -2,8 +2,8 @@
 
 import msgspec
 import psycopg2
-from psycopg2 import sql
 
+from makewhole.postgres.table import quoted
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.tables.items import UpsertRow
 
@@ -27,7 +27,7 @@ def _is_read(chunk: TableChunk, name: str, text: bytes) -> bool:
     with chunk.session.cursor() as cursor:
         cursor.execute("savepoint asked")
         try:
-            chunk.run("row_as_inserted", {"key": "{}", "value": value.decode()}, values=sql.Identifier("wanted", name))
+            chunk.run("row_as_inserted", {"key": "{}", "value": value.decode()}, values=quoted("wanted", name))
         except (psycopg2.DataError, psycopg2.IntegrityError):  # the latter: a domain does not take it
             cursor.execute("rollback to savepoint asked; release savepoint asked")
             return False

@@ -352,7 +352,7 @@ def _insert_revision(
             "places": draft.window.places,
             "filters": {hop.name: hop.where or "" for hop in pipeline.hops},
             "former_filters": draft.window.former_filters,
-            "compare": dict(pipeline.compare),
+            "compare": pipeline.compared_everywhere,
             "settle_seconds": pipeline.settle.total_seconds(),
             "reason": request.reason,
         },

@@ -36,6 +36,6 @@ def read_columns(pipeline: Pipeline, connections: Mapping[str, Connection]) -> C
         kinds={name: table.kinds for name, table in described.items()},
         relations={name: table.relation for name, table in described.items()},
         places=identity_texts(identities),
-        sharing=sharing_points(identities, {name: pipeline.points[name].key for name in identities}),
+        sharing=sharing_points(identities, {name: pipeline.points[name].key_places for name in identities}),
         problems=problems,
     )

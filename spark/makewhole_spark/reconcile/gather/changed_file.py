@@ -9,7 +9,7 @@ from makewhole.journal import windows
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
 from makewhole.journal.results.hop_results import first_of_hop, hops_before
 from makewhole.key_index.files import IndexFile
-from makewhole.model.pipeline import Hop
+from makewhole.model.pipeline import Hop, read_at
 from makewhole.model.points import can_look_up
 from makewhole_spark.reconcile.bucket.task import FileChanges, FormerCompare, HopSince
 from makewhole_spark.reconcile.bucket.window_files import FilesOfWindows
@@ -58,8 +58,13 @@ def _former_compare(neighbours: NeighbouringWindows, hop: Hop) -> FormerCompare 
     if not can_look_up(context.pipeline.points[hop.source]):
         return None
     file = context.pipeline.as_written or context.pipeline
-    former = windows.compared_otherwise(neighbours.journal, context.window, file.compare)
-    return None if former is None else FormerCompare(until=former[0], columns=tuple(sorted(former[1])))
+    now = file.compared_everywhere
+    former = windows.compared_otherwise(neighbours.journal, context.window, now)
+    if former is None:
+        return None
+    until, before = former
+    alike = [name for name, read in before.items() if read_at(read) == read_at(now.get(name, read))]
+    return FormerCompare(until=until, columns=tuple(sorted(alike)))
 
 
 def _runs_of_former_sources(neighbours: NeighbouringWindows, hop: Hop) -> list[IndexedRun]:

@@ -118,7 +118,7 @@ class _PointRuns:
             number=neighbours.context.window.number,
             since=since,
             known_from=neighbours.indexed_from(point),
-            numbered_by=numbered_number(neighbours.context.pipeline.points[point].version),
+            numbered_by=numbered_number(neighbours.context.pipeline.points[point].version_place),
         )
 
     def files(self, bucket: str, without: frozenset[int]) -> IndexFiles:

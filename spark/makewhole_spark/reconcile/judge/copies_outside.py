@@ -39,13 +39,15 @@ def source_copies_outside(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     """
     index = task.source.index.copies
     hop = None if task.hop.where is None or task.is_upsert else task.hop.name
-    former = _copies_of_runs(task, keys, index.former, is_later=False, hop=hop).with_columns(is_former=pl.lit(True))
-    earlier = _copies_of_runs(task, keys, index.earlier, is_later=False, hop=hop)
+    point = task.hop.source
+    former = _copies_of_runs(task, point, keys, index.former, is_later=False, hop=hop)
+    former = former.with_columns(is_former=pl.lit(True))
+    earlier = _copies_of_runs(task, point, keys, index.earlier, is_later=False, hop=hop)
     copies = pl.concat(
         [
-            _head(task, task.hop.source),
+            _head(task, point),
             *((former, earlier) if task.is_upsert else (earlier, former)),
-            _later(task, task.hop.source, index.later, keys, hop=hop),
+            _later(task, point, index.later, keys, hop=hop),
         ]
     )
     return copies if hop is None else passing_rows(copies, hop).select(*ELSEWHERE)
@@ -57,15 +59,14 @@ def target_copies_outside(task: BucketTask, target: pl.DataFrame, keys: pl.DataF
     For events, a later copy counts only where there is none before it (a repeat is judged in the window that it falls
     into), and one of a former incarnation only where there is no other: it is not in the topic any more.
     """
-    index = task.target.index.copies
-    earlier = pl.concat(
-        [_copies_of_runs(task, keys, index.earlier, is_later=False), _head(task, task.hop.target), *_remaining(task)]
-    )
-    later = _later(task, task.hop.target, index.later, keys)
+    index, point = task.target.index.copies, task.hop.target
+    before = _copies_of_runs(task, point, keys, index.earlier, is_later=False)
+    earlier = pl.concat([before, _head(task, point), *_remaining(task)])
+    later = _later(task, point, index.later, keys)
     if task.is_upsert:
         return pl.concat([earlier, later])
     copies = pl.concat([earlier, first_of_absent(later, committed_copies(target), earlier)])
-    former = _copies_of_runs(task, keys, index.former, is_later=False)
+    former = _copies_of_runs(task, point, keys, index.former, is_later=False)
     return pl.concat([copies, first_of_absent(former, committed_copies(target), copies)])
 
 
@@ -101,12 +102,18 @@ def newly_truncated_keys(task: BucketTask) -> pl.DataFrame:
 
 
 def _copies_of_runs(
-    task: BucketTask, keys: pl.DataFrame, files: Sequence[IndexFile], *, is_later: bool, hop: str | None = None
+    task: BucketTask,
+    point: str,
+    keys: pl.DataFrame,
+    files: Sequence[IndexFile],
+    *,
+    is_later: bool,
+    hop: str | None = None,
 ) -> pl.DataFrame:
-    """Return the copies that runs have of some keys; `hop`: only those that pass its filter."""
+    """Return the copies that the runs of a point have of some keys; `hop`: only those that pass its filter."""
     if not files:
         return empty(ELSEWHERE)
-    rows = rows_of(task, files, keys)
+    rows = rows_of(task, files, keys, task.context.pipeline.compared_at(point))
     rows = rows if hop is None else passing_rows(rows, hop)
     return first_and_latest_copies(rows, is_later=is_later) if task.is_upsert else first_copies(rows, is_later=is_later)
 
@@ -115,7 +122,7 @@ def _later(
     task: BucketTask, point: str, files: Sequence[IndexFile], keys: pl.DataFrame, *, hop: str | None = None
 ) -> pl.DataFrame:
     tail = tail_of(task, point).filter(~pl.col("is_open") & pl.col("is_later")).select(*ELSEWHERE)
-    copies = pl.concat([_copies_of_runs(task, keys, files, is_later=True, hop=hop), tail])
+    copies = pl.concat([_copies_of_runs(task, point, keys, files, is_later=True, hop=hop), tail])
     return copies.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
 
 

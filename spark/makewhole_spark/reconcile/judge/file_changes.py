@@ -241,7 +241,7 @@ def _of_their_values(task: BucketTask, keys: pl.DataFrame, target: pl.DataFrame)
     """Return which of some keys have a value at the target that a removed source had."""
     if keys.is_empty():
         return empty(HASHES)
-    rows = rows_of(task, task.changes.former_sources, keys)
+    rows = rows_of(task, task.changes.former_sources, keys, task.context.pipeline.compare)
     names = [name for name in ("row_hash", "last_row_hash") if name in rows.columns]
     values = pl.concat(rows.select(*HASH, pl.col(name).alias("row_hash")) for name in names).drop_nulls()
     held = committed_copies(target).join(keys, on=HASH, how="semi").select(*HASH, "row_hash")

@@ -4,7 +4,7 @@ A *key filter* beside a file of the index shows which keys the file cannot know;
 (`where`) of a hop.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
@@ -70,9 +70,13 @@ def keys_with_other_values(task: BucketTask, index: IndexFiles, events: pl.DataF
     return both.filter(pl.col("row_hash") != pl.col("here")).select(HASH).unique()
 
 
-def rows_of(task: BucketTask, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
+def rows_of(
+    task: BucketTask, files: Sequence[IndexFile], keys: pl.DataFrame, compared: Mapping[str, str] | None = None
+) -> pl.DataFrame:
     """Return what runs know of some keys (`HASHES`), window by window: of their values and versions what the file of
-    now can compare, and whether the filter of the task's hop excludes them."""
+    now can compare, and whether the filter of the task's hop excludes them. `compared`: as the file of now reads the
+    compared columns there; None: as at the source of the hop."""
     rows = rows_of_keys(task.context.storage, files, keys)
-    rows = as_read_now(rows, task.context.pipeline.compare, is_upsert=task.is_upsert)
+    known = task.context.pipeline.compared_at(task.hop.source) if compared is None else compared
+    rows = as_read_now(rows, known, is_upsert=task.is_upsert)
     return with_filter_of(rows, task.hop)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from makewhole.compensation.planning.action_draft import ActionDraft
-from makewhole.compensation.sources.sources import Sources
+from makewhole.compensation.sources.sources import Sources, ledger_reading
 from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.pipeline import Hop, Remedy
 from makewhole.model.refusal import RefusalCode
@@ -86,14 +86,14 @@ class LedgerRows:
         if rows is not None:
             return rows.get(key)
         ledger, columns = self._asked(hop, draft.action.remedy)
-        return ledger.ledger_record(key, hop, columns, self._sources.pipeline.filter_types)
+        return ledger.ledger_record(key, ledger_reading(self._sources.pipeline, hop, columns))
 
     def _together(self, hop_name: str, remedy: Remedy) -> Mapping[str, LedgerRecord] | None:
         """Return the rows of all keys; None: one of them is unfit, and each is asked for alone."""
         hop, keys = self._hops[hop_name], sorted(self._keys[hop_name, remedy])
         ledger, columns = self._asked(hop, remedy)
         try:
-            return ledger.ledger_records(keys, hop, columns, self._sources.pipeline.filter_types)
+            return ledger.ledger_records(keys, ledger_reading(self._sources.pipeline, hop, columns))
         except RefusedError:
             return None
 
