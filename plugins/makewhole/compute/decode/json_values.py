@@ -100,7 +100,7 @@ def _read_with_arrow(values: ArrowArray, wanted: Mapping[str, WantedLeaf]) -> pl
     types: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), wanted["key"].path)}
     for leaf in wanted.values():
         kind = pa.int64() if leaf.declared == VERSION else _arrow_type(leaf.declared)
-        if kind is not None and types.setdefault(".".join(leaf.path), kind) != kind and leaf.declared == VERSION:
+        if kind is not None and types.setdefault(".".join(leaf.path), kind) != kind:
             raise UnusualBatch
     table = read_lines(values, types)
     keys = column_at(table, key_path).cast(pa.string())

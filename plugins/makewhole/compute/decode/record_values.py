@@ -41,7 +41,8 @@ class ValueShape:
 
     `keeps_tombstones`: a null value is a version of its key (its deletion), not a bad record, where the key is not part
     of the value. `tombstones_erase`: it says that its key was deleted on purpose, and is no copy of it. `key_layout`:
-    the types of the key's parts; empty: texts as they are. `format`: that of the values.
+    the types of the key's parts; empty: texts as they are. `format`: that of the values. `places`: where columns stand
+    in a record that are no fields of their own name.
     """
 
     key: tuple[str, ...]
@@ -52,17 +53,26 @@ class ValueShape:
     tombstones_erase: bool = False
     key_layout: tuple[KeyType, ...] = ()
     format: ValueFormat = JSON
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def place_of(self, name: str) -> str:
+        """Return where the column of a name stands in a record: `$.path.to.field`, `kafka.key` or `header:NAME`."""
+        return self.places.get(name, f"$.{name}")
 
     @property
     def key_paths(self) -> list[str]:
         return [part.removeprefix("$.") for part in self.key if part.startswith("$.")]
 
     @property
+    def columns(self) -> frozenset[str]:
+        """The names of the columns that are compared, or that a filter asks for."""
+        return frozenset(self.compare).union(term.column for terms in self.filters.values() for term in terms)
+
+    @property
     def fields(self) -> frozenset[str]:
         """The fields at the top of a value that are read, or lead to one that is."""
-        version = [self.version.removeprefix("$.")] if self.version is not None and self.version[:2] == "$." else []
-        filtered = [term.column for terms in self.filters.values() for term in terms]
-        return frozenset(path.split(".")[0] for path in (*self.key_paths, *self.compare, *version, *filtered))
+        places = (*self.key, *map(self.place_of, self.columns), self.version or "")
+        return frozenset(place.split(".")[1] for place in places if place.startswith("$."))
 
     @property
     def key_kinds(self) -> tuple[KeyType, ...]:
@@ -71,8 +81,8 @@ class ValueShape:
 
     @property
     def needs_record_key(self) -> bool:
-        """Return whether Kafka's own record key is part of the business key."""
-        return RECORD_KEY in self.key
+        """Return whether Kafka's own record key is part of the business key, or a column."""
+        return RECORD_KEY in (*self.key, *map(self.place_of, self.columns))
 
 
 def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
@@ -120,16 +130,18 @@ def _assemble(
 
 def _is_columnar(shape: ValueShape) -> bool:
     """Return whether usual values of this shape can be decoded many at once."""
-    has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key_paths[0] not in shape.compare
-    has_plain_version = shape.version is None or shape.version.startswith("$.")
+    places = [shape.place_of(name) for name in shape.compare]
+    has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key[0] not in places
+    has_plain_places = all(place.startswith("$.") for place in (*places, *filter(None, [shape.version])))
     has_filters = any(shape.filters.values())
-    return has_plain_key and has_plain_version and not has_filters
+    return has_plain_key and has_plain_places and not has_filters
 
 
 def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
     """Return the leaves of a value that a shape needs, by their column."""
     wanted = {"key": WantedLeaf(_names(shape.key_paths[0]), _KEY_LEAVES.get(shape.key_kinds[0], TEXT_KEY))}
-    wanted |= {f"c:{name}": WantedLeaf(_names(name), declared) for name, declared in shape.compare.items()}
+    for name, declared in shape.compare.items():
+        wanted[f"c:{name}"] = WantedLeaf(_names(shape.place_of(name).removeprefix("$.")), declared)
     if shape.version is not None:
         wanted["version"] = WantedLeaf(_names(shape.version.removeprefix("$.")), VERSION)
     return wanted
@@ -161,14 +173,16 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
     columns: dict[str, list[str | None]] = {name: [] for name in shape.compare}
     versions: list[Decimal | None] = []
     excluded: list[list[str]] = []
-    fields = shape.fields
+    fields, places = shape.fields, {name: shape.place_of(name) for name in shape.columns}
     record_keys = batch.column("key").to_pylist() if shape.needs_record_key else [None] * batch.num_rows
     records = zip(record_keys, batch.column("value").to_pylist(), batch.column("headers").to_pylist(), strict=True)
     for record_key, value, headers in records:
         document: Any = {}
+        held: Mapping[str, Any] = {}
         is_tombstone = value is None and (shape.keeps_tombstones or shape.tombstones_erase) and not shape.key_paths
         try:
             document = shape.format.document(value, headers) if fields and not is_tombstone else {}
+            held = {name: _column_value(place, record_key, document, headers) for name, place in places.items()}
             require_fields(document, fields)
             keys.append(
                 key_text(
@@ -183,10 +197,10 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
             keys.append(None)
             problems.append(str(problem))
         for name, declared in shape.compare.items():
-            columns[name].append(canonical_text(_value_at(document, name), declared))
+            columns[name].append(canonical_text(held.get(name), declared))
         versions.append(version_of(shape.version, record_key, document, headers))
         # A deletion concerns every version of its key: no filter on values excludes it.
-        failed = [hop for hop, terms in shape.filters.items() if not is_tombstone and not _passes_all(document, terms)]
+        failed = [hop for hop, terms in shape.filters.items() if not is_tombstone and not _passes_all(held, terms)]
         excluded.append(failed)
     return _assemble(keys, problems, columns, versions, excluded)
 
@@ -239,5 +253,17 @@ def _value_at(document: Any, path: str) -> Any:
     return document
 
 
-def _passes_all(document: Any, terms: Sequence[TypedTerm]) -> bool:
-    return all(term.holds(_value_at(document, term.column)) for term in terms)
+def _column_value(place: str, record_key: bytes | None, document: Any, headers: Any) -> Any:
+    """Return what stands at the place of a column; null where the record does not have it.
+
+    Raises:
+        KeyProblem: there are several such headers, or a text is no UTF-8.
+    """
+    name = place.removeprefix("header:")
+    if name != place and all(entry["key"] != name for entry in headers or ()):
+        return None
+    return record_part(place, record_key, document, headers)
+
+
+def _passes_all(held: Mapping[str, Any], terms: Sequence[TypedTerm]) -> bool:
+    return all(term.holds(held.get(term.column)) for term in terms)
