@@ -17,7 +17,7 @@ from makewhole.compute.decode.envelopes import require_fields
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.value_format import Headers, ValueFormat
 from makewhole.compute.keys import KeyProblem
-from makewhole.compute.placeholders import PLACEHOLDERS
+from makewhole.compute.placeholders import is_canonical_placeholder, is_placeholder
 from makewhole.compute.structures import json_value, written_json
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.refusal import RefusalCode
@@ -44,7 +44,7 @@ class ColumnValue:
     @property
     def is_placeholder(self) -> bool:
         """Whether it stands for a value that the capture did not send."""
-        return self.raw in PLACEHOLDERS or self.text in PLACEHOLDERS
+        return is_placeholder(self.raw) or is_canonical_placeholder(self.text)
 
     @property
     def as_json(self) -> str:

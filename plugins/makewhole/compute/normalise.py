@@ -77,7 +77,6 @@ def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords
     milliseconds = pl.Series("ms", pl.from_arrow(batch.column("timestamp").cast(pa.int64())), dtype=pl.Int64)
     frame = pl.concat([log, decoded, pl.DataFrame([replay_plans(batch)])], how="horizontal").with_columns(
         _moment(milliseconds, 1_000).alias("time"),
-        pl.Series("is_tombstone", pl.from_arrow(batch.column("value").is_null()), dtype=pl.Boolean),
     )
     frame = _with_known_hashes(frame, [f"c:{name}" for name in shape.compare])
     bad = _unreadable(frame, batch, shape) if frame["key"].null_count() else empty(UNDECODABLE)

@@ -1,19 +1,41 @@
 """Find the texts that a capture sends in place of a value: they are no values, and say nothing of what they replace."""
 
 import base64
+import hashlib
+import uuid
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
+
+from makewhole.compute.canonical import canonical_text
 
 _UNAVAILABLE = "__debezium_unavailable_value"
 PLACEHOLDERS = (_UNAVAILABLE, base64.b64encode(_UNAVAILABLE.encode()).decode())
 """Placeholders of Debezium for a value that PostgreSQL's log did not hold, in a text and in bytes (its option
 `unavailable.value.placeholder`)."""
-_CANONICAL = (*PLACEHOLDERS, *(f"!{text!a}" for text in PLACEHOLDERS))
+_UUID = uuid.UUID(bytes=hashlib.md5(_UNAVAILABLE.encode(), usedforsecurity=False).digest(), version=3)
+_OF_ARRAYS: tuple[list[Any], ...] = ([_UNAVAILABLE], [*_UNAVAILABLE.encode()], [str(_UUID)])
+"""The same for an array of texts, of integers or days, and of UUIDs."""
+_ARRAY_TYPES = ("string", "json", "string[]", "bigint[]", "date[]", "uuid[]")
+_CANONICAL = sorted(
+    {*PLACEHOLDERS, *(f"!{text!a}" for text in PLACEHOLDERS)}
+    | {str(canonical_text(array, declared)) for array in _OF_ARRAYS for declared in _ARRAY_TYPES}
+)
 """The same as compared columns have them: where the declared type is no text it cannot hold them."""
+
+
+def is_placeholder(value: Any) -> bool:
+    """Return whether a decoded value stands for one that the capture did not send."""
+    return value in _OF_ARRAYS if isinstance(value, list) else value in PLACEHOLDERS
+
+
+def is_canonical_placeholder(text: str | None) -> bool:
+    """Return whether a canonical text is that of a placeholder."""
+    return text in _CANONICAL
 
 
 def holds_placeholder(columns: Sequence[str]) -> pl.Expr:
     """Return whether a copy has a placeholder in one of these columns of canonical texts."""
-    texts = (pl.col(name) == text for name in columns for text in _CANONICAL)
+    texts = (pl.col(name).is_in(_CANONICAL) for name in columns)
     return pl.any_horizontal(pl.lit(False), *texts).fill_null(False)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from makewhole.config import values
 from makewhole.config.erased import read_erased
 from makewhole.config.key_types import KeyDraft, read_key
+from makewhole.config.record_formats import note_places, read_record_key
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.config.value_schema import FORMAT_KEYS, read_value
 from makewhole.model.plan import LINEAGE_PREFIX
@@ -15,7 +16,7 @@ _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version")
 _KEYS = {
     PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key", "headers", "leave_headers", "leave_fields"),
     PointKind.STORE: (*_TABLE_KEYS, "erased"),
-    PointKind.TOPIC: ("kind", "connection", "topic", "key", "version", "partitioner", *FORMAT_KEYS),
+    PointKind.TOPIC: ("kind", "connection", "topic", "key", "version", "partitioner", "record_key", *FORMAT_KEYS),
 }
 _ANY_KEYS = tuple(sorted({key for keys in _KEYS.values() for key in keys}))
 
@@ -32,7 +33,7 @@ class PointDraft:
 
     @property
     def can_encode(self) -> bool:
-        """Whether records can be made in the format of its values; of what is no topic it is not asked."""
+        """Whether records can be made in the formats of its values and keys; of what is no topic it is not asked."""
         return not has_log(self.point) or self.point.can_encode
 
     @property
@@ -88,7 +89,9 @@ def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint
     connection = _needed(section, "connection", values.connection_id, "Name the connection to its Kafka cluster")
     topic = _needed(section, "topic", values.topic, "Name the topic")
     value, schema = read_value(section)
-    version = _optional(section, "version", values.topic_part)
+    record_key = read_record_key(section)
+    note_places(section, key, value, record_key)
+    version = _optional(section, "version", values.version_part)
     partitioner = _read_partitioner(section)
     if connection is None or topic is None or key is None:
         return None
@@ -100,6 +103,7 @@ def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint
         key_types=key.types,
         value=value,
         schema=schema,
+        record_key=record_key,
         version=version,
         partitioner=partitioner,
     )

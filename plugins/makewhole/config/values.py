@@ -22,6 +22,8 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _TIMESTAMP = re.compile(r"timestamp\(\s*([0-6])\s*\)")
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,2})\s*,\s*([0-9]{1,2})\s*\)")
 _JSON_PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_-]*)+")
+_RECORD_KEY = re.compile(r"kafka\.key(\.[A-Za-z_][A-Za-z0-9_-]*)*")
+_EVENT = re.compile(r"event:[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*")
 _HEADER = re.compile(r"header:[\x21-\x7e]+")
 E = TypeVar("E", bound=StrEnum)
 _CRON_FIELDS = (
@@ -122,14 +124,19 @@ def table(text: str) -> str:
 
 
 def topic_part(text: str) -> str:
-    """Parse one part of a topic's key, or its version: a field of the value, the record's key or a header."""
-    if text != "kafka.key" and not _JSON_PATH.fullmatch(text) and not _HEADER.fullmatch(text):
+    """Parse one part of a topic's key: a field of the value, the record's key or a field of it, or a header."""
+    if not any(pattern.fullmatch(text) for pattern in (_RECORD_KEY, _JSON_PATH, _HEADER)):
         near = f". Did you mean '$.{text}'?" if _COLUMN.fullmatch(text) else ""
         raise UnfitError(
             f"{shown(text)} is not a place in a record",
             f"Write '$.field' (with further '.field' inside it), 'kafka.key' or 'header:NAME'{near}",
         )
     return text
+
+
+def version_part(text: str) -> str:
+    """Parse the version of a topic: one part as a key has it, or a field of the event that carries the row."""
+    return text if _EVENT.fullmatch(text) else topic_part(text)
 
 
 def value_format(text: str) -> str:

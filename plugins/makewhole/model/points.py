@@ -157,9 +157,25 @@ class TablePoint:
         return frozenset({self.place, self.identity} - {""})
 
 
-VALUE_FORMATS: Mapping[str, bool] = {"json": True, "avro": True}
+VALUE_FORMATS: Mapping[str, bool] = {
+    "json": True,
+    "avro": True,
+    "json_in_string": True,
+    "connect": False,
+    "debezium": False,
+    "string": False,
+    "bytes": False,
+}
 """The formats of record values, as a pipeline file names them, and whether records can be made in them; the first is
 the default."""
+EVENT_FORMATS = ("debezium",)
+"""Those whose values are events that carry a row."""
+WHOLE_FORMATS = ("string", "bytes")
+"""Those whose values have one field, `value`: the whole."""
+RECORD_KEYS = ("string", "json", "connect", "bytes")
+"""The formats of record keys, as a pipeline file names them; the first is the default, in which records can be made."""
+KEYS_WITH_FIELDS = ("json", "connect")
+"""Those whose keys can have fields."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,11 +194,13 @@ class ValueSchema:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicPoint:
-    """A Kafka topic. Each part of `key` is `$.path.to.field` in the value, `kafka.key`, or `header:NAME`. `value` is
-    the format of its values, and `schema` what describes them.
+    """A Kafka topic. Each part of `key` is `$.path.to.field` in the value, `kafka.key`, a field of that
+    (`kafka.key.id`), or `header:NAME`; so is `version`, or a field of the event that carries the row (`event:ts_ms`).
+    `value` is the format of its values, and `schema` what describes them.
 
     `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
-    `key_types`, `key_layout` and `identity` are as in `TablePoint`.
+    `record_key` is the format of Kafka's own key; None: a text. `key_types`, `key_layout` and `identity` are as in
+    `TablePoint`.
     """
 
     name: str
@@ -193,6 +211,7 @@ class TopicPoint:
     schema: ValueSchema | None = field(default=None, metadata=WRITTEN_IF_ANY)
     version: str | None = None
     partitioner: Partitioner = Partitioner.MURMUR2
+    record_key: str | None = field(default=None, metadata=WRITTEN_IF_ANY)
     key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
     identity: str = field(default="", metadata=NEVER_WRITTEN)
@@ -203,8 +222,8 @@ class TopicPoint:
 
     @property
     def can_encode(self) -> bool:
-        """Whether records can be made in the format of its values."""
-        return VALUE_FORMATS[self.value]
+        """Whether records can be made in the formats of its values and keys."""
+        return VALUE_FORMATS[self.value] and self.record_key in (None, RECORD_KEYS[0])
 
     @property
     def connections(self) -> tuple[str, ...]:

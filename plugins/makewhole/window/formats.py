@@ -4,8 +4,12 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from makewhole.compute.decode.avro.avro_format import AvroFormat
+from makewhole.compute.decode.connect.change_events import ChangeEventFormat
+from makewhole.compute.decode.connect.connect_values import ConnectFormat
 from makewhole.compute.decode.json_values import JSON
+from makewhole.compute.decode.record_keys import RECORD_KEY_FORMATS, TEXT_KEYS, RecordKeyFormat
 from makewhole.compute.decode.value_format import ValueFormat
+from makewhole.compute.decode.whole_values import BytesFormat, JsonInStringFormat, TextFormat
 from makewhole.config.connections import from_environment
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import RegistryConnection, registry_of
@@ -40,6 +44,11 @@ def _schemas(point: TopicPoint, kind: str, form: str = "") -> FileSchema | Regis
 FORMATS: Mapping[str, Callable[[TopicPoint], ValueFormat]] = {
     "json": lambda _: JSON,
     "avro": lambda point: _avro(_schemas(point, "AVRO")),
+    "json_in_string": lambda _: JsonInStringFormat(),
+    "connect": lambda _: ConnectFormat(),
+    "debezium": lambda _: ChangeEventFormat(),
+    "string": lambda _: TextFormat(),
+    "bytes": lambda _: BytesFormat(),
 }
 """What makes the format of a point, by the word of its file (`makewhole.model.points.VALUE_FORMATS`)."""
 
@@ -51,3 +60,8 @@ def format_of(point: TopicPoint) -> ValueFormat:
         ConfigurationError: the connection to its registry is not there, or cannot be understood.
     """
     return FORMATS[point.value](point)
+
+
+def record_key_format_of(point: TopicPoint) -> RecordKeyFormat:
+    """Return the format of the record keys of a topic."""
+    return RECORD_KEY_FORMATS[point.record_key or TEXT_KEYS.name]

@@ -7,6 +7,7 @@ from makewhole.compensation.freezing.row_to_write import VersionToWrite, differi
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.sources.sources import SourceRecord, Sources
 from makewhole.compute.column_values import ColumnValue, as_object, parse_fields
+from makewhole.compute.decode.record_keys import RecordKeyReader
 from makewhole.compute.decode.record_values import record_part, version_of
 from makewhole.compute.versions import UNREADABLE
 from makewhole.model.actions import Payload
@@ -19,7 +20,7 @@ from makewhole.tables.description import TEXTS
 from makewhole.tables.items import RowToWrite, UpsertExtra
 from makewhole.tables.new_row import NewRow, new_row, version_type
 from makewhole.tables.rows import LedgerRecord, ValuedRow
-from makewhole.window.formats import format_of
+from makewhole.window.formats import format_of, record_key_format_of
 
 ColumnValues = Mapping[str, ColumnValue]
 
@@ -160,24 +161,28 @@ def _of_record(
             RefusalCode.UNFIT, "the latest version is a tombstone; upsert writes rows and deletes none"
         )
     headers = [{"key": name, "value": value} for name, value in record.headers]
+    read_key = record_key_format_of(source).read
     fields = parse_fields(record.value, declared, format_of(source), headers)
     raws: dict[str, Any] = {name: fields.get(name) for name in declared}
     if guard is not None and source.version is not None:
-        raws[guard.column] = _raw_version(source.version, record.key, fields, headers)
+        raws[guard.column] = _raw_version(source.version, record.key, fields, headers, read_key)
     values = {name: ColumnValue.of_record(raws[name], kind) for name, kind in declared.items()}
     values = _with_guard(values, fields, guard)
-    keys = {column: _key_text(record_part(part, record.key, fields, headers)) for column, part in places.items()}
+    parts = {column: record_part(part, record.key, fields, headers, read_key) for column, part in places.items()}
+    keys = {column: _key_text(part) for column, part in parts.items()}
     return values, keys
 
 
-def _raw_version(place: str, record_key: bytes | None, fields: Mapping[str, Any], headers: Any) -> Any:
+def _raw_version(
+    place: str, record_key: bytes | None, fields: Mapping[str, Any], headers: Any, read_key: RecordKeyReader
+) -> Any:
     """Return the version as a record has it; None: it has none."""
-    number = version_of(place, record_key, fields, headers)
+    number = version_of(place, record_key, fields, headers, read_key)
     if number == UNREADABLE:
         raise ActionRefusedError.of(
             RefusalCode.NOT_KNOWN, f"what {place} of the record holds is no version (see `version`)"
         )
-    return None if number is None else record_part(place, record_key, fields, headers)
+    return None if number is None else record_part(place, record_key, fields, headers, read_key)
 
 
 def _with_guard(

@@ -111,9 +111,9 @@ class SourceValues:
             record = self._sources.find(hop.source, _position(copy), finding.key)
             if record is None:
                 raise ActionRefusedError(_UNREADABLE)
-            if record.value is None and is_upsert:
-                return None
             fields = decoded(record, shape)
+            if fields["is_tombstone"] and is_upsert:
+                return None
             if hop.name not in (fields["excluded_by"] or ()):
                 return self._values(fields)
         raise ActionRefusedError(_UNNAMED)

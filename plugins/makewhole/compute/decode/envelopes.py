@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 
 import polars as pl
 
+from makewhole.compute.decode.value_format import EVENT
 from makewhole.compute.keys import KeyProblem
 from makewhole.native.arrays import ArrowArray
 
@@ -61,6 +62,8 @@ def _hold(column: pl.Series, names: Iterable[str]) -> pl.Series:
 
 
 def _kind_of(names: Collection[str]) -> frozenset[str] | None:
+    if EVENT in names:  # taken out of its envelope
+        return None
     if set(names) == _CONNECT:
         return _CONNECT
     return _CHANGE if _CHANGE.issubset(names) else None

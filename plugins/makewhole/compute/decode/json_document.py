@@ -21,32 +21,41 @@ def parse_document(value: bytes | None) -> Any:
     """
     if value is None:
         raise KeyProblem("value is null (a tombstone)")
+    document = parse_json(value)
+    if not isinstance(document, dict):
+        raise KeyProblem("value is not a JSON object")
+    return document
+
+
+def parse_json(value: bytes, above: int = 0) -> Any:
+    """Parse a value as JSON, numbers exact. `above`: how deep it stands in a value itself.
+
+    Raises:
+        KeyProblem: it is none.
+    """
     try:
-        text = value.decode("utf-8-sig")
-        if _is_too_deep(text):
+        text = value.decode("utf-8" if above else "utf-8-sig")
+        if _is_too_deep(text, DEEPEST - above):
             raise KeyProblem(f"value is nested more than {DEEPEST} deep")
         # Python refuses to make an int of more than 4,300 digits.
         parse_int = Decimal if len(text) > _MOST_INT_DIGITS else None
-        document = json.loads(text, parse_float=_exact, parse_int=parse_int, parse_constant=_no_constant)
+        return json.loads(text, parse_float=_exact, parse_int=parse_int, parse_constant=_no_constant)
     except UnicodeDecodeError:
         raise KeyProblem("value is not valid UTF-8") from None
     except KeyProblem:
         raise
     except ValueError:
         raise KeyProblem("value is not JSON") from None
-    if not isinstance(document, dict):
-        raise KeyProblem("value is not a JSON object")
-    return document
 
 
-def _is_too_deep(text: str) -> bool:
+def _is_too_deep(text: str, deepest: int) -> bool:
     """Decide by counting brackets: Python's recursion limit would depend on the depth of the caller."""
-    if text.count("{") + text.count("[") <= DEEPEST:
+    if text.count("{") + text.count("[") <= deepest:
         return False
     depth = 0
     for bracket in _BRACKET.findall(_STRING.sub("", text)):
         depth += 1 if bracket in "{[" else -1
-        if depth > DEEPEST:
+        if depth > deepest:
             return True
     return False
 

@@ -38,6 +38,11 @@ _FEWEST_HALVED = 128
 class JsonFormat:
     """Values that are one JSON object each."""
 
+    has_deletions = False
+
+    def __repr__(self) -> str:
+        return "json"
+
     def document(self, value: bytes | None, headers: Headers) -> Mapping[str, Any]:  # noqa: ARG002 - says nothing here
         """Parse one value. Raises as `parse_document`."""
         document: Mapping[str, Any] = parse_document(value)

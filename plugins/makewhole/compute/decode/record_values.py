@@ -6,7 +6,7 @@ The format of the values says how: many at once, as far as it can, and the other
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,8 +15,9 @@ import pyarrow as pa
 from makewhole.compute.canonical import canonical_text
 from makewhole.compute.decode.envelopes import require_fields
 from makewhole.compute.decode.json_values import JSON
+from makewhole.compute.decode.record_keys import TEXT_KEYS, RecordKeyFormat, RecordKeyReader, read_text, utf8_text
 from makewhole.compute.decode.same_layout import BOOLEAN_KEY, KEY, NUMBER_KEY, TEXT_KEY, VERSION
-from makewhole.compute.decode.value_format import ValueFormat, WantedLeaf
+from makewhole.compute.decode.value_format import EVENT, Deletion, ValueFormat, WantedLeaf
 from makewhole.compute.key_values import canonical_keys, part_text
 from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.row_filter import TypedTerm
@@ -42,7 +43,7 @@ class ValueShape:
     `keeps_tombstones`: a null value is a version of its key (its deletion), not a bad record, where the key is not part
     of the value. `tombstones_erase`: it says that its key was deleted on purpose, and is no copy of it. `key_layout`:
     the types of the key's parts; empty: texts as they are. `format`: that of the values. `places`: where columns stand
-    in a record that are no fields of their own name.
+    in a record that are no fields of their own name. `record_key`: the format of Kafka's own key.
     """
 
     key: tuple[str, ...]
@@ -53,6 +54,7 @@ class ValueShape:
     tombstones_erase: bool = False
     key_layout: tuple[KeyType, ...] = ()
     format: ValueFormat = JSON
+    record_key: RecordKeyFormat = TEXT_KEYS
     places: Mapping[str, str] = field(default_factory=dict)
 
     def place_of(self, name: str) -> str:
@@ -82,22 +84,28 @@ class ValueShape:
     @property
     def needs_record_key(self) -> bool:
         """Return whether Kafka's own record key is part of the business key, or a column."""
-        return RECORD_KEY in (*self.key, *map(self.place_of, self.columns))
+        return any(map(is_in_record_key, (*self.key, *map(self.place_of, self.columns), self.version or "")))
+
+    @property
+    def heeds_deletions(self) -> bool:
+        """Return whether the deletion of a key is no bad record."""
+        return self.keeps_tombstones or self.tombstones_erase
 
 
 def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     """Decode the records of a batch (columns `value`, `headers`, and `key` where the shape needs it).
 
     Returns a frame with one row per record in order: `key` (null where it cannot be had), `problem` (why, else null),
-    one text column `c:<name>` per compared column, `version` (see `makewhole.compute.versions`) and `excluded_by` (the
-    hops whose filter the record fails).
+    one text column `c:<name>` per compared column, `version` (see `makewhole.compute.versions`), `excluded_by` (the
+    hops whose filter the record fails) and `is_tombstone` (it has no value, or one that deletes its key).
     """
     if batch.num_rows == 0:
-        return _assemble([], [], {name: [] for name in shape.compare}, [], [])
+        return _assemble([], [], {name: [] for name in shape.compare}, [], [], [])
     if not _is_columnar(shape):
         return _decode_one_by_one(batch, shape)
     parts, left = shape.format.decode_together(batch, _wanted(shape))
     decoded = [(rows, _with_constant_columns(frame, shape)) for rows, frame in parts]
+    left = np.sort(left)  # alone they are not brought into order
     if len(left):
         decoded.append((left, _decode_one_by_one(_with_copied_values(batch).take(left), shape)))
     if len(decoded) == 1:
@@ -118,11 +126,13 @@ def _assemble(
     columns: Mapping[str, Sequence[str | None]],
     versions: Sequence[Decimal | None],
     excluded: Sequence[list[str]],
+    tombstones: Sequence[bool],
 ) -> pl.DataFrame:
     series = [pl.Series("key", keys, dtype=pl.String), pl.Series("problem", problems, dtype=pl.String)]
     series += [pl.Series(f"c:{name}", texts, dtype=pl.String) for name, texts in columns.items()]
     series.append(pl.Series("version", versions, dtype=VERSION_NUMBER))
-    return pl.DataFrame([*series, pl.Series("excluded_by", excluded, dtype=pl.List(pl.String))])
+    series.append(pl.Series("excluded_by", excluded, dtype=pl.List(pl.String)))
+    return pl.DataFrame([*series, pl.Series("is_tombstone", tombstones, dtype=pl.Boolean)])
 
 
 # Many records at once
@@ -132,23 +142,26 @@ def _is_columnar(shape: ValueShape) -> bool:
     """Return whether usual values of this shape can be decoded many at once."""
     places = [shape.place_of(name) for name in shape.compare]
     has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key[0] not in places
-    has_plain_places = all(place.startswith("$.") for place in (*places, *filter(None, [shape.version])))
+    has_plain_places = all(place.startswith(("$.", EVENT)) for place in (*places, *filter(None, [shape.version])))
     has_filters = any(shape.filters.values())
     return has_plain_key and has_plain_places and not has_filters
 
 
 def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
     """Return the leaves of a value that a shape needs, by their column."""
-    wanted = {"key": WantedLeaf(_names(shape.key_paths[0]), _KEY_LEAVES.get(shape.key_kinds[0], TEXT_KEY))}
+    wanted = {"key": WantedLeaf(_names(shape.key[0]), _KEY_LEAVES.get(shape.key_kinds[0], TEXT_KEY))}
     for name, declared in shape.compare.items():
-        wanted[f"c:{name}"] = WantedLeaf(_names(shape.place_of(name).removeprefix("$.")), declared)
+        wanted[f"c:{name}"] = WantedLeaf(_names(shape.place_of(name)), declared)
     if shape.version is not None:
-        wanted["version"] = WantedLeaf(_names(shape.version.removeprefix("$.")), VERSION)
+        wanted["version"] = WantedLeaf(_names(shape.version), VERSION)
     return wanted
 
 
-def _names(path: str) -> tuple[str, ...]:
-    return tuple(path.split("."))
+def _names(place: str) -> tuple[str, ...]:
+    """Return the path of names of a place in a value."""
+    if place.startswith(EVENT):
+        return (EVENT, *place.removeprefix(EVENT).split("."))
+    return tuple(place.removeprefix("$.").split("."))
 
 
 def _with_constant_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFrame:
@@ -161,6 +174,7 @@ def _with_constant_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFra
         *(f"c:{name}" for name in shape.compare),
         pl.col("version") if has_version else pl.lit(None, dtype=VERSION_NUMBER).alias("version"),
         pl.lit([], dtype=pl.List(pl.String)).alias("excluded_by"),
+        pl.lit(False).alias("is_tombstone"),
     )
 
 
@@ -173,39 +187,61 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
     columns: dict[str, list[str | None]] = {name: [] for name in shape.compare}
     versions: list[Decimal | None] = []
     excluded: list[list[str]] = []
-    fields, places = shape.fields, {name: shape.place_of(name) for name in shape.columns}
+    tombstones: list[bool] = []
+    places, read_key = {name: shape.place_of(name) for name in shape.columns}, shape.record_key.read
     record_keys = batch.column("key").to_pylist() if shape.needs_record_key else [None] * batch.num_rows
     records = zip(record_keys, batch.column("value").to_pylist(), batch.column("headers").to_pylist(), strict=True)
     for record_key, value, headers in records:
-        document: Any = {}
+        read = _ReadValue({}, value is None)
         held: Mapping[str, Any] = {}
-        is_tombstone = value is None and (shape.keeps_tombstones or shape.tombstones_erase) and not shape.key_paths
         try:
-            document = shape.format.document(value, headers) if fields and not is_tombstone else {}
-            held = {name: _column_value(place, record_key, document, headers) for name, place in places.items()}
-            require_fields(document, fields)
-            keys.append(
-                key_text(
-                    [
-                        part_text(record_part(part, record_key, document, headers), kind)
-                        for part, kind in zip(shape.key, shape.key_kinds, strict=True)
-                    ]
-                )
-            )
+            read = _read_value(value, headers, shape)
+            fields = {} if read.is_deletion else read.document
+            held = {name: _column_value(place, record_key, fields, headers, read_key) for name, place in places.items()}
+            parts = (record_part(part, record_key, read.document, headers, read_key) for part in shape.key)
+            keys.append(key_text([part_text(part, kind) for part, kind in zip(parts, shape.key_kinds, strict=True)]))
             problems.append(None)
         except KeyProblem as problem:
             keys.append(None)
             problems.append(str(problem))
         for name, declared in shape.compare.items():
             columns[name].append(canonical_text(held.get(name), declared))
-        versions.append(version_of(shape.version, record_key, document, headers))
+        versions.append(version_of(shape.version, record_key, read.document, headers, read_key))
         # A deletion concerns every version of its key: no filter on values excludes it.
-        failed = [hop for hop, terms in shape.filters.items() if not is_tombstone and not _passes_all(held, terms)]
-        excluded.append(failed)
-    return _assemble(keys, problems, columns, versions, excluded)
+        passes_all = read.is_deletion and shape.heeds_deletions
+        excluded.append(
+            [hop for hop, terms in shape.filters.items() if not passes_all and not _passes_all(held, terms)]
+        )
+        tombstones.append(read.is_deletion)
+    return _assemble(keys, problems, columns, versions, excluded, tombstones)
 
 
-def version_of(place: str | None, record_key: bytes | None, document: Any, headers: Any) -> Decimal | None:
+class _ReadValue(NamedTuple):
+    """The decoded value of a record; of a deletion the row that was deleted, as far as it is known."""
+
+    document: Mapping[str, Any]
+    is_deletion: bool
+
+
+def _read_value(value: bytes | None, headers: Any, shape: ValueShape) -> _ReadValue:
+    fields = shape.fields
+    if value is None and shape.heeds_deletions and not shape.key_paths:
+        return _ReadValue({}, True)
+    if not fields and not shape.format.has_deletions:
+        return _ReadValue({}, value is None)
+    try:
+        document = shape.format.document(value, headers)
+    except Deletion as deletion:
+        if not shape.heeds_deletions or (shape.key_paths and deletion.row is None):
+            raise
+        return _ReadValue(deletion.row or {}, True)
+    require_fields(document, fields)
+    return _ReadValue(document, False)
+
+
+def version_of(
+    place: str | None, record_key: bytes | None, document: Any, headers: Any, read_key: RecordKeyReader = read_text
+) -> Decimal | None:
     """Return the number of the version in a record (see `makewhole.compute.versions`); None: it has none.
 
     `headers` are mappings with `key` and `value`.
@@ -214,35 +250,39 @@ def version_of(place: str | None, record_key: bytes | None, document: Any, heade
     if place is None or (name != place and all(entry["key"] != name for entry in headers or ())):
         return None
     try:
-        return version_number(record_part(place, record_key, document, headers))
+        return version_number(record_part(place, record_key, document, headers, read_key))
     except KeyProblem:
         return UNREADABLE
 
 
-def record_part(part: str, record_key: bytes | None, document: Any, headers: Any) -> Any:
-    """Return what stands at a place of a record: a field of its value, its key or a header, these as texts.
+def is_in_record_key(place: str) -> bool:
+    """Return whether a place of a record is Kafka's own key, or a field of it."""
+    return place == RECORD_KEY or place.startswith(f"{RECORD_KEY}.")
 
-    `headers` are mappings with `key` and `value`.
+
+def record_part(
+    part: str, record_key: bytes | None, document: Any, headers: Any, read_key: RecordKeyReader = read_text
+) -> Any:
+    """Return what stands at a place of a record: a field of its value or of the event that carries it, its key or a
+    field of that, or a header as a text.
+
+    `headers` are mappings with `key` and `value`. `read_key` reads the key.
 
     Raises:
-        KeyProblem: there is no such header, or several, or a text is no UTF-8.
+        KeyProblem: there is no such header, or several, a text is no UTF-8, or the key cannot be read.
     """
     if part.startswith("$."):
         return _value_at(document, part.removeprefix("$."))
-    if part == RECORD_KEY:
-        return _text(record_key, "record key")
+    if part.startswith(EVENT):
+        return _value_at(document.get(EVENT), part.removeprefix(EVENT))
+    if is_in_record_key(part):
+        key, path = None if record_key is None else read_key(record_key), part.removeprefix(RECORD_KEY)
+        return _value_at(key, path.removeprefix(".")) if path else key
     name = part.removeprefix("header:")
     values = [entry["value"] for entry in headers or () if entry["key"] == name]
     if len(values) != 1:
         raise KeyProblem(f"header {name} is {'doubled' if values else 'missing'}")
-    return _text(values[0], f"header {name}")
-
-
-def _text(raw: bytes | None, what: str) -> str | None:
-    try:
-        return None if raw is None else raw.decode()
-    except UnicodeDecodeError:
-        raise KeyProblem(f"{what} is not valid UTF-8") from None
+    return None if values[0] is None else utf8_text(values[0], f"header {name}")
 
 
 def _value_at(document: Any, path: str) -> Any:
@@ -253,7 +293,7 @@ def _value_at(document: Any, path: str) -> Any:
     return document
 
 
-def _column_value(place: str, record_key: bytes | None, document: Any, headers: Any) -> Any:
+def _column_value(place: str, record_key: bytes | None, document: Any, headers: Any, read_key: RecordKeyReader) -> Any:
     """Return what stands at the place of a column; null where the record does not have it.
 
     Raises:
@@ -262,7 +302,7 @@ def _column_value(place: str, record_key: bytes | None, document: Any, headers: 
     name = place.removeprefix("header:")
     if name != place and all(entry["key"] != name for entry in headers or ()):
         return None
-    return record_part(place, record_key, document, headers)
+    return record_part(place, record_key, document, headers, read_key)
 
 
 def _passes_all(held: Mapping[str, Any], terms: Sequence[TypedTerm]) -> bool:

@@ -2,15 +2,15 @@
 have their business key there."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.decode.record_values import RECORD_KEY, ValueShape
+from makewhole.compute.decode.record_values import RECORD_KEY, ValueShape, is_in_record_key, record_part
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem
-from makewhole.model.points import KeyType
 
 _MOST_COMPARED = 1_000
 _NO_KEY = "\0"
@@ -26,24 +26,40 @@ def unread_keys(batch: pa.RecordBatch, keys: pl.Series, shape: ValueShape) -> pl
     unread = keys.is_null().arg_true().to_list()
     business_keys: list[str | None] = [None] * len(keys)
     if unread and "key" in batch.schema.names and len(shape.key) == 1:
-        kind, record_keys = shape.key_kinds[0], batch.column("key")
-        if shape.key[0] == RECORD_KEY or _agree(record_keys, keys, kind):
-            for at, text in zip(unread, _texts(record_keys, unread, kind), strict=True):
+        record_keys = _RecordKeys(batch.column("key"), shape)
+        place = next((place for place in _places(shape.key[0]) if record_keys.agree(keys, place)), None)
+        if place is not None:
+            for at, text in zip(unread, record_keys.texts(unread, place), strict=True):
                 business_keys[at] = text
     return pl.Series(business_keys, dtype=pl.String)
 
 
-def _agree(record_keys: Any, keys: pl.Series, kind: KeyType) -> bool:
-    """Return whether the records that could be read have their business key as Kafka's key; there is one at least."""
-    read = keys.is_not_null().arg_true().to_list()[:_MOST_COMPARED]
-    return bool(read) and all(
-        text == key for text, key in zip(_texts(record_keys, read, kind), keys.gather(read).to_list(), strict=True)
-    )
+def _places(part: str) -> Sequence[str]:
+    """Return where Kafka's key may have a part of the business key: itself, or in a field of the same name."""
+    return [part] if is_in_record_key(part) else [RECORD_KEY, f"{RECORD_KEY}.{part.rsplit('.', 1)[-1]}"]
 
 
-def _texts(record_keys: Any, rows: Sequence[int], kind: KeyType) -> Iterator[str | None]:
-    for raw in record_keys.take(pa.array(rows, type=pa.int64())).to_pylist():
-        try:
-            yield None if raw is None else part_text(raw.decode(), kind)
-        except (UnicodeDecodeError, KeyProblem):
-            yield _NO_KEY
+@dataclass(frozen=True)
+class _RecordKeys:
+    """The record keys of a batch."""
+
+    column: Any
+    shape: ValueShape
+
+    def agree(self, keys: pl.Series, place: str) -> bool:
+        """Return whether the records that could be read have their business key there; there is one at least, unless
+        it is there by the shape."""
+        if place == self.shape.key[0]:
+            return True
+        read = keys.is_not_null().arg_true().to_list()[:_MOST_COMPARED]
+        texts = self.texts(read, place)
+        return bool(read) and all(text == key for text, key in zip(texts, keys.gather(read).to_list(), strict=True))
+
+    def texts(self, rows: Sequence[int], place: str) -> Iterator[str | None]:
+        """Yield the texts that these rows have as business key there."""
+        for raw in self.column.take(pa.array(rows, type=pa.int64())).to_pylist():
+            try:
+                part = record_part(place, raw, {}, (), self.shape.record_key.read)
+                yield None if raw is None else part_text(part, self.shape.key_kinds[0])
+            except KeyProblem:
+                yield _NO_KEY

@@ -7,7 +7,11 @@ from typing import Any, NamedTuple, Protocol
 import polars as pl
 import pyarrow as pa
 
+from makewhole.compute.keys import KeyProblem
 from makewhole.native.arrays import Int64s
+
+EVENT = "event:"
+"""The name under which a document has the fields of the event that carries its row: no field of a row is called so."""
 
 Headers = Sequence[Mapping[str, Any]] | None
 """The headers of a record: mappings with `key` and `value`."""
@@ -23,8 +27,22 @@ class WantedLeaf(NamedTuple):
     declared: str
 
 
+class Deletion(KeyProblem):
+    """A value that is not null says that its key was deleted, as a tombstone does.
+
+    `row`: the fields that it has of the row that was deleted; None: none.
+    """
+
+    def __init__(self, reason: str, row: Mapping[str, Any] | None = None) -> None:
+        super().__init__(reason)
+        self.row = row
+
+
 class ValueFormat(Protocol):
-    """A format of record values."""
+    """A format of record values. `has_deletions`: values that are not null can delete, so that every value is read."""
+
+    @property
+    def has_deletions(self) -> bool: ...
 
     def document(self, value: bytes | None, headers: Headers) -> Mapping[str, Any]:
         """Decode one value to its fields, as a JSON object would have them: the reference for `decode_together`.
@@ -33,6 +51,7 @@ class ValueFormat(Protocol):
 
         Raises:
             KeyProblem: it cannot be decoded; the reason that the record is kept with.
+            Deletion: it deletes its key.
             TransientError: what describes it cannot be had now.
         """
         ...

@@ -54,7 +54,7 @@ _POSSIBLE: Mapping[tuple[PointKind, PointKind], Mapping[str, tuple[Remedy, ...]]
 class HopKinds:
     """The kinds of point that a hop joins; `name` is for messages. `has_version`: the topic that its remedies write
     to names a version. `is_versioned`: so does the store that it ends in. `has_template`: the hop has a `reverse` of
-    its own. `can_produce`: records can be made in the format of the topic that it ends in."""
+    its own. `can_produce`: records can be made in the formats of the topic that it ends in."""
 
     name: str
     source: PointKind
@@ -93,7 +93,7 @@ class HopKinds:
         if remedy not in _POSSIBLE[self.source, self.target][verdict]:
             return ""
         if remedy is _PRODUCE and not self.can_produce:
-            return " whose values are of a format in which no record can be made"
+            return " whose values or record keys are of a format in which no record can be made"
         if self.semantics is Semantics.EVENT:
             return " without a version: a loader that inserts would add a row"
         return " under upsert without a version" if remedy in _INTO_LOGS else " under upsert"

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from makewhole.compute.decode import record_values
+from makewhole.compute.decode import json_values, record_values
 from makewhole.compute.decode.json_lines import UnusualBatch
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.decode.same_layout import decode_same_layout
 from makewhole.compute.row_filter import typed_term
+from tests.unit.compute.decode.arrow_alone import decode_with_arrow
 from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
@@ -72,7 +73,7 @@ def test_the_three_decoders_agree_on_nested_places(documents: list[Any]) -> None
     for row, (_, *columns) in by_layout.items():
         assert tuple(columns[:4]) == alone[row][2:6]
     try:
-        decoded = record_values._decode_with_arrow(batch(values), SHAPE)
+        decoded = decode_with_arrow(batch(values), SHAPE)
     except (UnusualBatch, pa.ArrowInvalid):
         return
     assert decoded.rows() == alone
@@ -86,12 +87,12 @@ def test_records_with_nested_places_are_decoded_by_layout_and_with_arrow() -> No
         for n in range(300)
     ]
 
-    with mock.patch.object(record_values, "_decode_rest") as decode_rest:
+    with mock.patch.object(json_values, "_read_parts") as read_parts:
         decoded = decode_values(batch(values), SHAPE)
 
-    assert not decode_rest.called
+    assert not read_parts.called
     assert decoded.row(7)[:6] == ("k7", None, "7.50", "1357016400000000", "n", "7.50")
-    assert record_values._decode_with_arrow(batch(values), SHAPE).equals(decoded)
+    assert decode_with_arrow(batch(values), SHAPE).equals(decoded)
 
 
 def test_a_filter_is_asked_of_the_place_of_its_column() -> None:

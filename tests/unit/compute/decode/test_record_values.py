@@ -215,7 +215,7 @@ def test_typical_records_are_decoded_with_arrow() -> None:
     decoded = decode_with_arrow(batch(values), SHAPE)
 
     assert decoded["key"].to_list() == ["k0", "k1", "k2"]
-    assert decoded.row(1) == ("k1", None, "ü", "1", "1.50", "0.000000001", "true", None, None, None, [])
+    assert decoded.row(1) == ("k1", None, "ü", "1", "1.50", "0.000000001", "true", None, None, None, [], False)
 
 
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: repr(value)[:40])
@@ -301,7 +301,7 @@ def test_nested_paths_are_followed_by_both_decoders() -> None:
 def test_a_compared_column_that_is_the_key_too_keeps_its_declared_type(declared: str, text: str) -> None:
     shape = ValueShape(key=("$.id",), compare={"id": declared})
 
-    assert decode_values(batch([b'{"id":5}']), shape).row(0) == ("5", None, text, None, [])
+    assert decode_values(batch([b'{"id":5}']), shape).row(0) == ("5", None, text, None, [], False)
 
 
 def test_filters_name_the_hops_that_a_record_does_not_pass() -> None:
@@ -322,5 +322,6 @@ def test_no_records_give_no_rows_with_all_columns() -> None:
     decoded = decode_values(batch([]), SHAPE)
 
     assert decoded.is_empty()
-    assert decoded.columns == ["key", "problem", *(f"c:{name}" for name in SHAPE.compare), "version", "excluded_by"]
+    compared = [f"c:{name}" for name in SHAPE.compare]
+    assert decoded.columns == ["key", "problem", *compared, "version", "excluded_by", "is_tombstone"]
     assert decoded.schema["excluded_by"] == pl.List(pl.String)

@@ -57,6 +57,8 @@ _UNITS = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 class AvroFormat:
     """Values that are one Avro record each, of the schemas of a topic."""
 
+    has_deletions = False
+
     def __init__(self, schemas: SchemaTexts) -> None:
         self._schemas = schemas
 

@@ -1,0 +1,60 @@
+"""Read the format of a topic's record keys, and check that its places are in records of its formats."""
+
+from collections.abc import Iterator
+
+from yaml import ScalarNode
+
+from makewhole.config import values
+from makewhole.config.key_types import KeyDraft
+from makewhole.config.tree import Section, YamlPlace
+from makewhole.model.points import EVENT_FORMATS, KEYS_WITH_FIELDS, RECORD_KEYS, WHOLE_FORMATS
+
+_RECORD_KEY, _EVENT = "kafka.key", "event:"
+
+
+def read_record_key(section: Section) -> str | None:
+    """Return the format of a topic's record keys; None where the file does not say one, or a wrong one is noted."""
+    place = section.get("record_key")
+    return place.text(record_key_format) if place else None
+
+
+def note_places(section: Section, key: KeyDraft | None, value: str, record_key: str | None) -> None:
+    """Note the places of a topic's key and version that its records do not have, by the formats of both."""
+    for place, part in _places(section, key):
+        _check(part, place, value, record_key)
+
+
+def record_key_format(text: str) -> str:
+    """Parse the format of a topic's record keys."""
+    if text not in RECORD_KEYS:
+        raise values.UnfitError(
+            f"{values.shown(text)} is not a format of record keys", values.allowed(text, RECORD_KEYS)
+        )
+    return text
+
+
+def _places(section: Section, key: KeyDraft | None) -> Iterator[tuple[YamlPlace, str]]:
+    version = section.get_quietly("version")
+    if key is not None:
+        yield from ((key.place, part) for part in key.names)
+    if version is not None and isinstance(version.node, ScalarNode):
+        yield version, version.node.value
+
+
+def _check(part: str, place: YamlPlace, value: str, record_key: str | None) -> None:
+    if part.startswith(f"{_RECORD_KEY}.") and record_key not in KEYS_WITH_FIELDS:
+        place.complain(
+            f"{part} is a field of the record key, which is read as a text",
+            f"Write 'record_key: {KEYS_WITH_FIELDS[0]}' (or {', '.join(KEYS_WITH_FIELDS[1:])}) at the point, or "
+            f"'{_RECORD_KEY}' for the key as a whole",
+        )
+    if part.startswith(_EVENT) and value not in EVENT_FORMATS:
+        place.complain(
+            f"{part} is a field of a change event, and the values are {value}",
+            f"Write 'value: {EVENT_FORMATS[0]}' at the point, or '$.' for a field of the value",
+        )
+    if part.startswith("$.") and part != "$.value" and value in WHOLE_FORMATS:
+        place.complain(
+            f"{part} is no field of a value that is read as a whole",
+            f"With 'value: {value}' the one field is '$.value'; a key is in '{_RECORD_KEY}' or 'header:NAME'",
+        )
