@@ -54,17 +54,25 @@ def day_of(text: str) -> str:
     Raises:
         ValueError: it is neither.
     """
-    try:
-        return date.fromisoformat(text).isoformat()
-    except ValueError:
-        match = _match(text)
-    days = _of_match(match) // (_DAY_SECONDS * _MICROSECONDS)
+    days = days_of(text)
     cycles, ordinal = divmod(days + _EPOCH_DAYS - 1, _DAYS_OF_400_YEARS)
     day = date.fromordinal(ordinal + 1)
     year = day.year + 400 * cycles
     if year > 0:
         return f"{year:04d}-{day:%m-%d}"
     return f"{1 - year:04d}-{day:%m-%d} BC"
+
+
+def days_of(text: str) -> int:
+    """Return the days since 1970 of a date, or of a moment in UTC.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
+        return date.fromisoformat(text).toordinal() - _EPOCH_DAYS
+    except ValueError:
+        return _of_match(_match(text)) // (_DAY_SECONDS * _MICROSECONDS)
 
 
 def _of_iso(text: str) -> int:

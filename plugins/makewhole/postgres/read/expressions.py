@@ -14,6 +14,7 @@ from makewhole.model.pipeline import Hop
 from makewhole.model.points import TablePoint
 from makewhole.postgres.canonical import canonical_expression
 from makewhole.postgres.key_columns import key_column_text, kinds_of
+from makewhole.postgres.read.filter_expressions import ForParameters, all_hold
 from makewhole.postgres.version_columns import version_text
 from makewhole.sql import PgConnection
 from makewhole.tables.shape import TableShape, TimeBounds
@@ -152,7 +153,7 @@ def excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]], types: Mapping[str
     """Return the hops whose filter a row does not pass, joined by commas; empty for none. `types` are those of the
     columns."""
     cases = [
-        sql.SQL("case when {} then null else {} end").format(_all_hold(terms, types), sql.Literal(hop))
+        sql.SQL("case when {} then null else {} end").format(all_hold(terms, types), sql.Literal(hop))
         for hop, terms in filters.items()
         if terms
     ]
@@ -162,21 +163,11 @@ def excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]], types: Mapping[str
 
 
 def passes_filter(hop: Hop, types: Mapping[str, str], filter_types: Mapping[str, str]) -> sql.Composable:
-    """Return whether a row `t` passes the filter of a hop. `types` are those of the table's columns, `filter_types`
-    those by which the filter's columns are read."""
-    return _all_hold(filter_terms(hop.where, filter_types), types) if hop.where else sql.SQL("true")
-
-
-def _all_hold(terms: tuple[TypedTerm, ...], types: Mapping[str, str]) -> sql.Composable:
-    return sql.SQL(" and ").join(
-        sql.SQL("coalesce({} = {}, false)").format(_filtered(term, types), sql.Literal(term.literal)) for term in terms
-    )
-
-
-def _filtered(term: TypedTerm, types: Mapping[str, str]) -> sql.Composable:
-    """Return what a term compares with its literal: the column, or its canonical text in the type that it has."""
-    column = sql.SQL("t.{}").format(sql.Identifier(term.column))
-    return canonical_expression(column, term.declared, types[term.column]) if term.is_of_column else column
+    """Return whether a row `t` passes the filter of a hop, for a statement with parameters. `types` are those of the
+    table's columns, `filter_types` those by which the filter's columns are read."""
+    if not hop.where:
+        return sql.SQL("true")
+    return ForParameters(all_hold(filter_terms(hop.where, filter_types), types))
 
 
 def time_condition(point: TablePoint, bounds: TimeBounds | None) -> sql.Composable:
