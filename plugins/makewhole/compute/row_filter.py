@@ -68,16 +68,18 @@ class TypedTerm:
             return is_null(value, self.declared) is (self.operator is Operator.IS_NULL)
         if value is None:
             return False
-        if self.operator in ORDERING:
-            return _is_ordered(filter_value(value, self.declared), self.values[0], _ORDERED[self.operator])
-        if self.operator in (Operator.EQUAL, Operator.IN):
-            return self._equals_one(value)
-        return not self._equals_one(value) and not _may_be_any(value)
+        if self.is_of_column or self.operator in ORDERING:
+            return self.compares(filter_value(value, self.declared), is_any=_may_be_any(value))
+        is_one = any(_equals(value, text) for text in self.texts)
+        return is_one if self.operator in (Operator.EQUAL, Operator.IN) else not is_one and not _may_be_any(value)
 
-    def _equals_one(self, value: Any) -> bool:
-        if self.is_of_column:
-            return filter_value(value, self.declared) in self.values
-        return any(_equals(value, text) for text in self.texts)
+    def compares(self, value: FilterValue | None, *, is_any: bool) -> bool:
+        """Return whether a value of the type compares with the literals as the term says. `is_any`: it is a
+        placeholder, and what it stands for may be what it is compared with."""
+        if self.operator in ORDERING:
+            return _is_ordered(value, self.values[0], _ORDERED[self.operator])
+        is_one = value in self.values
+        return is_one if self.operator in (Operator.EQUAL, Operator.IN) else not is_one and not is_any
 
 
 def _is_ordered(
@@ -87,7 +89,7 @@ def _is_ordered(
 
 
 def _may_be_any(value: Any) -> bool:
-    """Return whether a value is a placeholder: what it stands for may be what it is compared with."""
+    """Return whether a value is a placeholder."""
     return isinstance(value, str) and value.rstrip(" ") in PLACEHOLDERS
 
 

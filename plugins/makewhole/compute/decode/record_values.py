@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text, decimal_scale
 from makewhole.compute.decode.envelopes import may_be_envelopes, require_fields
+from makewhole.compute.decode.filter_columns import excluded_by, with_columns_of_filters
 from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.decode.json_lines import UnusualBatch, are_usable_texts, column_at, read_lines
 from makewhole.compute.decode.same_layout import (
@@ -88,6 +89,11 @@ class ValueShape:
         return frozenset(path.split(".")[0] for path in (*self.key_paths, *self.compare, *version, *filtered))
 
     @property
+    def columns(self) -> dict[str, str] | None:
+        """The columns to decode where many records are decoded at once, with their types; None: they cannot be."""
+        return with_columns_of_filters(self.compare, self.filters)
+
+    @property
     def key_kinds(self) -> tuple[KeyType, ...]:
         """The types of the key's parts."""
         return self.key_layout or (KeyType.STRING,) * len(self.key)
@@ -110,7 +116,7 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     if not _is_columnar(shape):
         return _decode_one_by_one(batch, shape)
     parts, left = decode_same_layout(batch.column("value"), _wanted(shape))
-    decoded = [(rows, _with_constant_columns(frame, shape)) for rows, frame in parts]
+    decoded = [(rows, _with_other_columns(frame, shape)) for rows, frame in parts]
     if len(left):
         decoded.append((left, _decode_rest(_with_copied_values(batch).take(left), shape)))
     if len(decoded) == 1:
@@ -161,11 +167,12 @@ def _assemble(
 
 def _is_columnar(shape: ValueShape) -> bool:
     """Return whether usual values of this shape can be decoded many at once."""
-    has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key_paths[0] not in shape.compare
     has_plain_version = shape.version is None or shape.version.startswith("$.")
-    has_filters = any(shape.filters.values())
-    is_scalar = all(_arrow_type(declared) is not None for declared in shape.compare.values())
-    return has_plain_key and has_plain_version and is_scalar and not has_filters
+    columns = shape.columns
+    if columns is None or not has_plain_version:
+        return False
+    has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key_paths[0] not in columns
+    return has_plain_key and all(_arrow_type(declared) is not None for declared in columns.values())
 
 
 def _arrow_type(declared: str) -> pa.DataType | None:
@@ -179,7 +186,7 @@ def _arrow_type(declared: str) -> pa.DataType | None:
 def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
     """Return the leaves of a value that a shape needs, by their column."""
     wanted = {"key": WantedLeaf(_names(shape.key_paths[0]), _KEY_LEAVES.get(shape.key_kinds[0], TEXT_KEY))}
-    wanted |= {f"c:{name}": WantedLeaf(_names(name), declared) for name, declared in shape.compare.items()}
+    wanted |= {f"c:{name}": WantedLeaf(_names(name), declared) for name, declared in (shape.columns or {}).items()}
     if shape.version is not None:
         wanted["version"] = WantedLeaf(_names(shape.version.removeprefix("$.")), VERSION)
     return wanted
@@ -189,8 +196,8 @@ def _names(path: str) -> tuple[str, ...]:
     return tuple(path.split("."))
 
 
-def _with_constant_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFrame:
-    """Make the keys canonical, and add the columns that are the same for every record without a problem."""
+def _with_other_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFrame:
+    """Make the keys canonical, test the filters, and add the columns that are the same for every record."""
     has_version = "version" in frame.columns
     keys, problems = canonical_keys(frame["key"], shape.key_kinds[0])
     return frame.select(
@@ -198,16 +205,16 @@ def _with_constant_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFra
         problems.alias("problem"),
         *(f"c:{name}" for name in shape.compare),
         pl.col("version") if has_version else pl.lit(None, dtype=VERSION_NUMBER).alias("version"),
-        pl.lit([], dtype=pl.List(pl.String)).alias("excluded_by"),
+        excluded_by(frame, shape.filters),
     )
 
 
 def _decode_with_arrow(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
-    values, key_path = batch.column("value"), shape.key_paths[0]
+    values, key_path, columns = batch.column("value"), shape.key_paths[0], shape.columns or {}
     if may_be_envelopes(values, shape.fields):
         raise UnusualBatch
     wanted: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), key_path)}
-    for name, declared in shape.compare.items():
+    for name, declared in columns.items():
         kind = _arrow_type(declared)
         assert kind is not None
         wanted.setdefault(name, kind)
@@ -217,13 +224,13 @@ def _decode_with_arrow(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
     if not are_usable_texts(keys):
         raise UnusualBatch
     frame = [pl.Series("key", pl.from_arrow(keys))]
-    for name, declared in shape.compare.items():
+    for name, declared in columns.items():
         frame.append(_canonical_column(column_at(table, name), declared).alias(f"c:{name}"))
     if version is not None:
         frame.append(
             pl.Series("version", pl.from_arrow(column_at(table, version)), dtype=pl.Int64).cast(VERSION_NUMBER)
         )
-    return _with_constant_columns(pl.DataFrame(frame), shape)
+    return _with_other_columns(pl.DataFrame(frame), shape)
 
 
 def _version_path(shape: ValueShape, wanted: dict[str, pa.DataType]) -> str | None:
