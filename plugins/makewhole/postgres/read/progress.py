@@ -9,6 +9,7 @@ from makewhole.model.connection import PostgresConnection
 from makewhole.model.points import SinkProgress, TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import regclass_text, table_identifier
+from makewhole.postgres.read.filter_expressions import ForParameters
 from makewhole.sql import PgConnection, named_rows, record
 from makewhole.tables.progress import ProgressRows, progress_table
 
@@ -47,7 +48,7 @@ def read_progress_rows(
         partition=sql.Identifier(progress.partition),
         offset=sql.Identifier(progress.offset),
         table=table_identifier(point),
-        condition=_condition(progress, topic),
+        condition=ForParameters(_condition(progress, topic)),
     )
     purpose = f"reading the progress of what loads {store.name} ({progress.text})"
     with connect(connection, purpose) as session:
