@@ -54,11 +54,7 @@ def day_of(text: str) -> str:
     Raises:
         ValueError: it is neither.
     """
-    try:
-        return date.fromisoformat(text).isoformat()
-    except ValueError:
-        match = _match(text)
-    return day_text(_of_match(match) // (_DAY_SECONDS * _MICROSECONDS))
+    return day_text(days_of(text))
 
 
 def day_text(days: int) -> str:
@@ -90,6 +86,18 @@ def _day_and_era(days: int) -> tuple[str, str]:
     day = date.fromordinal(ordinal + 1)
     year = day.year + 400 * cycles
     return (f"{year:04d}-{day:%m-%d}", "") if year > 0 else (f"{1 - year:04d}-{day:%m-%d}", " BC")
+
+
+def days_of(text: str) -> int:
+    """Return the days since 1970 of a date, or of a moment in UTC.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
+        return date.fromisoformat(text).toordinal() - _EPOCH_DAYS
+    except ValueError:
+        return _of_match(_match(text)) // (_DAY_SECONDS * _MICROSECONDS)
 
 
 def _of_iso(text: str) -> int:

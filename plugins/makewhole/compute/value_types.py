@@ -5,14 +5,14 @@ writes a moment with `T` in JSON and with a space in COPY, an array as `[1,2]` a
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from makewhole.compute.canonical import ARRAY, canonical_text, decimal_scale, moment_digits
+from makewhole.compute.canonical import ARRAY, decimal_scale, moment_digits
 from makewhole.compute.moments import MICROSECOND_DIGITS
-from makewhole.compute.row_filter import literal_type
+from makewhole.compute.row_filter import Unread, filter_value, is_number, is_ordered, literal_type
 from makewhole.compute.versions import version_unit
-from makewhole.config.hops.where import WhereTerm, parse_where
+from makewhole.config.hops.where import ORDERING, Literal, WhereTerm, parse_where
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.points import TablePoint, can_look_up
@@ -101,10 +101,12 @@ def value_types(pipeline: Pipeline, kinds: Kinds) -> tuple[ValueTypes, list[Prob
             problems += columns.unfit(name, declared, path)
         elif (common := columns.common(name, path, problems)) != _TEXT:
             values[name] = common
-    filters = {}
-    for hop in pipeline.hops:
-        for term in parse_where(hop.where) if hop.where else ():
-            filters[term.column] = columns.of_filter(hop, term, problems)
+    filters: dict[str, str] = {}
+    terms = [(hop, term) for hop in pipeline.hops if hop.where for term in parse_where(hop.where)]
+    for hop, term in terms:
+        declared = columns.of_filter(hop, term, problems)
+        filters[term.column] = declared if term.literals else filters.get(term.column, declared)
+    problems += columns.unordered(terms, filters)
     problems += columns.unfit_roles()
     units = columns.version_units()
     return ValueTypes(values=values, filters=filters, version_units=units), list(dict.fromkeys(problems))
@@ -171,22 +173,48 @@ class _TypedColumns:
         return common or _TEXT
 
     def of_filter(self, hop: Hop, term: WhereTerm, problems: list[Problem]) -> str:
-        """Return the type by which a term of a `where` is compared; a problem where its literal is none of it."""
+        """Return the type by which a term of a `where` is compared; a problem where a literal is none of it."""
         columns = self.of(term.column)
-        natures = {kind.nature for _, kind in columns if kind.nature is not None}
-        common = _common(natures)
-        own = literal_type(term.literal)
-        declared = (own if decimal_scale(own) is None else "int") if common in (None, _TEXT) else str(common)
-        literal = canonical_text(term.literal, declared)
-        is_unread = literal is None or (literal.startswith("!") and declared not in (_TEXT, "char", "inet"))
-        is_unfit = is_unread or common is None or declared == "json" or declared.endswith(ARRAY)
-        wrong = [(table, kind) for table, kind in columns if is_unfit or not _is_searchable(kind.nature, declared)]
-        if wrong:
-            listed = " and ".join(_column(table, term.column, kind) for table, kind in wrong)
+        common = _common({kind.nature for _, kind in columns if kind.nature is not None})
+        declared = self._filter_type(term, common)
+        if (wrong := self._unfit_literals(term, declared, common)) is not None:
+            listed, literal = wrong
             remedy = "Write a literal that is one, or filter by another column"
-            literal_text = f"and {term.literal!s:.40} is none that it can be compared with"
-            problems.append(_problem(f"hops {hop.name}.where", f"{listed}, {literal_text}", remedy))
+            found = f"{listed}, and {literal!s:.40} is none that it can be compared with"
+            problems.append(_problem(f"hops {hop.name}.where", found, remedy))
         return declared
+
+    def unordered(self, terms: Sequence[tuple[Hop, WhereTerm]], types: Mapping[str, str]) -> Iterator[Problem]:
+        """Yield the terms whose order is not the same on both sides; `types` are those of the filters' columns."""
+        for hop, term in terms:
+            declared = types[term.column]
+            if term.operator in ORDERING and not is_ordered(declared):
+                yield _unordered(f"hops {hop.name}.where", term, self.of(term.column), declared)
+
+    def _filter_type(self, term: WhereTerm, common: str | None) -> str:
+        """Return the type of the tables' columns, else that of `compare`, else that of the literals."""
+        if not term.literals:
+            return common or _TEXT
+        if common not in (None, _TEXT):
+            return str(common)
+        own = literal_type(term.literals[0])
+        compared = _filter_type_of(self.pipeline.compare.get(term.column, _TEXT))
+        literals = [filter_value(literal, compared) for literal in term.literals]
+        is_fit = all(_is_searchable(kind.nature, compared) for _, kind in self.of(term.column))
+        if common is not None and compared != _TEXT and is_fit and not any(isinstance(one, Unread) for one in literals):
+            return compared
+        return "int" if decimal_scale(own) is not None else own
+
+    def _unfit_literals(self, term: WhereTerm, declared: str, common: str | None) -> tuple[str, Literal] | None:
+        """Return the columns of which no value is compared with a literal, and that literal."""
+        for literal in term.literals:
+            is_unread = isinstance(filter_value(literal, declared), Unread)
+            is_unfit = is_unread or common is None or declared == "json" or declared.endswith(ARRAY)
+            of_name = self.of(term.column)
+            wrong = [(table, kind) for table, kind in of_name if is_unfit or not _is_searchable(kind.nature, declared)]
+            if wrong:
+                return " and ".join(_column(table, term.column, kind) for table, kind in wrong), literal
+        return None
 
     def version_units(self) -> dict[str, str]:
         """Return how far apart two versions in the column of each point are at least, as texts."""
@@ -246,6 +274,25 @@ def _digits(kind: ColumnKind) -> int:
 
 def _timestamp_of(digits: int) -> str:
     return "timestamp" if digits == MICROSECOND_DIGITS else f"timestamp({digits})"
+
+
+def _filter_type_of(declared: str) -> str:
+    """Return the type by which a filter reads a column of a declared type: numbers exactly, JSON as its literal."""
+    return "int" if is_number(declared) else _TEXT if declared == "json" else declared
+
+
+def _unordered(path: str, term: WhereTerm, columns: Sequence[tuple[TablePoint, ColumnKind]], declared: str) -> Problem:
+    """Return the problem of an order that records and tables do not share."""
+    listed = " and ".join(_column(table, term.column, kind) for table, kind in columns)
+    compared = f"{listed}, compared as {declared}" if columns else f"{term.column} is compared as {declared}"
+    why = "a database sorts texts by its collation, and records have none" if declared == _TEXT else "it has no order"
+    return _problem(
+        path,
+        f"{compared}, and {term.column} {term.operator} {term.literals[0]!s:.40} needs an order that both sides share: "
+        f"{why}",
+        f"Compare numbers, timestamps or dates (`compare: {{{term.column}: timestamp}}` says the type where no table "
+        "does), or name the values: `column in (literal, literal)`",
+    )
 
 
 def _is_accepted(nature: str | None, declared: str) -> bool:

@@ -96,7 +96,7 @@ class Reverse:
 
 @dataclass(frozen=True, kw_only=True)
 class Hop:
-    """One hop. `where` narrows the upstream: `column = literal` terms joined by `and`.
+    """One hop. `where` narrows the upstream: comparisons joined by `and`.
 
     `progress` is where what loads the target keeps its own progress: it goes before `consumer_group`.
     `redeliver_to` is the topic point that redelivered records go to; None: back to the source. `redeliver_despite`:

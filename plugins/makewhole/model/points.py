@@ -84,7 +84,7 @@ class SinkProgress:
     the partition and the offset, and what the offset means.
 
     `topic` is the column with the topic's name; None: all rows are of the topic. `where` narrows the rows to those of
-    the sink: `column = literal` terms joined by `and`.
+    the sink: comparisons joined by `and`.
     """
 
     table: str

@@ -1,6 +1,7 @@
 """Test reading a sink's own progress: the rows of its partitions and of no one else, of one moment, and who may."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -55,6 +56,32 @@ def test_other_topics_and_other_sinks_in_the_table_are_left_out(people: People) 
     assert rows(people)[0].rows == 6
 
 
+@pytest.mark.parametrize(
+    ("where", "offset"),
+    [
+        ("sink != 'wh'", "7"),
+        ("sink in ('lake', '100%')", "7"),
+        ("sink not in ('lake', 'x') and run is not null", "5"),
+        ("run is null", "9"),
+        ("run > 3 and run <= 4.5", "7"),
+        ("run < 4", "5"),
+    ],
+)
+def test_rows_of_a_sink_are_distinguished_by_every_comparison(people: People, where: str, offset: str) -> None:
+    people.sql("create table progress (part int, next int, sink text, run numeric)")
+    people.sql("insert into progress values (0, 5, 'wh', 3), (0, 7, 'lake', 4), (0, 9, 'wh', null)")
+    of_sink = replace(BARE, where=where)
+    assert rows(people, of_sink) == {0: one(offset)}
+    assert problems_of(people.connection, of_sink) == []
+
+
+@pytest.mark.parametrize("where", ["sink < 'x'", "sink in (1, 2)", "run != 'x'", "run = true", "gone is null"])
+def test_rows_of_a_sink_are_compared_in_the_type_of_the_column(people: People, where: str) -> None:
+    people.sql("create table progress (part int, next int, sink text, run numeric)")
+    (problem,) = problems_of(people.connection, replace(BARE, where=where))
+    assert problem.startswith("hops orders→store.progress.where: progress")
+
+
 def test_a_view_can_hold_the_newest_row_of_each_partition(people: People) -> None:
     people.sql("create table kept (part int, next text); insert into kept values (0, '5'), (0, '10'), (1, '2')")
     people.sql("create view progress as select part, max(next::bigint) as next from kept group by part")
@@ -92,8 +119,8 @@ def test_a_missing_right_to_read_it_is_reported_when_a_window_is_opened_and_no_o
         people.sql(f"drop owned by {role}; drop role {role}")
 
 
-def problems_of(connection: PostgresConnection) -> list[str]:
+def problems_of(connection: PostgresConnection, progress: SinkProgress = BARE) -> list[str]:
     orders = TopicPoint(name="orders", connection="kafka", topic="o", key=("$.id",))
-    hop = Hop(source="orders", target="store", remedies=REPORT, progress=BARE)
+    hop = Hop(source="orders", target="store", remedies=REPORT, progress=progress)
     pipeline = Pipeline(name="p", points={"orders": orders, "store": STORE}, hops=(hop,))
     return [f"{one.path}: {one.found}. {one.remedy}" for one in unfit_progress(pipeline, {"people": connection})]

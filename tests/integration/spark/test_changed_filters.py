@@ -1,5 +1,8 @@
 """Test filters that change between windows: what the change of the file alone explains is no wrong row."""
 
+from collections.abc import Callable
+from decimal import Decimal
+
 import pytest
 
 from makewhole.journal import incidents
@@ -206,3 +209,49 @@ def test_what_is_missing_only_because_a_filter_was_widened_is_reported_and_not_w
 
     asked = shop.judge_and_ask_the_gate()
     assert shop.found(asked, STORE_HOP) == {order["id"]: ("missing", "lost_after_topic") for order in of("US", made)}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "passes"),
+    [
+        ("region = 'EU'", "region != 'EU'", lambda order: order["region"] == "EU"),
+        ("amount < '5.5'", "amount >= 5.50", lambda order: Decimal(order["amount"]) < Decimal("5.5")),
+        ("region in ('EU')", "region not in ('EU', 'CN')", lambda order: order["region"] == "EU"),
+        ("region is null", "region is not null", lambda order: order["region"] is None),
+    ],
+)
+def test_a_filter_that_is_turned_round_knows_what_the_former_one_passed(
+    shop: ReconciledShop, before: str, now: str, passes: Callable[[Order], bool]
+) -> None:
+    """Rows of records that passed before and do not now, and keys that are missing because they did not pass before,
+    are not judged by the change alone; what the new filter says of new records is."""
+
+    def describe_by(where: str) -> None:
+        shop.describe(has_ledger=False, hop={"where": f'"{where}"'}, compensation=QUARANTINE, late="1d")
+
+    describe_by(before)
+    made = orders(range(12))
+    made[0] |= {"region": None} if "null" in before else {}
+    shop.send(made)
+    shop.write("warehouse", [order for order in made if passes(order)])
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    describe_by(now)
+    day = orders(range(100, 112), 1)
+    shop.send(day)
+    shop.write("warehouse", [order for order in day if not passes(order)][1:] + [o for o in day if passes(o)][:1])
+    late = orders([112], 1)[0]["at"]
+    shop.write("warehouse", [order | {"at": late} for order in made if not passes(order)])
+    context = shop.judge_and_ask_the_gate(1)
+
+    lost = next(order["id"] for order in day if not passes(order))
+    of_day = {lost: ("undecidable", "filter_changed")}
+    of_day |= {order["id"]: ("undecidable", "filter_changed") for order in [o for o in day if passes(o)][:1]}
+    of_before = {order["id"]: ("undecidable", "filter_changed") for order in made if not passes(order)}
+    assert shop.found(context, STORE_HOP) == of_day | of_before
+    third = orders(range(200, 206), 2)
+    shop.send(third)
+    shop.write("warehouse", [order for order in third if not passes(order)][1:])
+    again = shop.judge_and_ask_the_gate(2)
+    lost = next(order["id"] for order in third if not passes(order))
+    assert shop.found(again, STORE_HOP) == {lost: ("missing", "lost_after_topic")}

@@ -109,6 +109,63 @@ def test_a_filter_is_compared_in_the_type_of_its_column(
     )
 
 
+@pytest.mark.parametrize(
+    ("where", "kind", "read"),
+    [
+        ("x < 5", TEXT, "int"),
+        ("x < '5'", INT, "int"),
+        ("x >= '2013-01-01'", ColumnKind.of("date"), "date"),
+        ("x > 'infinity'", ColumnKind.of("timestamp with time zone"), "timestamp"),
+        ("x != 5 and x is not null", ColumnKind.of("numeric"), "int"),
+        ("x is null", JSONB, "json"),
+        ("x is not null", INTS, "int[]"),
+        ("x in ('a', 'b')", TEXT, "string"),
+    ],
+)
+def test_comparisons_are_read_in_the_type_of_their_column(where: str, kind: ColumnKind, read: str) -> None:
+    types, problems = types_of(kind, kind, pipeline(where=where))
+    assert (types.filters, problems) == ({"x": read}, [])
+
+
+@pytest.mark.parametrize("nature", ["text", "uuid", "boolean", "inet", "mood", "character"])
+def test_an_order_of_values_that_have_none_is_refused(nature: str) -> None:
+    kind = ColumnKind.of(nature)
+    literal = {"boolean": "'t'", "uuid": "'6F9619FF-8B86-D011-B42D-00C04FC964FF'"}.get(nature, "'a'")
+    _, problems = types_of(kind, kind, pipeline(where=f"x < {literal}"))
+    assert len(problems) == 1
+    assert f"shop.orders.x (point orders) is of type {nature} and shop.copy.x" in problems[0]
+    assert "needs an order that both sides share" in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("where", "declared", "read", "is_refused"),
+    [
+        ("x < '2013-01-01'", "timestamp(3)", "timestamp(3)", False),
+        ("x < '5'", "decimal(8,2)", "int", False),
+        ("x = '5'", "decimal(8,2)", "int", False),
+        ("x = 'n/a'", "decimal(8,2)", "string", False),
+        ("x < 'n/a'", "decimal(8,2)", "string", True),
+        ("x < 'a'", "string", "string", True),
+        ("x < 'a'", "json", "string", True),
+        ("x > 5 and x != 'n/a'", "string", "string", True),
+    ],
+)
+def test_where_no_table_has_the_column_compare_says_its_type(
+    where: str, declared: str, read: str, is_refused: bool
+) -> None:
+    usual = {"id": TEXT, "at": ColumnKind.of("timestamp with time zone")}
+    types, problems = value_types(pipeline(declared, where=where), {"orders": usual, "copy": usual})
+    assert (types.filters, [one.path for one in problems]) == (
+        {"x": read},
+        ["hops orders→copy.where"] if is_refused else [],
+    )
+
+
+def test_a_text_column_is_no_moment_because_the_file_compares_it_as_one() -> None:
+    types, problems = types_of(TEXT, TEXT, pipeline("timestamp", where="x = '2013-01-01'"))
+    assert (types.filters, problems) == ({"x": "string"}, [])
+
+
 def test_what_a_window_reads_otherwise_leaves_the_document_of_its_file_as_it_is() -> None:
     written = pipeline(write={"x": "string", "y": "int"})
     read = with_layout(written, {}, ValueTypes(values={"x": "json", "y": "json"}, filters={"z": "int"}))

@@ -60,8 +60,9 @@ compensation:
         "you "
         "mean 'flights'?",
         "F: hops[1].where (line 11): 'cancelled == false' is not a condition: it stops making sense at 'cancelled == "
-        "false'. Write `column = literal` terms joined by `and`; a literal is a number, true, false or 'text in single "
-        "quotes'",
+        "false'. Write terms joined by `and`: `column = literal`, also with !=, <, <=, > or >=; `column in (literal, "
+        "literal)` or `not in`; `column is null` or `is not null`. A literal is a number, true, false or 'text in "
+        "single quotes'",
         "F: hops[1].compensation.duplicate (line 11): 'redeliver' is not possible for duplicate keys from a topic to a "
         "store. Allowed: quarantine, report, reverse",
         "F: compensation.limits.share (line 13): 1.5 is not between 0 and 1. Write a share from 0 to 1; 0.01 is one in "

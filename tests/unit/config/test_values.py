@@ -7,7 +7,7 @@ from croniter import croniter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.config.hops.where import WhereTerm, parse_where
+from makewhole.config.hops.where import Operator, WhereTerm, parse_where
 from makewhole.config.values import UnfitError, compare_type, duration, integer, schedule, table, topic, topic_part
 
 pytestmark = pytest.mark.unit
@@ -62,17 +62,66 @@ def test_five_fields_are_taken_when_airflows_own_parser_takes_them(text: str) ->
 
 def test_a_condition_becomes_terms() -> None:
     assert parse_where("cancelled = false AND carrier='O''Hare and on' and n = -3 and x = 1.50") == (
-        WhereTerm(column="cancelled", literal=False),
-        WhereTerm(column="carrier", literal="O'Hare and on"),
-        WhereTerm(column="n", literal=-3),
-        WhereTerm(column="x", literal=Decimal("1.50")),
+        WhereTerm(column="cancelled", literals=(False,)),
+        WhereTerm(column="carrier", literals=("O'Hare and on",)),
+        WhereTerm(column="n", literals=(-3,)),
+        WhereTerm(column="x", literals=(Decimal("1.50"),)),
     )
+
+
+def test_a_condition_compares_in_several_ways() -> None:
+    text = "a != 1 and a <> 2 AND b<'x' and c <= -1.5 and d > 2 and e>=3 and f IN ('x', 'y''z' ) and g Not  in(true)"
+    assert [
+        (term.column, term.operator.value, term.literals)
+        for term in parse_where(f"{text} and h is\nnull and i IS NOT null")
+    ] == [
+        ("a", "!=", (1,)),
+        ("a", "!=", (2,)),
+        ("b", "<", ("x",)),
+        ("c", "<=", (Decimal("-1.5"),)),
+        ("d", ">", (2,)),
+        ("e", ">=", (3,)),
+        ("f", "in", ("x", "y'z")),
+        ("g", "not in", (True,)),
+        ("h", "is null", ()),
+        ("i", "is not null", ()),
+    ]
+
+
+def test_a_column_may_be_called_as_an_operator() -> None:
+    assert [
+        (term.column, term.operator) for term in parse_where("in in (1) and is = 2 and not is null and null != 1")
+    ] == [
+        ("in", Operator.IN),
+        ("is", Operator.EQUAL),
+        ("not", Operator.IS_NULL),
+        ("null", Operator.UNEQUAL),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = 1 or b = 2", "There is no `or`, and there are no parentheses but around the literals of `in`. "),
+        ("(a = 1)", "There is no `or`, and there are no parentheses but around the literals of `in`. "),
+        ("a = null", "Write `column is null`"),
+        ("a != null", "Write `column is not null`"),
+        ("a in (1, 'x')", "Write all literals of a list as numbers, or all as 'texts', or true and false"),
+        ("a >= true", "Write `a = true` or `= false`"),
+    ],
+)
+def test_what_a_condition_cannot_say_is_answered(text: str, message: str) -> None:
+    with pytest.raises(UnfitError) as caught:
+        parse_where(text)
+    assert caught.value.remedy.startswith(message)
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "a", "a =", "a = b", "a == 1", "a = 1 or b = 2", "a = 1 and", "and a = 1", "a = 'x", "a = 1; drop table t",
-     "a = 1 b = 2", "a = true1", "a = 1e5", "a = 1andb = 2", "a = null", "(a = 1)", "a.b = 1", "a <> 1"],
+     "a = 1 b = 2", "a = true1", "a = 1e5", "a = 1andb = 2", "a = null", "(a = 1)", "a.b = 1",
+     "a <> null", "a in 1", "a in ()", "a in (1,)", "a in (1", "a in (1, 'x')",
+     "a in (1) or b = 2", "a is", "a is true", "is null", "a not = 1", "a < true", "a between 1 and 2", "a ! = 1"],
 )  # fmt: skip
 def test_anything_else_is_no_condition(text: str) -> None:
     with pytest.raises(UnfitError):
@@ -82,7 +131,7 @@ def test_anything_else_is_no_condition(text: str) -> None:
 @given(st.text(max_size=30))
 def test_a_text_literal_comes_back_as_it_was(text: str) -> None:
     quoted = text.replace("'", "''")
-    assert parse_where(f"a = '{quoted}' and b = 1")[0] == WhereTerm(column="a", literal=text)
+    assert parse_where(f"a = '{quoted}' and b = 1")[0] == WhereTerm(column="a", literals=(text,))
 
 
 @pytest.mark.parametrize("text", ["a.b.c", "a b", 'a"b', "a;b", "1a", "", ".a", "a.", "a-b", "a" * 64, "a\n"])

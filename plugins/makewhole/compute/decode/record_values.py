@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text
 from makewhole.compute.decode.envelopes import require_fields
+from makewhole.compute.decode.filter_columns import excluded_by, with_columns_of_filters
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_keys import TEXT_KEYS, RecordKeyFormat, RecordKeyReader, read_text, utf8_text
 from makewhole.compute.decode.same_layout import BOOLEAN_KEY, KEY, NUMBER_KEY, TEXT_KEY, VERSION
@@ -76,6 +77,11 @@ class ValueShape:
         return top_fields((*self.key, *map(self.place_of, self.columns), self.version or ""))
 
     @property
+    def columns_to_decode(self) -> dict[str, str] | None:
+        """The columns to decode where many records are decoded at once, with their types; None: they cannot be."""
+        return with_columns_of_filters(self.compare, self.filters)
+
+    @property
     def key_kinds(self) -> tuple[KeyType, ...]:
         """The types of the key's parts."""
         return self.key_layout or (KeyType.STRING,) * len(self.key)
@@ -108,7 +114,7 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     if not _is_columnar(shape):
         return _decode_one_by_one(batch, shape)
     parts, left = shape.format.decode_together(batch, _wanted(shape))
-    decoded = [(rows, _with_constant_columns(frame, shape)) for rows, frame in parts]
+    decoded = [(rows, _with_other_columns(frame, shape)) for rows, frame in parts]
     left = np.sort(left)  # alone they are not brought into order
     if len(left):
         decoded.append((left, _decode_one_by_one(_with_copied_values(batch).take(left), shape)))
@@ -144,17 +150,19 @@ def _assemble(
 
 def _is_columnar(shape: ValueShape) -> bool:
     """Return whether usual values of this shape can be decoded many at once."""
-    places = [shape.place_of(name) for name in shape.compare]
+    columns = shape.columns_to_decode
+    if columns is None:
+        return False
+    places = [shape.place_of(name) for name in columns]
     has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key[0] not in places
     has_plain_places = all(place.startswith(("$.", EVENT)) for place in (*places, *filter(None, [shape.version])))
-    has_filters = any(shape.filters.values())
-    return has_plain_key and has_plain_places and not has_filters
+    return has_plain_key and has_plain_places
 
 
 def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
     """Return the leaves of a value that a shape needs, by their column."""
     wanted = {"key": WantedLeaf(_names(shape.key[0]), _KEY_LEAVES.get(shape.key_kinds[0], TEXT_KEY))}
-    for name, declared in shape.compare.items():
+    for name, declared in (shape.columns_to_decode or {}).items():
         wanted[f"c:{name}"] = WantedLeaf(_names(shape.place_of(name)), declared)
     if shape.version is not None:
         wanted["version"] = WantedLeaf(_names(shape.version), VERSION)
@@ -168,8 +176,8 @@ def _names(place: str) -> tuple[str, ...]:
     return tuple(place.removeprefix("$.").split("."))
 
 
-def _with_constant_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFrame:
-    """Make the keys canonical, and add the columns that are the same for every record without a problem."""
+def _with_other_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFrame:
+    """Make the keys canonical, test the filters, and add the columns that are the same for every record."""
     has_version = "version" in frame.columns
     keys, problems = canonical_keys(frame["key"], shape.key_kinds[0])
     return frame.select(
@@ -177,7 +185,7 @@ def _with_constant_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFra
         problems.alias("problem"),
         *(f"c:{name}" for name in shape.compare),
         pl.col("version") if has_version else pl.lit(None, dtype=VERSION_NUMBER).alias("version"),
-        pl.lit([], dtype=pl.List(pl.String)).alias("excluded_by"),
+        excluded_by(frame, shape.filters),
         pl.lit(False).alias("is_tombstone"),
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.config.hops.where import parse_where
+from makewhole.config.hops.where import Operator, WhereTerm, parse_where
 from makewhole.model.pipeline import Hop, Pipeline
 
 _DIGITS = 16
@@ -22,8 +22,18 @@ UNKNOWN_FILTER = "?"
 
 def filter_digest(where: str) -> str:
     """Return what two spellings of one filter have in common."""
-    terms: Sequence[Any] = sorted((term.column, repr(term.literal)) for term in parse_where(where))
+    terms: Sequence[Any] = sorted(map(_spelling, parse_where(where)))
     return hashlib.sha256(repr(terms).encode()).hexdigest()[:_DIGITS]
+
+
+def _spelling(term: WhereTerm) -> tuple[str, ...]:
+    """Return what all spellings of a term have in common: a list of one literal is that literal, in any order."""
+    literals = sorted({repr(literal) for literal in term.literals})
+    operator = term.operator
+    if len(literals) == 1:
+        operator = {Operator.IN: Operator.EQUAL, Operator.NOT_IN: Operator.UNEQUAL}.get(operator, operator)
+    named = () if operator is Operator.EQUAL else (operator.value,)
+    return term.column, *named, *literals
 
 
 def changed_filters(pipeline: Pipeline, before: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Read the `hops` of a pipeline file: the points they join, their remedies and conditions."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from makewhole.config import values
@@ -15,7 +16,7 @@ from makewhole.config.hops.hop_graph import (
 from makewhole.config.hops.progress import read_progress
 from makewhole.config.hops.redelivery import note_shared
 from makewhole.config.hops.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
-from makewhole.config.hops.where import where
+from makewhole.config.hops.where import ordered_texts, where
 from makewhole.config.hops.written_columns import WrittenColumns, compared_columns, read_written_columns
 from makewhole.config.hops.written_topics import WrittenTopics, check_written, read_written
 from makewhole.config.key_types import note_unlike_types
@@ -65,6 +66,7 @@ def read_hops(
             kinds.append(hop_kinds)
         columns = _read_columns(section, ends[-1], drafts, top)
         progress = _read_progress(section, ends[-1], drafts)
+        _note_unordered(section, drafts, top)
         hop = _read_hop(section, ends[-1], hop_kinds, of_pipeline, written, columns)
         hop = None if hop is None else replace(hop, progress=progress)
         if hop is not None:
@@ -133,6 +135,21 @@ def _kinds_joined(ends: Ends, drafts: Mapping[str, PointDraft], semantics: Seman
 def _read_columns(section: Section, ends: Ends, drafts: Mapping[str, PointDraft], top: Section) -> WrittenColumns:
     target = drafts.get(ends.target) if ends.target else None
     return read_written_columns(section, f"{ends.source}→{ends.target}", target, compared_columns(top))
+
+
+def _note_unordered(section: Section, drafts: Mapping[str, PointDraft], top: Section) -> None:
+    """Note texts that `where` puts in an order, where no table can give their column a type."""
+    place = section.get_quietly("where")
+    if place is None or any(draft.kind is not PointKind.TOPIC for draft in drafts.values()):
+        return
+    with suppress(values.UnfitError):
+        for column in ordered_texts(str(place.node.value), compared_columns(top)):
+            place.complain(
+                f"{column} is put in an order, and nothing says that it is more than a text; texts have no order that "
+                "all systems share",
+                f"Declare it under 'compare', for example 'compare: {{{column}: timestamp}}', or name the values: "
+                f"'{column} in (…)'",
+            )
 
 
 def _read_progress(section: Section, ends: Ends, drafts: Mapping[str, PointDraft]) -> SinkProgress | None:

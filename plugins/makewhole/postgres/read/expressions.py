@@ -13,6 +13,7 @@ from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.points import TablePoint
 from makewhole.postgres.canonical import canonical_expression
 from makewhole.postgres.key_columns import key_column_text, kinds_of
+from makewhole.postgres.read.filter_expressions import all_hold
 from makewhole.postgres.version_columns import version_text
 from makewhole.sql import PgConnection
 from makewhole.tables.shape import TableShape, TimeBounds
@@ -144,7 +145,7 @@ def excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]], types: Mapping[str
     """Return the hops whose filter a row does not pass, joined by commas; empty for none. `types` are those of the
     columns."""
     cases = [
-        sql.SQL("case when {} then null else {} end").format(_all_hold(terms, types), sql.Literal(hop))
+        sql.SQL("case when {} then null else {} end").format(all_hold(terms, types), sql.Literal(hop))
         for hop, terms in filters.items()
         if terms
     ]
@@ -155,19 +156,7 @@ def excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]], types: Mapping[str
 
 def passes_filter(terms: tuple[TypedTerm, ...], types: Mapping[str, str]) -> sql.Composable:
     """Return whether a row `t` passes all of these terms; `types` are those of the table's columns."""
-    return _all_hold(terms, types) if terms else sql.SQL("true")
-
-
-def _all_hold(terms: tuple[TypedTerm, ...], types: Mapping[str, str]) -> sql.Composable:
-    return sql.SQL(" and ").join(
-        sql.SQL("coalesce({} = {}, false)").format(_filtered(term, types), sql.Literal(term.literal)) for term in terms
-    )
-
-
-def _filtered(term: TypedTerm, types: Mapping[str, str]) -> sql.Composable:
-    """Return what a term compares with its literal: the column, or its canonical text in the type that it has."""
-    column = sql.SQL("t.{}").format(sql.Identifier(term.column))
-    return canonical_expression(column, term.declared, types[term.column]) if term.is_of_column else column
+    return all_hold(terms, types) if terms else sql.SQL("true")
 
 
 def time_condition(point: TablePoint, bounds: TimeBounds | None) -> sql.Composable:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from psycopg2 import sql
 
-from makewhole.config.hops.where import WhereTerm, parse_where
+from makewhole.config.hops.where import Operator, WhereTerm, parse_where
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.points import SinkProgress, TablePoint
 from makewhole.postgres.connect import connect
@@ -59,7 +59,7 @@ def read_progress_rows(
 
 
 def _condition(progress: SinkProgress, topic: str) -> sql.Composable:
-    terms = [] if progress.topic is None else [WhereTerm(column=progress.topic, literal=topic)]
+    terms = [] if progress.topic is None else [WhereTerm(column=progress.topic, literals=(topic,))]
     terms += parse_where(progress.where) if progress.where else ()
     return sql.SQL(" and ").join([sql.SQL("true"), *(_holds(term) for term in terms)])
 
@@ -67,5 +67,9 @@ def _condition(progress: SinkProgress, topic: str) -> sql.Composable:
 def _holds(term: WhereTerm) -> sql.Composable:
     """Return the condition of a term: texts are compared as texts, whatever type of text the column is."""
     column = sql.SQL("t.{}").format(sql.Identifier(term.column))
-    is_text = isinstance(term.literal, str)
-    return sql.SQL("{}::text = {}" if is_text else "{} = {}").format(column, sql.Literal(term.literal))
+    if not term.literals:
+        return sql.SQL("{} {}").format(column, sql.SQL(term.operator))
+    compared = sql.SQL('{}::text collate "C"').format(column) if isinstance(term.literals[0], str) else column
+    literals = sql.SQL(", ").join(map(sql.Literal, term.literals))
+    is_list = term.operator in (Operator.IN, Operator.NOT_IN)
+    return sql.SQL("{} {} ({})" if is_list else "{} {} {}").format(compared, sql.SQL(term.operator), literals)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from makewhole.config.hops.where import WhereTerm, parse_where
+from makewhole.config.hops.where import ORDERING, Literal, WhereTerm, parse_where
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection
 from makewhole.model.errors import Problem
@@ -15,6 +15,10 @@ from makewhole.tables.tables import Ability, Tables
 _NUMBERS = ("smallint", "integer", "bigint", "numeric")
 _TEXTS = ("text", "character varying", "character", "bpchar", "name", "citext")
 _NUMBER_REMEDY = "Name a column of type bigint, integer, smallint or numeric, or a view that casts it"
+_COMPARED = (
+    "Compare texts with 'text' in quotes, numbers with numbers, booleans with true or false; by <, <=, > and >= "
+    "numbers alone"
+)
 _TEXT_REMEDY = "Name a column of type text or varchar, or a view that casts it"
 
 
@@ -65,17 +69,23 @@ def _of_columns(hop: Hop, progress: SinkProgress, types: Mapping[str, str]) -> I
         yield _of_column(hop, progress, "topic", progress.topic, types, "which holds no topic's name", _TEXT_REMEDY)
     for term in parse_where(progress.where) if progress.where else ():
         if term.column not in types or not _is_comparable(term, _plain(types[term.column])):
-            why = f"which is not compared with {term.literal!s:.40}"
-            remedy = "Compare texts with 'text' in quotes, numbers with numbers, booleans with true or false"
+            literals = ", ".join(f"{literal!s:.40}" for literal in term.literals)
+            why = f"which is not compared with {literals}" + (" by an order" if term.operator in ORDERING else "")
+            remedy = _COMPARED
             yield _of_column(hop, progress, "where", term.column, types, why, remedy)
 
 
 def _is_comparable(term: WhereTerm, column_type: str) -> bool:
-    if isinstance(term.literal, bool):
+    is_ordering = term.operator in ORDERING
+    return all(_is_literal_of(column_type, literal, is_ordering) for literal in term.literals)
+
+
+def _is_literal_of(column_type: str, literal: Literal, is_ordering: bool) -> bool:
+    if isinstance(literal, bool):
         return column_type == "boolean"
-    if isinstance(term.literal, int | Decimal):
+    if isinstance(literal, int | Decimal):
         return column_type in _NUMBERS
-    return column_type in _TEXTS
+    return column_type in _TEXTS and not is_ordering
 
 
 def _of_column(

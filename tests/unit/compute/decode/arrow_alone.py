@@ -14,4 +14,4 @@ def decode_with_arrow(records: pa.RecordBatch, shape: ValueShape) -> pl.DataFram
         UnusualBatch, ArrowInvalid, ArrowNotImplementedError: some value is unusual.
     """
     frame = json_values._read_with_arrow(records.column("value"), record_values._wanted(shape))
-    return record_values._with_constant_columns(frame, shape)
+    return record_values._with_other_columns(frame, shape)

@@ -44,6 +44,25 @@ def test_the_order_of_terms_does_not_matter_and_their_literals_do() -> None:
     assert len({filter_digest(text) for text in ("a = 1", "a = '1'", "a = true", "a = 'true'", EU, US)}) == 6
 
 
+def test_the_digest_of_an_equality_is_that_of_every_window_before() -> None:
+    assert filter_digest("b = 'x' and a = 1.50") == "be2595aef38dddbf"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("a != 1", "a <> 1"), ("a in (1)", "a = 1"), ("a not in (1)", "a != 1"), ("a in (1, 2)", "a IN (2,1, 2)"),
+     ("a is  NULL and b > 1", "b>1 and a is null")],
+)  # fmt: skip
+def test_two_spellings_of_a_comparison_are_one_filter(one: str, other: str) -> None:
+    assert filter_digest(one) == filter_digest(other)
+
+
+def test_comparisons_that_differ_are_several_filters() -> None:
+    texts = ["a = 1", "a != 1", "a < 1", "a <= 1", "a > 1", "a >= 1", "a is null", "a is not null", "a in (1, 2)",
+             "a not in (1, 2)", "a != '1'", "a = 1 and a = 2", "b != 1"]  # fmt: skip
+    assert len({filter_digest(text) for text in texts}) == len(texts)
+
+
 def test_a_renamed_hop_finds_what_passed_its_filter() -> None:
     frame = noted(run([], ["old"]), old=EU)
     assert with_filter_of(frame, HOP)["excluded_by"].to_list() == [[], [HOP.name]]
