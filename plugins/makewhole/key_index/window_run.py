@@ -60,7 +60,8 @@ def noted_filters(pipeline: Pipeline, point: str) -> dict[str, str]:
     hops = pipeline.hops_from(point)
     former = {hop.former_name: hop.former_where for hop in hops if hop.former_where}
     known = {hop.name: hop.where for hop in hops if hop.where} | former
-    return {name: filter_digest(where) for name, where in known.items()}
+    places = dict(pipeline.points[point].columns)
+    return {name: filter_digest(where, places) for name, where in known.items()}
 
 
 def write_bucket(storage: Storage, window: Window, point: str, bucket: str, run: pl.DataFrame) -> tuple[str, int]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from makewhole.compute.indexed_keys.hop_filters import KnownFilters, changed_filters
 from makewhole.kafka.lineage import Epochs
 from makewhole.kafka.offsets import TopicLog
 from makewhole.kafka.open_transactions import OpenTransaction, open_transactions
@@ -98,15 +99,16 @@ def partition_added(point: TopicPoint, part: PartitionRange) -> Incident:
     )
 
 
-def filter_incidents(pipeline: Pipeline, former: Mapping[str, str]) -> list[Incident]:
-    """Return an incident for each hop whose filter was another one in the windows before (`former`: hop → `where`)."""
+def filter_incidents(pipeline: Pipeline, before: KnownFilters) -> list[Incident]:
+    """Return an incident for each hop whose filter was another one in the windows before."""
+    former, now = changed_filters(pipeline, before), KnownFilters.of(pipeline)
     return [
         Incident(
             kind=IncidentKind.FILTER_CHANGED,
             point=hop.target,
             topic=hop.name,
             topic_id="",
-            detail={"hop": hop.name, "before": former[hop.name], "now": hop.where or ""},
+            detail={"hop": hop.name, "before": before.shown(hop.name), "now": now.shown(hop.name)},
         )
         for hop in pipeline.hops
         if hop.name in former

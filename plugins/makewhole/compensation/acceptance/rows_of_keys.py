@@ -8,6 +8,7 @@ from typing import Any
 
 from makewhole.compensation.verification.committed_since import CopiesByKey
 from makewhole.compensation.verification.store_rows import read_rows
+from makewhole.compute.indexed_keys.hop_filters import filter_places
 from makewhole.model.acceptance import AcceptedFinding, digest_of
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import can_look_up
@@ -46,9 +47,12 @@ class KeyRows:
 
     def _read_by(self, name: str) -> str:
         point = self.pipeline.points[name]
-        filters = sorted((hop.name, hop.where or "") for hop in self.pipeline.hops if hop.source == name)
+        hops = [hop for hop in self.pipeline.hops if hop.source == name]
+        filters = sorted((hop.name, hop.where or "") for hop in hops)
+        places = sorted({item for hop in hops for item in filter_places(self.pipeline, hop).items()})
         compared = sorted(self.pipeline.compared_at(name).items())
-        return digest_of([point.place, list(point.key), point.version_place, compared, filters])
+        read_by = [point.place, list(point.key), point.version_place, compared, filters, *([places] if places else [])]
+        return digest_of(read_by)
 
     def changed_since(self, finding: Finding) -> str | None:
         """Return how the rows of a finding's key differ from what was judged; None: they do not, as far as the evidence

@@ -11,7 +11,7 @@ from makewhole.compensation.verification.committed_since import CopiesByKey, Sta
 from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.compute.frames import HASHES
 from makewhole.compute.indexed_keys.former_readings import as_read_now, numbered_number
-from makewhole.compute.indexed_keys.hop_filters import UNKNOWN_FILTER, with_filter_of
+from makewhole.compute.indexed_keys.hop_filters import UNKNOWN_FILTER, filter_places, with_filter_of
 from makewhole.compute.indexed_keys.key_runs import first_and_latest_copies, first_copies, passing_rows
 from makewhole.compute.keys import hash_hex, split_hex
 from makewhole.journal.database import connect
@@ -52,7 +52,7 @@ class EndsNow:
         rows = rows_of_keys(self.context.storage, self._index(point), hashes)
         is_upsert = hop.semantics is Semantics.UPSERT
         rows = as_read_now(rows, self.context.pipeline.compared_at(point), is_upsert=is_upsert)
-        rows = with_filter_of(rows, hop) if point == hop.source else rows
+        rows = with_filter_of(rows, hop, filter_places(self.context.pipeline, hop)) if point == hop.source else rows
         rows = rows if is_upsert or point != hop.source else passing_rows(rows, hop.name)
         known: dict[str, list[EndCopy]] = {}
         for (window,), part in rows.partition_by("window", as_dict=True).items():

@@ -6,6 +6,8 @@ digests, and each row those of them that exclude it; of any other filter it says
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -16,34 +18,92 @@ from makewhole.model.pipeline import Hop, Pipeline
 _DIGITS = 16
 _FILTERS, _EXCLUDED = "filters", "excluded_by"
 
+Places = Mapping[str, str]
+"""Column → where it stands."""
+NO_PLACES: Places = MappingProxyType({})
+
 UNKNOWN_FILTER = "?"
 """Stands in `excluded_by` in the place of a hop: whether the copy passes its filter is not known."""
 
 
-def filter_digest(where: str) -> str:
-    """Return what two spellings of one filter have in common."""
-    terms: Sequence[Any] = sorted(map(_spelling, parse_where(where)))
+def filter_digest(where: str, places: Places = NO_PLACES) -> str:
+    """Return what two spellings of one filter have in common. `places`: of the columns that stand elsewhere than their
+    name says, at the source of the hop."""
+    terms: Sequence[Any] = sorted(_spelling(term, places) for term in parse_where(where))
     return hashlib.sha256(repr(terms).encode()).hexdigest()[:_DIGITS]
 
 
-def _spelling(term: WhereTerm) -> tuple[str, ...]:
+def _spelling(term: WhereTerm, places: Places) -> tuple[str, ...]:
     """Return what all spellings of a term have in common: a list of one literal is that literal, in any order."""
     literals = sorted({repr(literal) for literal in term.literals})
     operator = term.operator
     if len(literals) == 1:
         operator = {Operator.IN: Operator.EQUAL, Operator.NOT_IN: Operator.UNEQUAL}.get(operator, operator)
     named = () if operator is Operator.EQUAL else (operator.value,)
-    return term.column, *named, *literals
+    return places.get(term.column, term.column), *named, *literals
 
 
-def changed_filters(pipeline: Pipeline, before: Mapping[str, str]) -> dict[str, str]:
-    """Return, of the hops whose filter was another one, that one; empty: it had none. `before`: hop → `where`."""
-    known = ((hop.name, hop.where or "", before[hop.name]) for hop in pipeline.hops if hop.name in before)
-    return {name: former for name, now, former in known if _digest_if_any(now) != _digest_if_any(former)}
+@dataclass(frozen=True, kw_only=True)
+class KnownFilters:
+    """The filters of a window: hop → `where` (empty: it had none), and the places of their columns by hop, where these
+    stand elsewhere than their name says."""
+
+    texts: Mapping[str, str]
+    columns: Mapping[str, Places] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> "KnownFilters":
+        """Return those of a pipeline file."""
+        columns = {hop.name: filter_places(pipeline, hop) for hop in pipeline.hops}
+        return cls(
+            texts={hop.name: hop.where or "" for hop in pipeline.hops},
+            columns={name: places for name, places in columns.items() if places},
+        )
+
+    @classmethod
+    def from_document(cls, configuration: Mapping[str, Any]) -> "KnownFilters":
+        """Return those that were recorded of a window's configuration."""
+        return cls(texts=configuration.get("filters", {}), columns=configuration.get("filter_columns", {}))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What is recorded of them in a window's configuration."""
+        columns = {name: dict(places) for name, places in self.columns.items()}
+        return {"filters": dict(self.texts), **({"filter_columns": columns} if columns else {})}
+
+    def shown(self, hop: str) -> str:
+        """Return a hop's filter for people, with the places of its columns; empty: it has none."""
+        places = ", ".join(f"{name} at {place}" for name, place in self.columns.get(hop, NO_PLACES).items())
+        return f"{self.texts[hop]} ({places})" if places else self.texts[hop]
+
+    def digest(self, hop: str) -> str:
+        """Return what two spellings of a hop's filter have in common; empty: it has none."""
+        where = self.texts[hop]
+        return filter_digest(where, self.columns.get(hop, NO_PLACES)) if where else ""
 
 
-def _digest_if_any(where: str) -> str:
-    return filter_digest(where) if where else ""
+def filter_places(pipeline: Pipeline, hop: Hop) -> dict[str, str]:
+    """Return the places of the columns of a hop's filter that stand elsewhere than their name says."""
+    known = dict(pipeline.points[hop.source].columns) if hop.source in pipeline.points else {}
+    columns = [term.column for term in (parse_where(hop.where) if hop.where else ())]
+    return {name: known[name] for name in columns if name in known}
+
+
+def changed_filters(pipeline: Pipeline, before: KnownFilters) -> dict[str, str]:
+    """Return, of the hops whose filter was another one, that one; empty: it had none."""
+    now = KnownFilters.of(pipeline)
+    known = [name for name in now.texts if name in before.texts]
+    return {name: before.texts[name] for name in known if now.digest(name) != before.digest(name)}
+
+
+def still_readable(pipeline: Pipeline, before: KnownFilters, former: Mapping[str, str]) -> dict[str, str]:
+    """Return those of the `former` filters (hop → `where`) whose columns the file of now reads where they were read."""
+    hops = {hop.name: hop for hop in pipeline.hops}
+    return {
+        name: where
+        for name, where in former.items()
+        if filter_places(pipeline, replace(hops[name], where=where)) == dict(before.columns.get(name, NO_PLACES))
+    }
 
 
 def with_noted_filters(run: pl.DataFrame, filters: Mapping[str, str] | None) -> pl.DataFrame:
@@ -57,12 +117,12 @@ def with_noted_filters(run: pl.DataFrame, filters: Mapping[str, str] | None) -> 
     return run.with_columns(noted, excluded.alias(_EXCLUDED))
 
 
-def with_filter_of(run: pl.DataFrame, hop: Hop) -> pl.DataFrame:
+def with_filter_of(run: pl.DataFrame, hop: Hop, places: Places = NO_PLACES) -> pl.DataFrame:
     """Return rows of runs whose `excluded_by` says of this hop alone whether its filter excludes them; `UNKNOWN_FILTER`
-    where their window did not know that filter."""
+    where their window did not know that filter. `places`: as in `filter_digest`."""
     if hop.where is None or _FILTERS not in run.columns:
         return run
-    digest = filter_digest(hop.where)
+    digest = filter_digest(hop.where, places)
     is_noted = pl.col(_FILTERS).str.contains(digest, literal=True).fill_null(False)
     names = (
         pl.when(~is_noted)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
-from makewhole.compute.indexed_keys.hop_filters import changed_filters
+from makewhole.compute.indexed_keys.hop_filters import KnownFilters, changed_filters, still_readable
 from makewhole.compute.key_layout import KeyLayout, require_same_keys, require_same_spelling
 from makewhole.compute.same_key import KeyFields, as_document, from_document, key_fields, require_same_key
 from makewhole.compute.same_place import (
@@ -125,7 +125,8 @@ def open_interval(
         draft.incidents.extend(_transaction_incidents(pipeline, draft.window, topics))
         for name, log in logs.items():
             require_same_leaders(log, states[name])
-    former = _former_filters(journal, pipeline, None if covering is None else covering.number)
+    before = _filters_before(journal, pipeline, None if covering is None else covering.number)
+    former = still_readable(pipeline, before, changed_filters(pipeline, before))
     readable, types = readable_filters(pipeline, connections, former, tables.types)
     frozen = replace(
         draft.window,
@@ -134,7 +135,7 @@ def open_interval(
         places=places,
         former_filters=readable,
     )
-    draft = replace(draft, window=frozen, incidents=[*draft.incidents, *filter_incidents(pipeline, former)])
+    draft = replace(draft, window=frozen, incidents=[*draft.incidents, *filter_incidents(pipeline, before)])
     _insert_revision(journal, pipeline, request, draft, key_fields(pipeline, tables.columns.ids))
     return _opened(journal, pipeline, draft.window, is_new=covering is None)
 
@@ -227,12 +228,10 @@ def _require_same_names(journal: PgConnection, pipeline: Pipeline, places: Mappi
         require_same_names(pipeline, window.places, places)
 
 
-def _former_filters(journal: PgConnection, pipeline: Pipeline, covering: int | None) -> dict[str, str]:
-    """Return the filters of the newest window that was compared, or of the one that is opened again (`covering`), where
-    the file has others since; by hop."""
+def _filters_before(journal: PgConnection, pipeline: Pipeline, covering: int | None) -> KnownFilters:
+    """Return the filters of the newest window that was compared, or of the one that is opened again (`covering`)."""
     window = windows.last_judged(journal, pipeline.name, covering)
-    before = {} if window is None else windows.configuration(journal, window).get("filters", {})
-    return changed_filters(pipeline, before)
+    return KnownFilters.from_document({} if window is None else windows.configuration(journal, window))
 
 
 def _supersede_plans(journal: PgConnection, pipeline: Pipeline, covering: WindowBounds) -> None:
@@ -350,7 +349,7 @@ def _insert_revision(
             "value_types": asdict(draft.window.value_types),
             "key_fields": as_document(fields),
             "places": draft.window.places,
-            "filters": {hop.name: hop.where or "" for hop in pipeline.hops},
+            **KnownFilters.of(pipeline).document,
             "former_filters": draft.window.former_filters,
             "compare": pipeline.compared_everywhere,
             "settle_seconds": pipeline.settle.total_seconds(),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from makewhole.compute.buckets import shares_keys
-from makewhole.compute.indexed_keys.hop_filters import changed_filters
+from makewhole.compute.indexed_keys.hop_filters import KnownFilters, changed_filters
 from makewhole.journal import windows
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
 from makewhole.journal.results.hop_results import first_of_hop, hops_before
@@ -107,7 +107,7 @@ def _with_another_file(neighbours: NeighbouringWindows, hop: Hop) -> tuple[Files
     if not can_look_up(context.pipeline.points[hop.source]):
         return FilesOfWindows(), FilesOfWindows()
     reached = reached_windows(neighbours, hop.source)
-    before = [(window, windows.configuration(journal, window).get("filters", {})) for window in reached]
+    before = [(window, KnownFilters.from_document(windows.configuration(journal, window))) for window in reached]
     others = [window for window, filters in before if hop.name in changed_filters(context.pipeline, filters)]
-    without = [window for window, filters in before if hop.name not in filters]
+    without = [window for window, filters in before if hop.name not in filters.texts]
     return neighbours.files_by_bucket(hop.source, others), neighbours.files_by_bucket(hop.source, without)

@@ -10,7 +10,7 @@ import polars as pl
 
 from makewhole.compute.frames import HASH, NUMBERS, empty
 from makewhole.compute.indexed_keys.former_readings import as_read_now
-from makewhole.compute.indexed_keys.hop_filters import with_filter_of
+from makewhole.compute.indexed_keys.hop_filters import filter_places, with_filter_of
 from makewhole.compute.versions import is_moment, version_in_order
 from makewhole.key_index.files import IndexFile, highest_versions, maybe_known, rows_of_keys
 from makewhole.lake.storage import Storage
@@ -79,4 +79,4 @@ def rows_of(
     rows = rows_of_keys(task.context.storage, files, keys)
     known = task.context.pipeline.compared_at(task.hop.source) if compared is None else compared
     rows = as_read_now(rows, known, is_upsert=task.is_upsert)
-    return with_filter_of(rows, task.hop)
+    return with_filter_of(rows, task.hop, filter_places(task.context.pipeline, task.hop))

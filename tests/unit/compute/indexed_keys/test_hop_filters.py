@@ -7,14 +7,18 @@ import pytest
 
 from makewhole.compute.indexed_keys.hop_filters import (
     UNKNOWN_FILTER,
+    KnownFilters,
     changed_filters,
     filter_digest,
+    filter_places,
     of_unknown_filter,
+    still_readable,
     with_filter_of,
     with_noted_filters,
 )
 from makewhole.compute.indexed_keys.key_runs import passing_rows
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.points import TopicPoint
 
 pytestmark = pytest.mark.unit
 
@@ -87,9 +91,33 @@ def test_filters_of_several_hops_are_distinguished() -> None:
     assert with_filter_of(frame, HOP)["excluded_by"].to_list() == [[HOP.name], [], [HOP.name]]
 
 
+def test_a_filter_whose_column_is_read_from_another_place_is_another_one() -> None:
+    point = TopicPoint(name="orders", connection="k", topic="t", key=("$.id",), columns=(("region", "$.where"),))
+    moved = Pipeline(name="shop", points={"orders": point}, hops=(HOP,))
+    plain = replace(moved, points={"orders": replace(point, columns=())})
+    before, now = KnownFilters.of(plain), KnownFilters.of(moved)
+    assert before.document == {"filters": {HOP.name: EU}}
+    assert now.document == {"filters": {HOP.name: EU}, "filter_columns": {HOP.name: {"region": "$.where"}}}
+    assert KnownFilters.from_document(now.document) == now
+    assert changed_filters(moved, now) == changed_filters(plain, before) == {}
+
+    assert changed_filters(moved, before) == {HOP.name: EU}
+    assert still_readable(moved, before, {HOP.name: EU}) == {}
+    assert still_readable(
+        moved,
+        now,
+        {
+            HOP.name: EU,
+        },
+    ) == {HOP.name: EU}
+    assert (before.shown(HOP.name), now.shown(HOP.name)) == (EU, f"{EU} (region at $.where)")
+    places = filter_places(moved, HOP)
+    assert with_filter_of(noted(run([]), **{HOP.name: EU}), HOP, places)["excluded_by"].to_list() == [[UNKNOWN_FILTER]]
+
+
 def test_a_changed_filter_is_named_with_what_it_was() -> None:
     pipeline = Pipeline(name="shop", points={}, hops=(HOP,))
-    assert changed_filters(pipeline, {}) == {}
-    assert changed_filters(pipeline, {HOP.name: "region='EU'"}) == {}
-    assert changed_filters(pipeline, {HOP.name: ""}) == {HOP.name: ""}
-    assert changed_filters(pipeline, {HOP.name: US, "gone→hop": EU}) == {HOP.name: US}
+    assert changed_filters(pipeline, KnownFilters(texts={})) == {}
+    assert changed_filters(pipeline, KnownFilters(texts={HOP.name: "region='EU'"})) == {}
+    assert changed_filters(pipeline, KnownFilters(texts={HOP.name: ""})) == {HOP.name: ""}
+    assert changed_filters(pipeline, KnownFilters(texts={HOP.name: US, "gone→hop": EU})) == {HOP.name: US}
