@@ -228,6 +228,7 @@ class TablePoint:
 VALUE_FORMATS: Mapping[str, bool] = {
     "json": True,
     "avro": True,
+    "protobuf": False,
     "json_in_string": True,
     "connect": False,
     "debezium": False,
