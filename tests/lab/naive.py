@@ -120,6 +120,15 @@ def times(bootstrap: str, topic: str, start: datetime, end: datetime, rows: int)
     )
 
 
+def reports(delivered: int, failed: int) -> NaiveAnswer:
+    """What the delivery reports of the producer say: a report without an error is a record, one with an error none."""
+    return NaiveAnswer(
+        check="delivery reports of the producer",
+        text=f"{delivered} delivered, {failed} failed",
+        conclusion=f"{failed} lost" if failed else WELL,
+    )
+
+
 def rows(ledger: int, store: int) -> NaiveAnswer:
     """`count(*)` at both ends."""
     return NaiveAnswer(

@@ -55,13 +55,14 @@ def page(scenarios: Mapping[str, Scenario], results: Mapping[str, Any]) -> str:
 
 def _row(scenario: Scenario, result: Mapping[str, Any]) -> str:
     naive = "; ".join(dict.fromkeys(item["conclusion"] for item in result["naive"]))
-    link = f"[{scenario.name}](#{_anchor(scenario)})"
+    link = f"[{scenario.name}](#{anchor(scenario)})"
     return (
         f"| {scenario.row} | {link} | {naive or '–'} | {'; '.join(_short(window) for window in result['windows'])} |\n"
     )
 
 
-def _anchor(scenario: Scenario) -> str:
+def anchor(scenario: Scenario) -> str:
+    """Return the anchor of a scenario's section, as GitHub makes it of its title."""
     kept = "".join(sign for sign in _title(scenario).lower() if sign.isalnum() or sign in " -_")
     return kept.replace(" ", "-")
 

@@ -113,8 +113,10 @@ def scenario(**about: Any) -> Callable[[Callable[[Lab], Outcome]], Callable[[Lab
 
 def load() -> dict[str, Scenario]:
     """All scenarios of the modules in tests/lab/scenarios, in the order of the table."""
-    for module in sorted((Path(__file__).parent / "scenarios").glob("*.py")):
-        importlib.import_module(f"tests.lab.scenarios.{module.stem}")
+    here = Path(__file__).parent
+    for module in sorted((here / "scenarios").rglob("*.py")):
+        name = module.relative_to(here).with_suffix("").as_posix().replace("/", ".")
+        importlib.import_module(f"tests.lab.{name}")
     return dict(sorted(SCENARIOS.items()))
 
 

@@ -11,10 +11,17 @@ from typing import Any, Self
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.approval.answer import Answer, Decision, record_answer
+from makewhole.compensation.execution.run_plan import compensate_window, run_window_plan
 from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.undo.plan_undo import plan_undo
+from makewhole.compensation.undo.reopen import reopen_window
 from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.journal import plans
+from makewhole.journal.database import connect
 from makewhole.model.errors import TransientError
+from makewhole.signing.key_files import signing_key_from_environment
+from makewhole.window.certifying.certify import ClosedWindow
 from makewhole.window.context import WindowContext, window_context
 from tests.lab.judged import Judged, judged, outcomes
 from tests.lab.servers.cluster import LabCluster
@@ -190,6 +197,26 @@ class LabShop(ReconciledShop):
     def verified_with_outcomes(self, context: WindowContext) -> Judged:
         """Judge the gaps again and close the window; return what became of its findings, too."""
         return replace(self.verified(context), messages=outcomes(self.journal, context))
+
+    def undone(self, context: WindowContext) -> Judged:
+        """Take back what the window's plan did, with a person's consent; return what is said of the window then."""
+        window = context.window
+        with connect(self.journal) as journal:
+            done = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
+        assert done is not None
+        undo = plan_undo(context, done.plan.id, reverses=False)
+        assert undo.plan is not None, undo.remaining
+        answer = Answer(sha256=undo.plan.sha256, decision=Decision.APPROVED, by="anna")
+        record_answer(self.journal, undo.plan.id, answer, context.pipeline.approval)
+        run_window_plan(context, undo.plan.id, lambda _: None)
+        reopened = reopen_window(context, done.plan.id, lambda *_: None, signing_key_from_environment())
+        assert reopened.not_restored == {}
+        result = judged(self.journal, context, ClosedWindow(state=reopened.state, reason=reopened.reason))
+        return replace(result, messages=outcomes(self.journal, context))
+
+    def all_rows(self) -> list[tuple[Any, ...]]:
+        """Return every row of the store, in order."""
+        return self.sql("select * from warehouse order by id")
 
     # The answer of makewhole
 

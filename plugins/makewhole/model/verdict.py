@@ -70,7 +70,7 @@ class Cause(StrEnum):
     NEVER_WRITTEN = "never_written"  # in the ledger, not in the store that is fed from it
     WRITTEN_BEFORE_COMMITTED = "written_before_committed"  # one record, several rows
     UPSTREAM_DUPLICATE = "upstream_duplicate"  # several records, several rows
-    READ_UNCOMMITTED = "read_uncommitted"  # the row's record was aborted
+    READ_UNCOMMITTED = "read_uncommitted"  # the row's record was aborted, or one row's of several
     NOT_IN_SOURCE = "not_in_source"
     LEFT_FILTER = "left_filter"  # the latest version in the source does not pass the hop's filter any more
     VALUE_DIFFERS = "value_differs"

@@ -13,6 +13,8 @@ TOPIC_SIDE, REPAIRS = {*range(1, 21), 33, 34}, {*range(28, 33), 35, 37, 38, 39, 
 CONSUMERS, STORES, VALUES = {36, 42, 43, 56, 70, 71}, {48}, {40, 41, 62, 63}
 TRUTHS = {*range(45, 48), *range(49, 56), *range(57, 62), *range(64, 70), *range(72, 78)}
 
+PATTERNS = {21, 22, *range(80, 97)}
+
 
 def test_the_page_is_what_the_lab_said() -> None:
     results = json.loads(RESULTS.read_text(encoding="utf-8"))
@@ -23,8 +25,9 @@ def test_every_scenario_is_reported_and_no_other() -> None:
     assert set(json.loads(RESULTS.read_text(encoding="utf-8"))) == set(load())
 
 
-def test_the_lab_has_every_fault_of_the_topic_side_of_repairs_and_of_consumers() -> None:
-    assert {scenario.row for scenario in load().values()} == TOPIC_SIDE | REPAIRS | CONSUMERS | STORES | VALUES | TRUTHS
+def test_the_lab_has_every_fault_of_the_topic_side_of_repairs_of_consumers_and_of_patterns() -> None:
+    rows = {scenario.row for scenario in load().values()}
+    assert rows == TOPIC_SIDE | REPAIRS | CONSUMERS | STORES | VALUES | TRUTHS | PATTERNS
 
 
 def test_rows_are_chosen_by_number_in_the_order_of_the_table() -> None:
@@ -34,8 +37,8 @@ def test_rows_are_chosen_by_number_in_the_order_of_the_table() -> None:
 
 
 def test_a_row_that_the_lab_does_not_have_is_refused() -> None:
-    with pytest.raises(AssertionError, match=r"the lab has no rows \[21\]"):
-        selected("1,21")
+    with pytest.raises(AssertionError, match=r"the lab has no rows \[0\]"):
+        selected("0,1")
 
 
 def test_a_row_says_how_far_the_proof_reaches_and_what_is_handed_over_or_before_the_baseline() -> None:

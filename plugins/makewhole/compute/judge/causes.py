@@ -110,14 +110,22 @@ def _cause_of_unproduced(row: FrameRow, known: KeyFacts, log: LogHistory) -> Cau
 
 def _cause_of_repeated_rows(row: FrameRow, known: KeyFacts) -> Cause:
     """Return the cause of several rows in a store: one that compensation wrote, or whose record it wrote, beside that
-    of the original; one record written repeatedly; or several records."""
+    of the original; several records; aborted records beside one that was committed; or one record written repeatedly.
+
+    A reader of uncommitted records writes a row for each copy in the log. Where there are as many rows as that, it is
+    the cause; with fewer or more of them aborted copies explain nothing.
+    """
     copies = chain(known.source.of(row), known.source_elsewhere.of(row))
     is_pair = known.is_inserted(row) and row["target_copies"] == _PAIR
     if is_pair or _has_late_original(copies, is_written=known.is_written(row)):
         return Cause.LATE_ORIGINAL
     source_copies, elsewhere_at_source = row["source_copies"], row["source_elsewhere_copies"]
     is_upstream = source_copies > 1 or (source_copies > 0 and elsewhere_at_source > 0) or elsewhere_at_source > 1
-    return Cause.UPSTREAM_DUPLICATE if is_upstream else Cause.WRITTEN_BEFORE_COMMITTED
+    if is_upstream:
+        return Cause.UPSTREAM_DUPLICATE
+    aborted = sum(bool(copy.get("is_aborted")) for copy in known.source.of(row))
+    is_uncommitted = aborted > 0 and row["target_copies"] == source_copies + elsewhere_at_source + aborted
+    return Cause.READ_UNCOMMITTED if is_uncommitted else Cause.WRITTEN_BEFORE_COMMITTED
 
 
 def _has_late_original(copies: Iterable[Mapping[str, Any]], *, is_written: bool = False) -> bool:
