@@ -9,6 +9,7 @@ from makewhole.kinds import TableKind
 from makewhole.model.errors import Problem, RefusedError
 from makewhole.model.points import SinkProgress, TablePoint
 from makewhole.tables.columns import TableColumns
+from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.progress import ProgressRows
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.tables import Ability
@@ -58,6 +59,9 @@ class MemoryTables:
         self, shape: TableShape, keys: Sequence[str], seen: str, every_before: datetime | None = None
     ) -> list[str]:
         refuse_ledger()
+
+    def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
+        return KeysInDoubt()
 
     def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
         return set()

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,8 +80,16 @@ class ExistingPostgres:
 class PostgresServer:
     """A PostgreSQL that lives in `directory`; data, port and password stay there between stop and start."""
 
-    def __init__(self, directory: Path, *, port: int | None = None, is_durable: bool = True) -> None:
-        """`is_durable=False`: for tests, faster, data may be lost when the machine stops."""
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        port: int | None = None,
+        is_durable: bool = True,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`is_durable=False`: for tests, faster, data may be lost when the machine stops. `settings`: of the server,
+        beside its own."""
         self.directory = Path(directory).resolve()
         self._access_file = self.directory / "access.json"
         if self._access_file.exists():
@@ -89,7 +98,7 @@ class PostgresServer:
             access = {"port": port or free_ports(1)[0], "password": secrets.token_urlsafe(18)}
         self.port: int = access["port"]
         self._password: str = access["password"]
-        self._settings = {**_SETTINGS, **({} if is_durable else _NOT_DURABLE)}
+        self._settings = {**_SETTINGS, **({} if is_durable else _NOT_DURABLE), **(settings or {})}
         self.process = ServerProcess(name="postgres", directory=self.directory)
 
     def start(self) -> None:

@@ -42,6 +42,7 @@ from makewhole_spark.reconcile.gather.baseline import baseline_incidents
 from makewhole_spark.reconcile.gather.bucket_tasks import bucket_tasks
 from makewhole_spark.reconcile.gather.certified_windows import to_judge_again
 from makewhole_spark.reconcile.gather.consumer_groups import HopGroup, hop_groups
+from makewhole_spark.reconcile.gather.doubt_incidents import doubt_incidents
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
 from makewhole_spark.reconcile.gather.truncated_keys import count_truncated_keys
 from makewhole_spark.reconcile.judge.judge_bucket import judge_bucket
@@ -130,6 +131,7 @@ def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -
     ]
     count_truncated_keys(carrier, neighbours)
     happened = [incident for group in groups.values() for incident in group.incidents]
+    happened += doubt_incidents(context.pipeline, answers)
     happened += baseline_incidents(neighbours, _older_than_log(answers))
     incidents.put(journal, context.window, happened)
     return _commit(journal, context, outcomes, runs)
@@ -212,6 +214,7 @@ def _tasks_with_tails(
                 kept=answer.kept,
                 tail_records=ordered,
                 unread_tails=frozenset(unread),
+                in_doubt=answer.in_doubt,
             ),
         )
         for task, answer in zip(tasks, answers, strict=True)
