@@ -14,9 +14,9 @@ from makewhole.postgres.open_table import PostgresSession
 from makewhole.postgres.read.erased import erased_keys
 from makewhole.postgres.read.estimates import estimate_rows
 from makewhole.postgres.read.export import ExportReader, HeldView, hold_view
-from makewhole.postgres.read.in_doubt import keys_in_doubt
 from makewhole.postgres.read.key_columns import describe_columns
 from makewhole.postgres.read.progress import read_progress_rows
+from makewhole.postgres.read.rows_in_doubt import keys_in_doubt
 from makewhole.postgres.read.visibility import current_snapshot, keys_not_visible
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt

@@ -1,4 +1,4 @@
-"""Find the prepared transactions that may hold rows of a table, and the keys whose rows one may have changed.
+"""Find the keys of a table whose rows a prepared transaction may have changed.
 
 Nothing is written for that. A row that a transaction inserted can be seen by no one until it is committed, so that of a
 key without a row no more is known than that a transaction has written to the table. A row that it updated, deleted or
@@ -11,34 +11,21 @@ from collections.abc import Sequence
 from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
-from makewhole.model.points import TablePoint
 from makewhole.postgres.connect import connect
+from makewhole.postgres.in_doubt import writers_in_doubt
 from makewhole.postgres.read.expressions import column_types, key_expression, live_condition, regclass_text
 from makewhole.postgres.read.key_conditions import key_conditions
 from makewhole.postgres.read.relations import has_places, rows_of
-from makewhole.sql import PgConnection, records, statements_of
-from makewhole.tables.in_doubt import KeysInDoubt, TransactionInDoubt
+from makewhole.sql import PgConnection
+from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.shape import TableShape
-
-_run = statements_of("in_doubt")
-
-
-def transactions_in_doubt(session: PgConnection, point: TablePoint) -> tuple[TransactionInDoubt, ...]:
-    """Return the prepared transactions that hold locks on a point's table, the oldest first."""
-    return tuple(records(TransactionInDoubt, _run(session, "transactions_in_doubt", table=regclass_text(point))))
-
-
-def writers_in_doubt(session: PgConnection, point: TablePoint) -> tuple[TransactionInDoubt, ...]:
-    """Return those of them that wrote to the table. They are read from the server's memory as it is now, whatever
-    the snapshot of the session's transaction."""
-    return tuple(item for item in transactions_in_doubt(session, point) if item.is_writing)
 
 
 def keys_in_doubt(connection: PostgresConnection, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
     """Return those of the keys of which a row may have been changed by a transaction that has not ended; none where no
     transaction in doubt wrote to the table."""
     with connect(connection, f"looking for transactions in doubt on {shape.described}") as session:
-        transactions = writers_in_doubt(session, shape.point)
+        transactions = writers_in_doubt(session, regclass_text(shape.point))
         if not transactions:
             return KeysInDoubt()
         if not has_places(session, shape.point):
