@@ -48,6 +48,9 @@ class MemoryTables:
     def reader(self, shape: TableShape, view: str | None = None) -> MemoryReader:
         return MemoryReader(self.connection, shape, view)
 
+    def lags_behind(self, moment: datetime) -> str | None:
+        return None
+
     def estimate_rows(self, point: TablePoint, bounds: TimeBounds | None) -> int:
         shape = TableShape(point=point, compare={}, filters={})
         return len(self.connection.ask(rows_of_part, shape, None, bounds, (0, 1)))

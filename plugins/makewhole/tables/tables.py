@@ -72,6 +72,15 @@ class Tables(Protocol):
         confirms an absence."""
         ...
 
+    def lags_behind(self, moment: datetime) -> str | None:
+        """Return why rows that were committed before a moment may not be there yet, as in a copy that lags behind the
+        system that is written to; None: they are.
+
+        Raises:
+            TransientError: the system does not answer.
+        """
+        ...
+
     def estimate_rows(self, point: TablePoint, bounds: TimeBounds | None) -> int:
         """Return about how many rows a table has inside the bounds, without reading them.
 

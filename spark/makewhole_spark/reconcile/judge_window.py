@@ -49,6 +49,7 @@ from makewhole_spark.reconcile.judge.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
 from makewhole_spark.reconcile.tails.log_tail import KeysOfTopic, TailTask, head_tasks, read_tail, tail_tasks
 from makewhole_spark.reconcile.write_index import IndexTask, KeyRuns, WrittenRun, index_tasks, key_runs, write_run
+from makewhole_spark.replayed import require_replayed
 
 logger = logging.getLogger(__name__)
 _JOURNAL_FINDINGS = 1_000_000
@@ -111,6 +112,7 @@ def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -
         return committed
     manifests = snapshot_manifests.snapshots(journal, context.window)
     _require_snapshots(context, manifests)
+    require_replayed(journal, context)
     neighbours = NeighbouringWindows(journal=journal, context=context, manifests=manifests)
     tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
     of_index = index_tasks(neighbours)
