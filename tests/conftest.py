@@ -126,7 +126,7 @@ def postgres(server_folder: Path) -> AnyPostgres:
     """A PostgreSQL; `.dsn(database)`."""
     if existing := os.environ.get("MAKEWHOLE_POSTGRES_DSN"):
         return ExistingPostgres(existing)
-    server = PostgresServer(server_folder / "postgres", is_durable=False)
+    server = PostgresServer(server_folder / "postgres", is_durable=False, settings={"max_prepared_transactions": "64"})
     server.start()
     return server
 

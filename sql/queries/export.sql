@@ -30,3 +30,12 @@ order by named.attnum
 -- relation_kind --
 -- What a name is: a table (r), a partitioned one (p), a view (v), a materialized view (m), a foreign table (f).
 select relkind::text from pg_class where oid = to_regclass(%(table)s)
+
+-- replayed --
+-- Whether the server is a standby; whether it has replayed all that its primary sent, and still is sent more; and when
+-- the last transaction that it has replayed was committed there.
+select
+    pg_is_in_recovery() as is_standby,
+    coalesce(pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn(), false)
+        and exists (select from pg_stat_wal_receiver) as is_current,
+    pg_last_xact_replay_timestamp() as moment

@@ -9,6 +9,7 @@ from makewhole.kinds import TableKind
 from makewhole.model.errors import Problem, RefusedError
 from makewhole.model.points import SinkProgress, TablePoint
 from makewhole.tables.columns import TableColumns
+from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.progress import ProgressRows
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.tables import Ability
@@ -47,6 +48,9 @@ class MemoryTables:
     def reader(self, shape: TableShape, view: str | None = None) -> MemoryReader:
         return MemoryReader(self.connection, shape, view)
 
+    def lags_behind(self, moment: datetime) -> str | None:
+        return None
+
     def estimate_rows(self, point: TablePoint, bounds: TimeBounds | None) -> int:
         shape = TableShape(point=point, compare={}, filters={})
         return len(self.connection.ask(rows_of_part, shape, None, bounds, (0, 1)))
@@ -58,6 +62,9 @@ class MemoryTables:
         self, shape: TableShape, keys: Sequence[str], seen: str, every_before: datetime | None = None
     ) -> list[str]:
         refuse_ledger()
+
+    def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
+        return KeysInDoubt()
 
     def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
         return set()

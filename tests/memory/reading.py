@@ -20,10 +20,10 @@ from makewhole.model.window import TimeSlice
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.description import TableDescription
 from makewhole.tables.identities import TableIdentity
+from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole.tables.reading import ReadPlan
 from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
-from makewhole.tables.shape import TableShape, TimeBounds
-from makewhole.tables.slices import RowsAhead
+from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 from tests.memory.connection import MemoryConnection
 from tests.memory.rows import Database, StoredRow, StoredTable
 from tests.memory.values import (
@@ -250,6 +250,7 @@ class MemoryReader:
     def __init__(self, connection: MemoryConnection, shape: TableShape, view: str | None) -> None:
         self._connection, self._shape, self._view = connection, shape, view
         self.counted = 0
+        self.in_doubt: Sequence[TransactionInDoubt] = ()
 
     def part(self, bounds: TimeBounds | None, part: Part) -> Iterator[pl.DataFrame]:
         """Read the rows of a part of the table."""

@@ -23,6 +23,7 @@ from makewhole.journal.results import hop_results
 from makewhole.kafka.retention import Deadline, RecordRetention
 from makewhole.model.acceptance import finding_id
 from makewhole.model.errors import MakewholeError
+from makewhole.model.incident_text import prepared_transaction_text
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -142,8 +143,11 @@ def _table(ranked: list[RankedFinding], now: datetime) -> Table:
 
 
 def _cause_text(finding: Finding) -> str:
-    """Return the cause; of a record that what loads the store has not reached also where that stands."""
+    """Return the cause; of a record that what loads the store has not reached also where that stands, and of a key in
+    doubt the oldest transaction that may hold it."""
     evidence = finding.evidence
+    if finding.cause is Cause.IN_DOUBT:
+        return f"{finding.cause.value}, {prepared_transaction_text(evidence['in_doubt'][0])}"
     if finding.cause not in (Cause.NOT_CONSUMED, Cause.NOT_YET_CONSUMED):
         return finding.cause.value
     if "progress" in evidence:

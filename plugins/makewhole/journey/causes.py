@@ -33,6 +33,7 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.STALE_VERSION: "the target holds an older version, or what the latest version deletes",
     Cause.DELETED: "the source has a value, and the latest record in the topic deletes it",
     Cause.IN_FLIGHT: "it was under way when the window was cut, or sits behind an open transaction",
+    Cause.IN_DOUBT: "a transaction that is prepared, and neither committed nor rolled back, may hold it in the store",
     Cause.TRUNCATED: "it was in the log, and was cut off when a new leader took over",
     Cause.TOPIC_RECREATED: "the topic was deleted and made again, and what it held last is not known",
     Cause.LEADER_CHANGED: "it is not in the log, and the leader changed: what the old one acknowledged may be gone",

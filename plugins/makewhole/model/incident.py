@@ -34,6 +34,7 @@ class IncidentKind(StrEnum):
     FILTER_CHANGED = "filter_changed"  # a hop has another `where` than in the windows before
     NO_TIME_INDEX = "no_time_index"  # no index of a large table begins with its time column
     TIMES_AHEAD = "times_ahead"  # rows of a table have times that no window reaches
+    PREPARED_TRANSACTION = "prepared_transaction"  # neither committed nor rolled back, it may hold keys of a store
     VALUES_NOT_LOOKED_AT = "values_not_looked_at"  # no index finds the rows of known keys in a store
 
 
@@ -92,6 +93,8 @@ class Incident:
     times_ahead           a table; `column`, `rows` with times more than a day ahead, `oldest` and `newest` of these
                             times, as text; `infinite`: rows with the time infinity, which are judged without a time
     values_not_looked_at  a store; `reason` (`view`, `no_key_index`), `key`: its columns
+    prepared_transaction  a table; `keys`: number of findings that wait for them, `transactions` (`gid`, `owner`,
+                            `prepared`: since when, `tables`: those that it wrote to): the oldest, and their `number`
     filter_changed        a hop's end (`topic` is the hop, `topic_id` empty); `hop`, `before` and `now`: its `where`
 
     Offsets that were frozen and gone before they could be read have `before_it_was_read` true: they are what the

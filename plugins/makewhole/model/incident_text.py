@@ -1,6 +1,7 @@
 """Describe an incident in words: what happened to which log or table, and what to do."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from makewhole.model.incident import Doubt, Incident, IncidentKind
 from makewhole.model.progress_text import (
@@ -16,7 +17,7 @@ _UPSTREAM = (
     "no point of this pipeline feeds the topic, so nothing says what must be in it: add the producer's ledger as a "
     "point, or compare the archives of the windows before with the stores by hand"
 )
-_STAMPS_LISTED_MOST = 3
+_LISTED_MOST = 3
 _SAFER = "unclean.leader.election.enable=false, acks=all and min.insync.replicas of 2 or more prevent it"
 
 
@@ -100,6 +101,7 @@ def settled_by(incident: Incident) -> str:
         ),
         IncidentKind.VALUES_NOT_LOOKED_AT: _settled_values(incident),
         IncidentKind.LEADER_CHANGED: _settled_leader_change(incident),
+        IncidentKind.PREPARED_TRANSACTION: _settled_prepared(incident),
     }.get(incident.kind, "nothing has to be done")
 
 
@@ -199,8 +201,8 @@ def _beginning(incident: Incident) -> str:
 def _stamps(incident: Incident) -> str:
     """Return the stamps of first records that cannot be, by partition."""
     listed = [f"{stamp} ms in partition {partition}" for partition, stamp in incident.detail["stamps"].items()]
-    more = f" and {len(listed) - _STAMPS_LISTED_MOST} more" if len(listed) > _STAMPS_LISTED_MOST else ""
-    return f"its first record has a timestamp that cannot be ({', '.join(listed[:_STAMPS_LISTED_MOST])}{more})"
+    more = f" and {len(listed) - _LISTED_MOST} more" if len(listed) > _LISTED_MOST else ""
+    return f"its first record has a timestamp that cannot be ({', '.join(listed[:_LISTED_MOST])}{more})"
 
 
 def _older(incident: Incident) -> str:
@@ -320,6 +322,32 @@ def _ahead(incident: Incident) -> str:
     return f"there {'is' if parts[0].startswith('1 ') else 'are'} {', and '.join(parts)}"
 
 
+def prepared_transaction_text(transaction: Mapping[str, Any]) -> str:
+    """Return a transaction in doubt by its fields: its gid as a statement has it, its owner, and since when."""
+    gid = str(transaction["gid"]).replace("'", "''")
+    return f"'{gid}' of {transaction['owner']}, prepared {str(transaction['prepared'])[:16].replace('T', ' ')} UTC"
+
+
+def _prepared(incident: Incident) -> str:
+    transactions, number = incident.detail["transactions"], int(incident.detail["number"])
+    listed = [prepared_transaction_text(transaction) for transaction in transactions[:_LISTED_MOST]]
+    more = [f"{number - len(listed)} more"] if number > len(listed) else []
+    return (
+        f"{counted(int(incident.detail['keys']), 'key')} of {incident.point} ({incident.topic}) may be held by "
+        f"{counted(number, 'prepared transaction')} that {'is' if number == 1 else 'are'} neither committed nor rolled "
+        f"back: {'; '.join([*listed, *more])}"
+    )
+
+
+def _settled_prepared(_: Incident) -> str:
+    return (
+        "stop the sink, and settle each by the range of offsets that it holds, as its gid or a table that it wrote to "
+        "has it: COMMIT PREPARED where the range ends at or before the sink's committed offset, ROLLBACK PREPARED "
+        "where it begins at or after it. Any other, and one whose range nothing shows, a person decides; its age "
+        "decides nothing. What waits longer than pending.max_age is missing"
+    )
+
+
 def _filter_changed(incident: Incident) -> str:
     before, now = (incident.detail[name] or "no filter" for name in ("before", "now"))
     return f"`where` of {incident.detail['hop']} is {now} now, and was {before} in the windows before"
@@ -345,6 +373,7 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.SLICE_FIRST_COUNTED: _first_counted,
     IncidentKind.TIMES_AHEAD: _ahead,
     IncidentKind.FILTER_CHANGED: _filter_changed,
+    IncidentKind.PREPARED_TRANSACTION: _prepared,
     IncidentKind.VALUES_NOT_LOOKED_AT: lambda incident: (
         f"the rows of {incident.point} ({incident.topic}) that earlier windows judged are not looked at again: "
         + ("it is a view" if incident.detail.get("reason") == "view" else "no index finds the rows of a key")

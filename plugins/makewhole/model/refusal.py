@@ -24,7 +24,9 @@ class RefusalCode(StrEnum):
     NOT_KNOWN = "not known"
     DISPUTED = "disputed"
     CONFLICT = "conflict"
-    """What is right is not certain: nothing shows it, another finding denies it, or the source has several values."""
+    IN_DOUBT = "in doubt"
+    """What is right is not certain: nothing shows it, another finding denies it, the source has several values, or
+    a prepared transaction may hold the key."""
 
     ACCEPTED = "accepted"
     KEPT = "kept"

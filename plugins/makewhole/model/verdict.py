@@ -82,6 +82,7 @@ class Cause(StrEnum):
     STALE_VERSION = "stale_version"  # the target holds an older version, or what the latest version deletes
     DELETED = "deleted"  # the latest version in the target topic is a tombstone, the source has a value
     IN_FLIGHT = "in_flight"  # inside the settle time, or in an open transaction
+    IN_DOUBT = "in_doubt"  # a transaction that is prepared, and neither committed nor rolled back, may hold it
     TRUNCATED = "truncated"  # an earlier window saw it in the log, then a new leader cut that part off
     TOPIC_RECREATED = "topic_recreated"  # the topic was deleted and made again; what it held last is not known
     LEADER_CHANGED = (

@@ -16,8 +16,11 @@ from makewhole.postgres.read.estimates import estimate_rows
 from makewhole.postgres.read.export import ExportReader, HeldView, hold_view
 from makewhole.postgres.read.key_columns import describe_columns
 from makewhole.postgres.read.progress import read_progress_rows
+from makewhole.postgres.read.rows_in_doubt import keys_in_doubt
+from makewhole.postgres.read.standby import lags_behind
 from makewhole.postgres.read.visibility import current_snapshot, keys_not_visible
 from makewhole.tables.columns import TableColumns
+from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.progress import ProgressRows
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.tables import Ability
@@ -46,6 +49,9 @@ class PostgresTables:
     def reader(self, shape: TableShape, view: str | None = None) -> ExportReader:
         return ExportReader(self.connection, shape, view)
 
+    def lags_behind(self, moment: datetime) -> str | None:
+        return lags_behind(self.connection, moment)
+
     def estimate_rows(self, point: TablePoint, bounds: TimeBounds | None) -> int:
         with connect(self.connection, f"estimating the rows of {point.table}") as session:
             return estimate_rows(session, point, bounds)
@@ -57,6 +63,9 @@ class PostgresTables:
         self, shape: TableShape, keys: Sequence[str], seen: str, every_before: datetime | None = None
     ) -> list[str]:
         return keys_not_visible(self.connection, shape, keys, seen, every_before)
+
+    def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
+        return keys_in_doubt(self.connection, shape, keys)
 
     def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
         return erased_keys(self.connection, point, keys)

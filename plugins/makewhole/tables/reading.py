@@ -10,9 +10,9 @@ from makewhole.compute.value_types import ColumnKind
 from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.tables.description import TableDescription
+from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
-from makewhole.tables.shape import TimeBounds
-from makewhole.tables.slices import RowsAhead
+from makewhole.tables.shape import RowsAhead, TimeBounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,12 @@ class TableReader(Protocol):
     @property
     def counted(self) -> int:
         """The number of rows that the system says it sent; complete when all frames were taken."""
+        ...
+
+    @property
+    def in_doubt(self) -> Sequence[TransactionInDoubt]:
+        """The transactions in doubt that had written to the table before `keys` read it, or had when it was done: they
+        may hold keys that it did not find. Complete when all frames were taken."""
         ...
 
     def part(self, bounds: TimeBounds | None, part: Any) -> Iterator[pl.DataFrame]:

@@ -1,4 +1,4 @@
-"""Describe which columns and rows of a table are read for a window."""
+"""Describe which columns and rows of a table are read for a window, and the rows that no window reaches."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,3 +53,14 @@ class TimeBounds:
     end: datetime
     seen_before: str | None = None
     earlier: tuple[EarlierRows, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsAhead:
+    """The rows of a table with times more than a day after the database's clock: their number, the first and the last
+    of their times as the system writes them (None without rows), and the number of rows with the time `infinity`."""
+
+    rows: int
+    oldest: str | None
+    newest: str | None
+    infinite: int

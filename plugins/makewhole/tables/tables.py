@@ -9,6 +9,7 @@ from typing import Protocol
 from makewhole.model.errors import Problem
 from makewhole.model.points import SinkProgress, TablePoint
 from makewhole.tables.columns import TableColumns
+from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.progress import ProgressRows
 from makewhole.tables.reading import TableReader, TableSession, TableView
 from makewhole.tables.shape import TableShape, TimeBounds
@@ -71,6 +72,15 @@ class Tables(Protocol):
         confirms an absence."""
         ...
 
+    def lags_behind(self, moment: datetime) -> str | None:
+        """Return why rows that were committed before a moment may not be there yet, as in a copy that lags behind the
+        system that is written to; None: they are.
+
+        Raises:
+            TransientError: the system does not answer.
+        """
+        ...
+
     def estimate_rows(self, point: TablePoint, bounds: TimeBounds | None) -> int:
         """Return about how many rows a table has inside the bounds, without reading them.
 
@@ -90,6 +100,15 @@ class Tables(Protocol):
         """Return those of the keys of which no row (as it is now) was certainly there when `seen` was read. With
         `every_before` also those with a row that was not and whose time is before that moment, or not known: their
         latest version may be that row."""
+        ...
+
+    def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
+        """Return those of the keys of which a row may have been changed, deleted or locked by a transaction in doubt;
+        none where the system has no such transactions. Nothing is written for that.
+
+        Raises:
+            TransientError: the system does not answer.
+        """
         ...
 
     def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:

@@ -42,12 +42,14 @@ from makewhole_spark.reconcile.gather.baseline import baseline_incidents
 from makewhole_spark.reconcile.gather.bucket_tasks import bucket_tasks
 from makewhole_spark.reconcile.gather.certified_windows import to_judge_again
 from makewhole_spark.reconcile.gather.consumer_groups import HopGroup, hop_groups
+from makewhole_spark.reconcile.gather.doubt_incidents import doubt_incidents
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
 from makewhole_spark.reconcile.gather.truncated_keys import count_truncated_keys
 from makewhole_spark.reconcile.judge.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
 from makewhole_spark.reconcile.tails.log_tail import KeysOfTopic, TailTask, head_tasks, read_tail, tail_tasks
 from makewhole_spark.reconcile.write_index import IndexTask, KeyRuns, WrittenRun, index_tasks, key_runs, write_run
+from makewhole_spark.replayed import require_replayed
 
 logger = logging.getLogger(__name__)
 _JOURNAL_FINDINGS = 1_000_000
@@ -110,6 +112,7 @@ def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -
         return committed
     manifests = snapshot_manifests.snapshots(journal, context.window)
     _require_snapshots(context, manifests)
+    require_replayed(journal, context)
     neighbours = NeighbouringWindows(journal=journal, context=context, manifests=manifests)
     tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
     of_index = index_tasks(neighbours)
@@ -130,6 +133,7 @@ def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -
     ]
     count_truncated_keys(carrier, neighbours)
     happened = [incident for group in groups.values() for incident in group.incidents]
+    happened += doubt_incidents(context.pipeline, answers)
     happened += baseline_incidents(neighbours, _older_than_log(answers))
     incidents.put(journal, context.window, happened)
     return _commit(journal, context, outcomes, runs)
@@ -212,6 +216,7 @@ def _tasks_with_tails(
                 kept=answer.kept,
                 tail_records=ordered,
                 unread_tails=frozenset(unread),
+                in_doubt=answer.in_doubt,
             ),
         )
         for task, answer in zip(tasks, answers, strict=True)

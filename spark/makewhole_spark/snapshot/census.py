@@ -17,8 +17,7 @@ from makewhole.model.points import TablePoint
 from makewhole.model.window import CountedSlice, KnownSlice, TimeSlice, Window
 from makewhole.sql import PgConnection
 from makewhole.tables.reading import TableView
-from makewhole.tables.shape import EarlierRows
-from makewhole.tables.slices import RowsAhead
+from makewhole.tables.shape import EarlierRows, RowsAhead
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RECENT_SLICES = 7

@@ -28,6 +28,7 @@ from makewhole.tables.shape import TimeBounds
 from makewhole.window.configuration import judging_sha256, reading_sha256
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import Carrier, carry_released
+from makewhole_spark.replayed import require_replayed
 from makewhole_spark.snapshot.accounts import PartitionAccount, log_incidents, log_manifest, partition_accounts
 from makewhole_spark.snapshot.bucket_count import bucket_count
 from makewhole_spark.snapshot.census import own_slice
@@ -62,6 +63,7 @@ def take_snapshots(
     wanted = [point for point in context.pipeline.ordered_points() if point.name not in manifests]
     if not wanted:
         return []
+    require_replayed(journal, context)
     buckets = buckets or bucket_count(journal, context, manifests)
     reading = _Reading(carrier=carrier, journal=journal, context=context, parallelism=parallelism, buckets=buckets)
     # Topics by themselves: while their log is read, no view of a table is held open, which would keep vacuum from it.

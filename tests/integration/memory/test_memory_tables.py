@@ -19,8 +19,7 @@ from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.tables.items import RowItem, UpsertRow
 from makewhole.tables.receipts import ChunkId, ReceiptRow
-from makewhole.tables.shape import EarlierRows, TableShape, TimeBounds
-from makewhole.tables.slices import RowsAhead
+from makewhole.tables.shape import EarlierRows, RowsAhead, TableShape, TimeBounds
 from makewhole.tables.tables import Tables
 from tests.integration.memory.memory_shop import ORDERS, change_rows, make_table, write_rows
 from tests.memory.rows import Database

@@ -19,8 +19,7 @@ from makewhole.postgres.read.slices import (
     size_bytes,
 )
 from makewhole.postgres.read.visibility import current_snapshot
-from makewhole.tables.shape import EarlierRows, TableShape, TimeBounds
-from makewhole.tables.slices import RowsAhead
+from makewhole.tables.shape import EarlierRows, RowsAhead, TableShape, TimeBounds
 from tests.integration.postgres.people import People, planned
 
 pytestmark = pytest.mark.integration

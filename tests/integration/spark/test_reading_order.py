@@ -11,7 +11,7 @@ from makewhole.postgres import postgres_tables
 from makewhole.postgres.read import export
 from makewhole.postgres.read.export import hold_view
 from makewhole.postgres.read.slices import count_rows, count_rows_and_ahead
-from makewhole.tables.slices import RowsAhead
+from makewhole.tables.shape import RowsAhead
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.snapshot import take
 from makewhole_spark.snapshot.read_piece import TablePiece, TopicPiece

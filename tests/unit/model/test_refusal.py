@@ -48,7 +48,20 @@ def test_no_stored_text_changes_when_it_is_read_and_written_again(text: str) -> 
 
 def test_the_codes_are_the_words_that_stored_texts_begin_with() -> None:
     assert {code.value for code in RefusalCode} == {
-        *("stale", "arrived", "erased", "unfit", "twice", "not known", "disputed", "conflict", "accepted", "kept", ""),
+        *(
+            "stale",
+            "arrived",
+            "erased",
+            "unfit",
+            "twice",
+            "not known",
+            "disputed",
+            "conflict",
+            "in doubt",
+            "accepted",
+            "kept",
+            "",
+        ),
     }
 
 

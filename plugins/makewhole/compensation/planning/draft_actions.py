@@ -21,6 +21,7 @@ from makewhole.model.actions import (
     BeforeUpsert,
 )
 from makewhole.model.errors import RefusedError
+from makewhole.model.incident_text import prepared_transaction_text
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
 from makewhole.model.points import Point, PointKind, can_look_up, has_log
 from makewhole.model.refusal import Refusal, RefusalCode
@@ -146,7 +147,8 @@ def _not_settled(source: Point, remedy: Remedy, finding: Finding) -> Refusal | N
 
 
 def _still_to_come(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding) -> Refusal | None:
-    """Return why a key whose record still stands in front of its reader is left alone: it would arrive twice.
+    """Return why a key is left alone whose record still stands in front of its reader, or that a transaction in doubt
+    may hold: it would arrive twice.
 
     A row may be written where the loader overwrites rows of the same key.
     """
@@ -155,6 +157,13 @@ def _still_to_come(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Findin
         return _refused(
             f"its record is in or behind an open transaction ({places}) and may yet be committed; end the transaction, "
             "then run this window again"
+        )
+    if finding.cause is Cause.IN_DOUBT:
+        first = finding.evidence["in_doubt"][0]
+        return Refusal(
+            RefusalCode.IN_DOUBT,
+            f"prepared transaction {prepared_transaction_text(first)}, may hold it in {hop.target}: it would be there "
+            "twice, or overwritten, once that is committed; settle it, then run this window again",
         )
     if finding.cause is not Cause.NOT_CONSUMED or (remedy is Remedy.UPSERT and pipeline.overwrites(hop)):
         return None

@@ -17,6 +17,7 @@ from makewhole.model.verdict import Cause, Verdict
 _SEQUENCE_KEY = ("partition", "producer_id", "producer_epoch", "sequence")
 _NO_PRODUCER = -1
 _PAIR = 2
+_MAY_BE_IN_DOUBT = (Verdict.PENDING, Verdict.MISSING, Verdict.MISMATCHED, Verdict.DUPLICATE, Verdict.CONFLICT)
 
 
 class _Original(NamedTuple):
@@ -81,7 +82,10 @@ def _cause(row: FrameRow, known: KeyFacts, context: HopContext) -> Cause:
 
 
 def _cause_of_waiting(row: FrameRow, known: KeyFacts) -> Cause | None:
-    """Return what held up a key whose absence counts only because it has waited for too long; None: nothing did."""
+    """Return what holds up a key that is in doubt, or held up one whose absence counts only because it has waited for
+    too long; None: nothing did."""
+    if Verdict(row["verdict"]) in _MAY_BE_IN_DOUBT and known.is_in_doubt(row) and not known.is_unconsumed(row):
+        return Cause.IN_DOUBT
     verdict, is_version = Verdict(row["verdict"]), row["latest_place"] is not None
     if verdict is not Verdict.MISSING and not (verdict is Verdict.MISMATCHED and is_version):
         return None

@@ -24,7 +24,7 @@ _IDENTITY = ("partition", "offset", "leader_epoch", "producer_id", "producer_epo
 _SHOWN = 10
 _NAMED = 1_000
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-_WAITED = (Cause.NOT_CONSUMED, Cause.NOT_COMMITTED)
+_WAITED = (Cause.NOT_CONSUMED, Cause.NOT_COMMITTED, Cause.IN_DOUBT)
 
 
 class SequenceEvidence(Protocol):
@@ -59,7 +59,8 @@ class HopContext:
     is called); `unconsumed`: keys with a record that it has not reached.
     `waiting`: since when keys wait; those that are not in it wait since the window was `opened_at`.
     `truncated`: keys that earlier windows saw in the target and that a truncation took from it. `open_copies`: copies
-    in the target that cannot be read as committed yet. `not_lost` returns by key hash what shows that a key which the
+    in the target that cannot be read as committed yet. `in_doubt`: keys that transactions in doubt may hold in the
+    target, and `doubt` what is known of these. `not_lost` returns by key hash what shows that a key which the
     store lacks is not lost. `source_elsewhere`: the source's copies
     outside the slice, the oldest first. The sequences are those of the topics at the two ends.
     The copies of a topic say `is_replay` and `is_produced`.
@@ -86,6 +87,8 @@ class HopContext:
     target_log: LogHistory = field(default_factory=LogHistory)
     source_sequences: SequenceEvidence = field(default_factory=NoSequences)
     target_sequences: SequenceEvidence = field(default_factory=NoSequences)
+    in_doubt: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
+    doubt: Mapping[str, Any] = field(default_factory=dict)
     is_upsert: bool = False
     not_lost: Callable[[str], CopyFields] = lambda _: {}
 
@@ -103,6 +106,7 @@ class KeyFacts:
         self._unconsumed = set(context.unconsumed.select(HASH).rows())
         self._written = set(context.written.select(HASH).rows())
         self._inserted = set(context.inserted.select(HASH).rows())
+        self._in_doubt = set(context.in_doubt.select(HASH).rows())
         self._truncated = set(context.truncated.select(HASH).rows())
         self._since = {(high, low): since for high, low, since in context.waiting.select(*WAITING).rows()}
 
@@ -114,6 +118,10 @@ class KeyFacts:
     def is_unconsumed(self, row: FrameRow) -> bool:
         """Return whether the consumer group has not reached the key's record yet."""
         return (row["key_hi"], row["key_lo"]) in self._unconsumed
+
+    def is_in_doubt(self, row: FrameRow) -> bool:
+        """Return whether a transaction in doubt may hold the key in the target."""
+        return (row["key_hi"], row["key_lo"]) in self._in_doubt
 
     def is_written(self, row: FrameRow) -> bool:
         """Return whether compensation wrote a record of the key to the source."""
@@ -145,6 +153,8 @@ def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext, cause: Caus
     if row["verdict"] == Verdict.PENDING.value or cause in _WAITED:
         evidence["waiting_since"] = known.waiting_since(row).isoformat()
         evidence |= _open_evidence(known.open.of(row), context.target_log.transactions)
+    if cause is Cause.IN_DOUBT:
+        evidence |= context.doubt
     if row["verdict"] in (Verdict.MISSING.value, Verdict.UNDECIDABLE.value):
         evidence |= known.log_evidence
     evidence |= context.not_lost(row["key_hash"])

@@ -17,17 +17,18 @@ from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import TransientError
 from makewhole.model.window import TimeSlice
 from makewhole.postgres.connect import connect
+from makewhole.postgres.in_doubt import writers_in_doubt
 from makewhole.postgres.read.copy_binary.rows import copy_binary_rows
 from makewhole.postgres.read.copy_text import copy_text_rows
 from makewhole.postgres.read.export_parts import ExportPart, part_condition, plan_parts
-from makewhole.postgres.read.expressions import column_types, live_condition
+from makewhole.postgres.read.expressions import column_types, live_condition, regclass_text
 from makewhole.postgres.read.key_conditions import has_key_index, key_conditions
 from makewhole.postgres.read.relations import has_places, rows_of
 from makewhole.postgres.read.slices import count_new_rows, count_rows, count_rows_and_ahead, has_time_index, size_bytes
 from makewhole.sql import PgConnection
+from makewhole.tables.in_doubt import TransactionInDoubt, together
 from makewhole.tables.reading import ReadPlan
-from makewhole.tables.shape import TableShape, TimeBounds
-from makewhole.tables.slices import RowsAhead
+from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 
 _FEW_KEYS = 20_000
 
@@ -110,6 +111,7 @@ class ExportReader:
     def __init__(self, connection: PostgresConnection, shape: TableShape, snapshot: str | None) -> None:
         self._connection, self._shape, self._snapshot = connection, shape, snapshot
         self.counted = 0
+        self.in_doubt: Sequence[TransactionInDoubt] = ()
 
     def part(self, bounds: TimeBounds | None, part: ExportPart) -> Generator[pl.DataFrame, None, None]:
         """Read the rows of a part of the table.
@@ -132,12 +134,16 @@ class ExportReader:
         if not keys:
             return
         with connect(self._connection, f"reading {self._shape.described}") as session:
+            # Before the view of the data is taken: what is committed between the two would be in neither.
+            before = writers_in_doubt(session, regclass_text(self._shape.point))
+            session.rollback()
             _set_snapshot(session, self._snapshot)
             types = column_types(session, self._shape)
             # What reads binary rows is compiled, and takes half a second to load.
             copy_rows = copy_text_rows if len(keys) <= _FEW_KEYS else copy_binary_rows
             for condition in key_conditions(self._shape, types, keys):
                 self.counted += yield from copy_rows(session, self._shape, types, self._rows(session, condition))
+            self.in_doubt = together(before, writers_in_doubt(session, regclass_text(self._shape.point)))
 
     def _rows(self, session: PgConnection, condition: sql.Composable) -> sql.Composable:
         point = self._shape.point

@@ -15,7 +15,7 @@ from makewhole.postgres.read.expressions import (
     time_between,
 )
 from makewhole.sql import PgConnection, named_rows, record
-from makewhole.tables.slices import RowsAhead
+from makewhole.tables.shape import RowsAhead
 
 _INDEX = """
 select exists (

@@ -13,8 +13,9 @@ from psycopg2 import errors as pg_errors
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal
 from makewhole.postgres.table import Table, describe_table
+from makewhole.postgres.write.beside_doubt import in_doubt_on, refuse_new_rows, run_beside_doubt
 from makewhole.postgres.write.chunk import TableChunk
-from makewhole.postgres.write.halving import Operation, run_with_halving
+from makewhole.postgres.write.halving import Operation
 from makewhole.postgres.write.quarantine import move_aside, move_aside_many
 from makewhole.postgres.write.receipts import begin_chunk, put_receipt
 from makewhole.postgres.write.restore import restore
@@ -67,10 +68,13 @@ def _try_chunk(
         done = begin_chunk(session, chunk)
         if done is not None:
             return done
-        opened = _open_chunk(session, point, chunk, items)
-        kept_out = guard(session, items)
+        table = describe_table(session, point)
+        in_doubt = in_doubt_on(session, table)
+        held = refuse_new_rows(table, point, items, in_doubt)
+        opened = _open_chunk(session, point, chunk, [item for item in items if item.seq not in held])
+        kept_out = {**held, **guard(session, items)}
         left = [item for item in items if item.seq not in kept_out]
-        refused = {**kept_out, **run_with_halving(opened, left, _WRITE)}
+        refused = {**kept_out, **run_beside_doubt(opened, left, _WRITE, in_doubt)}
         return put_receipt(session, chunk, len(items) - len(refused), refused)
 
 

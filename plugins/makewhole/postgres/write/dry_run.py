@@ -19,6 +19,7 @@ from makewhole.postgres.table import Table, describe_table, listed, quoted, stat
 from makewhole.postgres.write import quarantine, restore_many, upsert_many
 from makewhole.postgres.write.apply import locks_table
 from makewhole.postgres.write.array_parameter import recordset_of_items
+from makewhole.postgres.write.beside_doubt import in_doubt_on, refuse_new_rows
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.halving import Operation, run_with_halving
 from makewhole.postgres.write.new_row import values_to_insert
@@ -66,7 +67,8 @@ def forecast_chunk(
     with session:
         table = describe_table(session, point)
         opened = TableChunk(session=session, table=table, point=point, id=chunk, holds_rows=False)
-        refused = run_with_halving(opened, items, _FORECAST)
+        held = refuse_new_rows(table, point, items, in_doubt_on(session, table))
+        refused = {**run_with_halving(opened, items, _FORECAST), **held}
         chosen = set(choose(refused))
         changes = {
             item.seq: _row_change(opened, item, is_refused=item.seq in refused) for item in items if item.seq in chosen

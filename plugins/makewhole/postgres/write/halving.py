@@ -67,7 +67,7 @@ def _run_or_halve(chunk: TableChunk, items: Sequence[RowItem], operation: Operat
             return dict(refused)
         half = len(items) // 2
         return {**_run_or_halve(chunk, items[:half], operation), **_run_or_halve(chunk, items[half:], operation)}
-    answers = {item.seq: _run_alone(chunk, item, operation) for item in items}
+    answers = {item.seq: run_alone(chunk, item, operation) for item in items}
     return {seq: refusal for seq, refusal in answers.items() if refusal is not None}
 
 
@@ -87,7 +87,7 @@ def _run_together(chunk: TableChunk, items: Sequence[RowItem], operation: Operat
     return refused
 
 
-def _run_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> Refusal | None:
+def run_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> Refusal | None:
     """Run one item in a savepoint. Returns a refusal where the data are the cause; where the server is, it raises.
 
     Where others may write, a row that is not unique may be one that they inserted meanwhile: it is looked at once more.

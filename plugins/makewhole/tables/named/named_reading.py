@@ -10,6 +10,7 @@ import polars as pl
 from makewhole.compute.value_types import ColumnKind
 from makewhole.model.points import TablePoint
 from makewhole.tables.description import TableDescription
+from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole.tables.named.names import (
     by_name,
     in_table,
@@ -34,6 +35,10 @@ class NamedReader:
     @property
     def counted(self) -> int:
         return self.reader.counted
+
+    @property
+    def in_doubt(self) -> Sequence[TransactionInDoubt]:
+        return self.reader.in_doubt
 
     def part(self, bounds: TimeBounds | None, part: Any) -> Iterator[pl.DataFrame]:
         return (named_frame(self.shape, frame) for frame in self.reader.part(bounds, part))

@@ -12,6 +12,7 @@ from datetime import datetime
 from makewhole.model.errors import Problem
 from makewhole.model.points import SinkProgress, TablePoint
 from makewhole.tables.columns import TableColumns
+from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.named.named_reading import NamedReader, NamedSession
 from makewhole.tables.named.named_writing import NamedForecaster, NamedWriter
 from makewhole.tables.named.names import by_name, named_problem, shape_in_table
@@ -55,6 +56,9 @@ class NamedTables:
         reader = self.tables.reader(shape_in_table(shape), view)
         return NamedReader(shape=shape, reader=reader) if shape.point.columns else reader
 
+    def lags_behind(self, moment: datetime) -> str | None:
+        return self.tables.lags_behind(moment)
+
     def estimate_rows(self, point: TablePoint, bounds: TimeBounds | None) -> int:
         return self.tables.estimate_rows(point.in_table, bounds)
 
@@ -65,6 +69,9 @@ class NamedTables:
         self, shape: TableShape, keys: Sequence[str], seen: str, every_before: datetime | None = None
     ) -> list[str]:
         return self.tables.keys_not_seen(shape_in_table(shape), keys, seen, every_before)
+
+    def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
+        return self.tables.keys_in_doubt(shape_in_table(shape), keys)
 
     def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
         return self.tables.erased_keys(point.in_table, keys)

@@ -8,6 +8,7 @@ import polars as pl
 
 from makewhole.compute.frames import HASHES, Schema
 from makewhole.model.verdict import HopCounts
+from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole.window.consumer_groups import Unreached
 
 MAYBE_MET: Schema = HASHES | {"met_from": pl.Datetime("us", "UTC")}
@@ -41,7 +42,8 @@ class BucketAnswer:
     file of keys whose rows had no record in the window, and `met_far_ahead` the number of those whose record is so far
     ahead that no later window would ask this one for them. `recorded_in`: the other windows in which keys have records
     that the store lacks now. `maybe_met`: the file of the keys (`MAYBE_MET`) that the store lacks, of whose rows
-    windows before may have met some, and `maybe_met_since` the first of its moments.
+    windows before may have met some, and `maybe_met_since` the first of its moments. `in_doubt`: the transactions in
+    doubt that may hold keys of the bucket at the target, and `held_in_doubt` the number of findings for that reason.
     """
 
     hop: str
@@ -71,3 +73,5 @@ class BucketAnswer:
     recorded_in: frozenset[int] = frozenset()
     maybe_met: str | None = None
     maybe_met_since: datetime | None = None
+    in_doubt: tuple[TransactionInDoubt, ...] = ()
+    held_in_doubt: int = 0

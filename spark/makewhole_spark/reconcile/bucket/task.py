@@ -16,6 +16,7 @@ from makewhole.lake.rows_by_bucket import BucketRows
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
 from makewhole.model.points import PointKind, can_look_up
+from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.bucket.answer import KeptExceptions
 from makewhole_spark.reconcile.bucket.other_windows import (
@@ -182,7 +183,7 @@ class SecondRound:
     From the rest of a topic's log: the files of its `tails` by point, `partial_tails` of which some offsets were gone,
     `tail_records` in their order where tombstones erase, and `unread_tails`, the partitions of which some of it was
     gone. `certified`: the windows in which missing keys have records, where they were asked. The target's rows that
-    were `looked_up` before, and the exceptions that were `kept` then.
+    were `looked_up` before, the exceptions that were `kept` then, and the transactions that were `in_doubt`.
     """
 
     tails: Mapping[str, list[str]] = field(default_factory=dict)
@@ -193,6 +194,7 @@ class SecondRound:
     knows_certified: bool = False
     looked_up: str | None = None
     kept: KeptExceptions | None = None
+    in_doubt: tuple[TransactionInDoubt, ...] = ()
 
 
 FIRST_ROUND = SecondRound()

@@ -15,6 +15,7 @@ from makewhole.journal.history.older_results import MET_FAR_AHEAD
 from makewhole.key_index.files import IndexFile, maybe_known
 from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.pipeline import Hop
+from makewhole.tables.in_doubt import together
 from makewhole_spark.carrier import Carrier
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer
 from makewhole_spark.reconcile.bucket.other_windows import CertifiedResult, met_by
@@ -69,6 +70,7 @@ def to_judge_again(
                 knows_certified=True,
                 looked_up=task.known_since.looked_up or answer.looked_up,
                 kept=task.known_since.kept or answer.kept,
+                in_doubt=together(task.known_since.in_doubt, answer.in_doubt),
             ),
         )
         for task, answer in judged

@@ -1,6 +1,6 @@
 """Gather what is known of the keys of a bucket that are not clean: the input of the kernel."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -18,6 +18,7 @@ from makewhole_spark.reconcile.judge.copies_outside import (
     with_values_of_now,
 )
 from makewhole_spark.reconcile.judge.first_pass import FirstPass
+from makewhole_spark.reconcile.judge.in_doubt import KeysHeld
 from makewhole_spark.reconcile.judge.other_sources import without_rows_of_others
 from makewhole_spark.reconcile.judge.pending import overdue_keys, unsettled_in_log, waiting_keys
 from makewhole_spark.reconcile.judge.read_copies import look_up, passing_copies, rows_of_windows
@@ -26,12 +27,14 @@ from makewhole_spark.reconcile.judge.read_copies import look_up, passing_copies,
 @dataclass(frozen=True, kw_only=True)
 class Gathered:
     """The kernel's input (`known`), those of its handed-over keys that are there because a truncation took their
-    copies, since when keys wait (`WAITING`), and the target's rows that were looked up (None: it was not asked)."""
+    copies, since when keys wait (`WAITING`), the target's rows that were looked up (None: it was not asked), and the
+    keys that transactions in doubt may hold there."""
 
     known: BucketInput
     truncated: pl.DataFrame
     waiting: pl.DataFrame
     target_rows: pl.DataFrame | None = None
+    in_doubt: KeysHeld = field(default_factory=KeysHeld)
 
 
 def gather_copies(task: BucketTask, first: FirstPass) -> Gathered:

@@ -18,13 +18,21 @@ from makewhole.compute.frames import ELSEWHERE, HASH, NAMED_KEYS
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.model.points import TablePoint, can_look_up
 from makewhole.model.verdict import Verdict
+from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.bucket.window_files import WindowFiles
 from makewhole_spark.reconcile.judge.copies_outside import ledger_copies_outside
 from makewhole_spark.reconcile.judge.gather_copies import Gathered
+from makewhole_spark.reconcile.judge.in_doubt import KeysHeld, keys_held, with_keys_held
 from makewhole_spark.reconcile.judge.index import overtaken_keys
 from makewhole_spark.reconcile.judge.pending import unsettled_in_ledger
-from makewhole_spark.reconcile.judge.read_copies import look_up, passing_copies, rows_of_windows, slice_frame
+from makewhole_spark.reconcile.judge.read_copies import (
+    look_up,
+    look_up_beside_doubt,
+    passing_copies,
+    rows_of_windows,
+    slice_frame,
+)
 from makewhole_spark.reconcile.judge.verdicts import has_left, has_verdict
 
 
@@ -32,18 +40,19 @@ def look_up_again(task: BucketTask, gathered: Gathered, judged: pl.DataFrame, kn
     """Return what is known after the look-ups, by the kernel's first verdicts (`JUDGED`). `known_besides` (hashes):
     keys of which more is known than the window's slices say."""
     source, target = (task.context.pipeline.points[name] for name in (task.hop.source, task.hop.target))
-    known, rows = gathered.known, None
+    known, rows, held = gathered.known, None, KeysHeld()
     seem_missing = judged.filter(_seems_missing(is_upsert=task.is_upsert))
     if can_look_up(target):
         wanted = _to_ask_target(task, known, judged, known_besides)
-        known, rows = _with_target_rows(task, target, known, judged, wanted)
+        known, rows, seen = _with_target_rows(task, target, known, judged, wanted)
+        held = keys_held(task, target, known.target, judged, seen)
     if can_look_up(source):
         known = _with_source_rows(task, source, known, _with_followed(task.followed, known, judged), seem_missing)
     elif task.is_upsert and task.source.after:
         later = rows_of_windows(task.context, source.name, task.source.after).join(seem_missing, on=HASH, how="semi")
         versions = _as_elsewhere(committed_copies(later), is_later=True)
         known = replace(known, source_elsewhere=pl.concat([known.source_elsewhere, versions]))
-    return replace(gathered, known=known, target_rows=rows)
+    return replace(gathered, known=with_keys_held(known, held), target_rows=rows, in_doubt=held)
 
 
 # The target
@@ -88,8 +97,9 @@ def _keys_to_follow(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
 
 def _with_target_rows(
     task: BucketTask, target: TablePoint, known: BucketInput, judged: pl.DataFrame, wanted: pl.DataFrame
-) -> tuple[BucketInput, pl.DataFrame]:
-    """Read the target's rows of wanted keys, and of those that the source does not have in this window.
+) -> tuple[BucketInput, pl.DataFrame, tuple[TransactionInDoubt, ...] | None]:
+    """Read the target's rows of wanted keys, and of those that the source does not have in this window; and the
+    transactions that were in doubt meanwhile (None: nothing was read).
 
     Of the latter the slice may hold only the newest of several rows.
     """
@@ -98,15 +108,16 @@ def _with_target_rows(
     followed = _keys_to_follow(task, judged).join(keys, on=HASH, how="anti").unique(subset=HASH)
     keys = pl.concat([keys, followed]).sort(HASH)
     path = task.known_since.looked_up
+    seen: tuple[TransactionInDoubt, ...] | None = None
     if path is None:
-        rows = look_up(task.context, target, keys)
+        rows, seen = look_up_beside_doubt(task.context, target, keys)
     else:
         # Under upsert: the log was read after these rows, and rows of now may have versions behind its end.
         rows = slice_frame(task.context, target.name, (path,)).join(keys, on=HASH, how="semi")
     rows = _only_repeated(rows, judged, not_in_source)
     # These rows replace the known ones: an updated row has another place and is still one row.
     others = known.target.join(keys, on=HASH, how="anti")
-    return replace(known, target=pl.concat([others, rows], how="diagonal_relaxed")), rows
+    return replace(known, target=pl.concat([others, rows], how="diagonal_relaxed")), rows, seen
 
 
 def _only_repeated(rows: pl.DataFrame, judged: pl.DataFrame, asked_anyway: pl.DataFrame) -> pl.DataFrame:

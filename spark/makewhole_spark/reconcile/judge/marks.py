@@ -19,6 +19,7 @@ from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.judge.certified import SeenKeys, mark_vanished
 from makewhole_spark.reconcile.judge.erased_keys import ErasedInLog, mark_erased, mark_tombstone_unknown
 from makewhole_spark.reconcile.judge.file_changes import mark_compare_changed, mark_filter_changed, mark_hops_changed
+from makewhole_spark.reconcile.judge.in_doubt import KeysHeld, mark_in_doubt
 from makewhole_spark.reconcile.judge.other_sources import mark_unknown_to_others
 
 
@@ -37,8 +38,9 @@ class Marked:
         return self.erased.evidence_of(key_hash) or self.seen.evidence_of(key_hash)
 
 
-def mark_exceptions(task: BucketTask, judged: pl.DataFrame, known: BucketInput) -> Marked:
-    """Return the keys of `judged` (`JUDGED`) with their last verdicts.
+def mark_exceptions(task: BucketTask, judged: pl.DataFrame, known: BucketInput, held: KeysHeld) -> Marked:
+    """Return the keys of `judged` (`JUDGED`) with their last verdicts. `held`: those that transactions in doubt may
+    hold at the target.
 
     The marks in their order, each with the verdicts that it may turn, and into what. The first that explains a key
     counts (see `verdicts`).
@@ -56,6 +58,8 @@ def mark_exceptions(task: BucketTask, judged: pl.DataFrame, known: BucketInput) 
     - erased: missing → erased.
     - vanished: missing → vanished.
     - tombstone_unknown: missing → undecidable. What a window saw has vanished, whatever the log lacks.
+    - in_doubt: mismatched, duplicate, conflict → pending; without a record in the window, and unexpected →
+      undecidable.
     """
     pipeline = task.context.pipeline
     lags = Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
@@ -72,4 +76,5 @@ def mark_exceptions(task: BucketTask, judged: pl.DataFrame, known: BucketInput) 
     marked, erased = mark_erased(task, marked)
     marked, seen = mark_vanished(task, marked, known.source, known.source_elsewhere)
     marked = mark_tombstone_unknown(marked, erased)
+    marked = mark_in_doubt(marked, held, known.overdue)
     return Marked(judged=marked, excluded=excluded, erased=erased, seen=seen)

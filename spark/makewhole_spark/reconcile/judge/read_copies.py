@@ -12,6 +12,7 @@ from makewhole.compute.normalise import log_columns, table_frame, topic_frame
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.model.points import TablePoint, TopicPoint, has_log
+from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.bucket.other_windows import OtherConfiguration
 from makewhole_spark.reconcile.bucket.task import BucketTask
@@ -23,9 +24,18 @@ _GAP_MOST = 10_000  # offsets; positions closer than this are read together
 
 def look_up(context: WindowContext, point: TablePoint, keys: pl.DataFrame) -> pl.DataFrame:
     """Return the current rows of these keys (column `key`), as `KEYS`."""
+    return look_up_beside_doubt(context, point, keys)[0]
+
+
+def look_up_beside_doubt(
+    context: WindowContext, point: TablePoint, keys: pl.DataFrame
+) -> tuple[pl.DataFrame, tuple[TransactionInDoubt, ...] | None]:
+    """Return the same, and the transactions that were in doubt on the table meanwhile; None: there were no keys to look
+    up."""
     reader = context.tables(point).reader(context.table_shape(point))
     frames = [table_frame(frame, dict(context.pipeline.compare))[0] for frame in reader.keys(keys["key"].to_list())]
-    return pl.concat(frames) if frames else slice_frame(context, point.name)
+    rows = pl.concat(frames) if frames else slice_frame(context, point.name)
+    return rows, tuple(reader.in_doubt) if len(keys) else None
 
 
 def slice_frame(context: WindowContext, point: str, files: Sequence[str] = ()) -> pl.DataFrame:

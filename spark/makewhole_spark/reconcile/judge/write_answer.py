@@ -14,6 +14,7 @@ from makewhole.compute.judge.evidence import HopContext
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies, mark_replays
 from makewhole.key_index.files import write_index_file
 from makewhole.model.verdict import DIFFERING, GAPS, Cause, HopCounts, Verdict
+from makewhole.tables.in_doubt import evidence_of_doubt
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.judge.copies_outside import newly_truncated_keys
@@ -53,6 +54,8 @@ def write_answer(
         truncated=len(looked_up.truncated),
         unreached=unreached(task.limits.group_committed, known.source, first.narrow),
         clean=first.number,
+        in_doubt=looked_up.in_doubt.transactions,
+        held_in_doubt=len(findings.filter(pl.col("cause") == Cause.IN_DOUBT.value)),
         verdicts=storage.write_parquet(task.folder("verdicts"), _verdicts(task, judged, findings)),
         findings=storage.write_parquet(task.folder("findings"), findings) if len(findings) else None,
         **_expected(judged, _count_source_keys(task, first, known)),
@@ -120,6 +123,8 @@ def _hop_context(task: BucketTask, looked_up: Gathered) -> HopContext:
         target_log=task.target.log,
         source_sequences=StoredSequences(task.context.storage, task.source.sequences),
         target_sequences=StoredSequences(task.context.storage, task.target.sequences),
+        in_doubt=looked_up.in_doubt.keys,
+        doubt=evidence_of_doubt(looked_up.in_doubt.transactions),
         is_upsert=task.is_upsert,
     )
 

@@ -8,6 +8,7 @@ from where it was last looked at.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
 
@@ -31,6 +32,7 @@ from makewhole.model.plan import CANNOT_BE_READ, ErasedSince
 from makewhole.model.points import TablePoint, can_look_up, has_erasures, has_log
 from makewhole.model.positions import RecordPositions
 from makewhole.model.refusal import Refusal, RefusalCode
+from makewhole.tables.in_doubt import refusal_by_doubt
 from makewhole.tables.shape import TableShape
 from makewhole.tables.tables import Tables
 
@@ -218,8 +220,18 @@ def _in_any(answers: Mapping[str, RefusalsByKey], *, is_produced: bool) -> Refus
 
 def _in_table(point: TablePoint, tables: Tables, keys: Sequence[str]) -> RefusalsByKey:
     shape = TableShape(point=point, compare={}, filters={})
-    present = {key for frame in tables.reader(shape).keys(sorted(set(keys))) for key in frame["key"].to_list()}
-    return _all_refused((key for key in keys if key in present), RefusalCode.ARRIVED, f"{point.name} holds the key now")
+    lag = tables.lags_behind(datetime.now(UTC))
+    reader = tables.reader(shape)
+    present = {key for frame in reader.keys(sorted(set(keys))) for key in frame["key"].to_list()}
+    arrived = _all_refused(
+        (key for key in keys if key in present), RefusalCode.ARRIVED, f"{point.name} holds the key now"
+    )
+    if lag is not None:
+        return {**_all_refused(keys, RefusalCode.NOT_KNOWN, f"{point.name}: {lag}"), **arrived}
+    if not reader.in_doubt:
+        return arrived
+    held = refusal_by_doubt(f"the key in {point.name}", reader.in_doubt)
+    return {**dict.fromkeys(keys, held), **arrived}
 
 
 def _all_refused(keys: Iterable[str], code: RefusalCode, text: str) -> RefusalsByKey:

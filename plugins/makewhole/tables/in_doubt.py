@@ -1,0 +1,70 @@
+"""Describe transactions in doubt: a table's system keeps what they wrote, and does not know yet whether it counts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from makewhole.model.incident_text import prepared_transaction_text
+from makewhole.model.refusal import Refusal, RefusalCode
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransactionInDoubt:
+    """A transaction that was prepared for a two-phase commit, and neither committed nor rolled back. Whether a row that
+    it inserted is there cannot be seen; a row that it changed shows its old values.
+
+    `tables`: those that it wrote to. `is_writing` False: it wrote nothing to the table that was asked about, and only
+    locks rows of it.
+    """
+
+    gid: str
+    owner: str
+    prepared: datetime
+    tables: tuple[str, ...] = ()
+    is_writing: bool = True
+
+    def as_evidence(self) -> dict[str, Any]:
+        """Return what a finding or an incident says of it."""
+        return {
+            "gid": self.gid,
+            "owner": self.owner,
+            "prepared": self.prepared.astimezone(UTC).isoformat(),
+            "tables": list(self.tables),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeysInDoubt:
+    """The keys of which a row may have been changed, deleted or locked by a transaction that has not ended, and the
+    transactions in doubt that wrote to the table."""
+
+    transactions: tuple[TransactionInDoubt, ...] = ()
+    keys: frozenset[str] = frozenset()
+
+
+def together(*lists: Sequence[TransactionInDoubt]) -> tuple[TransactionInDoubt, ...]:
+    """Return the transactions of several lists, each once, the oldest first."""
+    by_name = {(item.gid, item.prepared): item for transactions in lists for item in transactions}
+    return tuple(sorted(by_name.values(), key=lambda item: (item.prepared, item.gid)))
+
+
+def evidence_of_doubt(transactions: Sequence[TransactionInDoubt]) -> dict[str, Any]:
+    """Return what a finding says of the transactions that may hold its key: the oldest of them, and their number where
+    there are more."""
+    more = {"in_doubt_number": len(transactions)} if len(transactions) > _SHOWN else {}
+    return {"in_doubt": [item.as_evidence() for item in transactions[:_SHOWN]], **more}
+
+
+def refusal_by_doubt(held: str, transactions: Sequence[TransactionInDoubt]) -> Refusal:
+    """Return why a key is not written or sent beside transactions in doubt. `held`: what of it they may hold."""
+    first = prepared_transaction_text(transactions[0].as_evidence()) if transactions else "of another session"
+    more = f" and {len(transactions) - 1} more" if len(transactions) > 1 else ""
+    return Refusal(
+        RefusalCode.IN_DOUBT,
+        f"{held} may be held by the prepared transaction {first}{more}: it would be there twice, or overwritten, once "
+        "that is committed. Settle it (COMMIT PREPARED or ROLLBACK PREPARED, see `prepared_transaction` in the "
+        "runbook), then run this window again",
+    )

@@ -1,0 +1,83 @@
+"""Find the keys of a bucket that transactions in doubt may hold at its target, and judge nothing of them as certain.
+
+A sink that commits in two phases leaves transactions that are prepared, and neither committed nor rolled back. What one
+inserted is seen by no one, so that any key that the table lacks may be in it; a row that it changed or deleted is seen
+as it was. Such a key is `pending`, and handed over by name, until it has waited for too long. One that the window's
+source does not have cannot be handed over, and is undecidable.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import polars as pl
+
+from makewhole.compute.frames import HASH, HASHES, empty
+from makewhole.compute.judge.judge_copies import BucketInput
+from makewhole.model.points import TablePoint
+from makewhole.model.verdict import Cause, Verdict
+from makewhole.tables.in_doubt import KeysInDoubt, TransactionInDoubt, together
+from makewhole_spark.reconcile.bucket.task import BucketTask
+from makewhole_spark.reconcile.judge.verdicts import has_verdict, turned
+
+_OF_ROWS = (Verdict.MISMATCHED, Verdict.DUPLICATE, Verdict.CONFLICT, Verdict.UNEXPECTED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeysHeld:
+    """The keys (`HASHES`) that transactions in doubt may hold, and these transactions, the oldest first."""
+
+    keys: pl.DataFrame = field(default_factory=partial(empty, HASHES))
+    transactions: tuple[TransactionInDoubt, ...] = ()
+
+
+def keys_held(
+    task: BucketTask,
+    target: TablePoint,
+    target_rows: pl.DataFrame,
+    judged: pl.DataFrame,
+    seen: tuple[TransactionInDoubt, ...] | None,
+) -> KeysHeld:
+    """Return the keys that transactions in doubt may hold, of those that are wrong by the first verdicts (`JUDGED`).
+
+    `target_rows`: the rows that are known of the target. `seen`: the transactions in doubt while the rows of keys were
+    looked up; None: nothing was looked up. A key without a row may be held by any of them. Of a key with a row the row
+    is looked at, unless one of them has ended since: then what is known of the row may be what was there before.
+    """
+    transactions = together(seen or (), task.known_since.in_doubt)
+    absent = judged.filter(has_verdict(Verdict.MISSING)).join(target_rows, on=HASH, how="anti")
+    with_row = judged.filter(has_verdict(Verdict.MISSING, *_OF_ROWS)).join(target_rows, on=HASH, how="semi")
+    if with_row.is_empty() or (seen == () and not transactions):
+        return KeysHeld(keys=absent.select(*HASHES), transactions=transactions) if transactions else KeysHeld()
+    now = _ask_for_rows(task, target, with_row)
+    have_ended = {item.gid for item in transactions} - {item.gid for item in now.transactions}
+    held = with_row if have_ended else with_row.filter(pl.col("key").is_in(list(now.keys)))
+    transactions = together(transactions, now.transactions)
+    if not transactions:
+        return KeysHeld()
+    return KeysHeld(keys=pl.concat([absent.select(*HASHES), held.select(*HASHES)]), transactions=transactions)
+
+
+def _ask_for_rows(task: BucketTask, target: TablePoint, keys: pl.DataFrame) -> KeysInDoubt:
+    shape = task.context.table_shape(target)
+    return task.context.tables(target).keys_in_doubt(shape, keys.sort(HASH)["key"].to_list())
+
+
+def with_keys_held(known: BucketInput, held: KeysHeld) -> BucketInput:
+    """Return what is known with the keys that are held as unsettled, but for those that have waited for too long."""
+    if held.keys.is_empty():
+        return known
+    waiting = held.keys.join(known.overdue, on=HASH, how="anti")
+    return replace(known, unsettled=pl.concat([known.unsettled, waiting]).unique(maintain_order=True))
+
+
+def mark_in_doubt(judged: pl.DataFrame, held: KeysHeld, overdue: pl.DataFrame) -> pl.DataFrame:
+    """Turn what is wrong with rows that transactions in doubt may have changed into what is not known yet. What the
+    target lacks is `pending` by the kernel. `overdue` (`HASHES`): keys that may wait no longer."""
+    if held.keys.is_empty():
+        return judged
+    of_keys = judged.join(held.keys, on=HASH, how="semi")
+    waiting = of_keys.filter("in_source").join(overdue, on=HASH, how="anti")["key_hash"]
+    without_source = of_keys.filter(~pl.col("in_source"))["key_hash"]
+    may_be = has_verdict(*_OF_ROWS)
+    marked = turned(judged, may_be, waiting.to_list(), Verdict.PENDING, Cause.IN_DOUBT)
+    return turned(marked, may_be, without_source.to_list(), Verdict.UNDECIDABLE, Cause.IN_DOUBT)
