@@ -11,6 +11,7 @@ pytestmark = pytest.mark.unit
 
 TOPIC_SIDE, REPAIRS = {*range(1, 21), 33, 34}, {*range(28, 33), 35, 37, 38, 39, 44}
 CONSUMERS, STORES, VALUES = {36, 42, 43, 56, 70, 71}, {48}, {40, 41, 62, 63}
+COPIERS = {*range(111, 118)}
 TRUTHS = {*range(45, 48), *range(49, 56), *range(57, 62), *range(64, 70), *range(72, 78)}
 
 
@@ -24,7 +25,9 @@ def test_every_scenario_is_reported_and_no_other() -> None:
 
 
 def test_the_lab_has_every_fault_of_the_topic_side_of_repairs_and_of_consumers() -> None:
-    assert {scenario.row for scenario in load().values()} == TOPIC_SIDE | REPAIRS | CONSUMERS | STORES | VALUES | TRUTHS
+    assert {scenario.row for scenario in load().values()} == (
+        TOPIC_SIDE | REPAIRS | CONSUMERS | STORES | VALUES | TRUTHS | COPIERS
+    )
 
 
 def test_rows_are_chosen_by_number_in_the_order_of_the_table() -> None:
