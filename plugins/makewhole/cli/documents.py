@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from makewhole.compensation.planning.unanswered import Unanswered
+from makewhole.compute.judge.copier_commits import COPIER
 from makewhole.journal import acceptances, certificates, continuations, incidents, plans, windows
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.results import gate_answers, handover_keys, hop_results, snapshot_manifests
@@ -42,6 +43,7 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
                 **hop_ends(hop),
                 "counts": vars(result.counts),
                 "after": vars(after[hop].counts) if hop in after else None,
+                **({COPIER: result.files[COPIER]} if COPIER in result.files else {}),
             }
             for hop, result in sorted(reconciled.items())
         ],

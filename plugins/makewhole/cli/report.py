@@ -10,10 +10,12 @@ from rich.text import Text
 
 from makewhole.cli.documents import chosen_windows, window_document
 from makewhole.cli.environment import AsJsonLines, console, print_table, printable, service_environment
+from makewhole.compute.judge.copier_commits import COPIER
 from makewhole.journal.database import connect
 from makewhole.model.text import counted
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
+from makewhole.window.readers.copier_text import copier_sentence
 
 PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline.")]
 WindowNumber = Annotated[int | None, typer.Option("--window", help="Only this window.", show_default=False)]
@@ -49,6 +51,7 @@ def windows(
         _console.print(f"{counted(first - 1, 'older window')} not listed; `--last 0` lists all")
     if window is not None:
         show_looked_at(_console, documents)
+        show_copiers(_console, documents)
         show_accounts(_console, documents)
 
 
@@ -174,6 +177,15 @@ def _looked(store: str, hop: str, look: dict[str, Any]) -> str:
     left_out = sorted({*look["gone"], *look["read_with_other_configuration"]})
     without = f"; not at those of {', '.join(map(str, left_out))}, whose values are not there to compare"
     return f"looked again at {seen} in {store} ({hop})" + (without if left_out else "")
+
+
+def show_copiers(out: Console, documents: list[dict[str, Any]]) -> None:
+    """Print how the groups that copy topics into topics commit their offsets."""
+    for document in documents:
+        for hop in document["hops"]:
+            if COPIER in hop:
+                text = f"{hop['from']}→{hop['to']}: {copier_sentence(hop[COPIER])}"
+                out.print(Text(printable(f"window {document['window']}: {text}")))
 
 
 _ACCOUNT = ("data", "control", "aborted", "compacted", "expired", "undecodable")

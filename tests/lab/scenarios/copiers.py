@@ -66,7 +66,7 @@ def copied_after_the_offsets(lab: Lab) -> Outcome:
         Naive(answer=copied.counted(), expected=f"{len(lost)} lost"),
         copied.lag(),
     )
-    found = dict.fromkeys(lost, ("missing", "aborted_transaction"))
+    found = dict.fromkeys(lost, ("missing", "committed_before_written"))
     return Outcome(
         truth=f"Here {len(copied.made)} orders were committed, and {len(lost)} of them never copied.",
         naive=answers,
@@ -96,7 +96,7 @@ def copied_before_the_offsets(lab: Lab) -> Outcome:
     copied = open_copied(lab)
     copying = copied.copying(offsets="after", transactional_id=f"copier-{lab.shop.topic}")
     doubled = copied.die_and_finish(copying, "committed", deaths(lab))
-    found = dict.fromkeys(doubled, ("duplicate", "application_resend"))
+    found = dict.fromkeys(doubled, ("duplicate", "written_before_committed"))
     return Outcome(
         truth=f"Here {len(copied.made)} orders were committed, and {len(doubled)} of them copied twice.",
         naive=(

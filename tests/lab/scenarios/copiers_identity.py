@@ -56,7 +56,7 @@ def copied_without_transactions(lab: Lab) -> Outcome:
         copier.kill()
         doubled |= set(copier.sent)
     copied.finish(copying)
-    found = dict.fromkeys(sorted(doubled), ("duplicate", "application_resend"))
+    found = dict.fromkeys(sorted(doubled), ("duplicate", "written_before_committed"))
     return Outcome(
         truth=f"Here {len(copied.made)} orders were committed, and {len(doubled)} of them copied more than once.",
         naive=(Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),),
@@ -84,7 +84,7 @@ def copied_by_two(lab: Lab) -> Outcome:
     first.resume()
     first.until("committed")
     first.kill()
-    found = dict.fromkeys(doubled, ("duplicate", "application_resend"))
+    found = dict.fromkeys(doubled, ("duplicate", "written_before_committed"))
     return Outcome(
         truth=f"Here {len(copied.made)} orders were committed, and {len(doubled)} of them copied by both.",
         naive=(Naive(answer=copied.counted(), expected=f"{len(doubled)} repeated"), copied.lag()),
