@@ -17,7 +17,6 @@ from tests.world.pipeline_file import Settings, ledger, pipeline_file, topic
 
 COPY_HOP = "orders→copies"
 BATCH = 50
-_NOTHING: Settings = {}
 
 
 @dataclass(kw_only=True)
@@ -88,8 +87,9 @@ class CopiedTopic:
         return self.shop.verified_with_outcomes(context)
 
 
-def open_copied(lab: Lab, *, hop: Settings = _NOTHING, partitions: int = 2, settle: str = "0s") -> CopiedTopic:
-    """Take orders into a topic by transactions, of which some are aborted, beside a topic for its copies."""
+def open_copied(lab: Lab, *, has_group: bool = True, partitions: int = 2) -> CopiedTopic:
+    """Take orders into a topic by transactions, of which some are aborted, beside a topic for its copies. Without
+    `has_group` the pipeline's file does not name the copier's, and nothing is sent again."""
     shop = lab.shop
     shop.partitions = partitions
     shop.make_tables()
@@ -104,13 +104,13 @@ def open_copied(lab: Lab, *, hop: Settings = _NOTHING, partitions: int = 2, sett
     )
     lab.cluster.create_topic(copied.target, partitions=partitions, min_isr=2, settings={})
     lab.ends.callback(lab.cluster.delete_topic, copied.target)
-    _describe(copied, {"consumer_group": shop.group, **hop}, settle)
+    _describe(copied, {"consumer_group": shop.group} if has_group else {"compensation": "{missing: report}"})
     shop.write("outbox", copied.made)
     shop.transactions(made, is_committed=lambda number: number not in aborted)
     return copied
 
 
-def _describe(copied: CopiedTopic, hop: Settings, settle: str) -> None:
+def _describe(copied: CopiedTopic, hop: Settings) -> None:
     shop = copied.shop
     text = pipeline_file(
         "shop",
@@ -122,7 +122,7 @@ def _describe(copied: CopiedTopic, hop: Settings, settle: str) -> None:
         hops=[{"from": "outbox", "to": "orders"}, {"from": "orders", "to": "copies", **hop}],
         settings={
             "start": "earliest",
-            "settle": settle,
+            "settle": "0s",
             "compare": '{amount: "decimal(8,2)"}',
             "compensation": "{limits: {share: 1.0}, approval: {above_actions: 1000}}",
         },

@@ -16,6 +16,7 @@ from makewhole.model.incident_text import incident_sentence, settled_by
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import find_pipeline
+from makewhole.window.readers.partitions_missing import PARTITIONS
 
 
 def hop_ends(hop: str) -> dict[str, str]:
@@ -43,7 +44,7 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
                 **hop_ends(hop),
                 "counts": vars(result.counts),
                 "after": vars(after[hop].counts) if hop in after else None,
-                **({COPIER: result.files[COPIER]} if COPIER in result.files else {}),
+                **{name: result.files[name] for name in (COPIER, PARTITIONS) if name in result.files},
             }
             for hop, result in sorted(reconciled.items())
         ],

@@ -36,6 +36,7 @@ from makewhole.window.configuration import judging_sha256
 from makewhole.window.consumer_groups import GROUP, GroupStanding
 from makewhole.window.context import WindowContext
 from makewhole.window.reach.limits import HISTORY_BEGINS
+from makewhole.window.readers.partitions_missing import PARTITIONS, partitions_missing
 from makewhole_spark.carrier import Carrier, carry_released
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer
 from makewhole_spark.reconcile.bucket.task import BucketTask, SecondRound, has_slices
@@ -72,6 +73,7 @@ class HopOutcome:
     met_far_ahead: int = 0
     standing: GroupStanding | None = None
     copier: CopierCommits | None = None
+    partitions: Mapping[str, Any] | None = None
     history_begins: Mapping[str, str] = field(default_factory=dict)
 
     def result(self, handovers_written: int, judging_sha256: str) -> HopResult:
@@ -91,6 +93,7 @@ class HopOutcome:
                 **({MET_FAR_AHEAD: self.met_far_ahead} if self.met_far_ahead else {}),
                 **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
                 **({} if self.copier is None else {COPIER: self.copier.to_json_dict()}),
+                **({} if self.partitions is None else {PARTITIONS: self.partitions}),
                 SEMANTICS: self.semantics.value,
                 **({VERSION_UNIT: str(self.version_unit)} if self.version_unit else {}),
                 **({HISTORY_BEGINS: self.history_begins} if self.history_begins else {}),
@@ -279,12 +282,23 @@ def _add_up(
         met_far_ahead=sum(answer.met_far_ahead for answer in answers),
         standing=None if group is None else group.standing,
         copier=copier,
+        partitions=_partitions(neighbours.manifests[hop.source], answers),
         history_begins={
             point: begins.astimezone(UTC).isoformat()
             for point in (hop.source, hop.target)
             if (begins := neighbours.history_begins(point)) is not None
         },
     )
+
+
+def _partitions(manifest: Mapping[str, Any], answers: Sequence[BucketAnswer]) -> dict[str, Any] | None:
+    """Return the partitions of a hop's source of which nothing has reached its end, if there are any."""
+    accounts = manifest.get("accounting_by_partition", {})
+    missing: dict[int, int] = {}
+    for answer in answers:
+        for partition, records in answer.missing_records.items():
+            missing[partition] = missing.get(partition, 0) + records
+    return partitions_missing(missing, {int(name): account["data"] for name, account in accounts.items()})
 
 
 def _write_buckets(context: WindowContext, hop: Hop, answers: Sequence[BucketAnswer]) -> str:

@@ -1,12 +1,19 @@
-"""Run copiers from topic to topic that read too much, or that nothing fences (rows 114 to 117)."""
+"""Run copiers from topic to topic that read too much or too little, or that nothing fences (rows 114 to 118)."""
 
+from dataclasses import replace
+
+from makewhole.journal.database import connect
+from makewhole.journal.results import hop_results
 from makewhole.kafka.offsets import high_watermarks
 from makewhole.kafka.open_transactions import open_transactions
+from makewhole.model.window import WindowState
+from makewhole.window.readers.partitions_missing import PARTITIONS, partitions_sentence
 from tests.lab import naive
 from tests.lab.copied import BATCH, COPY_HOP, open_copied
 from tests.lab.judged import Judged
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
 from tests.lab.scenarios.copiers import CERTIFIED, GAPS, deaths, expected_of
+from tests.world.consumer import read_all
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP
 from tests.world.topics import producer
@@ -174,6 +181,86 @@ def copies_hidden(lab: Lab) -> Outcome:
     )
     truth = f"Here {len(copied.made)} orders were committed, each copied once, and {len(hidden)} of these hidden."
     return Outcome(truth=truth, naive=answers, windows=(before, after))
+
+
+@scenario(
+    row=118,
+    name="A copier takes a part of the partitions, and its group is known",
+    happens=(
+        "A copier names its partitions itself (`assign`), and one is on no list. Its group has no offset there, and "
+        "lag is counted where a group has offsets: there is none."
+    ),
+    made="A copier takes the first of two partitions alone. The hop names its group.",
+    why="Where a group has no offset nothing distinguishes late from lost: not known, and the incident says where.",
+    covered_by=("tests/integration/spark/test_waiting.py",),
+)
+def copied_in_part(lab: Lab) -> Outcome:
+    copied = open_copied(lab)
+    copied.finish(copied.copying(only=(0,)))
+    left = [order["id"] for order in copied.made if order["number"] % lab.shop.partitions]
+    first, end = _span(lab, 1)
+    return Outcome(
+        truth=f"Here {len(left)} of {len(copied.made)} orders are in the partition that the copier does not take.",
+        naive=(Naive(answer=copied.counted(), expected=f"{len(left)} lost"),),
+        windows=(
+            Window(
+                judged=lab.shop.day(),
+                expected=expected_of(
+                    copied,
+                    dict.fromkeys(left, ("pending", "not_yet_consumed")),
+                    state=WindowState.NOT_KNOWN.value,
+                    incidents=(("group_unknown", 1, first, end),),
+                    reason="",
+                ),
+            ),
+        ),
+    )
+
+
+@scenario(
+    row=118,
+    name="A copier takes a part of the partitions, and its group is not known",
+    happens="The same, and nothing says whose group the copier's is: all that its list leaves out is missing.",
+    made="A copier takes the first of two partitions alone. The hop names no group.",
+    why="All records of one partition are missing, and none of the other: the result of the hop says so.",
+    covered_by=("tests/integration/spark/test_partly_read_topics.py",),
+)
+def copied_in_part_by_an_unknown_group(lab: Lab) -> Outcome:
+    copied = open_copied(lab, has_group=False)
+    copied.finish(copied.copying(only=(0,)))
+    left = [order["id"] for order in copied.made if order["number"] % lab.shop.partitions]
+    context = lab.shop.judge_and_ask_the_gate()
+    with connect(lab.shop.journal) as journal:
+        found = hop_results.results(journal, context.window)[COPY_HOP].files[PARTITIONS]
+    sentence = partitions_sentence("orders", "copies", found)
+    others = len(copied.made) - len(left)
+    right = (
+        f"nothing of partition 1 of orders is in copies ({len(left)} records), and 0 of {others} records of the others "
+        "are missing: does its reader take all partitions?"
+    )
+    return Outcome(
+        truth=f"Here {len(left)} of {len(copied.made)} orders are in the partition that the copier does not take.",
+        naive=(Naive(answer=copied.counted(), expected=f"{len(left)} lost"),),
+        windows=(
+            Window(
+                judged=replace(lab.shop.certify_and_collect(context), messages=(sentence,)),
+                expected=expected_of(
+                    copied,
+                    dict.fromkeys(left, ("missing", "never_produced")),
+                    state=GAPS,
+                    messages=(right,),
+                    reason="",
+                ),
+            ),
+        ),
+    )
+
+
+def _span(lab: Lab, partition: int) -> tuple[int, int]:
+    """Return the first offset of a committed record in a partition of the orders, and its end."""
+    read = (message for message in read_all(lab.shop.bootstrap, lab.shop.topic) if message.partition() == partition)
+    end = high_watermarks(lab.cluster.connection, lab.shop.topic)[partition]
+    return min(message.offset() or 0 for message in read), end
 
 
 def _end_transaction(lab: Lab, topic: str) -> None:

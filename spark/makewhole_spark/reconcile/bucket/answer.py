@@ -41,7 +41,8 @@ class BucketAnswer:
     file of keys whose rows had no record in the window, and `met_far_ahead` the number of those whose record is so far
     ahead that no later window would ask this one for them. `recorded_in`: the other windows in which keys have records
     that the store lacks now. `maybe_met`: the file of the keys (`MAYBE_MET`) that the store lacks, of whose rows
-    windows before may have met some, and `maybe_met_since` the first of its moments.
+    windows before may have met some, and `maybe_met_since` the first of its moments. `missing_records`: the window's
+    records of missing keys, by partition.
     """
 
     hop: str
@@ -63,6 +64,7 @@ class BucketAnswer:
     wanted: Mapping[str, str] = field(default_factory=dict)
     late_wanted: Mapping[str, str] = field(default_factory=dict)
     unreached: Mapping[int, Unreached] = field(default_factory=dict)
+    missing_records: Mapping[int, int] = field(default_factory=dict)
     looked_up: str | None = None
     kept: KeptExceptions | None = None
     to_order: Mapping[str, str] = field(default_factory=dict)

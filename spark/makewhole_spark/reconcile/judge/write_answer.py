@@ -21,6 +21,7 @@ from makewhole_spark.reconcile.judge.first_pass import FirstPass
 from makewhole_spark.reconcile.judge.gather_copies import Gathered
 from makewhole_spark.reconcile.judge.index import maybe_in
 from makewhole_spark.reconcile.judge.marks import Marked
+from makewhole_spark.reconcile.judge.missing_records import missing_records
 from makewhole_spark.reconcile.judge.pending import unconsumed_copies, unreached
 from makewhole_spark.reconcile.judge.read_copies import open_copies, passing_copies, tail_of
 from makewhole_spark.reconcile.judge.sequence_evidence import StoredSequences
@@ -52,6 +53,7 @@ def write_answer(
         older_than_log=len(judged.filter(pl.col("hint") == Cause.OLDER_THAN_LOG.value)),
         truncated=len(looked_up.truncated),
         unreached=unreached(task.limits.group_committed, known.source, first.narrow),
+        missing_records=missing_records(task, known.source, judged),
         clean=first.number,
         verdicts=storage.write_parquet(task.folder("verdicts"), _verdicts(task, judged, findings)),
         findings=storage.write_parquet(task.folder("findings"), findings) if len(findings) else None,
