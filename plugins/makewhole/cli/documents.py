@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from makewhole.compensation.planning.unanswered import Unanswered
+from makewhole.compute.judge.copier_commits import COPIER
 from makewhole.journal import acceptances, certificates, continuations, incidents, plans, windows
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.results import gate_answers, handover_keys, hop_results, snapshot_manifests
@@ -15,6 +16,7 @@ from makewhole.model.incident_text import incident_sentence, settled_by
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import find_pipeline
+from makewhole.window.readers.partitions_missing import PARTITIONS
 
 
 def hop_ends(hop: str) -> dict[str, str]:
@@ -42,6 +44,7 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
                 **hop_ends(hop),
                 "counts": vars(result.counts),
                 "after": vars(after[hop].counts) if hop in after else None,
+                **{name: result.files[name] for name in (COPIER, PARTITIONS) if name in result.files},
             }
             for hop, result in sorted(reconciled.items())
         ],

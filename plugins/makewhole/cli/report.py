@@ -10,10 +10,13 @@ from rich.text import Text
 
 from makewhole.cli.documents import chosen_windows, window_document
 from makewhole.cli.environment import AsJsonLines, console, print_table, printable, service_environment
+from makewhole.compute.judge.copier_commits import COPIER
 from makewhole.journal.database import connect
 from makewhole.model.text import counted
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
+from makewhole.window.readers.copier_text import copier_sentence
+from makewhole.window.readers.partitions_missing import PARTITIONS, partitions_sentence
 
 PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline.")]
 WindowNumber = Annotated[int | None, typer.Option("--window", help="Only this window.", show_default=False)]
@@ -49,6 +52,7 @@ def windows(
         _console.print(f"{counted(first - 1, 'older window')} not listed; `--last 0` lists all")
     if window is not None:
         show_looked_at(_console, documents)
+        show_readers(_console, documents)
         show_accounts(_console, documents)
 
 
@@ -174,6 +178,18 @@ def _looked(store: str, hop: str, look: dict[str, Any]) -> str:
     left_out = sorted({*look["gone"], *look["read_with_other_configuration"]})
     without = f"; not at those of {', '.join(map(str, left_out))}, whose values are not there to compare"
     return f"looked again at {seen} in {store} ({hop})" + (without if left_out else "")
+
+
+def show_readers(out: Console, documents: list[dict[str, Any]]) -> None:
+    """Print how the groups that copy topics into topics commit their offsets, and of which partitions nothing came."""
+    for document in documents:
+        for hop in document["hops"]:
+            sentences = [copier_sentence(hop[COPIER])] if COPIER in hop else []
+            if PARTITIONS in hop:
+                sentences.append(partitions_sentence(hop["from"], hop["to"], hop[PARTITIONS]))
+            for sentence in sentences:
+                text = f"window {document['window']}: {hop['from']}→{hop['to']}: {sentence}"
+                out.print(Text(printable(text)))
 
 
 _ACCOUNT = ("data", "control", "aborted", "compacted", "expired", "undecodable")

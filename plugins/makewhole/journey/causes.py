@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from makewhole.model.verdict import Cause
 
 CAUSE_MEANINGS: Mapping[Cause, str] = {
-    Cause.NEVER_PRODUCED: "the ledger has it, and no batch of the log does",
+    Cause.NEVER_PRODUCED: "the source has it, and no batch of the log does",
     Cause.ABORTED: "its only records belong to transactions that were aborted",
     Cause.RETRY_WITHOUT_IDEMPOTENCE: "a producer without idempotence sent it again, as a retry does",
     Cause.APPLICATION_RESEND: "it was sent again, by another producer session or by the same one",
@@ -13,7 +13,7 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.REDELIVERED: "compensation sent the record again for another store, and this one got it twice",
     Cause.CHANGED_BY_REPAIR: "compensation repaired the row for another hop, and this hop does not agree with it now",
     Cause.LATE_ORIGINAL: "the original came after compensation had written the record in its place",
-    Cause.COMMITTED_BEFORE_WRITTEN: "its loader, by group or its own progress, passed its record: the store lacks it",
+    Cause.COMMITTED_BEFORE_WRITTEN: "its loader, by group or its own progress, passed its record: the target lacks it",
     Cause.NOT_YET_CONSUMED: "its loader, by its group or its own progress, has not reached its record yet",
     Cause.NOT_CONSUMED: "its loader has stood before its record for longer than a key may wait",
     Cause.NOT_COMMITTED: "its record is in or behind a transaction that has been open for longer than a key may wait",

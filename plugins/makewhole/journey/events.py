@@ -12,6 +12,7 @@ from makewhole.journey.trace import Journey, Stop
 from makewhole.model.acceptance import AcceptanceState
 from makewhole.model.pipeline import Remedy
 from makewhole.model.points import PointKind
+from makewhole.window.readers.copier_text import commits_text
 
 _LAST = datetime.max.replace(tzinfo=UTC)
 _AHEAD = timedelta(days=1)
@@ -100,7 +101,9 @@ def record_text(copy: JourneyCopy, replays: Replays) -> str:
 
 
 def _of_judgement(item: Judgement) -> Iterator[Event]:
-    yield _about(item, item.judged_at, "judged", explained_verdict(item.verdict, item.cause))
+    commits = (item.evidence or {}).get("copier_commits")
+    how = f"; its copier's group committed {commits_text(commits)}" if commits else ""
+    yield _about(item, item.judged_at, "judged", explained_verdict(item.verdict, item.cause) + how)
     if item.outcome is not None:
         outcome = item.outcome + (f": {item.reason}" if item.reason else "")
         yield _about(item, item.verified_at or item.judged_at, "outcome", outcome)

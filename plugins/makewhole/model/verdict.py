@@ -62,13 +62,13 @@ class Cause(StrEnum):
     LATE_ORIGINAL = "late_original"  # the original came after compensation had written the record in its place
     REDELIVERED = "redelivered"  # compensation sent the record again for another store, and this one got it twice
     CHANGED_BY_REPAIR = "changed_by_repair"  # a repair for another hop changed the row that this hop compares
-    COMMITTED_BEFORE_WRITTEN = "committed_before_written"  # the group's offset is past a record the store lacks
+    COMMITTED_BEFORE_WRITTEN = "committed_before_written"  # the group's offset is past a record the target lacks
     NOT_YET_CONSUMED = "not_yet_consumed"  # the group's offset has not reached it, yet settle time is over
     NOT_CONSUMED = "not_consumed"  # the same, and for longer than a key may wait
     NOT_COMMITTED = "not_committed"  # in or behind a transaction open for longer than a key may wait
     LOST_AFTER_TOPIC = "lost_after_topic"  # the store lacks it; no consumer group says more
     NEVER_WRITTEN = "never_written"  # in the ledger, not in the store that is fed from it
-    WRITTEN_BEFORE_COMMITTED = "written_before_committed"  # one record, several rows
+    WRITTEN_BEFORE_COMMITTED = "written_before_committed"  # one record, several rows; or several copies in a topic
     UPSTREAM_DUPLICATE = "upstream_duplicate"  # several records, several rows
     READ_UNCOMMITTED = "read_uncommitted"  # the row's record was aborted, or one row's of several
     NOT_IN_SOURCE = "not_in_source"

@@ -16,6 +16,7 @@ import polars as pl
 
 from makewhole.compute import rollup
 from makewhole.compute.frames import BUCKETS
+from makewhole.compute.judge.copier_commits import COPIER, CopierCommits
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.journal import acceptances, incidents
 from makewhole.journal.findings import window_findings
@@ -35,6 +36,7 @@ from makewhole.window.configuration import judging_sha256
 from makewhole.window.consumer_groups import GROUP, GroupStanding
 from makewhole.window.context import WindowContext
 from makewhole.window.reach.limits import HISTORY_BEGINS
+from makewhole.window.readers.partitions_missing import PARTITIONS, partitions_missing
 from makewhole_spark.carrier import Carrier, carry_released
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer
 from makewhole_spark.reconcile.bucket.task import BucketTask, SecondRound, has_slices
@@ -72,6 +74,8 @@ class HopOutcome:
     met_alone: Mapping[str, str] | None = None
     met_far_ahead: int = 0
     standing: GroupStanding | None = None
+    copier: CopierCommits | None = None
+    partitions: Mapping[str, Any] | None = None
     history_begins: Mapping[str, str] = field(default_factory=dict)
 
     def result(self, handovers_written: int, judging_sha256: str) -> HopResult:
@@ -90,6 +94,8 @@ class HopOutcome:
                 **({} if self.met_alone is None else {"met_alone": dict(sorted(self.met_alone.items()))}),
                 **({MET_FAR_AHEAD: self.met_far_ahead} if self.met_far_ahead else {}),
                 **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
+                **({} if self.copier is None else {COPIER: self.copier.to_json_dict()}),
+                **({} if self.partitions is None else {PARTITIONS: self.partitions}),
                 SEMANTICS: self.semantics.value,
                 **({VERSION_UNIT: str(self.version_unit)} if self.version_unit else {}),
                 **({HISTORY_BEGINS: self.history_begins} if self.history_begins else {}),
@@ -127,6 +133,7 @@ def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -
             hop,
             [answer for answer in answers if answer.hop == hop.name],
             groups.get(hop.name),
+            copier=next((task.limits.copier for task in tasks if task.hop.name == hop.name), None),
             handed_over=sum(task.keys.handed_over.number for task in tasks if task.hop.name == hop.name),
         )
         for hop in context.pipeline.hops
@@ -241,7 +248,13 @@ def _tasks_outside(neighbours: NeighbouringWindows, point: TopicPoint, keys: Key
 
 
 def _add_up(
-    neighbours: NeighbouringWindows, hop: Hop, answers: list[BucketAnswer], group: HopGroup | None, *, handed_over: int
+    neighbours: NeighbouringWindows,
+    hop: Hop,
+    answers: list[BucketAnswer],
+    group: HopGroup | None,
+    *,
+    copier: CopierCommits | None,
+    handed_over: int,
 ) -> HopOutcome:
     """Add the answers of a hop's buckets up. `handed_over`: number of keys that the window before left to this one."""
     counts = rollup.add_counts([HopCounts(), *(answer.counts for answer in answers)])
@@ -273,12 +286,24 @@ def _add_up(
         else None,
         met_far_ahead=sum(answer.met_far_ahead for answer in answers),
         standing=None if group is None else group.standing,
+        copier=copier,
+        partitions=_partitions(neighbours.manifests[hop.source], answers),
         history_begins={
             point: begins.astimezone(UTC).isoformat()
             for point in (hop.source, hop.target)
             if (begins := neighbours.history_begins(point)) is not None
         },
     )
+
+
+def _partitions(manifest: Mapping[str, Any], answers: Sequence[BucketAnswer]) -> dict[str, Any] | None:
+    """Return the partitions of a hop's source of which nothing has reached its end, if there are any."""
+    accounts = manifest.get("accounting_by_partition", {})
+    missing: dict[int, int] = {}
+    for answer in answers:
+        for partition, records in answer.missing_records.items():
+            missing[partition] = missing.get(partition, 0) + records
+    return partitions_missing(missing, {int(name): account["data"] for name, account in accounts.items()})
 
 
 def _write_buckets(context: WindowContext, hop: Hop, answers: Sequence[BucketAnswer]) -> str:

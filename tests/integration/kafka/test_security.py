@@ -1,5 +1,6 @@
 """Test SASL, TLS and rights against a real broker that has them."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from makewhole.kafka.group_commits import COMMIT_LOG, group_commits
 from makewhole.kafka.log.reader import BrokerLog, read_range
 from makewhole.kafka.offsets import describe_topic, stable_offsets
 from makewhole.model.connection import KafkaConnection
@@ -28,6 +30,7 @@ from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import free_ports
 from tests.integration.kafka.certificates import Authority
 from tests.integration.kafka.records import produce
+from tests.world.topics import commit_group
 
 pytestmark = pytest.mark.integration
 
@@ -126,14 +129,12 @@ def let_alice_read(admin: AdminClient) -> None:
         user = UserScramCredentialUpsertion("alice", ScramCredentialInfo(mechanism, 4096), PASSWORD.encode())
         for update in admin.alter_user_scram_credentials([user]).values():
             update.result()
+    let_alice(admin, TOPIC, AclOperation.READ)
+
+
+def let_alice(admin: AdminClient, topic: str, right: AclOperation) -> None:
     rule = AclBinding(
-        ResourceType.TOPIC,
-        TOPIC,
-        ResourcePatternType.LITERAL,
-        "User:alice",
-        "*",
-        AclOperation.READ,
-        AclPermissionType.ALLOW,
+        ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:alice", "*", right, AclPermissionType.ALLOW
     )
     for made in admin.create_acls([rule]).values():
         made.result()
@@ -216,3 +217,26 @@ def assert_clear(error: MakewholeError, *parts: str) -> None:
     assert all(part in message for part in parts), message
     assert PASSWORD not in message
     assert "battery-staple" not in message
+
+
+def test_who_may_not_read_the_log_of_commits_is_refused_for_good(guarded: Guarded) -> None:
+    bootstrap = f"127.0.0.1:{guarded.ports['PLAINTEXT']}"
+    commit_group(bootstrap, "copier", TOPIC, 7)
+    alice = guarded.connection("SASL")
+    for right in (None, AclOperation.DESCRIBE):
+        if right is not None:
+            let_alice(AdminClient({"bootstrap.servers": bootstrap}), COMMIT_LOG, right)
+        with pytest.raises(PermanentError) as caught:
+            group_commits(alice, "copier", TOPIC, patience_seconds=5)
+        assert_clear(caught.value, COMMIT_LOG, "Correct the credentials or the rights")
+    let_alice(AdminClient({"bootstrap.servers": bootstrap}), COMMIT_LOG, AclOperation.READ)
+
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            found = group_commits(alice, "copier", TOPIC, patience_seconds=5)
+            break
+        except PermanentError:  # the right is not there at once
+            assert time.monotonic() < deadline
+
+    assert [(one.partition, one.lo, one.hi, one.is_within) for one in found.commits] == [(0, 0, 7, False)]

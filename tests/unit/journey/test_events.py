@@ -94,6 +94,18 @@ def test_a_repair_is_reported_from_the_record_to_the_outcome() -> None:
     ]
 
 
+def test_a_verdict_says_what_its_copiers_group_has_committed() -> None:
+    commit = {"partition": 1, "lo": 18, "hi": 30, "producer_id": None, "producer_epoch": None}
+    judged = replace(JUDGED, cause="never_produced", evidence={"copier_commits": [commit]}, outcome=None)
+
+    (event,) = events(journey(judgements=(judged,), actions=()))
+
+    assert event.text == (
+        "missing: never_produced, the source has it, and no batch of the log does; its copier's group committed "
+        "[18, 30) of partition 1 outside of any transaction"
+    )
+
+
 def test_a_refused_action_and_a_refused_plan_say_why() -> None:
     refused = replace(
         ACTION, outcome="refused", reason="too old", plan_state="refused", plan_reason="over the limit",

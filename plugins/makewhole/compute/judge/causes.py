@@ -67,7 +67,7 @@ def _cause(row: FrameRow, known: KeyFacts, context: HopContext) -> Cause:
         case Verdict.MISSING:
             return _cause_of_missing(row, known, context)
         case Verdict.DUPLICATE if context.target_kind is PointKind.TOPIC:
-            return _cause_of_repeated_records(known.target.of(row), known.elsewhere.of(row))
+            return _cause_of_repeated_copies(row, known)
         case Verdict.DUPLICATE:
             return _cause_of_repeated_rows(row, known)
         case Verdict.MISMATCHED:
@@ -96,10 +96,19 @@ def _cause_of_waiting(row: FrameRow, known: KeyFacts) -> Cause | None:
 
 def _cause_of_missing(row: FrameRow, known: KeyFacts, context: HopContext) -> Cause:
     if context.target_kind is PointKind.TOPIC:
-        return _cause_of_unproduced(row, known, context.target_log)
+        return _cause_of_uncopied(row, known, context.target_log)
     if context.source_kind is PointKind.TOPIC and context.committed:
         return Cause.COMMITTED_BEFORE_WRITTEN
     return Cause.LOST_AFTER_TOPIC if context.source_kind is PointKind.TOPIC else Cause.NEVER_WRITTEN
+
+
+def _cause_of_uncopied(row: FrameRow, known: KeyFacts, log: LogHistory) -> Cause:
+    """Return why a topic lacks a key: of what a copier's group passed outside of its transactions nothing else can be
+    why, unless the log of the copies itself lost something."""
+    cause = _cause_of_unproduced(row, known, log)
+    has_lost = log.recreated or log.leader_changes or log.truncated
+    is_passed = cause in (Cause.ABORTED, Cause.NEVER_PRODUCED) and not has_lost and known.is_passed_outside(row)
+    return Cause.COMMITTED_BEFORE_WRITTEN if is_passed else cause
 
 
 def _cause_of_unproduced(row: FrameRow, known: KeyFacts, log: LogHistory) -> Cause:
@@ -150,6 +159,23 @@ def _is_one_beside_ours(is_ours: Mapping[str, bool], *, is_written: bool = False
 
 def _is_ours(copy: Mapping[str, Any]) -> bool:
     return bool(copy.get("is_replay") or copy.get("is_produced"))
+
+
+def _cause_of_repeated_copies(row: FrameRow, known: KeyFacts) -> Cause:
+    """Return the cause of several committed records in a topic. Where they are copies of one record that several
+    sessions of a copier made, and its group committed that outside of their transactions, the commits came too late."""
+    here, beyond = known.target.of(row), known.elsewhere.of(row)
+    cause = _cause_of_repeated_records(here, beyond)
+    is_of_one = row["source_copies"] == 1 and not row["source_elsewhere_copies"] and not known.is_written(row)
+    if cause is not Cause.APPLICATION_RESEND or not is_of_one:
+        return cause
+    sessions = {(copy["producer_id"], copy["producer_epoch"]) for copy in chain(here, beyond) if _counts(copy)}
+    return Cause.WRITTEN_BEFORE_COMMITTED if len(sessions) > 1 and known.is_passed_outside(row) else cause
+
+
+def _counts(copy: Mapping[str, Any]) -> bool:
+    """Return whether a record is committed, and its producer is known."""
+    return not copy.get("is_aborted") and copy["producer_id"] is not None
 
 
 def _cause_of_repeated_records(in_slice: Iterable[Mapping[str, Any]], elsewhere: Iterable[Mapping[str, Any]]) -> Cause:

@@ -13,10 +13,12 @@ from typing import Any, Protocol
 import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, IS_GONE, TAIL, WAITING, empty
+from makewhole.compute.judge.copier_commits import CopierCommits
 from makewhole.compute.judge.key_copies import CopyFields, FrameRow, KeyCopies
 from makewhole.compute.judge.log_history import LogHistory
+from makewhole.compute.judge.open_copies import open_evidence
 from makewhole.compute.versions import shown_version
-from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.incident import Incident
 from makewhole.model.points import PointKind
 from makewhole.model.verdict import Cause, Verdict
 
@@ -25,6 +27,7 @@ _SHOWN = 10
 _NAMED = 1_000
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _WAITED = (Cause.NOT_CONSUMED, Cause.NOT_COMMITTED, Cause.IN_DOUBT)
+_OF_COPIERS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.UNEXPECTED)
 
 
 class SequenceEvidence(Protocol):
@@ -62,7 +65,8 @@ class HopContext:
     in the target that cannot be read as committed yet. `in_doubt`: keys that transactions in doubt may hold in the
     target, and `doubt` what is known of these. `not_lost` returns by key hash what shows that a key which the
     store lacks is not lost. `source_elsewhere`: the source's copies
-    outside the slice, the oldest first. The sequences are those of the topics at the two ends.
+    outside the slice, the oldest first. The sequences are those of the topics at the two ends. `copier`: what the group
+    that copies one topic into the other has committed.
     The copies of a topic say `is_replay` and `is_produced`.
     """
 
@@ -90,6 +94,7 @@ class HopContext:
     in_doubt: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     doubt: Mapping[str, Any] = field(default_factory=dict)
     is_upsert: bool = False
+    copier: CopierCommits | None = None
     not_lost: Callable[[str], CopyFields] = lambda _: {}
 
 
@@ -136,6 +141,11 @@ class KeyFacts:
         since: datetime = self._since.get((row["key_hi"], row["key_lo"]), self._context.opened_at)
         return since
 
+    def is_passed_outside(self, row: FrameRow) -> bool:
+        """Return whether it is known that the copier's group committed the key's records outside of transactions."""
+        copier = self._context.copier
+        return copier is not None and copier.passed_outside(committed_places(self.source.of(row), self._context.hop))
+
     def is_truncated(self, row: FrameRow) -> bool:
         """Return whether an earlier window saw the key in the target and a truncation took it."""
         return (row["key_hi"], row["key_lo"]) in self._truncated
@@ -150,9 +160,11 @@ def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext, cause: Caus
         evidence |= _outside_evidence(row, known.source_elsewhere.of(row), is_upsert=context.is_upsert)
         evidence |= _record_before(row, source, known.source_elsewhere.of(row), context.hop)
     evidence |= _group_evidence(source, context)
+    if context.copier is not None and Verdict(row["verdict"]) in _OF_COPIERS:
+        evidence |= context.copier.evidence(committed_places(source, context.hop))
     if row["verdict"] == Verdict.PENDING.value or cause in _WAITED:
         evidence["waiting_since"] = known.waiting_since(row).isoformat()
-        evidence |= _open_evidence(known.open.of(row), context.target_log.transactions)
+        evidence |= open_evidence(known.open.of(row), context.target_log.transactions)
     if cause is Cause.IN_DOUBT:
         evidence |= context.doubt
     if row["verdict"] in (Verdict.MISSING.value, Verdict.UNDECIDABLE.value):
@@ -212,34 +224,6 @@ def _outside_copy(copy: CopyFields) -> CopyFields:
     fields |= {"tombstone": True} if copy["is_tombstone"] else {}
     fields |= {"later": True} if copy["is_later"] else {}
     return fields | ({} if copy["row_hash"] is None else {"row_hash": str(copy["row_hash"])})
-
-
-def _open_evidence(open_copies: Sequence[CopyFields], transactions: Sequence[Incident]) -> dict[str, Any]:
-    """Return the places that cannot be read as committed yet, and the transactions that they wait for."""
-    places = sorted({copy["place"] for copy in open_copies})
-    blocking = [transaction for transaction in transactions if any(_is_held_by(place, transaction) for place in places)]
-    evidence: dict[str, Any] = {"open": places} if places else {}
-    if blocking:
-        evidence["transactions"] = [_transaction_fields(transaction) for transaction in blocking]
-    return evidence
-
-
-def _is_held_by(place: str, transaction: Incident) -> bool:
-    partition, offset = (int(part) for part in place.split(":"))
-    return partition == transaction.partition and offset >= (transaction.lo or 0)
-
-
-def _transaction_fields(incident: Incident) -> dict[str, Any]:
-    detail = incident.detail
-    stamp = detail.get("last_timestamp_ms")
-    has_time = isinstance(stamp, int) and 0 <= stamp < 253_402_300_800_000
-    return {
-        "partition": incident.partition,
-        "first_offset": incident.lo,
-        **{name: detail.get(name) for name in ("producer_id", "producer_epoch", "transactional_id", "state")},
-        "since": datetime.fromtimestamp(stamp / 1000, UTC).isoformat() if has_time and stamp is not None else None,
-        "is_hanging": incident.kind is IncidentKind.HANGING_TRANSACTION,
-    }
 
 
 def _log_evidence(context: HopContext) -> dict[str, Any]:
@@ -312,6 +296,12 @@ def _copies_evidence(
 def _passing(copies: Iterable[CopyFields], hop: str) -> Iterator[CopyFields]:
     """Yield the copies that pass the filter of a hop."""
     return (copy for copy in copies if hop not in copy["excluded_by"])
+
+
+def committed_places(source: Iterable[CopyFields], hop: str) -> list[tuple[int, int]]:
+    """Return partition and offset of the records that a hop has to carry."""
+    wanted = (copy for copy in _passing(source, hop) if not copy.get("is_aborted") and not copy.get(IS_GONE))
+    return [(copy["partition"], copy["offset"]) for copy in islice(wanted, _NAMED)]
 
 
 def _before(copies: Iterable[CopyFields]) -> Iterator[CopyFields]:

@@ -42,8 +42,9 @@ class BucketAnswer:
     file of keys whose rows had no record in the window, and `met_far_ahead` the number of those whose record is so far
     ahead that no later window would ask this one for them. `recorded_in`: the other windows in which keys have records
     that the store lacks now. `maybe_met`: the file of the keys (`MAYBE_MET`) that the store lacks, of whose rows
-    windows before may have met some, and `maybe_met_since` the first of its moments. `in_doubt`: the transactions in
-    doubt that may hold keys of the bucket at the target, and `held_in_doubt` the number of findings for that reason.
+    windows before may have met some, and `maybe_met_since` the first of its moments. `missing_records`: the window's
+    records of missing keys, by partition. `in_doubt`: the transactions in doubt that may hold keys of the bucket at the
+    target, and `held_in_doubt` the number of findings for that reason.
     """
 
     hop: str
@@ -65,6 +66,7 @@ class BucketAnswer:
     wanted: Mapping[str, str] = field(default_factory=dict)
     late_wanted: Mapping[str, str] = field(default_factory=dict)
     unreached: Mapping[int, Unreached] = field(default_factory=dict)
+    missing_records: Mapping[int, int] = field(default_factory=dict)
     looked_up: str | None = None
     kept: KeptExceptions | None = None
     to_order: Mapping[str, str] = field(default_factory=dict)

@@ -9,6 +9,7 @@ import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, NAMED_KEYS, REPLAYS, WAITING, Schema
 from makewhole.compute.judge.baseline import Baseline
+from makewhole.compute.judge.copier_commits import CopierCommits
 from makewhole.compute.judge.log_history import LogHistory, TimeSpan
 from makewhole.compute.judge.undecidable import UnreadRecords
 from makewhole.key_index.files import IndexFile
@@ -112,13 +113,15 @@ class AbsenceLimits:
     """Hold up to where, and since when, an absence says something.
 
     `settled_offsets` and `settled_snapshot` of the source were there a settle time ago; `group_committed`: the offsets
-    that what loads the target reads next. `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the
-    source, in this window and in those that handed keys over.
+    that what loads the target reads next; `copier`: between topics, what its group committed so far, and how.
+    `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in those that
+    handed keys over.
     """
 
     settled_offsets: Mapping[int, int] | None = None
     settled_snapshot: str | None = None
     group_committed: Mapping[int, int] | None = None
+    copier: CopierCommits | None = None
     seen_ranges: tuple[tuple[int, int, int, datetime], ...] = ()
     baseline: Baseline = field(default_factory=Baseline)
 

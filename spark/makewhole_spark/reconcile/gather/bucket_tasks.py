@@ -15,6 +15,7 @@ from makewhole_spark.reconcile.bucket.task import AbsenceLimits, BucketTask, Kno
 from makewhole_spark.reconcile.gather.baseline import hop_baseline
 from makewhole_spark.reconcile.gather.certified_windows import ResultsByBucket, certified_results
 from makewhole_spark.reconcile.gather.changed_file import ChangesOfHop
+from makewhole_spark.reconcile.gather.copier import copier_commits
 from makewhole_spark.reconcile.gather.erasures import logs_of_erasures
 from makewhole_spark.reconcile.gather.journal_keys import handing_windows, hop_keys
 from makewhole_spark.reconcile.gather.ledger_files import windows_before
@@ -108,6 +109,7 @@ def _limits(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]
         group_committed=None
         if committed is None
         else {at: offset for at, offset in committed.items() if offset is not None},
+        copier=copier_commits(neighbours, hop, handing),
         seen_ranges=_seen_ranges(neighbours, hop, handing),
         baseline=hop_baseline(neighbours, hop),
     )

@@ -22,6 +22,7 @@ from makewhole_spark.reconcile.judge.first_pass import FirstPass
 from makewhole_spark.reconcile.judge.gather_copies import Gathered
 from makewhole_spark.reconcile.judge.index import maybe_in
 from makewhole_spark.reconcile.judge.marks import Marked
+from makewhole_spark.reconcile.judge.missing_records import missing_records
 from makewhole_spark.reconcile.judge.pending import unconsumed_copies, unreached
 from makewhole_spark.reconcile.judge.read_copies import open_copies, passing_copies, tail_of
 from makewhole_spark.reconcile.judge.sequence_evidence import StoredSequences
@@ -53,6 +54,7 @@ def write_answer(
         older_than_log=len(judged.filter(pl.col("hint") == Cause.OLDER_THAN_LOG.value)),
         truncated=len(looked_up.truncated),
         unreached=unreached(task.limits.group_committed, known.source, first.narrow),
+        missing_records=missing_records(task, known.source, judged),
         clean=first.number,
         in_doubt=looked_up.in_doubt.transactions,
         held_in_doubt=len(findings.filter(pl.col("cause") == Cause.IN_DOUBT.value)),
@@ -113,6 +115,7 @@ def _hop_context(task: BucketTask, looked_up: Gathered) -> HopContext:
         group=task.hop.consumer_group,
         progress=None if task.hop.progress is None else task.hop.progress.text,
         committed=task.limits.group_committed,
+        copier=task.limits.copier,
         unconsumed=unconsumed_copies(known.source, task.limits.group_committed).select(HASH),
         waiting=looked_up.waiting,
         opened_at=task.context.window.opened_at,

@@ -9,6 +9,7 @@ import pytest
 
 from makewhole.compute.frames import ELSEWHERE, FINDINGS, HASHES, KEYS, TAIL, TOPIC_KEYS, Schema, empty
 from makewhole.compute.judge.causes import explain
+from makewhole.compute.judge.copier_commits import CopierCommits, OffsetCommit
 from makewhole.compute.judge.evidence import HopContext
 from makewhole.compute.judge.judge_copies import BucketInput, judge
 from makewhole.compute.judge.log_history import LogHistory
@@ -19,6 +20,15 @@ from makewhole.model.points import PointKind
 pytestmark = pytest.mark.unit
 
 PLAN = "demo-1-0123456789ab"
+OUTSIDE = CopierCommits(group="g", commits=(OffsetCommit(partition=0, lo=0, hi=5),))
+WITHIN = CopierCommits(group="g", commits=(OffsetCommit(partition=0, lo=0, hi=5, producer_id=9, producer_epoch=0),))
+NOT_KNOWN = CopierCommits(group="g", commits=(OffsetCommit(partition=0, lo=None, hi=5),))
+SESSIONS = [{}, {"producer_epoch": 1}]
+OTHER_LEADER = LogHistory(
+    leader_changes=(
+        Incident(kind=IncidentKind.LEADER_CHANGED, point="t", topic="t", topic_id="T", detail={"epochs": []}),
+    )
+)
 
 
 def frame(rows: list[dict[str, Any]], kind: PointKind) -> pl.DataFrame:
@@ -97,6 +107,27 @@ def finding(
         ("topic→store", [], [{}], {}, "unexpected", "not_in_source"),
         ("topic→store", [{"is_aborted": True}], [{}], {}, "unexpected", "read_uncommitted"),
         ("topic→store", [{}], [], {"unsettled": True}, "pending", "in_flight"),
+        ("topic→topic", [{}], [], {"copier": OUTSIDE}, "missing", "committed_before_written"),
+        ("topic→topic", [{}], [{"is_aborted": True}], {"copier": OUTSIDE}, "missing", "committed_before_written"),
+        ("topic→topic", [{}, {"offset": 9}], [], {"copier": OUTSIDE}, "missing", "never_produced"),
+        ("topic→topic", [{"offset": 5}], [], {"copier": OUTSIDE}, "missing", "never_produced"),
+        ("topic→topic", [{}], [], {"copier": WITHIN}, "missing", "never_produced"),
+        ("topic→topic", [{}], [{"is_aborted": True}], {"copier": NOT_KNOWN}, "missing", "aborted_transaction"),
+        ("topic→topic", [{}], [], {"copier": OUTSIDE, "target_log": OTHER_LEADER}, "missing", "leader_changed"),
+        ("topic→topic", [{}], SESSIONS, {"copier": OUTSIDE}, "duplicate", "written_before_committed"),
+        ("topic→topic", [{}], SESSIONS, {"copier": WITHIN}, "duplicate", "application_resend"),
+        ("topic→topic", [{}], SESSIONS, {"copier": NOT_KNOWN}, "duplicate", "application_resend"),
+        ("topic→topic", [{}], SESSIONS, {}, "duplicate", "application_resend"),
+        ("topic→topic", [{}, {}], SESSIONS, {"copier": OUTSIDE}, "duplicate", "application_resend"),
+        ("topic→topic", [{}], [{}, {}], {"copier": OUTSIDE}, "duplicate", "application_resend"),
+        (
+            "topic→topic",
+            [{}],
+            [{}, {}, {"producer_epoch": 1, "is_aborted": True}],
+            {"copier": OUTSIDE},
+            "duplicate",
+            "application_resend",
+        ),
     ],
 )
 def test_each_verdict_has_the_cause_that_its_evidence_carries(
