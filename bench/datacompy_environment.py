@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from makewhole.stack.kafka_jars import cache_root
+from makewhole.stack.maven_jars import cache_root
 
 LOCK = Path(__file__).with_name("datacompy.lock")
 _TIMEOUT_SECONDS = 900

@@ -10,7 +10,8 @@ import psutil
 
 from bench.datacompy_environment import locked_version
 from bench.jars import CONNECTOR_VERSION
-from makewhole.stack.kafka_jars import KAFKA_VERSION, java
+from makewhole.stack.kafka_jars import KAFKA_VERSION
+from makewhole.stack.maven_jars import java
 
 _PACKAGES = ("pyspark", "pyarrow", "polars", "polars-hash", "numpy", "aiokafka", "confluent-kafka", "google-crc32c")
 

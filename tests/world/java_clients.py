@@ -20,7 +20,8 @@ from typing import Any, Self
 
 from py4j.java_gateway import GatewayParameters, JavaGateway
 
-from makewhole.stack.kafka_jars import java, kafka_libs
+from makewhole.stack.kafka_jars import kafka_libs
+from makewhole.stack.maven_jars import java
 
 _JVM_OPTIONS = ["-Xms32m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 _BYTES = "org.apache.kafka.common.serialization.ByteArraySerializer"

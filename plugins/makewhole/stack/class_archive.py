@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
-from makewhole.stack.kafka_jars import java
+from makewhole.stack.maven_jars import java
 
 SHORT_JOB = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """For the JVM of short Spark jobs: the row work is Python's, and the second compiler costs more than it saves."""

@@ -18,8 +18,9 @@ from confluent_kafka.admin import AdminClient
 
 from makewhole.model.errors import PermanentError, TransientError
 from makewhole.stack.class_archive import Program, sharing
-from makewhole.stack.kafka_jars import java, kafka_libs
+from makewhole.stack.kafka_jars import kafka_libs
 from makewhole.stack.kafka_layout import ClusterLayout, Settings, SettingsOfNode
+from makewhole.stack.maven_jars import java
 from makewhole.stack.ports import LOOPBACK, becomes_free, free_ports, holder, is_open
 from makewhole.stack.process import ServerProcess
 

@@ -32,7 +32,12 @@ _SYSTEM_USER = "pgserver"  # PostgreSQL refuses to run as root
 _START_TIMEOUT_SECONDS = 60.0
 _HELD_BY_ORPHANS = "pre-existing shared memory block"
 _ORPHANS_SECONDS, _ORPHANS_POLL_SECONDS = 15.0, 0.2
-_SETTINGS = {"listen_addresses": LOOPBACK, "unix_socket_directories": "", "max_connections": "200"}
+_SETTINGS = {
+    "listen_addresses": LOOPBACK,
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    "wal_level": "logical",  # for whoever captures changes, as examples/cdc does
+}
 _NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 

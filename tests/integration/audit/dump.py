@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from makewhole.stack.kafka_jars import java, kafka_libs
+from makewhole.stack.kafka_jars import kafka_libs
+from makewhole.stack.maven_jars import java
 
 _FIELD = re.compile(r"(\w+): (\S+)")
 _CODECS = {"none": "none", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4", "zstd": "zstd"}

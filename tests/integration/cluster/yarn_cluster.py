@@ -4,29 +4,33 @@ Their classes are those of Hadoop's `hadoop-client-minicluster`, which go with t
 a process of its own, as it is on a cluster.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 import psutil
 
 from bench.cluster.spark_cluster import LOOPBACK, Server, spark_home, until
-from bench.jars import resolved_jars
-from makewhole.stack.kafka_jars import java
+from makewhole.stack.maven_jars import JarFolder, java
 from makewhole.stack.ports import free_ports
 
 _HADOOP_VERSION = "3.4.2"
 # What minicluster leaves to others: BouncyCastle, with which the resource manager makes the certificate of its proxy,
 # and JAXB for YARN's web pages, which Java 17 has no more.
-_ARTIFACTS = (
-    ("org.apache.hadoop", "hadoop-client-minicluster", _HADOOP_VERSION),
-    ("org.bouncycastle", "bcprov-jdk18on", "1.78.1"),
-    ("org.bouncycastle", "bcpkix-jdk18on", "1.78.1"),
-    ("org.bouncycastle", "bcutil-jdk18on", "1.78.1"),
-    ("javax.xml.bind", "jaxb-api", "2.3.1"),
-    ("javax.activation", "javax.activation-api", "1.2.0"),
+_HADOOP_JARS = JarFolder(
+    name=f"hadoop-minicluster-{_HADOOP_VERSION}",
+    title="Hadoop's jars",
+    artifacts=(
+        ("org.apache.hadoop", "hadoop-client-minicluster", _HADOOP_VERSION),
+        ("org.bouncycastle", "bcprov-jdk18on", "1.78.1"),
+        ("org.bouncycastle", "bcpkix-jdk18on", "1.78.1"),
+        ("org.bouncycastle", "bcutil-jdk18on", "1.78.1"),
+        ("javax.xml.bind", "jaxb-api", "2.3.1"),
+        ("javax.activation", "javax.activation-api", "1.2.0"),
+    ),
+    hashes=Path(__file__).with_name("hadoop_jars.sha256"),
+    has_dependencies=False,
 )
-_HASHES = Path(__file__).with_name("hadoop_jars.sha256")
 _MANAGER = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 _NODE = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
 _ADDRESSES = ("address", "scheduler.address", "resource-tracker.address", "admin.address", "webapp.address")
@@ -115,8 +119,7 @@ def _server(folder: Path, main: str, settings: Settings) -> Server:
 
 
 def _class_path(conf: Path) -> str:
-    jars: Sequence[Path] = resolved_jars(f"hadoop-minicluster-{_HADOOP_VERSION}", _ARTIFACTS, _HASHES)
-    return ":".join([str(conf), *map(str, jars), str(spark_home() / "jars" / "*")])
+    return ":".join([str(conf), str(_HADOOP_JARS.provide() / "*"), str(spark_home() / "jars" / "*")])
 
 
 def _write_settings(folder: Path, settings: Settings) -> None:

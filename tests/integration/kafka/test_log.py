@@ -19,8 +19,8 @@ from makewhole.kafka.log.reader import ArchiveLog, BrokerLog, RangeReader, Segme
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.window import Accounting, PartitionRange
-from makewhole.stack.kafka_jars import java
 from makewhole.stack.kafka_server import KafkaServer, kafka_libs
+from makewhole.stack.maven_jars import java
 from tests.integration.conftest import MakeTopic
 from tests.integration.kafka.records import consume, produce, range_of
 from tests.world import topics

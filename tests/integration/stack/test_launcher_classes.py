@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from makewhole.stack.class_archive import launcher_jvm, short_job_jvm
-from makewhole.stack.kafka_jars import java
+from makewhole.stack.maven_jars import java
 
 pytestmark = pytest.mark.integration
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.cli.demo.command import DemoOutcome, window_text
+from makewhole.cli.demo.outcome import DemoOutcome, window_text
 from makewhole.cli.demo.planted_and_found import Discrepancy, Line, found_ones, lines, planted_ones
 
 pytestmark = pytest.mark.unit
@@ -85,7 +85,7 @@ def test_success_needs_the_findings_the_windows_and_the_proof() -> None:
         "of 2 windows 2 exist and 1 are certified"
     ]
     assert outcome(missed=[], invented=[], states=certified, holds=False).problems == [
-        "the independent proof fails for 1 flights"
+        "the independent proof fails for 1 keys"
     ]
 
 

@@ -9,7 +9,8 @@ import pytest
 from makewhole.model.errors import CorruptionError, PermanentError
 from makewhole.signing.key_files import ensure_key_files
 from makewhole.stack.environment import connection_postgres, environment, signing_folder
-from makewhole.stack.kafka_jars import KAFKA_VERSION, cache_root, expected_hashes, verify
+from makewhole.stack.kafka_jars import KAFKA_JARS, KAFKA_VERSION
+from makewhole.stack.maven_jars import cache_root
 from makewhole.stack.postgres_server import ExistingPostgres
 from makewhole.stack.settings import home_folder, load, load_or_create, project_root
 
@@ -93,7 +94,7 @@ def test_the_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_committed_hashes_are_those_of_one_kafka() -> None:
-    hashes = expected_hashes()
+    hashes = KAFKA_JARS.expected_hashes()
 
     assert len(hashes) == 45
     assert f"kafka_2.13-{KAFKA_VERSION}.jar" in hashes
@@ -104,4 +105,4 @@ def test_a_jar_that_is_not_the_expected_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "intruder-1.0.jar").write_bytes(b"not Kafka")
 
     with pytest.raises(CorruptionError, match=r"intruder-1\.0\.jar"):
-        verify(tmp_path)
+        KAFKA_JARS.verify(tmp_path)

@@ -6,11 +6,10 @@ from typing import Any
 
 from rich.table import Table
 
-from makewhole.model.verdict import GAPS
+from makewhole.model.verdict import GAPS, Verdict
 
 _GAPS = frozenset(verdict.value for verdict in GAPS)
-# A log cannot be edited: a second copy in a topic is found, judged and reported, and stays.
-_REPORTED = frozenset({("outbox→flights", "duplicate")})
+_INTO_TOPIC = "outbox→"
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -57,7 +56,7 @@ def lines(
 ) -> list[Line]:
     """Return one line per hop and verdict. `wrong_now` is what the independent proof still sees."""
     kinds = {(discrepancy.hop, discrepancy.verdict) for discrepancy in planted | found | wrong_now}
-    ordered = sorted(kinds, key=lambda kind: (kind[0] != "outbox→flights", kind))
+    ordered = sorted(kinds, key=lambda kind: (not kind[0].startswith(_INTO_TOPIC), kind))
     return [_line(kind, planted, found, wrong_now) for kind in ordered]
 
 
@@ -71,8 +70,10 @@ def _line(
         {discrepancy.key for discrepancy in ones if (discrepancy.hop, discrepancy.verdict) == kind}
         for ones in (planted, found, wrong_now)
     )
-    reported = seen if kind in _REPORTED else set()
-    still_open = is_wrong | (was - seen if kind in _REPORTED else set())
+    # A log cannot be edited: a second copy in a topic is found, judged and reported, and stays.
+    stays = kind[0].startswith(_INTO_TOPIC) and kind[1] == Verdict.DUPLICATE
+    reported = seen if stays else set()
+    still_open = is_wrong | (was - seen if stays else set())
     return Line(
         hop=kind[0],
         verdict=kind[1],

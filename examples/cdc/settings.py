@@ -1,0 +1,49 @@
+"""Find the example's broker and database, and define the few names its parts agree on."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg2
+from psycopg2 import extensions
+
+TOPIC = "shop.orders"
+PARTITIONS = 4
+SOURCE, SINK = "outbox", "warehouse"
+GROUP = f"connect-{SINK}"
+SLOT = "shop_outbox"
+TO_TOPIC, TO_WAREHOUSE = "outbox→orders", "orders→warehouse"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Systems:
+    """The addresses of the broker and the database, and the folder of the Connect worker."""
+
+    bootstrap: str
+    dsn: str
+    folder: Path
+
+    @classmethod
+    def of_environment(cls) -> "Systems":
+        """Take them from the environment: a password has no place on a command line.
+
+        Raises:
+            SystemExit: a variable is missing.
+        """
+        try:
+            names = ("CDC_BOOTSTRAP", "CDC_DSN", "CDC_FOLDER")
+            bootstrap, dsn, folder = (os.environ[name] for name in names)
+        except KeyError as absent:
+            raise SystemExit(f"{absent.args[0]} is not set; `python -m examples.cdc demo` sets all three") from None
+        return cls(bootstrap=bootstrap, dsn=dsn, folder=Path(folder))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The same, for a child process."""
+        return {"CDC_BOOTSTRAP": self.bootstrap, "CDC_DSN": self.dsn, "CDC_FOLDER": str(self.folder)}
+
+    def database(self) -> extensions.connection:
+        """Open a new connection, each statement of which commits by itself."""
+        connection = psycopg2.connect(self.dsn, options="-c timezone=UTC", application_name="cdc")
+        connection.autocommit = True
+        return connection
