@@ -194,6 +194,20 @@ class Shop(World):
         client.produce(self.topic, partition=0, key=key, value=value, timestamp=int(moment.timestamp() * 1000))
         assert client.flush(30) == 0
 
+    def send_values(self, records: Iterable[tuple[str, bytes | None, Mapping[str, str]]], day: float = 0.5) -> None:
+        """Send records of any format, each its key, its value and its headers; a key has one partition."""
+        client = producer(self.bootstrap, linger_ms=5)
+        for key, value, headers in records:
+            client.produce(
+                self.topic,
+                partition=sum(key.encode()) % self.partitions,
+                key=key,
+                value=value,
+                timestamp=int((BORN + day * DAY).timestamp() * 1000),
+                headers=[(name, text.encode()) for name, text in headers.items()],
+            )
+        assert client.flush(30) == 0
+
     def delete(
         self,
         keys: Iterable[str],

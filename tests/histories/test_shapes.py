@@ -1,0 +1,93 @@
+"""Test that random changes of a day are found, and nothing else, whatever the records and the store are made of.
+
+make histories HISTORIES_ARGS="tests/histories/test_shapes.py --histories 1000 --seed 1"
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from random import Random
+
+import pytest
+
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.window.context import WindowContext
+from tests.histories.shapes.changes import OF_ROWS, TYPES, ChangedDay, draw_day
+from tests.histories.shapes.formats import FORMATS, RecordFormat
+from tests.histories.shapes.stores import STORES, StoreKind
+from tests.world.orders import Order
+from tests.world.pipeline_file import Settings, flow, store, topic
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.sql import insert_rows
+from tests.world.windows import ReconciledShop
+
+pytestmark = [pytest.mark.histories, pytest.mark.timeout(120)]
+
+NewShop = Callable[[int], AbstractContextManager[ReconciledShop]]
+
+_REPAIRS = {"missing": "upsert", "duplicate": "quarantine", "mismatched": "upsert", "unexpected": "quarantine"}
+_REPORTS = dict.fromkeys(_REPAIRS, "report")
+
+
+@pytest.mark.parametrize("record_format", FORMATS, ids=lambda one: one.name)
+def test_random_changes_are_found_and_nothing_else(seed: int, record_format: RecordFormat, shops: NewShop) -> None:
+    kind, day = Random(seed).choice(STORES), draw_day(seed)
+    with shops(Random(seed).randint(1, 3)) as shop:
+        _play(shop, record_format, kind, day, _REPORTS)
+        context = shop.judged()
+        assert {hop: _verdicts(shop, context, hop) for hop in (LEDGER_HOP, STORE_HOP)} == day.verdicts, kind.name
+
+
+@pytest.mark.parametrize("record_format", FORMATS, ids=lambda one: one.name)
+def test_a_store_is_repaired_to_what_was_sent(seed: int, record_format: RecordFormat, shops: NewShop) -> None:
+    kind = Random(seed).choice([store for store in STORES if store.is_writable])
+    day = draw_day(seed, OF_ROWS)
+    with shops(1) as shop:
+        _play(shop, record_format, kind, day, _REPAIRS)
+        context = shop.judge_and_ask_the_gate()
+        if day.changes:
+            frozen = plan_window(context)
+            assert frozen.plan is not None
+            compensate_window(context, lambda _: None)
+            verify_window(context, lambda *_: None, patience_seconds=0)
+        assert shop.certify(context).state.value == "certified", kind.name
+        assert _differing_rows(shop, kind, day.repaired_rows) == []
+
+
+def _play(
+    shop: ReconciledShop, record_format: RecordFormat, kind: StoreKind, day: ChangedDay, remedies: Settings
+) -> None:
+    """Have the ledger, the topic and the store of a day, and the pipeline file."""
+    kind.make(shop)
+    shop.describe(
+        compare=flow({name: f'"{declared}"' for name, declared in TYPES.items()}),
+        ledger_hop={"compensation": "{missing: report}"},
+        hop={"compensation": flow(remedies)},
+        more_points={
+            "orders": topic("log", shop.topic, key=record_format.key, **record_format.settings),
+            "warehouse": store("db", "warehouse", key="id"),
+        },
+        is_observing=True,
+    )
+    insert_rows(shop.dsn, "outbox", day.ledger)
+    shop.send_values(
+        [(record["id"], record_format.value(record), record_format.headers(record)) for record in day.records]
+    )
+    insert_rows(shop.dsn, kind.written, day.rows)
+
+
+def _verdicts(shop: ReconciledShop, context: WindowContext, hop: str) -> dict[str, str]:
+    return {key: verdict for key, (verdict, _) in shop.found(context, hop).items()}
+
+
+def _differing_rows(shop: ReconciledShop, kind: StoreKind, expected: list[Order]) -> list[object]:
+    """Return the rows that the store has too many or too few, column by column."""
+    shop.sql(f"create table expected (like {kind.written})")
+    insert_rows(shop.dsn, "expected", expected)
+    either = "select * from {0} except all select * from {1}"
+    return [
+        row
+        for tables in ((kind.written, "expected"), ("expected", kind.written))
+        for row in shop.sql(either.format(*tables))
+    ]
