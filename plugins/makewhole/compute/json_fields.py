@@ -1,6 +1,5 @@
-"""Name the top-level fields of a record's value with their JSON types: the form of the value, without its content."""
+"""Name the top-level fields of a decoded value with their JSON types: the form of the value, without its content."""
 
-import json
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -15,15 +14,6 @@ _TYPES: tuple[tuple[type, str], ...] = (
     (list, "list"),
 )
 NULL = "null"
-
-
-def json_fields(value: bytes | None) -> Mapping[str, str] | None:
-    """Return the fields of a JSON object with the types of their values; None: it is none."""
-    try:
-        document = json.loads(value or b"")
-    except (ValueError, RecursionError):
-        return None
-    return fields_of(document) if isinstance(document, dict) else None
 
 
 def fields_of(document: Mapping[str, Any]) -> Mapping[str, str]:

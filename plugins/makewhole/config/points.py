@@ -11,7 +11,7 @@ from makewhole.config.record_formats import note_places, read_record_key
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.config.value_schema import FORMAT_KEYS, read_value
 from makewhole.model.plan import LINEAGE_PREFIX
-from makewhole.model.points import Partitioner, Point, PointKind, TablePoint, TopicPoint, has_log
+from makewhole.model.points import Partitioner, Point, PointKind, TablePoint, TopicPoint, can_look_up, has_log
 
 _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version", "columns")
 _KEYS = {
@@ -35,6 +35,16 @@ class PointDraft:
     has_version: bool
     point: Point | None
     columns: ColumnsDraft = field(default_factory=ColumnsDraft)
+
+    @property
+    def needs_payload(self) -> bool:
+        """Whether a record is made of a whole value alone; of what is no topic it is not asked."""
+        return has_log(self.point) and self.point.needs_payload
+
+    @property
+    def has_payload(self) -> bool:
+        """Whether a column of it holds the values of records."""
+        return can_look_up(self.point) and self.point.payload is not None
 
     @property
     def can_encode(self) -> bool:

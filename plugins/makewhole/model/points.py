@@ -230,13 +230,15 @@ VALUE_FORMATS: Mapping[str, bool] = {
     "avro": True,
     "protobuf": False,
     "json_in_string": True,
-    "connect": False,
+    "connect": True,
     "debezium": False,
     "string": False,
     "bytes": False,
 }
 """The formats of record values, as a pipeline file names them, and whether records can be made in them; the first is
 the default."""
+SCHEMA_INSIDE = ("connect",)
+"""Those whose values carry their own schema, which no row has: a record can be made of the whole value alone."""
 EVENT_FORMATS = ("debezium",)
 """Those whose values are events that carry a row."""
 WHOLE_FORMATS = ("string", "bytes")
@@ -303,6 +305,11 @@ class TopicPoint:
     @property
     def kind(self) -> PointKind:
         return PointKind.TOPIC
+
+    @property
+    def needs_payload(self) -> bool:
+        """Whether a record can be made of a ledger's row only where a column holds the whole value."""
+        return self.value in SCHEMA_INSIDE
 
     @property
     def can_encode(self) -> bool:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from makewhole.compensation.freezing.placed_record import placed_record
-from makewhole.compensation.freezing.record_fields import FieldsOfPair, field_objection
+from makewhole.compensation.freezing.record_fields import field_objection
 from makewhole.compensation.sources.sources import Sources, ledger_reading
 from makewhole.compute.column_values import parse_fields
-from makewhole.compute.json_fields import json_fields
+from makewhole.compute.json_fields import fields_of
+from makewhole.compute.keys import KeyProblem
 from makewhole.kafka.partitioner import KnownRecord
 from makewhole.model.errors import ActionRefusedError, CorruptionError, RefusedError
 from makewhole.model.pipeline import Hop
@@ -22,6 +23,7 @@ from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.reading import OpenTable
 from makewhole.tables.rows import LedgerRecord
+from makewhole.window.formats import format_of
 
 _BY_HAND = "send these records with the system's own producer"
 
@@ -65,11 +67,20 @@ class RecordForms:
         point = self._sources.pipeline.table(hop.source)
         pairs = _Ledger(self._sources, hop).pairs(records)
         own = [pair.known for pair in pairs] or records  # another ledger may send to the topic, too
+        fields = [(pair.known.fields, self._made_fields(hop, pair.made.value)) for pair in pairs]
         return (
             _key_objection(hop, point, records, pairs)
             or _header_objection(hop, point, own, pairs)
-            or field_objection(hop, point, [_fields_of(pair) for pair in pairs], self._compared(hop))
+            or field_objection(hop, point, fields, self._compared(hop))
         )
+
+    def _made_fields(self, hop: Hop, value: bytes | None) -> Mapping[str, str] | None:
+        """Return the fields of a record with this value, as its topic would have it; None: none can be made."""
+        form = format_of(self._sources.pipeline.topic(hop.target))
+        try:
+            return None if value is None else fields_of(form.document(form.encode(value), ()))
+        except KeyProblem:
+            return None
 
     def _compared(self, hop: Hop) -> set[str]:
         """Return the fields that are compared by value, whatever their types."""
@@ -172,10 +183,6 @@ def _header_objection(
                 f"{source} gives; name what holds it under 'headers' at point {point.name}",
             )
     return None
-
-
-def _fields_of(pair: _Pair) -> FieldsOfPair:
-    return pair.known.fields, json_fields(pair.made.value)
 
 
 def _headers_of_all(records: Sequence[KnownRecord]) -> list[str]:

@@ -129,6 +129,7 @@ def _kinds_joined(ends: Ends, drafts: Mapping[str, PointDraft], semantics: Seman
         has_version=written.has_version,
         is_versioned=target.has_version,
         can_produce=target.can_encode,
+        lacks_payload=target.needs_payload and not source.has_payload,
     )
 
 

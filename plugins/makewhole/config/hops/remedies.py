@@ -54,7 +54,8 @@ _POSSIBLE: Mapping[tuple[PointKind, PointKind], Mapping[str, tuple[Remedy, ...]]
 class HopKinds:
     """The kinds of point that a hop joins; `name` is for messages. `has_version`: the topic that its remedies write
     to names a version. `is_versioned`: so does the store that it ends in. `has_template`: the hop has a `reverse` of
-    its own. `can_produce`: records can be made in the formats of the topic that it ends in."""
+    its own. `can_produce`: records can be made in the formats of the topic that it ends in. `lacks_payload`: they can
+    be made of whole values alone, and its ledger names no column with these."""
 
     name: str
     source: PointKind
@@ -64,6 +65,7 @@ class HopKinds:
     is_versioned: bool = False
     has_template: bool = False
     can_produce: bool = True
+    lacks_payload: bool = False
 
     def possible(self, verdict: str) -> tuple[Remedy, ...]:
         """Return the remedies for a verdict on this hop, `report` first. Hops that no reader makes have none.
@@ -75,7 +77,7 @@ class HopKinds:
         A store that names a version says that its loader overwrites.
         """
         choices = _POSSIBLE[self.source, self.target][verdict]
-        choices = tuple(choice for choice in choices if self.can_produce or choice is not _PRODUCE)
+        choices = tuple(choice for choice in choices if self.makes_records or choice is not _PRODUCE)
         if self.semantics is Semantics.EVENT:
             may_add = verdict == "mismatched" and not self.is_versioned
             return tuple(choice for choice in choices if not (may_add and choice is _REDELIVER))
@@ -83,6 +85,11 @@ class HopKinds:
         if not self.has_version:
             choices = tuple(choice for choice in choices if choice not in _INTO_LOGS)
         return choices
+
+    @property
+    def makes_records(self) -> bool:
+        """Whether records can be made for the topic that the hop ends in."""
+        return self.can_produce and not self.lacks_payload
 
     def can_do(self, remedy: Remedy, verdict: str) -> bool:
         """Return whether the hop takes this remedy without having asked for it itself."""
@@ -94,6 +101,8 @@ class HopKinds:
             return ""
         if remedy is _PRODUCE and not self.can_produce:
             return " whose values or record keys are of a format in which no record can be made"
+        if remedy is _PRODUCE and self.lacks_payload:
+            return " whose values carry their schema, from a ledger without `payload`, a column with the whole value"
         if self.semantics is Semantics.EVENT:
             return " without a version: a loader that inserts would add a row"
         return " under upsert without a version" if remedy in _INTO_LOGS else " under upsert"

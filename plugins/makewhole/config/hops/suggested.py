@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from makewhole.config.hops.remedies import HopKinds
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
-from makewhole.model.points import PointKind, has_log
+from makewhole.model.points import PointKind, can_look_up, has_log
 
 _CONTAINED = "a record cannot be taken out of a topic, and its copies are contained at the stores"
 
@@ -39,6 +39,7 @@ def kinds_of(pipeline: Pipeline, hop: Hop) -> HopKinds:
         is_versioned=target.version is not None,
         has_template=hop.reverse is not None,
         can_produce=not has_log(target) or target.can_encode,
+        lacks_payload=has_log(target) and target.needs_payload and can_look_up(source) and source.payload is None,
     )
 
 
@@ -99,7 +100,7 @@ def _into_a_topic(pipeline: Pipeline, hop: Hop, kinds: HopKinds) -> tuple[Remedy
     hop that reads the source."""
     remedy = Remedy.PRODUCE if kinds.source is PointKind.LEDGER else Remedy.REDELIVER
     if remedy not in kinds.possible("missing"):
-        if not kinds.can_produce:
+        if not kinds.makes_records:
             return None, f"no record can be made in the format of {hop.target}; its producer has to send them again"
         written = hop.target if remedy is Remedy.PRODUCE else hop.source
         return None, f"under upsert nothing is sent into {written} without a version; name one at the point"

@@ -1,13 +1,13 @@
 """Test that the fields of a produced value are held against those of the topic's records."""
 
-import json
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from makewhole.compensation.freezing.record_fields import FieldsOfPair, field_objection
-from makewhole.compute.json_fields import json_fields
+from makewhole.compute.json_fields import fields_of
 from makewhole.model.pipeline import Hop, Remedies, Remedy
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
@@ -27,7 +27,8 @@ ADVICE = (
 
 
 def pair(in_topic: Any, given: Any) -> FieldsOfPair:
-    return json_fields(json.dumps(in_topic).encode()), json_fields(json.dumps(given).encode())
+    known, made = (fields_of(document) if isinstance(document, dict) else None for document in (in_topic, given))
+    return known, made
 
 
 def objection(*pairs: FieldsOfPair, point: TablePoint = OUTBOX) -> Refusal | None:
@@ -78,14 +79,8 @@ def test_without_a_record_to_compare_nothing_is_said() -> None:
     assert objection() is None
 
 
-@pytest.mark.parametrize("value", [None, b"", b"{", b"\xff", b"[1]", b"1"])
-def test_what_is_no_json_object_has_no_fields(value: bytes | None) -> None:
-    assert json_fields(value) is None
-
-
 def test_each_type_of_json_has_a_name() -> None:
-    value = b'{"a": true, "b": 1, "c": 1.5, "d": "x", "e": null, "f": {}, "g": []}'
-    assert json_fields(value) == {
+    assert fields_of({"a": True, "b": 1, "c": Decimal("1.5"), "d": "x", "e": None, "f": {}, "g": []}) == {
         "a": "boolean",
         "b": "number",
         "c": "number",
