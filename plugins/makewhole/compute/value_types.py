@@ -152,8 +152,7 @@ class _TypedColumns:
             elif (held := _less_exact(kind, declared)) is not None:
                 yield _problem(
                     path,
-                    f"{table.table}.{name} (point {table.name}) is of type {kind.full_type}, which does not hold every "
-                    f"{declared}",
+                    f"{_column(table, name, kind.full_type)}, which does not hold every {declared}",
                     f"Write `{name}: {quoted_type(held)}`, and only what the column can hold is compared",
                 )
 
@@ -311,8 +310,9 @@ def _is_searchable(nature: str | None, declared: str) -> bool:
     return nature is not None
 
 
-def _column(table: TablePoint, name: str, kind: ColumnKind) -> str:
-    return f"{table.table}.{name} (point {table.name}) is of type {kind.type}"
+def _column(table: TablePoint, name: str, kind: ColumnKind | str) -> str:
+    column_type = kind if isinstance(kind, str) else kind.type
+    return f"{table.table}.{table.column_place(name)} (point {table.name}) is of type {column_type}"
 
 
 def declaration(kind: ColumnKind) -> str | None:

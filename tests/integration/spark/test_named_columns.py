@@ -3,6 +3,7 @@ one that is an attack."""
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,9 +16,11 @@ from makewhole.journal import certificates
 from makewhole.journal.database import connect
 from makewhole.journey.trace import trace as trace_key
 from makewhole.lake.storage import Storage
+from makewhole.model.errors import RefusedError
 from makewhole.model.window import WindowState
 from makewhole.window.certifying.certify import ClosedWindow
-from makewhole.window.context import WindowContext
+from makewhole.window.context import WindowContext, connections_of
+from makewhole.window.opening.readable import problems_of_tables
 from tests.integration.spark.test_undone import undone
 from tests.world.orders import Order, milliseconds, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -191,6 +194,51 @@ def test_what_differs_is_found_and_repaired_under_the_names_of_each_point(named:
     with connect(shop.journal) as journal:
         assert len(certificates.chain(journal, "shop")) == 2
     assert named.sql(f"select count(*) from {LEDGER}") == [(10,)]
+
+
+def test_a_plan_is_bound_to_the_columns_that_it_was_made_for(named: Named) -> None:
+    shop = named.shop
+    named.make_tables()
+    made = orders(range(4))
+    named.record(made)
+    named.send(made)
+    named.load(made[1:])
+    context = shop.judge_and_ask_the_gate()
+    assert plan_window(context).plan is not None
+    before = named.sql(f"select t::text from {STORE} t order by 1")
+    named.describe("total_amount", "amount")
+
+    with pytest.raises(RefusedError) as caught:
+        compensate_window(replace(context, pipeline=shop.pipeline), lambda _: None)
+
+    place, other = 'db:"My Dw"."Orders %s"', "place: Place %(x)s {0}"
+    assert str(caught.value) == (
+        f"warehouse is {place} ({other}) now and was {place} (amount: total_amount, {other}) when the plan was frozen; "
+        "open a new revision of the window"
+    )
+    assert named.sql(f"select t::text from {STORE} t order by 1") == before
+
+
+def test_what_is_wrong_about_a_column_is_said_by_both_of_its_names(named: Named) -> None:
+    named.make_tables()
+    named.describe("total_amount", "Total")
+    pipeline = named.shop.pipeline
+    (absent,) = problems_of_tables(pipeline, connections_of(pipeline))
+    assert (absent.path, absent.found, absent.remedy) == (
+        "points.warehouse.columns.amount",
+        '"My Dw"."Orders %s" has no column Total, which is amount',
+        "It has: Id, Loaded At, Place %(x)s {0}, amount, place, total_amount",
+    )
+
+    named.sql(f"alter table {STORE} alter total_amount type numeric(8,1), alter amount drop default")
+    named.describe()
+    pipeline = named.shop.pipeline
+    narrow, silent = problems_of_tables(pipeline, connections_of(pipeline))
+    assert narrow.found == (
+        '"My Dw"."Orders %s".total_amount (point warehouse) is of type numeric(8,1), which does not hold every '
+        "decimal(8,2)"
+    )
+    assert silent.remedy == "Name them first, under `columns` of point warehouse: `own_amount: amount`"
 
 
 def test_what_was_written_under_other_names_is_taken_back(named: Named) -> None:

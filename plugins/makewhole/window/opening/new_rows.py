@@ -47,7 +47,7 @@ def _problems(pipeline: Pipeline, hop: Hop, target: TablePoint, tables: OpenTabl
             hop,
             "write",
             f"nothing says what {listed} of a row holds that 'upsert' writes into {target.table}",
-            _lines(tables.session(target).column_kinds(target), row.unaccounted),
+            _names(target, row.unaccounted) or _lines(tables.session(target).column_kinds(target), row.unaccounted),
         )
     for name in (*hop.write, *hop.leave):
         if name not in table.columns:
@@ -67,6 +67,13 @@ def _problems(pipeline: Pipeline, hop: Hop, target: TablePoint, tables: OpenTabl
 
 def _key(hop: Hop, name: str) -> str:
     return "write" if name in hop.write else "leave"
+
+
+def _names(target: TablePoint, names: tuple[str, ...]) -> str:
+    """Return the line that gives names to columns whose own stand for others; empty: there are none."""
+    columns = [target.column_place(name) for name in names if target.column_place(name) != name and name[0] == '"']
+    lines = ", ".join(f"own_{column}: {column}" for column in columns)
+    return f"Name them first, under `columns` of point {target.name}: `{lines}`" if lines else ""
 
 
 def _lines(kinds: Mapping[str, ColumnKind], names: tuple[str, ...]) -> str:

@@ -22,7 +22,7 @@ def _of_other_types(points: list[TablePoint], types: Mapping[str, str]) -> Itera
         if not is_version_type(types[point.name]):
             yield _problem(
                 point.name,
-                f"{point.table}.{point.version} (point {point.name}) is of type {types[point.name]}, "
+                f"{point.table}.{point.version_place} (point {point.name}) is of type {types[point.name]}, "
                 "which is no version",
                 "Name a column of type bigint, integer, numeric, timestamptz, timestamp or date",
             )
