@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 
 from makewhole.compute.decode.envelopes import is_envelope
+from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.leaf_columns import ValueColumn
 from makewhole.compute.decode.protobuf.descriptors import DescriptorProblem, message_at, message_of_set
 from makewhole.compute.decode.protobuf.reference import document_of
-from makewhole.compute.decode.protobuf.tables import NoTables, Path, ProtobufLeaf, ProtobufTables, compile_type
+from makewhole.compute.decode.protobuf.tables import NoTables, ProtobufLeaf, ProtobufTables, compile_type
 from makewhole.compute.decode.raw_columns import RawColumn, rendered
 from makewhole.compute.decode.same_layout import VERSION
 from makewhole.compute.decode.schema_texts import (
@@ -167,7 +168,7 @@ def _decoded(
     return bodies.rows[rows][has_key.to_numpy()], frame.filter(has_key)
 
 
-def _are_usual(scanned: protobuf_scan.Scanned, leaves: list[ProtobufLeaf]) -> Any:
+def _are_usual(scanned: protobuf_scan.ScannedMessages, leaves: list[ProtobufLeaf]) -> Any:
     """Return which messages were read, and have no moment that microseconds do not hold."""
     usual = scanned.matches
     for leaf in leaves:
@@ -179,7 +180,9 @@ def _are_usual(scanned: protobuf_scan.Scanned, leaves: list[ProtobufLeaf]) -> An
     return usual
 
 
-def _raw_column(values: ValueColumn, scanned: protobuf_scan.Scanned, leaf: ProtobufLeaf, rows: Int64s) -> RawColumn:
+def _raw_column(
+    values: ValueColumn, scanned: protobuf_scan.ScannedMessages, leaf: ProtobufLeaf, rows: Int64s
+) -> RawColumn:
     numbers = scanned.numbers[leaf.column][rows]
     if leaf.nanoseconds is not None:
         numbers = numbers * _MICROSECONDS + scanned.numbers[leaf.nanoseconds][rows] // 1_000
