@@ -52,7 +52,7 @@ class Types(NamedTuple):
     implied_from: Int64s
 
 
-class Scanned(NamedTuple):
+class ScannedMessages(NamedTuple):
     """By column and message: numbers (of floating-point ones their bits), and where the bytes of a value stand; a
     length of -1 is null. `matches`: by message, whether it was read."""
 
@@ -62,10 +62,10 @@ class Scanned(NamedTuple):
     matches: Bools
 
 
-def scan(messages: Messages, types: Types, columns: int) -> Scanned:
+def scan(messages: Messages, types: Types, columns: int) -> ScannedMessages:
     """Scan messages of the first type, which has so many columns."""
     room = (columns, len(messages.starts))
-    scanned = Scanned(
+    scanned = ScannedMessages(
         numbers=np.zeros(room, dtype=np.int64),
         starts=np.zeros(room, dtype=np.int32),
         lengths=np.full(room, -1, dtype=np.int32),
@@ -80,7 +80,7 @@ def scan(messages: Messages, types: Types, columns: int) -> Scanned:
 def _scan(
     spans: tuple[Any, ...], tables: tuple[Any, ...], room: tuple[Any, ...], stack: Int64s, number: UInt64s
 ) -> None:
-    messages, types, scanned = Messages(*spans), Types(*tables), Scanned(*room)
+    messages, types, scanned = Messages(*spans), Types(*tables), ScannedMessages(*room)
     for row in range(len(messages.starts)):
         start, length = messages.starts[row], messages.lengths[row]
         if start >= 0 and 0 <= length <= len(messages.content) - start:
@@ -89,7 +89,7 @@ def _scan(
 
 @inlined
 def _read(
-    content: UInt8s, at: int, end: int, types: Types, scanned: Scanned, row: int, stack: Int64s, number: UInt64s
+    content: UInt8s, at: int, end: int, types: Types, scanned: ScannedMessages, row: int, stack: Int64s, number: UInt64s
 ) -> bool:
     """Read a message; return whether it was read. `stack`: the ends and types of the messages around, and at its end
     the bits of what was there; `number`: room for one."""
@@ -144,7 +144,7 @@ def _is_first(types: Types, field: int, stack: Int64s) -> bool:
 
 
 @inlined
-def _imply(types: Types, kind: int, scanned: Scanned, row: int, at: int) -> None:
+def _imply(types: Types, kind: int, scanned: ScannedMessages, row: int, at: int) -> None:
     """Give the columns of a message that have no presence their defaults."""
     for index in range(types.implied_from[kind], types.implied_from[kind + 1]):
         column = types.implied[index]
@@ -194,7 +194,7 @@ def _record(
     wire: int,
     types: Types,
     field: int,
-    scanned: Scanned,
+    scanned: ScannedMessages,
     row: int,
     number: UInt64s,
 ) -> bool:

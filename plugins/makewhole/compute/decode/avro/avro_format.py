@@ -8,11 +8,12 @@ import numpy as np
 import polars as pl
 
 from makewhole.compute.decode.avro.encode import encode_body
-from makewhole.compute.decode.avro.program import AvroProgram, NoProgram, Path, compile_schema
+from makewhole.compute.decode.avro.program import AvroProgram, NoProgram, compile_schema
 from makewhole.compute.decode.avro.reference import AvroReader
 from makewhole.compute.decode.avro.schema import AvroType, SchemaProblem, parse_schema
 from makewhole.compute.decode.envelopes import is_envelope
 from makewhole.compute.decode.json_document import parse_document
+from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.leaf_columns import ValueColumn
 from makewhole.compute.decode.raw_columns import Raw, RawColumn, RawKind, rendered
 from makewhole.compute.decode.same_layout import VERSION
@@ -147,7 +148,7 @@ def _decoded(
 
 
 def _raw_column(
-    values: ValueColumn, scanned: avro_scan.Scanned, place: tuple[int, AvroType], rows: Int64s
+    values: ValueColumn, scanned: avro_scan.ScannedBodies, place: tuple[int, AvroType], rows: Int64s
 ) -> RawColumn:
     column, kind = place
     are_all = len(rows) == len(scanned.matches)

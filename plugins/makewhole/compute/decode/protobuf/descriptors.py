@@ -70,8 +70,11 @@ def _add(pool: Any, text: SchemaText, name: str | None) -> Any:
         if name is not None:
             file.name = name
         _add_file(pool, file)
-    except (DecodeError, TypeError, KeyError, binascii.Error):
-        raise DescriptorProblem("it is no serialized description of a file, or lacks one that it imports") from None
+    except (DecodeError, TypeError, KeyError, ValueError, binascii.Error):
+        raise DescriptorProblem(
+            "it is no serialized description of a file and what it imports; one that the registry has as .proto text "
+            "alone is not read: write `schema: FILE` with a descriptor set, or register the serialized form"
+        ) from None
     return file
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 
 from makewhole.compute.decode.envelopes import is_envelope
+from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.leaf_columns import ValueColumn
 from makewhole.compute.decode.protobuf.descriptors import DescriptorProblem, message_at, message_of_set
 from makewhole.compute.decode.protobuf.reference import document_of
-from makewhole.compute.decode.protobuf.tables import NoTables, Path, ProtobufLeaf, ProtobufTables, compile_type
+from makewhole.compute.decode.protobuf.tables import NoTables, ProtobufLeaf, ProtobufTables, compile_type
 from makewhole.compute.decode.raw_columns import RawColumn, rendered
 from makewhole.compute.decode.same_layout import VERSION
 from makewhole.compute.decode.schema_texts import (
@@ -78,6 +79,10 @@ class ProtobufFormat:
         """Yield the bodies of each message of a schema; those with an unusual index are left out."""
         if not self._schemas.are_named:
             yield (), bodies
+            return
+        first = values.content.bytes[np.minimum(bodies.starts, max(len(values.content.bytes) - 1, 0))]
+        if len(first) and not first.any() and bodies.lengths.all():
+            yield (0,), bodies.from_byte(1)
             return
         content = np.append(values.content.bytes, np.zeros(_MOST_INDEXES + 1, dtype=np.uint8))
         heads = content[bodies.starts.astype(np.int64)[:, None] + np.arange(_MOST_INDEXES + 1)]
@@ -164,10 +169,12 @@ def _decoded(
             columns.append(rendered(_raw_column(values, scanned, leaf, rows), name, declared).alias(name))
     frame = pl.DataFrame(columns)
     has_key = frame["key"].is_not_null()
+    if has_key.all():
+        return bodies.rows[rows], frame
     return bodies.rows[rows][has_key.to_numpy()], frame.filter(has_key)
 
 
-def _are_usual(scanned: protobuf_scan.Scanned, leaves: list[ProtobufLeaf]) -> Any:
+def _are_usual(scanned: protobuf_scan.ScannedMessages, leaves: list[ProtobufLeaf]) -> Any:
     """Return which messages were read, and have no moment that microseconds do not hold."""
     usual = scanned.matches
     for leaf in leaves:
@@ -179,14 +186,14 @@ def _are_usual(scanned: protobuf_scan.Scanned, leaves: list[ProtobufLeaf]) -> An
     return usual
 
 
-def _raw_column(values: ValueColumn, scanned: protobuf_scan.Scanned, leaf: ProtobufLeaf, rows: Int64s) -> RawColumn:
-    numbers = scanned.numbers[leaf.column][rows]
+def _raw_column(
+    values: ValueColumn, scanned: protobuf_scan.ScannedMessages, leaf: ProtobufLeaf, rows: Int64s
+) -> RawColumn:
+    are_all = len(rows) == len(scanned.matches)
+    numbers, starts, lengths = (
+        part[leaf.column] if are_all else part[leaf.column][rows]
+        for part in (scanned.numbers, scanned.starts, scanned.lengths)
+    )
     if leaf.nanoseconds is not None:
         numbers = numbers * _MICROSECONDS + scanned.numbers[leaf.nanoseconds][rows] // 1_000
-    return RawColumn(
-        kind=leaf.kind,
-        content=values.content,
-        numbers=numbers,
-        starts=scanned.starts[leaf.column][rows],
-        lengths=scanned.lengths[leaf.column][rows],
-    )
+    return RawColumn(kind=leaf.kind, content=values.content, numbers=numbers, starts=starts, lengths=lengths)

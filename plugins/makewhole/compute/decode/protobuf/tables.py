@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from makewhole.compute.decode.avro.schema import bytes_value, float_value
+from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.protobuf.reference import TIMESTAMP, WRAPPERS, is_map, symbol_of
 from makewhole.compute.decode.raw_columns import Raw, RawKind
 from makewhole.compute.moments import moment_text
 from makewhole.native import protobuf_scan as scan
 
-Path = tuple[str, ...]
 _MOST_FIELDS, _MOST_FIELD_NUMBER = 20_000, 2_000
 _GROUP, _MESSAGE, _ENUM = 10, 11, 14
 
@@ -72,7 +72,7 @@ def compile_type(descriptor: Any, wanted: Iterable[Path]) -> ProtobufTables:
     Raises:
         NoTables: it has fields of a kind that is not scanned, or something wanted is no simple value.
     """
-    made = _Tables(frozenset(wanted))
+    made = _TypeTables(frozenset(wanted))
     made.instance(descriptor, ())
     made.finish()
     return made.tables()
@@ -89,7 +89,7 @@ class _Instance:
 
 
 @dataclass
-class _Tables:
+class _TypeTables:
     """The tables, as they are made."""
 
     wanted: frozenset[Path]
