@@ -29,7 +29,7 @@ class Bodies(NamedTuple):
     lengths: Int32s
 
 
-class Program(NamedTuple):
+class AvroSteps(NamedTuple):
     """Steps: what each does, its two numbers, and the column that its value goes to (-1: none)."""
 
     steps: Int64s
@@ -39,7 +39,7 @@ class Program(NamedTuple):
     jumps: Int64s
 
 
-class Scanned(NamedTuple):
+class ScannedBodies(NamedTuple):
     """By column and body: numbers (of a double or float its bits, of a boolean 0 or 1, of at most
     eight bytes the number that they are, the highest byte first, with a sign), and where the bytes of a value
     stand in the content; a length of -1 is null. `matches`: by body, whether it is what the program describes."""
@@ -50,10 +50,10 @@ class Scanned(NamedTuple):
     matches: Bools
 
 
-def scan(bodies: Bodies, program: Program, columns: int) -> Scanned:
+def scan(bodies: Bodies, program: AvroSteps, columns: int) -> ScannedBodies:
     """Scan the bodies by a program that has so many columns."""
     room = (columns, len(bodies.starts))
-    scanned = Scanned(
+    scanned = ScannedBodies(
         numbers=np.zeros(room, dtype=np.int64),
         starts=np.zeros(room, dtype=np.int32),
         lengths=np.full(room, -1, dtype=np.int32),
@@ -66,7 +66,7 @@ def scan(bodies: Bodies, program: Program, columns: int) -> Scanned:
 
 @compiled
 def _scan(spans: tuple[Any, ...], code: tuple[Any, ...], room: tuple[Any, ...], left: Int64s, number: Int64s) -> None:
-    bodies, program, scanned = Bodies(*spans), Program(*code), Scanned(*room)
+    bodies, program, scanned = Bodies(*spans), AvroSteps(*code), ScannedBodies(*room)
     for row in range(len(bodies.starts)):
         start, length = bodies.starts[row], bodies.lengths[row]
         if start >= 0 and 0 <= length <= len(bodies.content) - start:
@@ -76,7 +76,14 @@ def _scan(spans: tuple[Any, ...], code: tuple[Any, ...], room: tuple[Any, ...], 
 
 @inlined
 def _run(
-    content: UInt8s, at: int, end: int, program: Program, scanned: Scanned, row: int, left: Int64s, number: Int64s
+    content: UInt8s,
+    at: int,
+    end: int,
+    program: AvroSteps,
+    scanned: ScannedBodies,
+    row: int,
+    left: Int64s,
+    number: Int64s,
 ) -> int:
     """Return where the body ends by the program; -1: it is not what that describes. `left`: the items that are left of
     each array or map that is open; `number`: room for one."""
@@ -100,7 +107,7 @@ def _run(
 
 @inlined
 def _next_item(
-    content: UInt8s, at: int, end: int, program: Program, step: int, depth: int, left: Int64s, number: Int64s
+    content: UInt8s, at: int, end: int, program: AvroSteps, step: int, depth: int, left: Int64s, number: Int64s
 ) -> tuple[int, int, int]:
     """Go on with the next item of an array or map, or behind its end: return (place, step, open arrays and maps)."""
     if program.steps[step] == BLOCKS:
@@ -132,7 +139,7 @@ def _block(content: UInt8s, at: int, end: int, number: Int64s) -> int:
 
 @inlined
 def _simple(
-    content: UInt8s, at: int, end: int, program: Program, step: int, scanned: Scanned, row: int, number: Int64s
+    content: UInt8s, at: int, end: int, program: AvroSteps, step: int, scanned: ScannedBodies, row: int, number: Int64s
 ) -> int:
     """Read a simple value, and record it in its column; return its end, -1 where it is none."""
     kind, start = program.steps[step], at

@@ -7,6 +7,7 @@ from makewhole.compute.decode.avro.avro_format import AvroFormat
 from makewhole.compute.decode.connect.change_events import ChangeEventFormat
 from makewhole.compute.decode.connect.connect_values import ConnectFormat
 from makewhole.compute.decode.json_values import JSON
+from makewhole.compute.decode.protobuf.protobuf_format import ProtobufFormat
 from makewhole.compute.decode.record_keys import RECORD_KEY_FORMATS, TEXT_KEYS, RecordKeyFormat
 from makewhole.compute.decode.value_format import ValueFormat
 from makewhole.compute.decode.whole_values import BytesFormat, JsonInStringFormat, TextFormat
@@ -41,9 +42,19 @@ def _schemas(point: TopicPoint, kind: str, form: str = "") -> FileSchema | Regis
     return _of_registry(connection, Storage.from_environment(), kind, form, subject)
 
 
+@lru_cache
+def _protobuf(schemas: FileSchema | RegistrySchemas, message: str) -> ProtobufFormat:
+    return ProtobufFormat(schemas, message)
+
+
+def _message_of(point: TopicPoint) -> str:
+    return point.schema.message if point.schema else ""
+
+
 FORMATS: Mapping[str, Callable[[TopicPoint], ValueFormat]] = {
     "json": lambda _: JSON,
     "avro": lambda point: _avro(_schemas(point, "AVRO")),
+    "protobuf": lambda point: _protobuf(_schemas(point, "PROTOBUF", "serialized"), _message_of(point)),
     "json_in_string": lambda _: JsonInStringFormat(),
     "connect": lambda _: ConnectFormat(),
     "debezium": lambda _: ChangeEventFormat(),

@@ -5,9 +5,10 @@ from typing import Any
 
 from makewhole.compensation.freezing.batches.rows_before import LedgerRows, RowsBefore
 from makewhole.compensation.freezing.choose_partition import PartitionChooser
+from makewhole.compensation.freezing.encoded import encoded
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.fetch_upserts import UpsertFetcher
-from makewhole.compensation.freezing.own_record import encoded, require_own_key, require_own_values
+from makewhole.compensation.freezing.own_record import require_own_key, require_own_values
 from makewhole.compensation.freezing.record_forms import RecordForms
 from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
 from makewhole.compensation.planning.action_draft import ActionDraft, RefusedFinding

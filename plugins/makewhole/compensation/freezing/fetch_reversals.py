@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from makewhole.compensation.freezing.own_record import encoded
+from makewhole.compensation.freezing.encoded import encoded
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.planning.extra_copies import left_to_reverse, row_copy
 from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord, Sources, business_key

@@ -3,30 +3,13 @@
 from decimal import Decimal
 
 from makewhole.compensation.sources.sources import SourceRecord, business_key, decoded
-from makewhole.compute.keys import KeyProblem
 from makewhole.compute.versions import version_of_canonical
 from makewhole.model.actions import Payload
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
-from makewhole.model.points import TopicPoint
 from makewhole.model.refusal import RefusalCode
 from makewhole.tables.rows import LedgerRecord, differing_columns
 from makewhole.window.context import value_shape
-from makewhole.window.formats import format_of
-
-
-def encoded(point: TopicPoint, payload: bytes) -> bytes:
-    """Return the value of a record with the fields of a JSON object, in the format of its topic's values.
-
-    Raises:
-        RefusedError: they do not fit the schema by which the topic's records are written now.
-    """
-    try:
-        return format_of(point).encode(payload)
-    except KeyProblem as problem:
-        raise ActionRefusedError.of(
-            RefusalCode.UNFIT, f"no record of {point.name} can be made of it in {point.value}: {problem}"
-        ) from None
 
 
 def require_own_key(pipeline: Pipeline, hop: Hop, payload: Payload, key: str) -> None:

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text, decimal_scale, float_text, moment_digits
+from makewhole.compute.decode.same_layout import VERSION as VERSION_LEAF
 from makewhole.compute.keys import KeyProblem, component_text
 from makewhole.compute.moments import MICROSECOND_DIGITS
 from makewhole.compute.versions import MOMENTS, VERSION, version_number, versions_of_texts
@@ -41,6 +42,7 @@ class Raw(Enum):
     OTHER_BYTES = "other bytes"
 
 
+_LEAST_PLAIN, _PAST_PLAIN = 1e-3, 1e15
 _OF_BYTES = (Raw.TEXT, Raw.DECIMAL, Raw.OTHER_BYTES)
 
 
@@ -109,11 +111,12 @@ class RawColumn:
                 words = pl.Series(["false", "true"]).gather(self.numbers)
                 return self._where_valid(words)
             case Raw.DOUBLE if declared == "double":
-                texts = pl.Series([float_text(number) for number in self.numbers.view(np.float64).tolist()])
-                return self._where_valid(texts.cast(pl.String))
+                return self._where_valid(_float_texts(self.numbers.view(np.float64)))
             case Raw.TEXT if declared in ("string", "char"):
                 texts = self._bytes_as_texts()
                 return texts.str.strip_chars_end(" ") if declared == "char" else texts
+            case Raw.TEXT if scale is not None:
+                return self._decimal_texts(scale)
             case Raw.DECIMAL if scale is not None and scale >= self.kind.scale:
                 return self._decimals(scale)
             case Raw.MOMENT if moment_digits(declared) == MICROSECOND_DIGITS:
@@ -158,6 +161,18 @@ class RawColumn:
         decimals = pl.Series(pl.from_arrow(unscaled)).cast(pl.Decimal(_DIGITS, scale)).cast(pl.String)
         return self._where_valid(decimals)
 
+    def _decimal_texts(self, scale: int) -> pl.Series | None:
+        """Return texts that are numbers already, with zeros at the end of their fractions; None: one is not plain."""
+        texts = self._bytes_as_texts()
+        plain = rf"^(0|-?[1-9][0-9]{{0,30}})(\.[0-9]{{1,{scale}}})?$" if scale else r"^(0|-?[1-9][0-9]{0,30})$"
+        if not texts.drop_nulls().str.contains(plain).all():
+            return None
+        if not scale:
+            return texts
+        parts = texts.str.split_exact(".", 1).struct.unnest()
+        fraction = pl.col("field_1").fill_null("").str.pad_end(scale, "0")
+        return parts.select(pl.col("field_0") + "." + fraction).to_series()
+
     # One by one
 
     def _each(self, render: Callable[[Any], Any], kind: Any) -> pl.Series:
@@ -176,8 +191,24 @@ class RawColumn:
         return render(self.kind.json_value(value))
 
 
+def _float_texts(numbers: Any) -> pl.Series:
+    """Return the shortest texts of doubles; where these have no exponent, all at once."""
+    positive = numbers + 0.0  # zero has no sign
+    sizes = np.abs(positive)
+    if ((sizes == 0) | ((sizes >= _LEAST_PLAIN) & (sizes < _PAST_PLAIN))).all():
+        return pl.Series(positive).cast(pl.String)
+    return pl.Series([float_text(number) for number in positive.tolist()], dtype=pl.String)
+
+
 def _key(value: Any) -> str | None:
     try:
         return component_text(value)
     except KeyProblem:
         return None
+
+
+def rendered(column: RawColumn, name: str, declared: str) -> pl.Series:
+    """Return a column as `ValueFormat.decode_together` has it by its name and its declared type."""
+    if name == "key":
+        return column.keys()
+    return column.versions() if declared == VERSION_LEAF else column.texts(declared)

@@ -4,10 +4,11 @@ Source of the two forms: the wire format of Confluent's serializers, a prefix of
 of the schema in four bytes), or a header in its place (a zero byte and the number, or a one and a GUID).
 """
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 import numpy as np
+import pyarrow.compute as pc
 
 from makewhole.compute.decode.leaf_columns import ValueColumn
 from makewhole.compute.decode.value_format import Headers
@@ -18,6 +19,7 @@ SCHEMA_HEADER = "__value_schema_id"
 PREFIX_BYTES = 5
 _ID_BYTES, _GUID_BYTES = 5, 17
 _ONE_SCHEMA = "file"
+_kernels: Any = pc  # as Any: the type stubs do not know these functions of lists
 
 
 class SchemaText(NamedTuple):
@@ -116,3 +118,15 @@ def bodies_by_schema(values: ValueColumn, rows: Int64s, schemas: SchemaTexts) ->
             BodiesOfSchema(f"ids/{number}", rows[own], starts[own] + PREFIX_BYTES, lengths[own] - PREFIX_BYTES)
         )
     return parts
+
+
+def rows_without_header(batch: Any, schemas: SchemaTexts) -> Int64s:
+    """Return the rows of records whose schema no header names."""
+    rows, headers = np.arange(batch.num_rows), batch.column("headers")
+    if not schemas.are_named:
+        return rows
+    is_named = _kernels.equal(_kernels.struct_field(headers.flatten(), "key"), SCHEMA_HEADER)
+    if not is_named.true_count:
+        return rows
+    with_header = _kernels.list_parent_indices(headers).filter(is_named).to_numpy(zero_copy_only=False)
+    return np.setdiff1d(rows, with_header)

@@ -6,33 +6,32 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow.compute as pc
 
 from makewhole.compute.decode.avro.encode import encode_body
-from makewhole.compute.decode.avro.program import AvroProgram, NoProgram, Path, compile_schema
+from makewhole.compute.decode.avro.program import AvroProgram, NoProgram, compile_schema
 from makewhole.compute.decode.avro.reference import AvroReader
 from makewhole.compute.decode.avro.schema import AvroType, SchemaProblem, parse_schema
 from makewhole.compute.decode.envelopes import is_envelope
 from makewhole.compute.decode.json_document import parse_document
+from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.leaf_columns import ValueColumn
-from makewhole.compute.decode.raw_columns import Raw, RawColumn, RawKind
+from makewhole.compute.decode.raw_columns import Raw, RawColumn, RawKind, rendered
 from makewhole.compute.decode.same_layout import VERSION
 from makewhole.compute.decode.schema_texts import (
-    SCHEMA_HEADER,
     BodiesOfSchema,
     SchemaText,
     SchemaTexts,
     bodies_by_schema,
     named_body,
+    rows_without_header,
 )
 from makewhole.compute.decode.value_format import DecodedParts, Headers, WantedLeaf, with_decimals
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
 from makewhole.native import avro_scan
-from makewhole.native.arrays import ArrowArray, Int64s
+from makewhole.native.arrays import Int64s
 
 _MOST_SCHEMAS_KEPT = 256
-_kernels: Any = pc  # as Any: the type stubs do not know these functions of lists
 _RAW_OF_LOGICAL = {
     "decimal": Raw.DECIMAL,
     "date": Raw.DAY,
@@ -80,11 +79,8 @@ class AvroFormat:
     def decode_together(self, batch: Any, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
         """Decode the values of each schema in one pass."""
         values = ValueColumn.of(batch.column("value"))
-        rows = np.arange(batch.num_rows)
-        if self._schemas.are_named:
-            rows = np.setdiff1d(rows, _rows_with_header(batch.column("headers")), assume_unique=True)
         parts = []
-        for bodies in bodies_by_schema(values, rows, self._schemas):
+        for bodies in bodies_by_schema(values, rows_without_header(batch, self._schemas), self._schemas):
             program = self._program(bodies.schema, wanted)
             if program is not None:
                 parts.append(_decoded(program, values, bodies, wanted))
@@ -125,16 +121,6 @@ def _program(schema: AvroType, paths: tuple[Path, ...]) -> AvroProgram | None:
         return None
 
 
-def _rows_with_header(headers: ArrowArray) -> Int64s:
-    """Return the rows of records that name their schema in a header."""
-    names = _kernels.struct_field(headers.flatten(), "key")
-    is_named = _kernels.equal(names, SCHEMA_HEADER)
-    if not is_named.true_count:
-        return np.empty(0, dtype=np.int64)
-    rows = _kernels.list_parent_indices(headers).filter(is_named)
-    return np.unique(rows.to_numpy(zero_copy_only=False))
-
-
 def _decoded(
     program: AvroProgram, values: ValueColumn, bodies: BodiesOfSchema, wanted: Mapping[str, WantedLeaf]
 ) -> tuple[Int64s, pl.DataFrame]:
@@ -153,7 +139,7 @@ def _decoded(
             columns.append(pl.repeat(None, len(matching), dtype=kind, eager=True).alias(name))
             continue
         raw = _raw_column(values, scanned, place, matching)
-        columns.append(_rendered(raw, name, leaf.declared).alias(name))
+        columns.append(rendered(raw, name, leaf.declared).alias(name))
     frame = pl.DataFrame(columns)
     has_key = frame["key"].is_not_null()
     if has_key.all():
@@ -162,7 +148,7 @@ def _decoded(
 
 
 def _raw_column(
-    values: ValueColumn, scanned: avro_scan.Scanned, place: tuple[int, AvroType], rows: Int64s
+    values: ValueColumn, scanned: avro_scan.ScannedBodies, place: tuple[int, AvroType], rows: Int64s
 ) -> RawColumn:
     column, kind = place
     are_all = len(rows) == len(scanned.matches)
@@ -170,12 +156,6 @@ def _raw_column(
         part[column] if are_all else part[column][rows] for part in (scanned.numbers, scanned.starts, scanned.lengths)
     )
     return RawColumn(kind=raw_kind(kind), content=values.content, numbers=numbers, starts=starts, lengths=lengths)
-
-
-def _rendered(raw: RawColumn, name: str, declared: str) -> pl.Series:
-    if name == "key":
-        return raw.keys()
-    return raw.versions() if declared == VERSION else raw.texts(declared)
 
 
 def raw_kind(kind: AvroType) -> RawKind:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from makewhole.compute.decode.avro.schema import AvroType
+from makewhole.compute.decode.json_layout import Path
 from makewhole.native import avro_scan
 
-Path = tuple[str, ...]
 _MOST_STEPS = 4_000
 _STEPS = {
     "boolean": avro_scan.BOOLEAN,
@@ -33,7 +33,7 @@ class NoProgram(Exception):  # noqa: N818 - not an error: values of the schema a
 class AvroProgram:
     """The steps, and of each wanted path its column and type; None where the schema has no such place."""
 
-    steps: avro_scan.Program
+    steps: avro_scan.AvroSteps
     leaves: Mapping[Path, tuple[int, AvroType] | None]
 
     @property
@@ -55,7 +55,7 @@ def compile_schema(schema: AvroType, wanted: Iterable[Path]) -> AvroProgram:
     steps.step(avro_scan.END)
     code: Any = np.array(steps.made, dtype=np.int64).T.copy()
     jumps = np.array(steps.jumps or [0], dtype=np.int64)
-    program = avro_scan.Program(code[0], code[1], code[2], code[3], jumps)
+    program = avro_scan.AvroSteps(code[0], code[1], code[2], code[3], jumps)
     return AvroProgram(steps=program, leaves={path: steps.leaves.get(path) for path in steps.wanted})
 
 

@@ -81,10 +81,12 @@ def _logical(kind: str, logical: str, values: st.SearchStrategy[Any], **more: An
 
 
 def _decimals(scale: int) -> Drawn:
-    contents = st.integers(-(10**20), 10**20).map(
-        lambda n: n.to_bytes((n + (n < 0)).bit_length() // 8 + 1, "big", signed=True)
-    )
-    return _logical("bytes", "decimal", contents, precision=24, scale=scale)
+    return _logical("bytes", "decimal", st.integers(-(10**20), 10**20).map(unscaled), precision=24, scale=scale)
+
+
+def unscaled(number: int) -> bytes:
+    """Return a number as the fewest bytes that hold it."""
+    return number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True)
 
 
 SIMPLE = [

@@ -1,0 +1,1 @@
+"""Decode record values that are Protobuf."""

@@ -1,0 +1,264 @@
+"""Turn the type of a Protobuf message and the wanted places of its values into the tables that scan many messages."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from makewhole.compute.decode.avro.schema import bytes_value, float_value
+from makewhole.compute.decode.json_layout import Path
+from makewhole.compute.decode.protobuf.reference import TIMESTAMP, WRAPPERS, is_map, symbol_of
+from makewhole.compute.decode.raw_columns import Raw, RawKind
+from makewhole.compute.moments import moment_text
+from makewhole.native import protobuf_scan as scan
+
+_MOST_FIELDS, _MOST_FIELD_NUMBER = 20_000, 2_000
+_GROUP, _MESSAGE, _ENUM = 10, 11, 14
+
+
+class NoTables(Exception):  # noqa: N818 - not an error: values of the type are decoded one by one
+    """Messages of the type cannot be scanned for what is wanted."""
+
+
+class _Simple(NamedTuple):
+    what: int
+    wire: int
+    raw: Raw
+
+
+_SIMPLE = {  # by the number of FieldDescriptor
+    1: _Simple(scan.BITS64, scan.FIXED64, Raw.DOUBLE),
+    2: _Simple(scan.BITS32, scan.FIXED32, Raw.OTHER_NUMBER),
+    3: _Simple(scan.NUMBER, scan.VARINT, Raw.INTEGER),
+    4: _Simple(scan.UINT64, scan.VARINT, Raw.INTEGER),
+    5: _Simple(scan.INT32, scan.VARINT, Raw.INTEGER),
+    6: _Simple(scan.UINT64, scan.FIXED64, Raw.INTEGER),
+    7: _Simple(scan.UINT32, scan.FIXED32, Raw.INTEGER),
+    8: _Simple(scan.BOOLEAN, scan.VARINT, Raw.BOOLEAN),
+    9: _Simple(scan.TEXT, scan.SIZED, Raw.TEXT),
+    12: _Simple(scan.BYTES, scan.SIZED, Raw.OTHER_BYTES),
+    13: _Simple(scan.UINT32, scan.VARINT, Raw.INTEGER),
+    14: _Simple(scan.INT32, scan.VARINT, Raw.OTHER_NUMBER),
+    15: _Simple(scan.SIGNED32, scan.FIXED32, Raw.INTEGER),
+    16: _Simple(scan.NUMBER, scan.FIXED64, Raw.INTEGER),
+    17: _Simple(scan.SINT32, scan.VARINT, Raw.INTEGER),
+    18: _Simple(scan.SINT64, scan.VARINT, Raw.INTEGER),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtobufLeaf:
+    """A wanted value: what its column holds; of a Timestamp the column of its nanoseconds, too."""
+
+    column: int
+    kind: RawKind
+    nanoseconds: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtobufTables:
+    """The tables, and of each wanted path its leaf; None where the type has no such place."""
+
+    types: scan.Types
+    columns: int
+    leaves: Mapping[Path, ProtobufLeaf | None]
+
+
+def compile_type(descriptor: Any, wanted: Iterable[Path]) -> ProtobufTables:
+    """Compile the type of a message.
+
+    Raises:
+        NoTables: it has fields of a kind that is not scanned, or something wanted is no simple value.
+    """
+    made = _TypeTables(frozenset(wanted))
+    made.instance(descriptor, ())
+    made.finish()
+    return made.tables()
+
+
+@dataclass
+class _Instance:
+    """A type as it is read at one place: where its values go to columns, or (`path` None) anywhere else."""
+
+    descriptor: Any
+    path: Path | None
+    fields: dict[int, list[int]] = field(default_factory=dict)
+    implied: list[int] = field(default_factory=list)
+
+
+@dataclass
+class _TypeTables:
+    """The tables, as they are made."""
+
+    wanted: frozenset[Path]
+    instances: list[_Instance] = field(default_factory=list)
+    generic: dict[str, int] = field(default_factory=dict)
+    leaves: dict[Path, ProtobufLeaf] = field(default_factory=dict)
+    columns: int = 0
+    bits: dict[tuple[Path, str], int] = field(default_factory=dict)
+
+    def instance(self, descriptor: Any, path: Path | None) -> int:
+        """Return the number of a type at a path."""
+        if path is None and descriptor.full_name in self.generic:
+            return self.generic[descriptor.full_name]
+        if descriptor.is_extendable:
+            raise NoTables
+        self.instances.append(_Instance(descriptor, path))
+        number = len(self.instances) - 1
+        if path is None:
+            self.generic[descriptor.full_name] = number
+        return number
+
+    def finish(self) -> None:
+        """Make the fields of every type, and of those that come with them."""
+        done = fields = 0
+        while done < len(self.instances):
+            made = self.instances[done]
+            for one in made.descriptor.fields:
+                made.fields[one.number] = self._field(made, one)
+            fields += max(made.fields, default=0)
+            if fields > _MOST_FIELDS or max(made.fields, default=0) > _MOST_FIELD_NUMBER:
+                raise NoTables
+            done += 1
+
+    def _field(self, made: _Instance, one: Any) -> list[int]:
+        """Return the row of a field: what it is, wire type, packable, inner type, column, bit."""
+        if one.type == _GROUP or one.is_required:
+            raise NoTables
+        path = None if made.path is None else (*made.path, one.name)
+        leads = path is not None and any(wanted[: len(path)] == path for wanted in self.wanted)
+        if leads and one.is_repeated:
+            raise NoTables
+        bit = self._bit(made, one) if leads or self._shares_bit(made, one) else -1
+        if one.type == _MESSAGE:
+            inner = self._message(one, path if leads else None)
+            return [scan.MESSAGE, scan.SIZED, 0, inner, -1, bit]
+        simple = _SIMPLE[one.type]
+        column = -1
+        if leads and path in self.wanted:
+            column = self._leaf(path, one, simple)
+            if not one.has_presence:
+                made.implied.append(column)
+        is_packable = one.is_repeated and simple.wire != scan.SIZED
+        return [simple.what, simple.wire, int(is_packable), 0, column, bit]
+
+    def _shares_bit(self, made: _Instance, one: Any) -> bool:
+        """Return whether a member of the same oneof is wanted, which this one would take the place of."""
+        if made.path is None or one.containing_oneof is None:
+            return False
+        paths = [(*made.path, member.name) for member in one.containing_oneof.fields]
+        return any(wanted[: len(path)] == path for path in paths for wanted in self.wanted)
+
+    def _bit(self, made: _Instance, one: Any) -> int:
+        group = one.name if one.containing_oneof is None else f"oneof {one.containing_oneof.name}"
+        bit = self.bits.setdefault((made.path or (), group), len(self.bits))
+        if bit >= scan.MOST_ONCE:
+            raise NoTables
+        return bit
+
+    def _message(self, one: Any, path: Path | None) -> int:
+        """Return the number of the type of a field; a Timestamp or a wrapper that is wanted is one value."""
+        kind = one.message_type
+        if path is None or is_map(one):
+            return self.instance(kind, None)
+        if kind.full_name == TIMESTAMP and path in self.wanted:
+            return self._timestamp(kind, path)
+        if kind.full_name in WRAPPERS and path in self.wanted:
+            return self._wrapper(kind, path)
+        if kind.full_name.startswith("google.protobuf."):
+            if path in self.wanted:
+                raise NoTables
+            return self.instance(kind, None)  # of a moment no field is read
+        if path in self.wanted:
+            raise NoTables
+        return self.instance(kind, path)
+
+    def _timestamp(self, kind: Any, path: Path) -> int:
+        seconds, nanoseconds = self._column(), self._column()
+        self.leaves[path] = ProtobufLeaf(
+            column=seconds, nanoseconds=nanoseconds, kind=RawKind(raw=Raw.MOMENT, json_value=_as_moment, scale=10**6)
+        )
+        return self._of_columns(kind, {"seconds": seconds, "nanos": nanoseconds})
+
+    def _wrapper(self, kind: Any, path: Path) -> int:
+        value = kind.fields_by_name["value"]
+        return self._of_columns(kind, {"value": self._leaf(path, value, _SIMPLE[value.type])})
+
+    def _of_columns(self, kind: Any, columns: Mapping[str, int]) -> int:
+        """Return the number of a type whose fields go to columns, with their defaults where they are absent."""
+        made = _Instance(kind, None, implied=list(columns.values()))
+        self.instances.append(made)
+        number = len(self.instances) - 1
+        own = {}
+        for name, column in columns.items():
+            one = kind.fields_by_name[name]
+            simple = _SIMPLE[one.type]
+            own[one.number] = [simple.what, simple.wire, 0, 0, column, -1]
+        made.fields = own
+        made.descriptor = _NO_FIELDS
+        return number
+
+    def _leaf(self, path: Path, one: Any, simple: _Simple) -> int:
+        if one.type == _ENUM and one.enum_type.is_closed:
+            raise NoTables
+        column = self._column()
+        self.leaves[path] = ProtobufLeaf(column=column, kind=RawKind(raw=simple.raw, json_value=_json_value(one)))
+        return column
+
+    def _column(self) -> int:
+        self.columns += 1
+        return self.columns - 1
+
+    def tables(self) -> ProtobufTables:
+        """Return the tables as the scan takes them."""
+        most = [max(made.fields, default=0) for made in self.instances]
+        first = np.cumsum([0, *most[:-1]])
+        rows = np.zeros((sum(most) or 1, 6), dtype=np.int64)
+        rows[:, 4:] = -1
+        for start, made in zip(first.tolist(), self.instances, strict=True):
+            for number, row in made.fields.items():
+                rows[start + number - 1] = row
+        kinds, wires, packable, inner, columns, once = rows.T.copy()
+        implied = [column for made in self.instances for column in made.implied]
+        types = scan.Types(
+            first=first.astype(np.int64),
+            most=np.array(most, dtype=np.int64),
+            kinds=kinds,
+            wires=wires,
+            is_packable=packable.astype(np.bool_),
+            inner=inner,
+            columns=columns,
+            once=once,
+            implied=np.array(implied or [0], dtype=np.int64),
+            implied_from=np.cumsum([0, *(len(made.implied) for made in self.instances)]).astype(np.int64),
+        )
+        return ProtobufTables(
+            types=types, columns=self.columns, leaves={path: self.leaves.get(path) for path in self.wanted}
+        )
+
+
+class _NoFields:
+    fields: tuple[Any, ...] = ()
+
+
+_NO_FIELDS = _NoFields()
+
+
+def _json_value(one: Any) -> Any:
+    """Return what makes the JSON value of a field of its number, or of its bytes, as a scan records them."""
+    if one.enum_type is not None:
+        return symbol_of(one)
+    return {1: partial(_real, np.uint64), 2: partial(_real, np.uint32), 8: bool, 9: bytes.decode, 12: bytes_value}.get(
+        one.type, int
+    )
+
+
+def _real(width: Any, bits: int) -> Any:
+    number = np.array([bits], dtype=np.int64).astype(width)
+    return float_value(number.view(np.float64 if width is np.uint64 else np.float32)[0])
+
+
+def _as_moment(microseconds: int) -> str:
+    return moment_text(microseconds, 10**6, "Z")

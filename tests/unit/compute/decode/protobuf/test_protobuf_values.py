@@ -1,0 +1,200 @@
+"""Check that Protobuf values are decoded right: many as each alone, and as JSON of the same."""
+
+import base64
+from typing import Any
+
+import pytest
+from google.protobuf import descriptor_pb2
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makewhole.compute.decode import record_values
+from makewhole.compute.decode.json_values import JSON
+from makewhole.compute.decode.protobuf.protobuf_format import ProtobufFormat
+from makewhole.compute.decode.record_values import ValueShape, decode_values
+from makewhole.compute.decode.schema_texts import SchemaText
+from makewhole.compute.keys import KeyProblem
+from makewhole.model.points import KeyType
+from tests.unit.compute.decode.avro.test_avro_values import TYPES, as_json
+from tests.unit.compute.decode.avro.written import batch, prefix
+from tests.unit.compute.decode.protobuf.messages import (
+    FIELD,
+    OPTIONAL,
+    REPEATED,
+    Schemas,
+    class_of,
+    files,
+    fill,
+    new_file,
+)
+from tests.world.examples import examples
+
+pytestmark = pytest.mark.unit
+
+ORDER_FIELDS: list[tuple[Any, ...]] = [
+    ("id", FIELD.TYPE_INT64),
+    ("state", ".shop.State"),
+    ("total", FIELD.TYPE_STRING),
+    ("note", FIELD.TYPE_STRING, OPTIONAL, "optional"),
+    ("at", ".google.protobuf.Timestamp"),
+    ("lines", ".shop.Line", REPEATED),
+    ("to", ".shop.Line"),
+    ("raw", FIELD.TYPE_BYTES),
+    ("big", FIELD.TYPE_UINT64),
+    ("limit", ".google.protobuf.Int64Value"),
+]
+LINE_FIELDS: list[tuple[Any, ...]] = [("sku", FIELD.TYPE_STRING), ("n", FIELD.TYPE_SINT32)]
+FILE = new_file(Order=ORDER_FIELDS, Line=LINE_FIELDS)
+Order = class_of(FILE)
+Line = type(Order().lines.add())
+SCHEMAS = Schemas({"ids/7": FILE})
+FIRST = b"\x00"
+
+
+def order(number: int, **more: Any) -> Any:
+    made = Order(id=number, state=1, total="7.5", raw=b"\x01\xff", big=2**64 - 1, **more)
+    made.at.seconds, made.at.nanos = 1_359_633_600, 500_000
+    made.to.sku = "ü"
+    return made
+
+
+def good(number: int, **more: Any) -> bytes:
+    content: bytes = order(number, **more).SerializeToString()
+    return prefix(7) + FIRST + content
+
+
+def shape_of(schemas: Schemas, compare: dict[str, str], **more: Any) -> ValueShape:
+    return ValueShape(key=("$.id",), compare=compare, format=ProtobufFormat(schemas), **more)
+
+
+def test_a_value_has_the_fields_that_json_would_have() -> None:
+    assert ProtobufFormat(SCHEMAS).document(good(7, lines=[Line(sku="a", n=-1)]), ()) == {
+        "id": 7,
+        "state": "PAID",
+        "total": "7.5",
+        "note": None,
+        "at": "2013-01-31T12:00:00.000500Z",
+        "lines": [{"sku": "a", "n": -1}],
+        "to": {"sku": "ü", "n": 0},
+        "raw": "\\x01ff",
+        "big": 2**64 - 1,
+        "limit": None,
+    }
+
+
+def test_many_values_are_decoded_at_once() -> None:
+    compare = {"state": "string", "total": "decimal(12,3)", "note": "string", "at": "timestamp", "to.n": "int"}
+    shape = shape_of(SCHEMAS, {**compare, "absent": "string", "limit": "int"}, key_layout=(KeyType.BIGINT,))
+    values: list[bytes | None] = [
+        prefix(7) + FIRST + Order(id=number, total="7.5", note="", state=9).SerializeToString() for number in range(300)
+    ]
+
+    _, left = shape.format.decode_together(batch(values), record_values._wanted(shape))
+
+    assert not len(left)
+    decoded = decode_values(batch(values), shape)
+    assert decoded["key"].to_list() == [str(number) for number in range(300)]
+    assert decoded.drop("key", "is_tombstone").unique().rows() == [
+        (None, "9", "7.500", "", None, None, None, None, None, [])
+    ]
+
+
+NO_INDEX = "value does not say which message of its schema it is"
+NO_TYPE = "does not describe the value: its file has no message of this number"
+NO_MESSAGE = "value is no message of its schema"
+BAD: dict[str, tuple[bytes | None, str]] = {
+    "a tombstone": (None, "value is null (a tombstone)"),
+    "an unknown schema": (prefix(8) + good(1)[5:], "schema ids/8 is not in the registry"),
+    "prefix alone": (prefix(7), NO_INDEX),
+    "an endless index": (prefix(7) + b"\xff" * 9, NO_INDEX),
+    "no such message": (
+        prefix(7) + b"\x02\x0c",
+        "schema ids/7 does not describe the value: its file has no message of this number",
+    ),
+    "cut off": (good(1)[:-1], NO_MESSAGE),
+    "a wire type that there is not": (good(1) + b"\x07", NO_MESSAGE),
+    "text that is no UTF-8": (prefix(7) + FIRST + b"\x08\x02\x1a\x02\xc3\x28", NO_MESSAGE),
+}
+
+
+@pytest.mark.parametrize(("value", "problem"), BAD.values(), ids=BAD)
+def test_a_bad_value_is_named_and_leaves_its_neighbours_alone(value: bytes | None, problem: str) -> None:
+    shape = shape_of(SCHEMAS, {"state": "string", "total": "decimal(12,2)"})
+
+    decoded = decode_values(batch([good(1), value, good(2), good(3)]), shape)
+
+    assert decoded["key"].to_list() == ["1", None, "2", "3"]
+    assert decoded["problem"].to_list() == [None, problem, None, None]
+    assert decoded["c:total"].to_list() == ["7.50", None, "7.50", "7.50"]
+
+
+def test_the_message_of_a_file_is_found_by_its_index() -> None:
+    """As Confluent's serializers write it: one zero for the first, else a count and the numbers, in zigzag."""
+    outer = new_file(Other=[("x", FIELD.TYPE_INT64)], Order=[("id", FIELD.TYPE_INT64)])
+    inner = outer.message_type[1].nested_type.add(name="Part")
+    inner.field.add(name="id", number=1, type=FIELD.TYPE_STRING, label=OPTIONAL)
+    schemas = Schemas({"ids/7": outer})
+    second = class_of(outer, 1)(id=5).SerializeToString()
+    nested = class_of(outer, 1, 0)(id="n").SerializeToString()
+
+    decoded = decode_values(
+        batch([prefix(7) + b"\x02\x02" + second, prefix(7) + b"\x04\x02\x00" + nested]), shape_of(schemas, {})
+    )
+
+    assert decoded["key"].to_list() == ["5", "n"]
+
+
+def test_values_of_a_schema_file_have_no_prefix() -> None:
+    files_of_set = descriptor_pb2.FileDescriptorSet(file=[FILE])
+    text = SchemaText(base64.b64encode(files_of_set.SerializeToString()).decode())
+    schemas = Schemas({}, are_named=False)
+    schemas._texts["file"] = text
+    values: list[bytes | None] = [Line(sku="a", n=3).SerializeToString()]
+
+    lines = ValueShape(key=("$.sku",), compare={"n": "int"}, format=ProtobufFormat(schemas, "shop.Line"))
+    named = decode_values(batch(values), lines)
+    first = ProtobufFormat(schemas).document(good(1)[6:], ())
+
+    assert named.select("key", "c:n").rows() == [("a", "3")]
+    assert first["id"] == 1
+    with pytest.raises(KeyProblem, match=r"it has no message shop\.No"):
+        ProtobufFormat(schemas, "shop.No").document(b"", ())
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(files(), st.data())
+def test_many_values_are_decoded_as_each_alone_and_as_json_of_the_same(file: Any, data: st.DataObject) -> None:
+    kind = class_of(file)
+    names = [field.name for field in kind.DESCRIPTOR.fields]
+    paths = [path for name in names for path in (name, f"{name}.sku", f"{name}.at", f"{name}.rest.n")]
+    compare = {path: data.draw(st.sampled_from(TYPES)) for path in paths if path != "id"}
+    version = data.draw(st.sampled_from([None, *(f"$.{path}" for path in paths)]))
+    shape = shape_of(Schemas({"ids/1": file}), compare, version=version)
+    messages = [fill(data, kind(id=number)) for number in range(data.draw(st.integers(1, 4)))]
+    values: list[bytes | None] = [prefix(1) + FIRST + message.SerializeToString() for message in messages]
+
+    together = decode_values(batch(values), shape)
+
+    alone = record_values._decode_one_by_one(batch(values), shape)
+    assert together.rows() == alone.rows()
+    documents = [shape.format.document(value, ()) for value in values]
+    texts: list[bytes | None] = [as_json(document).encode() for document in documents]
+    of_json = ValueShape(key=shape.key, compare=compare, version=version, format=JSON)
+    assert decode_values(batch(texts), of_json).rows() == alone.rows()
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(files(), st.data(), st.binary(max_size=6), st.integers(0, 40), st.integers(0, 3))
+def test_damaged_values_are_taken_or_left_as_each_alone(
+    file: Any, data: st.DataObject, damage: bytes, at: int, removed: int
+) -> None:
+    kind = class_of(file)
+    compare = {field.name: "string" for field in kind.DESCRIPTOR.fields if field.name != "id"}
+    shape = shape_of(Schemas({"ids/1": file}), compare)
+    usual, other = (fill(data, kind(id=number)).SerializeToString() for number in range(2))
+    damaged = [usual[:at] + damage + usual[at + removed :], usual + other]
+    values: list[bytes | None] = [prefix(1) + FIRST + value for value in (usual, *damaged, usual)]
+
+    decoded = decode_values(batch(values), shape)
+
+    assert decoded.rows() == record_values._decode_one_by_one(batch(values), shape).rows()

@@ -1,0 +1,46 @@
+"""Check that the loops over binary values read nothing outside of their bytes, whatever these are."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makewhole.compute.decode.avro.program import compile_schema
+from makewhole.compute.decode.avro.schema import parse_schema
+from makewhole.compute.decode.protobuf.tables import compile_type
+from makewhole.native import avro_scan, protobuf_scan
+from tests.unit.compute.decode.avro.test_avro_values import ORDER, good
+from tests.unit.compute.decode.protobuf import test_protobuf_values as protobuf
+from tests.unit.native.bounds_checks import bounds_checked
+from tests.world.examples import examples
+
+pytestmark = pytest.mark.unit
+
+PATHS = [("id",), ("state",), ("total",), ("note",), ("at",)]
+AVRO = compile_schema(parse_schema(json.dumps(ORDER)), [*PATHS, ("to", "city")])
+PROTOBUF = compile_type(protobuf.Order.DESCRIPTOR, [*PATHS, ("to", "sku"), ("limit",)])
+USUAL = [good(7)[5:], protobuf.good(7)[6:]]
+
+
+@st.composite
+def damaged(draw: Any) -> tuple[bytes, int]:
+    """Draw bytes, and where the value ends in them: at their end, or before."""
+    usual = draw(st.sampled_from([b"", *USUAL]))
+    at = draw(st.integers(0, len(usual)))
+    content = usual[:at] + draw(st.binary(max_size=12)) + usual[at + draw(st.integers(0, 3)) :]
+    return content, draw(st.integers(0, len(content)))
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(damaged())
+def test_nothing_is_read_outside_of_the_bytes(value: tuple[bytes, int]) -> None:
+    content = np.frombuffer(value[0] or b"\0", dtype=np.uint8)
+    starts = np.array([0, 0, value[1]], dtype=np.int32)
+    lengths = np.array([value[1], len(value[0]), len(value[0]) - value[1]], dtype=np.int32)
+
+    with bounds_checked(avro_scan), bounds_checked(protobuf_scan):
+        avro_scan.scan(avro_scan.Bodies(content, starts, lengths), AVRO.steps, AVRO.columns)
+        protobuf_scan.scan(protobuf_scan.Messages(content, starts, lengths), PROTOBUF.types, PROTOBUF.columns)
