@@ -8,7 +8,16 @@ from makewhole.config.erased import read_erased
 from makewhole.config.key_types import KeyDraft, read_key
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.plan import LINEAGE_PREFIX
-from makewhole.model.points import Partitioner, Point, PointKind, TablePoint, TopicPoint
+from makewhole.model.points import (
+    POSITION,
+    SEQUENCE,
+    Partitioner,
+    Point,
+    PointKind,
+    TablePoint,
+    TopicPoint,
+    is_by_coordinates,
+)
 
 _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version")
 _KEYS = {
@@ -16,6 +25,7 @@ _KEYS = {
     PointKind.STORE: (*_TABLE_KEYS, "erased"),
     PointKind.TOPIC: ("kind", "connection", "topic", "key", "value", "version", "partitioner"),
 }
+_SHORT_KEYS = {"position": POSITION, "sequence": SEQUENCE}
 _ANY_KEYS = tuple(sorted({key for keys in _KEYS.values() for key in keys}))
 
 
@@ -32,6 +42,11 @@ class PointDraft:
     @property
     def key_parts(self) -> int | None:
         return len(self.key.names) if self.key else None
+
+    @property
+    def is_by_coordinates(self) -> bool:
+        """Whether it is a topic whose key is where its records lie, or how they are numbered."""
+        return self.kind is PointKind.TOPIC and self.key is not None and is_by_coordinates(self.key.names)
 
 
 def read_points(top: Section) -> Mapping[str, PointDraft]:
@@ -63,7 +78,11 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
     kind_place = section.need("kind", f"Say which it is: {', '.join(PointKind)}")
     kind = kind_place.text(values.choice(PointKind, "a kind of point")) if kind_place else None
     section.only(*(_KEYS[kind] if kind else _ANY_KEYS))
-    key = read_key(section, values.topic_part if kind is PointKind.TOPIC else values.column) if kind else None
+    key = None
+    if kind is PointKind.TOPIC:
+        key = read_key(section, values.key_part, _SHORT_KEYS)
+    elif kind is not None:
+        key = read_key(section, values.column)
     point: Point | None = None
     if kind is PointKind.TOPIC:
         point = _read_topic(name, section, key)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from croniter import croniter
 
 from makewhole.model.pipeline import GROUP_PREFIX, Reach
+from makewhole.model.points import COORDINATES
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -129,6 +130,15 @@ def topic_part(text: str) -> str:
             f"Write '$.field' (with further '.field' inside it), 'kafka.key' or 'header:NAME'{near}",
         )
     return text
+
+
+def key_part(text: str) -> str:
+    """Parse one part of a topic's key: what `topic_part` reads, or a coordinate of the record in its log."""
+    if text in COORDINATES:
+        return text
+    if text.startswith("kafka.") and text != "kafka.key":
+        raise UnfitError(f"{shown(text)} is not a place in a record", allowed(text, ["kafka.key", *COORDINATES]))
+    return topic_part(text)
 
 
 def value_format(text: str) -> str:

@@ -165,7 +165,10 @@ def _of_record(
         raws[guard.column] = _raw_version(source.version, record.key, fields, headers)
     values = {name: ColumnValue.of_record(raws[name], kind) for name, kind in declared.items()}
     values = _with_guard(values, fields, guard)
-    keys = {column: _key_text(record_part(part, record.key, fields, headers)) for column, part in places.items()}
+    keys = {
+        column: _key_text(record_part(part, record.key, fields, headers, record.coordinates))
+        for column, part in places.items()
+    }
     return values, keys
 
 

@@ -17,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text, decimal_scale
+from makewhole.compute.decode.coordinates import KeysAndProblems, coordinate, coordinate_keys
 from makewhole.compute.decode.envelopes import may_be_envelopes, require_fields
 from makewhole.compute.decode.filter_columns import excluded_by, with_columns_of_filters
 from makewhole.compute.decode.json_document import parse_document
@@ -36,7 +37,7 @@ from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.row_filter import TypedTerm
 from makewhole.compute.versions import UNREADABLE, version_number
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
-from makewhole.model.points import KeyType
+from makewhole.model.points import COORDINATES, KeyType
 from makewhole.native.arrays import ArrowArray
 
 _ARROW_TYPES: dict[str, pa.DataType] = {
@@ -50,6 +51,7 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
 _SCALE_WITHOUT_EXPONENT = 6  # Arrow writes smaller fractions as 1E-7
 _FEWEST_HALVED = 128
 RECORD_KEY = "kafka.key"
+_NO_COORDINATES: Mapping[str, int] = {}
 _KEY_LEAVES = {
     KeyType.STRING: KEY,
     KeyType.BIGINT: KEY,
@@ -82,6 +84,11 @@ class ValueShape:
         return [part.removeprefix("$.") for part in self.key if part.startswith("$.")]
 
     @property
+    def coordinates(self) -> list[str]:
+        """The columns of the log that the key is made of; empty: it is in the record."""
+        return [COORDINATES[part] for part in self.key if part in COORDINATES]
+
+    @property
     def fields(self) -> frozenset[str]:
         """The fields at the top of a value that are read, or lead to one that is."""
         version = [self.version.removeprefix("$.")] if self.version is not None and self.version[:2] == "$." else []
@@ -105,7 +112,7 @@ class ValueShape:
 
 
 def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
-    """Decode the records of a batch (columns `value`, `headers`, and `key` where the shape needs it).
+    """Decode the records of a batch (columns `value`, `headers`, and where the shape needs them `key` and coordinates).
 
     Returns a frame with one row per record in order: `key` (null where it cannot be had), `problem` (why, else null),
     one text column `c:<name>` per compared column, `version` (see `makewhole.compute.versions`) and `excluded_by` (the
@@ -115,8 +122,11 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
         return _assemble([], [], {name: [] for name in shape.compare}, [], [])
     if not _is_columnar(shape):
         return _decode_one_by_one(batch, shape)
+    coordinates = coordinate_keys(batch, shape.key) if shape.coordinates else None
+    if coordinates is not None and not shape.fields:
+        return _with_other_columns(coordinates[0].to_frame(), shape, coordinates)
     parts, left = decode_same_layout(batch.column("value"), _wanted(shape))
-    decoded = [(rows, _with_other_columns(frame, shape)) for rows, frame in parts]
+    decoded = [(rows, _with_other_columns(frame, shape, _of_rows(coordinates, rows))) for rows, frame in parts]
     if len(left):
         decoded.append((left, _decode_rest(_with_copied_values(batch).take(left), shape)))
     if len(decoded) == 1:
@@ -172,7 +182,10 @@ def _is_columnar(shape: ValueShape) -> bool:
     if columns is None or not has_plain_version:
         return False
     has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key_paths[0] not in columns
-    return has_plain_key and all(_arrow_type(declared) is not None for declared in columns.values())
+    has_coordinates = bool(shape.coordinates) and set(shape.key_kinds) == {KeyType.BIGINT}
+    return (has_plain_key or has_coordinates) and all(
+        _arrow_type(declared) is not None for declared in columns.values()
+    )
 
 
 def _arrow_type(declared: str) -> pa.DataType | None:
@@ -185,8 +198,9 @@ def _arrow_type(declared: str) -> pa.DataType | None:
 
 def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
     """Return the leaves of a value that a shape needs, by their column."""
-    wanted = {"key": WantedLeaf(_names(shape.key_paths[0]), _KEY_LEAVES.get(shape.key_kinds[0], TEXT_KEY))}
-    wanted |= {f"c:{name}": WantedLeaf(_names(name), declared) for name, declared in (shape.columns or {}).items()}
+    wanted = {f"c:{name}": WantedLeaf(_names(name), declared) for name, declared in (shape.columns or {}).items()}
+    if not shape.coordinates:
+        wanted["key"] = WantedLeaf(_names(shape.key_paths[0]), _KEY_LEAVES.get(shape.key_kinds[0], TEXT_KEY))
     if shape.version is not None:
         wanted["version"] = WantedLeaf(_names(shape.version.removeprefix("$.")), VERSION)
     return wanted
@@ -196,10 +210,17 @@ def _names(path: str) -> tuple[str, ...]:
     return tuple(path.split("."))
 
 
-def _with_other_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFrame:
-    """Make the keys canonical, test the filters, and add the columns that are the same for every record."""
+def _of_rows(keys: KeysAndProblems | None, rows: Any) -> KeysAndProblems | None:
+    return None if keys is None else (keys[0][rows], keys[1][rows])
+
+
+def _with_other_columns(
+    frame: pl.DataFrame, shape: ValueShape, coordinates: KeysAndProblems | None = None
+) -> pl.DataFrame:
+    """Make the keys canonical, test the filters, and add the columns that are the same for every record. `coordinates`:
+    the keys where they are none of the record's contents."""
     has_version = "version" in frame.columns
-    keys, problems = canonical_keys(frame["key"], shape.key_kinds[0])
+    keys, problems = coordinates or canonical_keys(frame["key"], shape.key_kinds[0])
     return frame.select(
         keys.alias("key"),
         problems.alias("problem"),
@@ -210,27 +231,30 @@ def _with_other_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFrame:
 
 
 def _decode_with_arrow(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
-    values, key_path, columns = batch.column("value"), shape.key_paths[0], shape.columns or {}
+    values, columns = batch.column("value"), shape.columns or {}
     if may_be_envelopes(values, shape.fields):
         raise UnusualBatch
-    wanted: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), key_path)}
+    wanted: dict[str, pa.DataType] = {path: _key_type(values[0].as_py(), path) for path in shape.key_paths}
     for name, declared in columns.items():
         kind = _arrow_type(declared)
         assert kind is not None
         wanted.setdefault(name, kind)
     version = _version_path(shape, wanted)
     table = read_lines(values, wanted)
-    keys = column_at(table, key_path).cast(pa.string())
-    if not are_usable_texts(keys):
-        raise UnusualBatch
-    frame = [pl.Series("key", pl.from_arrow(keys))]
+    frame = []
+    for path in shape.key_paths:
+        keys = column_at(table, path).cast(pa.string())
+        if not are_usable_texts(keys):
+            raise UnusualBatch
+        frame.append(pl.Series("key", pl.from_arrow(keys)))
     for name, declared in columns.items():
         frame.append(_canonical_column(column_at(table, name), declared).alias(f"c:{name}"))
     if version is not None:
         frame.append(
             pl.Series("version", pl.from_arrow(column_at(table, version)), dtype=pl.Int64).cast(VERSION_NUMBER)
         )
-    return _with_other_columns(pl.DataFrame(frame), shape)
+    coordinates = coordinate_keys(batch, shape.key) if shape.coordinates else None
+    return _with_other_columns(pl.DataFrame(frame), shape, coordinates)
 
 
 def _version_path(shape: ValueShape, wanted: dict[str, pa.DataType]) -> str | None:
@@ -272,8 +296,9 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
     excluded: list[list[str]] = []
     fields = shape.fields
     record_keys = batch.column("key").to_pylist() if shape.needs_record_key else [None] * batch.num_rows
-    records = zip(record_keys, batch.column("value").to_pylist(), batch.column("headers").to_pylist(), strict=True)
-    for record_key, value, headers in records:
+    places = batch.select(shape.coordinates).to_pylist() if shape.coordinates else [_NO_COORDINATES] * batch.num_rows
+    values, of_headers = batch.column("value").to_pylist(), batch.column("headers").to_pylist()
+    for record_key, value, headers, coordinates in zip(record_keys, values, of_headers, places, strict=True):
         document: Any = {}
         is_tombstone = value is None and (shape.keeps_tombstones or shape.tombstones_erase) and not shape.key_paths
         try:
@@ -282,7 +307,7 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
             keys.append(
                 key_text(
                     [
-                        part_text(record_part(part, record_key, document, headers), kind)
+                        part_text(record_part(part, record_key, document, headers, coordinates), kind)
                         for part, kind in zip(shape.key, shape.key_kinds, strict=True)
                     ]
                 )
@@ -314,14 +339,23 @@ def version_of(place: str | None, record_key: bytes | None, document: Any, heade
         return UNREADABLE
 
 
-def record_part(part: str, record_key: bytes | None, document: Any, headers: Any) -> Any:
-    """Return what stands at a place of a record: a field of its value, its key or a header, these as texts.
+def record_part(
+    part: str,
+    record_key: bytes | None,
+    document: Any,
+    headers: Any,
+    coordinates: Mapping[str, int] = _NO_COORDINATES,
+) -> Any:
+    """Return what stands at a place of a record: a field of its value, its key or a header, these as texts; or one of
+    its coordinates, which are by the columns of the log.
 
     `headers` are mappings with `key` and `value`.
 
     Raises:
-        KeyProblem: there is no such header, or several, or a text is no UTF-8.
+        KeyProblem: there is no such header, or several, or a text is no UTF-8; its producer numbers no records.
     """
+    if part in COORDINATES:
+        return coordinate(part, coordinates)
     if part.startswith("$."):
         return _value_at(document, part.removeprefix("$."))
     if part == RECORD_KEY:

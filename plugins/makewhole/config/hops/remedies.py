@@ -54,7 +54,7 @@ _POSSIBLE: Mapping[tuple[PointKind, PointKind], Mapping[str, tuple[Remedy, ...]]
 class HopKinds:
     """The kinds of point that a hop joins; `name` is for messages. `has_version`: the topic that its remedies write
     to names a version. `is_versioned`: so does the store that it ends in. `has_template`: the hop has a `reverse` of
-    its own."""
+    its own. `is_by_coordinates`: the key of that topic is where a record lies, or how it is numbered."""
 
     name: str
     source: PointKind
@@ -63,9 +63,12 @@ class HopKinds:
     has_version: bool = False
     is_versioned: bool = False
     has_template: bool = False
+    is_by_coordinates: bool = False
 
     def possible(self, verdict: str) -> tuple[Remedy, ...]:
         """Return the remedies for a verdict on this hop, `report` first. Hops that no reader makes have none.
+
+        A record that is sent again has other coordinates: where they are the key, it makes no key whole.
 
         A log takes for the latest what was written last: under `upsert`, only a version keeps a repeated record from
         overtaking one that came meanwhile. A table can be guarded. What is current state is mended, not reversed.
@@ -74,6 +77,8 @@ class HopKinds:
         A store that names a version says that its loader overwrites.
         """
         choices = _POSSIBLE[self.source, self.target][verdict]
+        if self.is_by_coordinates:
+            choices = tuple(choice for choice in choices if choice not in _INTO_LOGS)
         if self.semantics is Semantics.EVENT:
             may_add = verdict == "mismatched" and not self.is_versioned
             return tuple(choice for choice in choices if not (may_add and choice is _REDELIVER))
@@ -90,6 +95,8 @@ class HopKinds:
         """Return why this hop cannot take a remedy that other hops between such points can; empty for nothing."""
         if remedy not in _POSSIBLE[self.source, self.target][verdict]:
             return ""
+        if self.is_by_coordinates and remedy in _INTO_LOGS:
+            return " whose key is its coordinates: a record that is sent again has others"
         if self.semantics is Semantics.EVENT:
             return " without a version: a loader that inserts would add a row"
         return " under upsert without a version" if remedy in _INTO_LOGS else " under upsert"
