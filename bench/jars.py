@@ -1,4 +1,4 @@
-"""Name the jars of the peers: Spark's own Kafka connector and PostgreSQL's JDBC driver.
+"""Name the jars of the peers: Spark's own Kafka connector, PostgreSQL's JDBC driver, and Spark's Avro.
 
 Without their dependencies, not by `spark.jars.packages`: codecs, logging and Hadoop are Spark's own, and the connector
 asks for a token provider that the registries do not have, where an older one works.
@@ -10,6 +10,7 @@ from makewhole.stack.maven_jars import JarFolder
 
 CONNECTOR_VERSION = "4.1.3"
 _JDBC_VERSION = "42.7.4"
+_AVRO_VERSION = "4.1.1"
 _HASHES = Path(__file__).with_name("jars.sha256")
 _CONNECTOR = JarFolder(
     name=f"spark-kafka-connector-{CONNECTOR_VERSION}",
@@ -30,6 +31,13 @@ _JDBC_DRIVER = JarFolder(
     hashes=_HASHES,
     has_dependencies=False,
 )
+_AVRO = JarFolder(
+    name=f"spark-avro-{_AVRO_VERSION}",
+    title="the jars of Spark's Avro",
+    artifacts=(("org.apache.spark", "spark-avro_2.13", _AVRO_VERSION),),
+    hashes=_HASHES,
+    has_dependencies=False,
+)
 
 
 def connector_jars() -> list[Path]:
@@ -41,3 +49,9 @@ def jdbc_driver() -> Path:
     """Return the jar of PostgreSQL's JDBC driver; raises as `connector_jars` does."""
     (driver,) = _JDBC_DRIVER.provide().glob("*.jar")
     return driver
+
+
+def avro_jar() -> Path:
+    """Return the jar of Spark's Avro; raises as `connector_jars` does."""
+    (jar,) = _AVRO.provide().glob("*.jar")
+    return jar

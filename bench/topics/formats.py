@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from bench.jars import resolved_jars
+from bench.jars import avro_jar
 from bench.measuring.contender import Contender
 from bench.measuring.data_set import DataSet
 from bench.measuring.meter import Cost
@@ -20,7 +20,6 @@ from makewhole.compute.decode.schema_texts import SchemaText
 FORMAT = "format "
 MAKEWHOLE, FROM_AVRO = "makewhole", "from_avro"
 FORMATS = ("avro", "protobuf")
-_SPARK_AVRO = ("org.apache.spark", "spark-avro_2.13", "4.1.1")
 _ROWS_OF_A_BATCH = 65_536
 _PREFIX = b"\x00\x00\x00\x00\x07"
 _STATES = ("NEW", "PAID", "SENT", "DONE")
@@ -72,8 +71,7 @@ def measured(folder: Path, data: DataSet, rounds: int, report: Callable[[str], N
     paths = {form: folder / f"{form}.parquet" for form in FORMATS}
     for form, path in paths.items():
         _write(path, form, data.records)
-    jars = resolved_jars(f"spark-avro-{_SPARK_AVRO[2]}", (_SPARK_AVRO,))
-    with Contender(FROM_AVRO, folder / "from-avro", jars) as theirs:
+    with Contender(FROM_AVRO, folder / "from-avro", [avro_jar()]) as theirs:
         sides: dict[str, Callable[[], Cost]] = {
             MAKEWHOLE: lambda: _decode_apart(paths["avro"], "avro", data.records),
             FROM_AVRO: lambda: theirs.run(decode_by_spark, str(paths["avro"]))[1],

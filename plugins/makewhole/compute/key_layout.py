@@ -17,7 +17,7 @@ from makewhole.config.key_layout import KeyLayout as KeyLayout
 from makewhole.config.key_layout import with_layout as with_layout
 from makewhole.model.errors import ConfigurationError, Problem, RefusedError
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.points import KeyType, Point, can_look_up
+from makewhole.model.points import KeyType, Point, can_look_up, has_log, is_by_coordinates
 
 KeyColumns = Mapping[str, tuple[str, ...]]
 """Table point → the types of its key columns, as the catalogue writes them, with their modifiers; no domains."""
@@ -91,7 +91,9 @@ class _Part:
     columns: Mapping[str, str]
 
     def declared(self) -> KeyType | None:
-        return next((point.key_types[self.number] for point in self.points.values() if point.key_types), None)
+        said = next((point.key_types[self.number] for point in self.points.values() if point.key_types), None)
+        places = [point.key[self.number] for point in self.points.values() if has_log(point)]
+        return said or (KeyType.BIGINT if is_by_coordinates(places) else None)
 
     def named(self, point: str) -> str:
         return f"{point}.{self.points[point].key[self.number]}"

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.points import has_log, is_by_coordinates
 
 Identities = Mapping[str, str]
 """Point → what its place is. Any other point is known by its connection and the name of its table or topic."""
@@ -80,6 +81,24 @@ def require_one_key(pipeline: Pipeline) -> None:
                 f"{pipeline.name}: {other} and {name} are one place, and are known by other keys ({known}; {key}): the "
                 "rows that come by one hop would be unexpected on the other. Write the same `key` at both points, or "
                 f"reconcile {name} in a pipeline of its own without `unexpected`"
+            )
+
+
+def require_one_log(pipeline: Pipeline) -> None:
+    """Refuse points of one table that two topics fill by coordinates, which are the same in both.
+
+    Raises:
+        RefusedError: the row of a record of one is taken for that of the other's.
+    """
+    first: dict[str, str] = {}
+    for hop in pipeline.hops:
+        if not has_log(source := pipeline.points[hop.source]) or not is_by_coordinates(source.key):
+            continue
+        other = first.setdefault(pipeline.place_of(hop.target), hop.source)
+        if pipeline.place_of(other) != pipeline.place_of(hop.source):
+            raise RefusedError(
+                f"{pipeline.name}: {other} and {hop.source} fill one table ({hop.target}) by coordinates, which are "
+                "the same in both. Let each topic fill a table of its own, or name a business key at the points"
             )
 
 

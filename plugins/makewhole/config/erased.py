@@ -8,7 +8,7 @@ from yaml import ScalarNode
 from makewhole.config import values
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Hop, Semantics
-from makewhole.model.points import Erased, Point, TopicPoint, can_look_up, has_log
+from makewhole.model.points import Erased, Point, TopicPoint, can_look_up, has_log, is_by_coordinates
 
 _EXAMPLE = "Write 'erased: {table: privacy.erasures, key: flight_id}' or 'erased: {column: deleted_at}'"
 
@@ -79,7 +79,13 @@ def _check_topics(place: YamlPlace, into: Sequence[Hop], topics: Sequence[TopicP
         place.complain("no hop leads from a topic into this store, and a table has no tombstones", _EXAMPLE)
     for topic in topics:
         in_value = [part for part in topic.key if part.startswith("$.")]
-        if in_value:
+        if is_by_coordinates(topic.key):
+            place.complain(
+                f"the key of {topic.name} is its coordinates ({', '.join(topic.key)}), and a tombstone has its own",
+                f"Write 'key: kafka.key' (or 'header:NAME') at points.{topic.name}, if its records have the key there. "
+                + _EXAMPLE,
+            )
+        elif in_value:
             place.complain(
                 f"the key of {topic.name} is in the value ({', '.join(in_value)}), which a tombstone does not have",
                 f"Write 'key: kafka.key' (or 'header:NAME') at points.{topic.name}, if its records have the key there. "

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from yaml.nodes import MappingNode
+from yaml.nodes import MappingNode, ScalarNode
 
 from makewhole.config import values
 from makewhole.config.tree import Section, YamlPlace
@@ -22,11 +22,15 @@ class KeyDraft:
     types: tuple[KeyType, ...] = ()
 
 
-def read_key(section: Section, parse: Callable[[str], str]) -> KeyDraft | None:
-    """Return the key of a point; None when it is wrong, which is then noted."""
+def read_key(
+    section: Section, parse: Callable[[str], str], short: Mapping[str, tuple[str, ...]] | None = None
+) -> KeyDraft | None:
+    """Return the key of a point; None when it is wrong, which is then noted. `short`: words that stand for a key."""
     place = section.need("key", "Say what identifies a business event, one name or a list of them")
     if place is None:
         return None
+    if isinstance(place.node, ScalarNode) and place.node.value in (short or {}):
+        return KeyDraft(place=place, names=(short or {})[place.node.value])
     if isinstance(place.node, MappingNode):
         return _read_typed(place, parse)
     names = place.words(parse)

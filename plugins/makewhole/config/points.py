@@ -11,7 +11,18 @@ from makewhole.config.record_formats import note_places, read_record_key
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.config.value_schema import FORMAT_KEYS, read_value
 from makewhole.model.plan import LINEAGE_PREFIX
-from makewhole.model.points import Partitioner, Point, PointKind, TablePoint, TopicPoint, can_look_up, has_log
+from makewhole.model.points import (
+    POSITION,
+    SEQUENCE,
+    Partitioner,
+    Point,
+    PointKind,
+    TablePoint,
+    TopicPoint,
+    can_look_up,
+    has_log,
+    is_by_coordinates,
+)
 
 _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version", "columns")
 _KEYS = {
@@ -22,6 +33,7 @@ _KEYS = {
         *FORMAT_KEYS,
     ),
 }
+_SHORT_KEYS = {"position": POSITION, "sequence": SEQUENCE}
 _ANY_KEYS = tuple(sorted({key for keys in _KEYS.values() for key in keys}))
 
 
@@ -55,6 +67,11 @@ class PointDraft:
     def key_parts(self) -> int | None:
         return len(self.key.names) if self.key else None
 
+    @property
+    def is_by_coordinates(self) -> bool:
+        """Whether it is a topic whose key is where its records lie, or how they are numbered."""
+        return self.kind is PointKind.TOPIC and self.key is not None and is_by_coordinates(self.key.names)
+
 
 def read_points(top: Section) -> Mapping[str, PointDraft]:
     """Return every point by name, in file order; what is wrong is noted."""
@@ -85,7 +102,11 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
     kind_place = section.need("kind", f"Say which it is: {', '.join(PointKind)}")
     kind = kind_place.text(values.choice(PointKind, "a kind of point")) if kind_place else None
     section.only(*(_KEYS[kind] if kind else _ANY_KEYS))
-    key = read_key(section, values.topic_part if kind is PointKind.TOPIC else values.column) if kind else None
+    key = None
+    if kind is PointKind.TOPIC:
+        key = read_key(section, values.key_part, _SHORT_KEYS)
+    elif kind is not None:
+        key = read_key(section, values.column)
     columns = read_columns(section, of_table=kind is not PointKind.TOPIC) if kind else ColumnsDraft()
     point: Point | None = None
     if kind is PointKind.TOPIC:

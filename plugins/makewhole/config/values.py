@@ -10,7 +10,7 @@ from typing import TypeVar
 from croniter import croniter
 
 from makewhole.model.pipeline import GROUP_PREFIX, Reach
-from makewhole.model.points import VALUE_FORMATS, names_of_table
+from makewhole.model.points import COORDINATES, VALUE_FORMATS, names_of_table
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -168,6 +168,15 @@ def topic_part(text: str) -> str:
 def version_part(text: str) -> str:
     """Parse the version of a topic: one part as a key has it, or a field of the event that carries the row."""
     return text if _EVENT.fullmatch(text) else topic_part(text)
+
+
+def key_part(text: str) -> str:
+    """Parse one part of a topic's key: what `topic_part` reads, or a coordinate of the record in its log."""
+    if text in COORDINATES:
+        return text
+    if text.startswith("kafka.") and text != "kafka.key" and not text.startswith("kafka.key."):
+        raise UnfitError(f"{shown(text)} is not a place in a record", allowed(text, ["kafka.key", *COORDINATES]))
+    return topic_part(text)
 
 
 def value_format(text: str) -> str:

@@ -43,6 +43,19 @@ class KeyType(StrEnum):
     INET = "inet"
 
 
+POSITION = ("kafka.partition", "kafka.offset")
+SEQUENCE = ("kafka.producer_id", "kafka.producer_epoch", "kafka.partition", "kafka.sequence")
+"""The keys of a topic that are none of its records' contents: where a record lies, and how its producer numbered it."""
+COORDINATES: Mapping[str, str] = {part: part.removeprefix("kafka.") for part in (*POSITION, *SEQUENCE)}
+"""The parts of these keys, each with the column of the log that holds it."""
+
+
+def is_by_coordinates(key: Iterable[str]) -> bool:
+    """Return whether a topic's key is where a record lies or how it is numbered: a record that is sent again has
+    another one."""
+    return any(part in COORDINATES for part in key)
+
+
 class Partitioner(StrEnum):
     """The rule by which producers of a topic choose a partition: Java's default, librdkafka's default, or by chance."""
 
@@ -266,8 +279,9 @@ class ValueSchema:
 @dataclass(frozen=True, kw_only=True)
 class TopicPoint:
     """A Kafka topic. Each part of `key` is `$.path.to.field` in the value, `kafka.key`, a field of that
-    (`kafka.key.id`), or `header:NAME`; so is `version`, or a field of the event that carries the row (`event:ts_ms`).
-    `value` is the format of its values, and `schema` what describes them.
+    (`kafka.key.id`), or `header:NAME`; or they are those of `POSITION` or of `SEQUENCE`. `version` is such a place,
+    too, or a field of the event that carries the row (`event:ts_ms`). `value` is the format of its values, and `schema`
+    what describes them.
 
     `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
     `record_key` is the format of Kafka's own key; None: a text. `key_types`, `key_layout` and `identity` are as in

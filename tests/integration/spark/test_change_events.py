@@ -34,19 +34,19 @@ def json_key(key: str) -> bytes:
     return compact({"id": key})
 
 
-def describe(shop: ReconciledShop, **more: object) -> None:
+def describe(shop: ReconciledShop, **more: Any) -> None:
     """Describe a topic of change events, with or without a schema, that a sink upserts into the warehouse."""
     settings = {"value": "debezium", "record_key": "connect", "key": "kafka.key.id", "version": "event:source.lsn"}
-    said: dict[str, object] = {
+    said: dict[str, Any] = {
         "compare": COMPARE,
         "has_ledger": False,
         "is_upsert": True,
         "more_points": {
             "orders": topic("log", shop.topic, **settings | dict(more.pop("settings", {}))),
-        },  # type: ignore[call-overload]
+        },
         "hop": {"compensation": "{missing: upsert, mismatched: upsert}"},
     }
-    shop.describe(**{**said, **more})  # type: ignore[arg-type]
+    shop.describe(**{**said, **more})
 
 
 def send(shop: ReconciledShop, events: Iterable[Event], key: Callable[[str], bytes] = connect_key) -> None:

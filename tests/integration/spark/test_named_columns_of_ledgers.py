@@ -86,7 +86,7 @@ def test_a_row_is_taken_from_the_columns_of_one_table_into_those_of_the_other(
     shop.sql("update dw set total = 99, amount = 'kept' where id = 'O2'")
     if semantics == "upsert":
         shop.sql("update dw set \"ver %\" = 1, amount = 'old' where id = 'O0'")
-    before = dict(shop.sql("select id, dw::text from dw"))
+    before: dict[str, str] = dict(shop.sql("select id, dw::text from dw"))
 
     context = shop.judge_and_ask_the_gate()
     found = {key: verdict for key, (verdict, _) in shop.found(context, HOP).items()}

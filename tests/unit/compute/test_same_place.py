@@ -7,6 +7,7 @@ import pytest
 from makewhole.compute.same_place import (
     require_no_circle,
     require_one_key,
+    require_one_log,
     require_reversed_once,
     require_same_names,
     with_identities,
@@ -116,3 +117,23 @@ def test_two_hops_that_would_reverse_one_repetition_are_refused_whatever_their_t
     )
     once = replace(reversing, hops=(hops[0], SHOP.hops[1]))
     require_reversed_once(with_identities(once, {"a": "1", "b": "1"}))
+
+
+def test_two_topics_do_not_fill_one_table_by_coordinates() -> None:
+    one, other = (
+        TopicPoint(name=name, connection="log", topic=name, key=("kafka.partition", "kafka.offset"))
+        for name in ("orders", "returns")
+    )
+    points = {point.name: point for point in (one, other, table("a", "p", "o"), table("b", "p", "o"))}
+    hops = (Hop(source="orders", target="a", remedies=_REPORT), Hop(source="returns", target="b", remedies=_REPORT))
+    both = Pipeline(name="shop", points=points, hops=hops)
+    require_one_log(with_identities(both, {"a": "1", "b": "2", "orders": "3", "returns": "4"}))
+    require_one_log(with_identities(both, {"a": "1", "b": "1", "orders": "3", "returns": "3"}))
+    by_key = {**points, "returns": replace(other, key=("$.p", "$.o"))}
+    require_one_log(with_identities(replace(both, points=by_key), {"a": "1", "b": "1"}))
+    with pytest.raises(RefusedError) as refused:
+        require_one_log(with_identities(both, {"a": "1", "b": "1", "orders": "3", "returns": "4"}))
+    assert str(refused.value) == (
+        "shop: orders and returns fill one table (b) by coordinates, which are the same in both. Let each topic fill a "
+        "table of its own, or name a business key at the points"
+    )

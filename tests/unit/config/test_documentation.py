@@ -29,6 +29,7 @@ def test_every_example_is_a_good_file(tmp_path: Path) -> None:
         "orders_by_other_names",
         "orders",
         "customers",
+        "orders_by_position",
         "european_flights",
         "enriched_flights",
         "flights_by_a_sink",

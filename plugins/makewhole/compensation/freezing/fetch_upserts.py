@@ -170,7 +170,10 @@ def _of_record(
         raws[guard.column] = _raw_version(source.version, record.key, fields, headers, read_key)
     values = {name: ColumnValue.of_record(raws[name], kind) for name, kind in declared.items()}
     values = _with_guard(values, raws, guard)
-    parts = {column: record_part(part, record.key, fields, headers, read_key) for column, part in places.items()}
+    parts = {
+        column: record_part(part, record.key, fields, headers, read_key, record.coordinates)
+        for column, part in places.items()
+    }
     keys = {column: _key_text(part) for column, part in parts.items()}
     return values, keys
 

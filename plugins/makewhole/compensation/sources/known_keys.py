@@ -50,7 +50,8 @@ def _last_records(archive: ArchiveLog, part: PartitionRange, topic: TopicPoint) 
         return
     wanted = replace(part, lo=max(part.lo, part.hi - _OFFSETS_MOST), leader_epochs=())
     shape = key_shape(topic)
-    for batch in read_range(archive, wanted, include_replayed=False, columns=_COLUMNS).batches():
+    columns = (*_COLUMNS, *shape.coordinates)
+    for batch in read_range(archive, wanted, include_replayed=False, columns=columns).batches():
         keys = decode_values(batch, shape)["key"].to_list()
         for row, business_key in zip(batch.select(["key", "headers", "value"]).to_pylist(), keys, strict=True):
             if row["key"] is not None:

@@ -174,4 +174,7 @@ def _read_records(
                 headers=tuple((entry["key"], entry["value"]) for entry in row["headers"] or ()),
                 timestamp_ms=None if stamp is None else round(stamp.timestamp() * 1000),
                 kept_in=kept_in,
+                producer_id=row["producer_id"],
+                producer_epoch=row["producer_epoch"],
+                sequence=row["sequence"],
             )

@@ -21,15 +21,19 @@ from makewhole.model.connection import Connection
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
 from makewhole.model.plan import ErasedSince
-from makewhole.model.points import TablePoint, TopicPoint, can_look_up
+from makewhole.model.points import COORDINATES, TablePoint, TopicPoint, can_look_up
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.reading import OpenTable
 from makewhole.tables.rows import LedgerReading
 from makewhole.window.context import key_shape, table_shape
 
 _HEADER: dict[str, pa.DataType] = {"key": pa.string(), "value": pa.binary()}
+_COORDINATES = tuple(dict.fromkeys(COORDINATES.values()))
 _RECORD = pa.schema(
-    {"key": pa.binary(), "value": pa.binary(), "headers": pa.list_(pa.struct(list(_HEADER.items())))}.items()
+    [
+        *{"key": pa.binary(), "value": pa.binary(), "headers": pa.list_(pa.struct(list(_HEADER.items())))}.items(),
+        *((column, pa.int64()) for column in _COORDINATES),
+    ]
 )
 Position = tuple[int, int]
 """(partition, offset)."""
@@ -50,7 +54,8 @@ class PayloadFrom(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceRecord:
-    """A record as it is in the log. `timestamp_ms` None: it has none. `kept_in`: where it was read."""
+    """A record as it is in the log. `timestamp_ms` None: it has none. `kept_in`: where it was read. The producer's id,
+    epoch and number are -1 where it is not idempotent."""
 
     partition: int
     offset: int
@@ -59,6 +64,14 @@ class SourceRecord:
     headers: tuple[tuple[str, bytes | None], ...]
     timestamp_ms: int | None
     kept_in: PayloadFrom = PayloadFrom.ARCHIVE
+    producer_id: int = -1
+    producer_epoch: int = -1
+    sequence: int = -1
+
+    @property
+    def coordinates(self) -> dict[str, int]:
+        """Where it lies and how its producer numbered it, by the columns of the log."""
+        return {column: getattr(self, column) for column in _COORDINATES}
 
 
 class TombstoneSource(Protocol):
@@ -252,5 +265,6 @@ def _batch(records: Sequence[SourceRecord]) -> pa.RecordBatch:
         "key": [record.key for record in records],
         "value": [record.value for record in records],
         "headers": [[{"key": name, "value": value} for name, value in record.headers] for record in records],
+        **{column: [record.coordinates[column] for record in records] for column in _COORDINATES},
     }
     return pa.RecordBatch.from_pydict(row, schema=_RECORD)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import polars as pl
 
-from makewhole.compute.canonical import moment_digits
+from makewhole.compute.canonical import decimal_scale, moment_digits
 from makewhole.compute.moments import ENDLESS
 from makewhole.compute.placeholders import is_canonical_placeholder
 from makewhole.compute.row_filter import FilterValue, TypedTerm, Unread, filter_value, is_number
@@ -14,6 +14,8 @@ Filters = Mapping[str, Sequence[TypedTerm]]
 """Hop → the terms of its `where`."""
 _NUMBER = "decimal(38,6)"
 """The type by which a number is decoded for a filter alone. One with more digits is left to the slower decoders."""
+_PLAIN = ("string", "int", "bigint", "boolean", "date")
+"""Types whose canonical texts say what filters ask, beside those of decimals and of moments."""
 _MOST_WHOLE = 2**63
 _ORDERED: Mapping[Operator, Callable[[pl.Series, int], pl.Series]] = {
     Operator.LESS: pl.Series.__lt__,
@@ -32,9 +34,14 @@ def with_columns_of_filters(compare: Mapping[str, str], filters: Filters) -> dic
         declared = _NUMBER if is_number(term.declared) else term.declared
         known = columns.setdefault(term.column, declared)
         is_same = known == declared or (is_number(known) and is_number(declared))
-        if not is_same or not term.is_of_column or any(isinstance(value, Unread) for value in term.values):
+        is_readable = term.is_of_column and not any(isinstance(value, Unread) for value in term.values)
+        if not is_same or not is_readable or not _is_plain(known):
             return None
     return columns
+
+
+def _is_plain(declared: str) -> bool:
+    return declared in _PLAIN or decimal_scale(declared) is not None or moment_digits(declared) is not None
 
 
 def excluded_by(frame: pl.DataFrame, filters: Filters) -> pl.Series:

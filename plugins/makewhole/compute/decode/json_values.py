@@ -101,21 +101,24 @@ def _arrow_type(declared: str) -> pa.DataType | None:
 def _read_with_arrow(values: ArrowArray, wanted: Mapping[str, WantedLeaf]) -> pl.DataFrame:
     if may_be_envelopes(values, {leaf.path[0] for leaf in wanted.values()}):
         raise UnusualBatch
-    key_path = ".".join(wanted["key"].path)
-    types: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), wanted["key"].path)}
+    key = wanted.get("key")
+    types: dict[str, pa.DataType] = {} if key is None else {".".join(key.path): _key_type(values[0].as_py(), key.path)}
     for leaf in wanted.values():
         kind = pa.int64() if leaf.declared == VERSION else _arrow_type(leaf.declared)
         if kind is not None and types.setdefault(".".join(leaf.path), kind) != kind:
             raise UnusualBatch
     table = read_lines(values, types)
-    keys = column_at(table, key_path).cast(pa.string())
+    return pl.DataFrame([_column(table, name, leaf) for name, leaf in wanted.items()])
+
+
+def _column(table: pa.Table, name: str, leaf: WantedLeaf) -> pl.Series:
+    column = column_at(table, ".".join(leaf.path))
+    if name != "key":
+        return _typed(column, leaf.declared).alias(name)
+    keys = column.cast(pa.string())
     if not are_usable_texts(keys):
         raise UnusualBatch
-    frame = [pl.Series("key", pl.from_arrow(keys))]
-    for name, leaf in wanted.items():
-        if name != "key":
-            frame.append(_typed(column_at(table, ".".join(leaf.path)), leaf.declared).alias(name))
-    return pl.DataFrame(frame)
+    return pl.Series(name, pl.from_arrow(keys))
 
 
 def _key_type(first: bytes | None, path: tuple[str, ...]) -> pa.DataType:

@@ -212,3 +212,11 @@ def rendered(column: RawColumn, name: str, declared: str) -> pl.Series:
     if name == "key":
         return column.keys()
     return column.versions() if declared == VERSION_LEAF else column.texts(declared)
+
+
+def with_keys(rows: Int64s, frame: pl.DataFrame) -> tuple[Int64s, pl.DataFrame]:
+    """Return rows and their columns without those whose key is null, where keys are among the columns."""
+    if "key" not in frame.columns or not frame["key"].null_count():
+        return rows, frame
+    has_key = frame["key"].is_not_null()
+    return rows[has_key.to_numpy()], frame.filter(has_key)

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text
+from makewhole.compute.decode.coordinates import KeysAndProblems, coordinate, coordinate_keys
 from makewhole.compute.decode.envelopes import require_fields
 from makewhole.compute.decode.filter_columns import excluded_by, with_columns_of_filters
 from makewhole.compute.decode.json_values import JSON
@@ -24,9 +25,10 @@ from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.row_filter import TypedTerm
 from makewhole.compute.versions import UNREADABLE, version_number
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
-from makewhole.model.points import KeyType
+from makewhole.model.points import COORDINATES, KeyType
 
 RECORD_KEY = "kafka.key"
+_NO_COORDINATES: Mapping[str, int] = {}
 _KEY_LEAVES = {
     KeyType.STRING: KEY,
     KeyType.BIGINT: KEY,
@@ -67,6 +69,11 @@ class ValueShape:
         return [part.removeprefix("$.") for part in self.key if part.startswith("$.")]
 
     @property
+    def coordinates(self) -> list[str]:
+        """The columns of the log that the key is made of; empty: it is in the record."""
+        return [COORDINATES[part] for part in self.key if part in COORDINATES]
+
+    @property
     def columns(self) -> frozenset[str]:
         """The names of the columns that are compared, or that a filter asks for."""
         return frozenset(self.compare).union(term.column for terms in self.filters.values() for term in terms)
@@ -103,7 +110,7 @@ def top_fields(places: Iterable[str]) -> frozenset[str]:
 
 
 def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
-    """Decode the records of a batch (columns `value`, `headers`, and `key` where the shape needs it).
+    """Decode the records of a batch (columns `value`, `headers`, and where the shape needs them `key` and coordinates).
 
     Returns a frame with one row per record in order: `key` (null where it cannot be had), `problem` (why, else null),
     one text column `c:<name>` per compared column, `version` (see `makewhole.compute.versions`), `excluded_by` (the
@@ -113,8 +120,11 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
         return _assemble([], [], {name: [] for name in shape.compare}, [], [], [])
     if not _is_columnar(shape):
         return _decode_one_by_one(batch, shape)
+    coordinates = coordinate_keys(batch, shape.key) if shape.coordinates else None
+    if coordinates is not None and not shape.fields and not shape.format.has_deletions:
+        return _with_other_columns(coordinates[0].to_frame(), shape, coordinates)
     parts, left = shape.format.decode_together(batch, _wanted(shape))
-    decoded = [(rows, _with_other_columns(frame, shape)) for rows, frame in parts]
+    decoded = [(rows, _with_other_columns(frame, shape, _of_rows(coordinates, rows))) for rows, frame in parts]
     left = np.sort(left)  # alone they are not brought into order
     if len(left):
         decoded.append((left, _decode_one_by_one(_with_copied_values(batch).take(left), shape)))
@@ -155,13 +165,16 @@ def _is_columnar(shape: ValueShape) -> bool:
         return False
     places = [shape.place_of(name) for name in columns]
     has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key[0] not in places
+    has_coordinates = bool(shape.coordinates) and set(shape.key_kinds) == {KeyType.BIGINT}
     has_plain_places = all(place.startswith(("$.", EVENT)) for place in (*places, *filter(None, [shape.version])))
-    return has_plain_key and has_plain_places
+    return (has_plain_key or has_coordinates) and has_plain_places
 
 
 def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
     """Return the leaves of a value that a shape needs, by their column."""
-    wanted = {"key": WantedLeaf(_names(shape.key[0]), _KEY_LEAVES.get(shape.key_kinds[0], TEXT_KEY))}
+    wanted = {}
+    if not shape.coordinates:
+        wanted["key"] = WantedLeaf(_names(shape.key[0]), _KEY_LEAVES.get(shape.key_kinds[0], TEXT_KEY))
     for name, declared in (shape.columns_to_decode or {}).items():
         wanted[f"c:{name}"] = WantedLeaf(_names(shape.place_of(name)), declared)
     if shape.version is not None:
@@ -176,10 +189,17 @@ def _names(place: str) -> tuple[str, ...]:
     return tuple(place.removeprefix("$.").split("."))
 
 
-def _with_other_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFrame:
-    """Make the keys canonical, test the filters, and add the columns that are the same for every record."""
+def _of_rows(keys: KeysAndProblems | None, rows: Any) -> KeysAndProblems | None:
+    return None if keys is None else (keys[0][rows], keys[1][rows])
+
+
+def _with_other_columns(
+    frame: pl.DataFrame, shape: ValueShape, coordinates: KeysAndProblems | None = None
+) -> pl.DataFrame:
+    """Make the keys canonical, test the filters, and add the columns that are the same for every record. `coordinates`:
+    the keys where they are none of the record's contents."""
     has_version = "version" in frame.columns
-    keys, problems = canonical_keys(frame["key"], shape.key_kinds[0])
+    keys, problems = coordinates or canonical_keys(frame["key"], shape.key_kinds[0])
     return frame.select(
         keys.alias("key"),
         problems.alias("problem"),
@@ -202,15 +222,16 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
     tombstones: list[bool] = []
     places, read_key = {name: shape.place_of(name) for name in shape.columns}, shape.record_key.read
     record_keys = batch.column("key").to_pylist() if shape.needs_record_key else [None] * batch.num_rows
-    records = zip(record_keys, batch.column("value").to_pylist(), batch.column("headers").to_pylist(), strict=True)
-    for record_key, value, headers in records:
+    coordinates = batch.select(shape.coordinates).to_pylist() if shape.coordinates else [_NO_COORDINATES] * len(batch)
+    values, all_headers = batch.column("value").to_pylist(), batch.column("headers").to_pylist()
+    for record_key, value, headers, at in zip(record_keys, values, all_headers, coordinates, strict=True):
         read = _ReadValue({}, value is None)
         held: Mapping[str, Any] = {}
         try:
             read = _read_value(value, headers, shape)
             fields = {} if read.is_deletion else read.document
             held = {name: column_value(place, record_key, fields, headers, read_key) for name, place in places.items()}
-            parts = (record_part(part, record_key, read.document, headers, read_key) for part in shape.key)
+            parts = (record_part(part, record_key, read.document, headers, read_key, at) for part in shape.key)
             keys.append(key_text([part_text(part, kind) for part, kind in zip(parts, shape.key_kinds, strict=True)]))
             problems.append(None)
         except KeyProblem as problem:
@@ -273,16 +294,24 @@ def is_in_record_key(place: str) -> bool:
 
 
 def record_part(
-    part: str, record_key: bytes | None, document: Any, headers: Any, read_key: RecordKeyReader = read_text
+    part: str,
+    record_key: bytes | None,
+    document: Any,
+    headers: Any,
+    read_key: RecordKeyReader = read_text,
+    coordinates: Mapping[str, int] = _NO_COORDINATES,
 ) -> Any:
     """Return what stands at a place of a record: a field of its value or of the event that carries it, its key or a
-    field of that, or a header as a text.
+    field of that, a header as a text, or one of its coordinates, which are by the columns of the log.
 
     `headers` are mappings with `key` and `value`. `read_key` reads the key.
 
     Raises:
-        KeyProblem: there is no such header, or several, a text is no UTF-8, or the key cannot be read.
+        KeyProblem: there is no such header, or several, a text is no UTF-8, the key cannot be read, or its producer
+            numbers no records.
     """
+    if part in COORDINATES:
+        return coordinate(part, coordinates)
     if part.startswith("$."):
         return _value_at(document, part.removeprefix("$."))
     if part.startswith(EVENT):

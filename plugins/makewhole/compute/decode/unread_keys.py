@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from makewhole.compute.decode.coordinates import coordinate_keys
 from makewhole.compute.decode.record_values import RECORD_KEY, ValueShape, is_in_record_key, record_part
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem
@@ -19,10 +20,13 @@ _NO_KEY = "\0"
 
 def unread_keys(batch: pa.RecordBatch, keys: pl.Series, shape: ValueShape) -> pl.Series:
     """Return the business key of each record whose key could not be read (null in `keys`): its Kafka key, where that is
-    the business key, or where all records of the batch that could be read have it so. Null: it may be any key.
+    the business key, or where all records of the batch that could be read have it so. Null: it may be any key. A key
+    that is no content of a record needs no reading.
 
     `batch` has the column `key` where `shape` asks for it. What is no key of the topic has a text that is none.
     """
+    if shape.coordinates:
+        return coordinate_keys(batch, shape.key)[0].fill_null(_NO_KEY)
     unread = keys.is_null().arg_true().to_list()
     business_keys: list[str | None] = [None] * len(keys)
     if unread and "key" in batch.schema.names and len(shape.key) == 1:

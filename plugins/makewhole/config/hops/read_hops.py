@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from makewhole.config import values
+from makewhole.config.hops.coordinates import note_coordinates, note_parts_of_coordinates, note_written_coordinates
 from makewhole.config.hops.hop_graph import (
     Ends,
     note_circle,
@@ -73,6 +74,7 @@ def read_hops(
             hops.append((element, hop))
             said |= {hop.name} if written.redelivery.is_said else set()
             check_written(written, hop, drafts)
+            note_written_coordinates(written.names, element, drafts)
     if not elements and not place.problems.listed():
         place.complain("joins nothing", "Write at least one hop, for example '- {from: outbox, to: flights}'")
     note_doubled(ends)
@@ -80,6 +82,8 @@ def read_hops(
     note_unjoined(ends, written_topics, drafts)
     note_unlike_types([hop for _, hop in hops], {name: draft.key for name, draft in drafts.items() if draft.key})
     note_mixed([hop for _, hop in hops], drafts)
+    note_parts_of_coordinates(drafts)
+    note_coordinates(hops, drafts)
     note_reversed_twice(hops, drafts)
     note_shared(hops, drafts, said)
     if len(kinds) == len(elements):
@@ -130,6 +134,7 @@ def _kinds_joined(ends: Ends, drafts: Mapping[str, PointDraft], semantics: Seman
         is_versioned=target.has_version,
         can_produce=target.can_encode,
         lacks_payload=target.needs_payload and not source.has_payload,
+        is_by_coordinates=written.is_by_coordinates,
     )
 
 

@@ -55,7 +55,8 @@ class HopKinds:
     """The kinds of point that a hop joins; `name` is for messages. `has_version`: the topic that its remedies write
     to names a version. `is_versioned`: so does the store that it ends in. `has_template`: the hop has a `reverse` of
     its own. `can_produce`: records can be made in the formats of the topic that it ends in. `lacks_payload`: they can
-    be made of whole values alone, and its ledger names no column with these."""
+    be made of whole values alone, and its ledger names no column with these. `is_by_coordinates`: the key of the topic
+    that its remedies write to is where a record lies, or how it is numbered."""
 
     name: str
     source: PointKind
@@ -66,9 +67,12 @@ class HopKinds:
     has_template: bool = False
     can_produce: bool = True
     lacks_payload: bool = False
+    is_by_coordinates: bool = False
 
     def possible(self, verdict: str) -> tuple[Remedy, ...]:
         """Return the remedies for a verdict on this hop, `report` first. Hops that no reader makes have none.
+
+        A record that is sent again has other coordinates: where they are the key, it makes no key whole.
 
         A log takes for the latest what was written last: under `upsert`, only a version keeps a repeated record from
         overtaking one that came meanwhile. A table can be guarded. What is current state is mended, not reversed.
@@ -78,6 +82,8 @@ class HopKinds:
         """
         choices = _POSSIBLE[self.source, self.target][verdict]
         choices = tuple(choice for choice in choices if self.makes_records or choice is not _PRODUCE)
+        if self.is_by_coordinates:
+            choices = tuple(choice for choice in choices if choice not in _INTO_LOGS)
         if self.semantics is Semantics.EVENT:
             may_add = verdict == "mismatched" and not self.is_versioned
             return tuple(choice for choice in choices if not (may_add and choice is _REDELIVER))
@@ -103,6 +109,8 @@ class HopKinds:
             return " whose values or record keys are of a format in which no record can be made"
         if remedy is _PRODUCE and self.lacks_payload:
             return " whose values carry their schema, from a ledger without `payload`, a column with the whole value"
+        if self.is_by_coordinates and remedy in _INTO_LOGS:
+            return " whose key is its coordinates: a record that is sent again has others"
         if self.semantics is Semantics.EVENT:
             return " without a version: a loader that inserts would add a row"
         return " under upsert without a version" if remedy in _INTO_LOGS else " under upsert"

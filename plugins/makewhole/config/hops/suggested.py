@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from makewhole.config.hops.remedies import HopKinds
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
-from makewhole.model.points import PointKind, can_look_up, has_log
+from makewhole.model.points import PointKind, can_look_up, has_log, is_by_coordinates
 
 _CONTAINED = "a record cannot be taken out of a topic, and its copies are contained at the stores"
 
@@ -30,16 +30,18 @@ class Suggestion:
 def kinds_of(pipeline: Pipeline, hop: Hop) -> HopKinds:
     """Return the kinds that a hop of a pipeline joins."""
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
+    log = source if has_log(source) else target
     return HopKinds(
         name=hop.name,
         source=source.kind,
         target=target.kind,
         semantics=hop.semantics,
-        has_version=(source if has_log(source) else target).version is not None,
+        has_version=log.version is not None,
         is_versioned=target.version is not None,
         has_template=hop.reverse is not None,
         can_produce=not has_log(target) or target.can_encode,
         lacks_payload=has_log(target) and target.needs_payload and can_look_up(source) and source.payload is None,
+        is_by_coordinates=has_log(log) and is_by_coordinates(log.key),
     )
 
 
@@ -103,6 +105,8 @@ def _into_a_topic(pipeline: Pipeline, hop: Hop, kinds: HopKinds) -> tuple[Remedy
         if not kinds.makes_records:
             return None, f"no record can be made in the format of {hop.target}; its producer has to send them again"
         written = hop.target if remedy is Remedy.PRODUCE else hop.source
+        if kinds.is_by_coordinates:
+            return None, f"a record that is sent into {written} again has other coordinates, and is another key"
         return None, f"under upsert nothing is sent into {written} without a version; name one at the point"
     if remedy is Remedy.PRODUCE:
         return remedy, f"would send them into {hop.target}, from {hop.source}"

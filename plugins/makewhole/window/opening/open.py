@@ -15,6 +15,7 @@ from makewhole.compute.same_key import KeyFields, as_document, from_document, ke
 from makewhole.compute.same_place import (
     require_no_circle,
     require_one_key,
+    require_one_log,
     require_reversed_once,
     require_same_names,
     with_identities,
@@ -34,6 +35,7 @@ from makewhole.sql import PgConnection
 from makewhole.tables.columns import ColumnsRead
 from makewhole.window.configuration import configuration_document, judging_sha256
 from makewhole.window.incidents import filter_incidents, transactions_at_window_end
+from makewhole.window.opening.coordinates import require_lasting_coordinates
 from makewhole.window.opening.former_filters import readable_filters
 from makewhole.window.opening.freeze_ranges import CoveredRanges, Interval, Ranges, freeze_ranges
 from makewhole.window.opening.interval import Request, find_covering_window, interval_text, moment_text, require_past
@@ -122,6 +124,7 @@ def open_interval(
             if covering is None
             else _draft_revision(journal, pipeline, covering, topics)
         )
+        require_lasting_coordinates(pipeline, connections, draft.incidents)
         draft.incidents.extend(_transaction_incidents(pipeline, draft.window, topics))
         for name, log in logs.items():
             require_same_leaders(log, states[name])
@@ -223,6 +226,7 @@ def _require_same_names(journal: PgConnection, pipeline: Pipeline, places: Mappi
     known = with_identities(pipeline, places)
     require_no_circle(known)
     require_one_key(known)
+    require_one_log(known)
     require_reversed_once(known)
     if (window := windows.last_judged(journal, pipeline.name)) is not None:
         require_same_names(pipeline, window.places, places)

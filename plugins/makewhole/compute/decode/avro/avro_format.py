@@ -15,7 +15,7 @@ from makewhole.compute.decode.envelopes import is_envelope
 from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.leaf_columns import ValueColumn
-from makewhole.compute.decode.raw_columns import Raw, RawColumn, RawKind, rendered
+from makewhole.compute.decode.raw_columns import Raw, RawColumn, RawKind, rendered, with_keys
 from makewhole.compute.decode.same_layout import VERSION
 from makewhole.compute.decode.schema_texts import (
     BodiesOfSchema,
@@ -128,7 +128,7 @@ def _decoded(
     scanned = avro_scan.scan(
         avro_scan.Bodies(values.content.bytes, bodies.starts, bodies.lengths), program.steps, program.columns
     )
-    if program.leaves[wanted["key"].path] is None:
+    if "key" in wanted and program.leaves[wanted["key"].path] is None:
         return bodies.rows[:0], pl.DataFrame()
     columns = []
     matching = np.flatnonzero(scanned.matches)
@@ -140,11 +140,7 @@ def _decoded(
             continue
         raw = _raw_column(values, scanned, place, matching)
         columns.append(rendered(raw, name, leaf.declared).alias(name))
-    frame = pl.DataFrame(columns)
-    has_key = frame["key"].is_not_null()
-    if has_key.all():
-        return bodies.rows[matching], frame
-    return bodies.rows[matching][has_key.to_numpy()], frame.filter(has_key)
+    return with_keys(bodies.rows[matching], pl.DataFrame(columns))
 
 
 def _raw_column(

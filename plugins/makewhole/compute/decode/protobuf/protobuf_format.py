@@ -13,7 +13,7 @@ from makewhole.compute.decode.leaf_columns import ValueColumn
 from makewhole.compute.decode.protobuf.descriptors import DescriptorProblem, message_at, message_of_set
 from makewhole.compute.decode.protobuf.reference import document_of
 from makewhole.compute.decode.protobuf.tables import NoTables, ProtobufLeaf, ProtobufTables, compile_type
-from makewhole.compute.decode.raw_columns import RawColumn, rendered
+from makewhole.compute.decode.raw_columns import RawColumn, rendered, with_keys
 from makewhole.compute.decode.same_layout import VERSION
 from makewhole.compute.decode.schema_texts import (
     BodiesOfSchema,
@@ -153,7 +153,7 @@ def _decoded(
     tables: ProtobufTables, values: ValueColumn, bodies: BodiesOfSchema, wanted: Mapping[str, WantedLeaf]
 ) -> tuple[Int64s, pl.DataFrame]:
     """Return the rows that could be decoded, and their columns."""
-    if tables.leaves[wanted["key"].path] is None:
+    if "key" in wanted and tables.leaves[wanted["key"].path] is None:
         return bodies.rows[:0], pl.DataFrame()
     spans = protobuf_scan.Messages(values.content.bytes, bodies.starts, bodies.lengths)
     scanned = protobuf_scan.scan(spans, tables.types, tables.columns)
@@ -167,11 +167,7 @@ def _decoded(
             columns.append(pl.repeat(None, len(rows), dtype=kind, eager=True).alias(name))
         else:
             columns.append(rendered(_raw_column(values, scanned, leaf, rows), name, declared).alias(name))
-    frame = pl.DataFrame(columns)
-    has_key = frame["key"].is_not_null()
-    if has_key.all():
-        return bodies.rows[rows], frame
-    return bodies.rows[rows][has_key.to_numpy()], frame.filter(has_key)
+    return with_keys(bodies.rows[rows], pl.DataFrame(columns))
 
 
 def _are_usual(scanned: protobuf_scan.ScannedMessages, leaves: list[ProtobufLeaf]) -> Any:
