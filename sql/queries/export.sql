@@ -39,3 +39,7 @@ select
     coalesce(pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn(), false)
         and exists (select from pg_stat_wal_receiver) as is_current,
     pg_last_xact_replay_timestamp() as moment
+
+-- hides_rows --
+-- Whether policies of row security apply to the user of this session in a table: rows may be hidden.
+select coalesce(row_security_active(to_regclass(%(table)s)::oid), false)

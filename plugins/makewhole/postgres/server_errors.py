@@ -28,6 +28,12 @@ _REMEDIES = {
     "42": "`makewhole check --tables` names each table and column that does not fit the pipeline file",
 }
 _NO_RIGHT = "42501"
+_BY_ROW_SECURITY = "check_enable_rls"
+"""The function of the server that refuses to leave rows out without a word (`row_security` is off)."""
+SEE_ALL_ROWS = (
+    "Connect as a user that row security does not apply to (`alter role … bypassrls`, or the table's owner without "
+    "`force row level security`)"
+)
 
 
 def is_transient(error: psycopg2.Error, *, is_closed: bool) -> bool:
@@ -51,6 +57,8 @@ def describe(error: psycopg2.Error, columns: Sequence[str] = ()) -> str:
 def remedy(error: psycopg2.Error) -> str:
     """Return what to do about an error that no retry mends."""
     code = error.pgcode or ""
+    if error.diag.source_function == _BY_ROW_SECURITY:
+        return SEE_ALL_ROWS
     if code == _NO_RIGHT:
         return "Grant the connection's user the right to do it (GRANT SELECT to read a table)"
     return _REMEDIES.get(code[:2], "The server's log has its words, which can quote rows and are left out here")

@@ -11,12 +11,16 @@ from makewhole.postgres.server_errors import describe, is_transient, remedy
 pytestmark = pytest.mark.unit
 
 
-def error(code: str | None, kind: type[psycopg2.Error] = psycopg2.Error) -> psycopg2.Error:
+def error(
+    code: str | None, kind: type[psycopg2.Error] = psycopg2.Error, *, function: str | None = None
+) -> psycopg2.Error:
     """Return an error with a SQLSTATE, which only the driver itself can set."""
 
     class Coded(kind):  # type: ignore[misc, valid-type]
         pgcode = code
-        diag = SimpleNamespace(constraint_name=None, column_name="amount", table_name="orders")
+        diag = SimpleNamespace(
+            constraint_name=None, column_name="amount", table_name="orders", source_function=function
+        )
 
     return Coded("a row: secret")
 
@@ -56,5 +60,6 @@ def test_a_session_that_ended_without_a_code_is_tried_again() -> None:
 def test_an_error_names_what_it_is_about_and_quotes_nothing() -> None:
     assert describe(error("22P02")) == "Coded (22P02): column amount, table orders"
     assert "GRANT SELECT" in remedy(error("42501"))
+    assert "bypassrls" in remedy(error("42501", function="check_enable_rls"))
     assert "check --tables" in remedy(error("42883"))
     assert issubclass(errors.InsufficientPrivilege, psycopg2.Error)

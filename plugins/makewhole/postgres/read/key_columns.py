@@ -10,15 +10,19 @@ from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import column_types, regclass_text
 from makewhole.postgres.read.identities import read_identity, read_server
 from makewhole.postgres.read.relations import relation_kind
-from makewhole.sql import PgConnection, statements_of
+from makewhole.postgres.server_errors import SEE_ALL_ROWS
+from makewhole.sql import PgConnection, single_value, statements_of
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.shape import TableShape
+
+_run = statements_of("export")
 
 
 def describe_columns(
     connection: PostgresConnection, shapes: Iterable[TableShape]
 ) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
-    """Return the columns of tables by point, and the tables and columns that do not exist, in one session.
+    """Return the columns of tables by point, and the tables and columns that do not exist or may be hidden in part, in
+    one session.
 
     Raises:
         TransientError: the database does not answer.
@@ -34,6 +38,9 @@ def describe_columns(
             except ConfigurationError as error:
                 problems += error.problems
                 continue
+            if single_value(_run(session, "hides_rows", table=regclass_text(point))):
+                problems.append(_hidden_rows(point))
+                continue
             columns[point.name] = TableColumns(
                 types=tuple(known[column] for column in point.key),
                 ids=_column_ids(session, point),
@@ -44,6 +51,15 @@ def describe_columns(
     return columns, problems
 
 
+def _hidden_rows(point: TablePoint) -> Problem:
+    return Problem(
+        file="pipeline file",
+        path=f"points.{point.name}.table",
+        found=f"row security may hide rows of {point.table} from the user of connection {point.connection}",
+        remedy=f"{SEE_ALL_ROWS}: a row that is hidden looks like one that is lost",
+    )
+
+
 def _column_ids(session: PgConnection, point: TablePoint) -> dict[str, str]:
     return dict(statements_of("target")(session, "column_ids", table=regclass_text(point), columns=list(point.key)))
 
@@ -52,5 +68,5 @@ def column_kinds(session: PgConnection, point: TablePoint) -> dict[str, ColumnKi
     """Return the kinds of a table's columns by name."""
     return {
         row.name: ColumnKind.of(row.type, element=row.element, is_opaque=row.is_opaque, full_type=row.full_type)
-        for row in statements_of("export")(session, "column_kinds", table=regclass_text(point))
+        for row in _run(session, "column_kinds", table=regclass_text(point))
     }
