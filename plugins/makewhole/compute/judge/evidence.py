@@ -54,15 +54,13 @@ class HopContext:
     """The input of evidence and causes for one bucket of a hop.
 
     `written`: keys of which compensation wrote records to the source, be they among its copies or behind them.
-    `inserted`: keys of which it wrote a row straight into the target.
-    `committed`: the next offset per partition of the consumer `group`, or of the sink by its own `progress` (what that
-    is called); `unconsumed`: keys with a record that it has not reached.
-    `waiting`: since when keys wait; those that are not in it wait since the window was `opened_at`.
+    `inserted`: keys of which it wrote a row straight into the target. `committed`: the next offset per partition of the
+    consumer `group`, or of the sink by its own `progress` (what that is called); `unconsumed`: keys with a record that
+    it has not reached. `waiting`: since when keys wait; those that are not in it wait since the window was `opened_at`.
     `truncated`: keys that earlier windows saw in the target and that a truncation took from it. `open_copies`: copies
-    in the target that cannot be read as committed yet. `not_lost` returns by key hash what shows that a key which the
-    store lacks is not lost. `source_elsewhere`: the source's copies
-    outside the slice, the oldest first. The sequences are those of the topics at the two ends.
-    The copies of a topic say `is_replay` and `is_produced`.
+    in the target that cannot be read as committed yet; `uncommitted`: those in the source. `not_lost` returns by key
+    hash what shows that a key which the store lacks is not lost. `source_elsewhere`: the source's copies outside the
+    slice, the oldest first. The copies of a topic say `is_replay` and `is_produced`.
     """
 
     hop: str
@@ -82,6 +80,7 @@ class HopContext:
     target_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
     truncated: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     open_copies: pl.DataFrame = field(default_factory=lambda: empty(TAIL))
+    uncommitted: pl.DataFrame = field(default_factory=lambda: empty(TAIL))
     source_log: LogHistory = field(default_factory=LogHistory)
     target_log: LogHistory = field(default_factory=LogHistory)
     source_sequences: SequenceEvidence = field(default_factory=NoSequences)
@@ -99,6 +98,7 @@ class KeyFacts:
         self.elsewhere = KeyCopies(wanted, context.target_elsewhere)
         self.source_elsewhere = KeyCopies(wanted, context.source_elsewhere, is_ordered=True)
         self.open = KeyCopies(wanted, context.open_copies)
+        self.uncommitted = KeyCopies(wanted, context.uncommitted)
         self._context = context
         self._unconsumed = set(context.unconsumed.select(HASH).rows())
         self._written = set(context.written.select(HASH).rows())
@@ -147,6 +147,8 @@ def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext, cause: Caus
         evidence |= _open_evidence(known.open.of(row), context.target_log.transactions)
     if row["verdict"] in (Verdict.MISSING.value, Verdict.UNDECIDABLE.value):
         evidence |= known.log_evidence
+    if row["verdict"] == Verdict.UNDECIDABLE.value:
+        evidence |= _open_evidence(known.uncommitted.of(row), context.source_log.transactions)
     evidence |= context.not_lost(row["key_hash"])
     sequences = _sequences(source, context.source_sequences) + _sequences(
         chain(target, known.elsewhere.of(row)), context.target_sequences
@@ -208,10 +210,8 @@ def _open_evidence(open_copies: Sequence[CopyFields], transactions: Sequence[Inc
     """Return the places that cannot be read as committed yet, and the transactions that they wait for."""
     places = sorted({copy["place"] for copy in open_copies})
     blocking = [transaction for transaction in transactions if any(_is_held_by(place, transaction) for place in places)]
-    evidence: dict[str, Any] = {"open": places} if places else {}
-    if blocking:
-        evidence["transactions"] = [_transaction_fields(transaction) for transaction in blocking]
-    return evidence
+    of_blocking = {"transactions": [_transaction_fields(transaction) for transaction in blocking]} if blocking else {}
+    return {**({"open": places} if places else {}), **of_blocking}
 
 
 def _is_held_by(place: str, transaction: Incident) -> bool:
