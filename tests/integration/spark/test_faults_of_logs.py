@@ -15,6 +15,7 @@ from makewhole.journal.database import connect
 from makewhole.model.errors import TransientError
 from makewhole.model.gate import GateAnswer
 from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.pipeline import Remedy
 from makewhole.model.window import PartitionRange, WindowState
 from makewhole.window.context import WindowContext
 from tests.world.combinations import with_every_change
@@ -278,6 +279,49 @@ def test_a_transaction_that_begins_after_the_end_of_the_window_is_none_of_its_bu
 
     assert (places(context), kinds(shop, context)) == ([(0, 0, 10)], [])
     assert closed.state is WindowState.CERTIFIED
+    transaction.abort_transaction(30)
+
+
+@pytest.mark.parametrize("is_committed", [True, False], ids=["committed", "aborted"])
+def test_a_row_that_was_loaded_before_its_transaction_ended_is_not_known_until_then(
+    shop: ReconciledShop, is_committed: bool
+) -> None:
+    shop.describe(compensation={"limits": "{share: 1.0}", "unexpected": "quarantine"})
+    made = orders(range(8))
+    shop.trade(made, unsent=made[6:])
+    shop.write("warehouse", [*made[6:8], *orders([99])])
+    transaction = shop.begin_transaction(made[6:7])
+    shop.send(made[7:8])
+
+    context, closed = shop.whole_way()
+
+    by_hand = ("unexpected", "not_in_source")
+    not_known = ("undecidable", "in_flight")
+    assert shop.found(context, STORE_HOP) == {"O6": not_known, "O7": not_known, "O99": by_hand}
+    assert closed.state is WindowState.GAPS
+    evidence = [shop.evidence(context, STORE_HOP, key) for key in ("O6", "O7")]
+    assert [(one["open"], one["transactions"][0]["first_offset"]) for one in evidence] == [(["0:6"], 6), (["0:7"], 6)]
+    plan = plan_window(context).plan
+    assert plan is not None
+    assert plan.counts == {Remedy.QUARANTINE: 1}
+
+    shop.end_transaction(transaction, is_committed=is_committed)
+    again, _ = shop.whole_way()
+    assert shop.found(again, STORE_HOP) == {"O99": by_hand, **({} if is_committed else {"O6": by_hand})}
+
+
+def test_a_row_whose_uncommitted_record_the_filter_excludes_is_unexpected(shop: ReconciledShop) -> None:
+    shop.describe(hop={"where": "region = 'EU'"})
+    made = orders(range(10))
+    shop.trade(made[:6], unloaded=made[1:6:2])
+    shop.write("outbox", made[6:])
+    shop.write("warehouse", made[6:8])
+    transaction = shop.begin_transaction(made[6:8])
+
+    context, _ = shop.whole_way()
+
+    found = {"O6": ("undecidable", "in_flight"), "O7": ("unexpected", "not_in_source")}
+    assert shop.found(context, STORE_HOP) == found
     transaction.abort_transaction(30)
 
 

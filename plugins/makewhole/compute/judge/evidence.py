@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
@@ -17,6 +17,7 @@ from makewhole.compute.judge.copier_commits import CopierCommits
 from makewhole.compute.judge.key_copies import CopyFields, FrameRow, KeyCopies
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.compute.judge.open_copies import open_evidence
+from makewhole.compute.judge.sequence_evidence import NoSequences, SequenceEvidence
 from makewhole.compute.versions import shown_version
 from makewhole.model.incident import Incident
 from makewhole.model.points import PointKind
@@ -30,44 +31,20 @@ _WAITED = (Cause.NOT_CONSUMED, Cause.NOT_COMMITTED, Cause.IN_DOUBT)
 _OF_COPIERS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.UNEXPECTED)
 
 
-class SequenceEvidence(Protocol):
-    """The state of the numbering of a topic's producers, JSON-able. Evidence, never a verdict."""
-
-    def of(self, partition: int, producer_id: int, epoch: int) -> Mapping[str, Any] | None:
-        """Return the state of one producer epoch in a partition; None when it is not known."""
-        ...
-
-    def suspects(self) -> Sequence[Mapping[str, Any]]:
-        """Return the producers whose numbering is broken, or whose epoch was bumped: they may have lost records."""
-        ...
-
-
-class NoSequences:
-    """The sequence evidence of a table, or of a topic whose producers were not followed: none."""
-
-    def of(self, partition: int, producer_id: int, epoch: int) -> None:  # noqa: ARG002
-        return None
-
-    def suspects(self) -> Sequence[Mapping[str, Any]]:
-        return ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class HopContext:
     """The input of evidence and causes for one bucket of a hop.
 
     `written`: keys of which compensation wrote records to the source, be they among its copies or behind them.
-    `inserted`: keys of which it wrote a row straight into the target.
-    `committed`: the next offset per partition of the consumer `group`, or of the sink by its own `progress` (what that
-    is called); `unconsumed`: keys with a record that it has not reached.
-    `waiting`: since when keys wait; those that are not in it wait since the window was `opened_at`.
+    `inserted`: keys of which it wrote a row straight into the target. `committed`: the next offset per partition of the
+    consumer `group`, or of the sink by its own `progress` (what that is called); `unconsumed`: keys with a record that
+    it has not reached. `waiting`: since when keys wait; those that are not in it wait since the window was `opened_at`.
     `truncated`: keys that earlier windows saw in the target and that a truncation took from it. `open_copies`: copies
-    in the target that cannot be read as committed yet. `in_doubt`: keys that transactions in doubt may hold in the
-    target, and `doubt` what is known of these. `not_lost` returns by key hash what shows that a key which the
-    store lacks is not lost. `source_elsewhere`: the source's copies
-    outside the slice, the oldest first. The sequences are those of the topics at the two ends. `copier`: what the group
-    that copies one topic into the other has committed.
-    The copies of a topic say `is_replay` and `is_produced`.
+    in the target that cannot be read as committed yet; `uncommitted`: those in the source. `in_doubt`: keys that
+    transactions in doubt may hold in the target, and `doubt` what is known of these. `not_lost` returns by key hash
+    what shows that a key which the store lacks is not lost. `source_elsewhere`: the source's copies outside the slice,
+    the oldest first. `copier`: what the group that copies one topic into the other has committed. The copies of a topic
+    say `is_replay` and `is_produced`.
     """
 
     hop: str
@@ -87,6 +64,7 @@ class HopContext:
     target_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
     truncated: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     open_copies: pl.DataFrame = field(default_factory=lambda: empty(TAIL))
+    uncommitted: pl.DataFrame = field(default_factory=lambda: empty(TAIL))
     source_log: LogHistory = field(default_factory=LogHistory)
     target_log: LogHistory = field(default_factory=LogHistory)
     source_sequences: SequenceEvidence = field(default_factory=NoSequences)
@@ -107,6 +85,7 @@ class KeyFacts:
         self.elsewhere = KeyCopies(wanted, context.target_elsewhere)
         self.source_elsewhere = KeyCopies(wanted, context.source_elsewhere, is_ordered=True)
         self.open = KeyCopies(wanted, context.open_copies)
+        self.uncommitted = KeyCopies(wanted, context.uncommitted)
         self._context = context
         self._unconsumed = set(context.unconsumed.select(HASH).rows())
         self._written = set(context.written.select(HASH).rows())
@@ -169,6 +148,8 @@ def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext, cause: Caus
         evidence |= context.doubt
     if row["verdict"] in (Verdict.MISSING.value, Verdict.UNDECIDABLE.value):
         evidence |= known.log_evidence
+    if row["verdict"] == Verdict.UNDECIDABLE.value:
+        evidence |= open_evidence(known.uncommitted.of(row), context.source_log.transactions)
     evidence |= context.not_lost(row["key_hash"])
     sequences = _sequences(source, context.source_sequences) + _sequences(
         chain(target, known.elsewhere.of(row)), context.target_sequences

@@ -15,12 +15,15 @@ from makewhole.compute.judge.undecidable import (
     name_placeholders,
     undecidable_spans,
 )
+from makewhole.model.verdict import Cause, Verdict
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.judge.certified import SeenKeys, mark_vanished
 from makewhole_spark.reconcile.judge.erased_keys import ErasedInLog, mark_erased, mark_tombstone_unknown
 from makewhole_spark.reconcile.judge.file_changes import mark_compare_changed, mark_filter_changed, mark_hops_changed
 from makewhole_spark.reconcile.judge.in_doubt import KeysHeld, mark_in_doubt
 from makewhole_spark.reconcile.judge.other_sources import mark_unknown_to_others
+from makewhole_spark.reconcile.judge.pending import uncommitted_at_sources
+from makewhole_spark.reconcile.judge.verdicts import explained, has_left, has_verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,8 @@ def mark_exceptions(task: BucketTask, judged: pl.DataFrame, known: BucketInput, 
     - before_baseline: missing, unexpected → before_baseline; undecidable where it is not known from when on to judge.
     - undecidable, for a part of a log that is gone: missing, unexpected, mismatched → undecidable.
     - unreadable, for a record that could not be read: missing, unexpected, mismatched → undecidable.
+    - uncommitted at a source, for a row whose record is in or behind an open transaction: unexpected → undecidable, but
+      for keys that left the filter.
     - placeholders: none; it names the cause where a value is not known.
     - unknown_to_others: unexpected, mismatched → undecidable.
     - filter_changed: missing, unexpected, mismatched, under upsert duplicate → undecidable; and it names the cause
@@ -68,6 +73,8 @@ def mark_exceptions(task: BucketTask, judged: pl.DataFrame, known: BucketInput, 
     marked = mark_before_baseline(judged, task.limits.baseline)
     marked = mark_undecidable(marked, undecidable_spans(*logs, lags))
     marked = mark_unreadable(marked, of_source, of_target, lags)
+    is_unmatched = has_verdict(Verdict.UNEXPECTED) & ~has_left()
+    marked = explained(marked, is_unmatched, uncommitted_at_sources(task), Cause.IN_FLIGHT)
     marked = name_placeholders(marked, known.source, known.target)
     marked = mark_unknown_to_others(task, marked, lags)
     marked, excluded = mark_filter_changed(task, marked, known)

@@ -9,6 +9,9 @@ is *overdue* is missing all the same; of a version only where the target has non
 A key waits from the S1 of the window that first judged it pending: then its record or row was there, whatever the times
 in it say. Under upsert each version waits for itself: a key that changes all day is not late because its first version
 once was.
+
+A row whose record cannot be read as committed yet (`uncommitted_at_sources`) came by a loader that reads uncommitted
+records. Whether it is right is known when the transaction has ended: until then it is neither matched nor unexpected.
 """
 
 from collections.abc import Mapping
@@ -35,6 +38,18 @@ def unsettled_in_log(task: BucketTask, source: pl.DataFrame, overdue: pl.DataFra
         frames.append(behind_limits(source, task.limits.settled_offsets).select(HASH))
     unconsumed = unconsumed_copies(source, task.limits.group_committed).select(HASH)
     return pl.concat([*frames, unconsumed.join(overdue, on=HASH, how="anti")]).unique()
+
+
+def uncommitted_at_sources(task: BucketTask) -> pl.DataFrame:
+    """Return the hashes of the keys of which a topic that leads to the target has a record, and no tombstone, behind
+    the stable offset: once committed, it makes their rows right. What the filter of its hop excludes does not."""
+    frames = [empty(HASHES)]
+    for hop in (task.hop, *(other.hop for other in task.elsewhere.other_sources)):
+        if task.is_topic(hop.source):
+            is_excluded = pl.col("excluded_by").list.contains(hop.name).fill_null(False)
+            is_record = ~pl.col("is_tombstone").fill_null(False)
+            frames.append(open_copies(task, hop.source).filter(is_record & ~is_excluded).select(HASH))
+    return pl.concat(frames).unique()
 
 
 def unsettled_in_ledger(task: BucketTask, point: TablePoint, keys: pl.DataFrame) -> pl.DataFrame:

@@ -122,6 +122,7 @@ def _hop_context(task: BucketTask, looked_up: Gathered) -> HopContext:
         target_elsewhere=known.target_elsewhere,
         truncated=newly_truncated_keys(task).select(HASH),
         open_copies=open_copies(task, task.hop.target),
+        uncommitted=open_copies(task, task.hop.source),
         source_log=task.source.log,
         target_log=task.target.log,
         source_sequences=StoredSequences(task.context.storage, task.source.sequences),
