@@ -11,7 +11,7 @@ pytestmark = pytest.mark.unit
 
 TOPIC_SIDE, REPAIRS = {*range(1, 21), 33, 34}, {*range(28, 33), 35, 37, 38, 39, 44}
 CONSUMERS, STORES, VALUES = {36, 42, 43, 56, 70, 71}, {48}, {40, 41, 62, 63}
-COPIERS = {*range(111, 119)}
+COPIERS = {*range(111, 120)}
 TRUTHS = {*range(45, 48), *range(49, 56), *range(57, 62), *range(64, 70), *range(72, 78)}
 
 
