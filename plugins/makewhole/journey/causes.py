@@ -7,6 +7,7 @@ from makewhole.model.verdict import Cause
 CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.NEVER_PRODUCED: "the source has it, and no batch of the log does",
     Cause.ABORTED: "its only records belong to transactions that were aborted",
+    Cause.PARTIAL_TRANSACTION: "its transaction wrote to this topic, too, and brought the key to another one alone",
     Cause.RETRY_WITHOUT_IDEMPOTENCE: "a producer without idempotence sent it again, as a retry does",
     Cause.APPLICATION_RESEND: "it was sent again, by another producer session or by the same one",
     Cause.SEQUENCE_REPEATED: "the broker took the same producer id, epoch and sequence twice",

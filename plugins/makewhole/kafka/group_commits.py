@@ -9,8 +9,10 @@ segment is written to. Offsets that no record holds are a hole, in which a commi
 """
 
 import struct
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +30,7 @@ from makewhole.model.errors import ConfigurationError, TransientError
 from makewhole.model.window import PartitionRange
 
 COMMIT_LOG = "__consumer_offsets"
-_READ_MOST = 5_000_000  # offsets, from the end: some seconds
+_READ_MOST = 1_000_000  # offsets, from the end: most batches hold one commit, and take some 10 µs each
 _KEY_VERSIONS = (b"\x00\x00", b"\x00\x01")
 _PARTITION = struct.Struct(">i")
 _VALUE = struct.Struct(">hq")
@@ -92,6 +94,11 @@ class _Walk:
     _open: dict[int, list[_Commit]] = field(default_factory=dict)
     _last: dict[int, _Commit] = field(default_factory=dict)
 
+    @cached_property
+    def name(self) -> bytes:
+        """The group and the topic as keys of records have them."""
+        return _text(self.group) + _text(self.topic)
+
     def hole(self, end: int) -> None:
         """Note that records before `end` are gone, among which there may have been commits."""
         self._hole_end, self.is_whole = end, False
@@ -150,8 +157,9 @@ def _read(source: BrokerLog, wanted: PartitionRange, walk: _Walk) -> None:
         if gone > position:
             walk.hole(gone)
             position = gone
-        commits = _PageCommits.of(page, walk)
-        for batch, reason, resume in checked_batches(page, is_crc_checked=True):
+        checked = list(checked_batches(page, is_crc_checked=True))
+        commits = _PageCommits.of(page, [batch for batch, reason, _ in checked if reason is None], walk)
+        for batch, reason, resume in checked:
             if reason is not None:
                 behind = resume or source.next_batch(wanted, position, batch.end_offset, "uncommitted")
                 walk.hole(behind)
@@ -174,20 +182,22 @@ class _PageCommits:
     unreadable: set[int] = field(default_factory=set)
 
     @classmethod
-    def of(cls, page: LogPage, walk: _Walk) -> "_PageCommits":
-        found = cls()
-        items = list(found._to_decode(page))
-        batches = {at: item.batch for item in items for at in range(item.batch.base_offset, item.batch.end_offset)}
+    def of(cls, page: LogPage, batches: Iterable[Batch], walk: _Walk) -> "_PageCommits":
+        """Decode the batches of a page that may have any: those with the group's name in them, and compressed ones."""
+        found, names = cls(), list(_places(page.data, walk.name))
+        wanted = (batch for batch in batches if batch.codec or _is_in(batch, names))
+        items = list(found._to_decode(page, wanted))
+        by_offset = {at: item.batch for item in items for at in range(item.batch.base_offset, item.batch.end_offset)}
         for part in decode(0, items, ("offset", "key", "value")) if items else ():
-            found.unreadable.update(batches[place.offset].base_offset for place in part.undecodable)
+            found.unreadable.update(by_offset[place.offset].base_offset for place in part.undecodable)
             for at, partition, next_offset in _commits_in(part.columns, walk):
-                commit = _Commit(at=at, partition=partition, next_offset=next_offset, batch=batches[at])
+                commit = _Commit(at=at, partition=partition, next_offset=next_offset, batch=by_offset[at])
                 found.by_batch.setdefault(commit.batch.base_offset, []).append(commit)
         return found
 
-    def _to_decode(self, page: LogPage) -> Iterator[BatchToDecode]:
-        for batch, reason, _ in checked_batches(page, is_crc_checked=True):
-            if reason is None and not batch.is_control and batch.record_count:
+    def _to_decode(self, page: LogPage, batches: Iterable[Batch]) -> Iterator[BatchToDecode]:
+        for batch in batches:
+            if not batch.is_control and batch.record_count:
                 try:
                     data = decompress(batch.codec, memoryview(page.data)[batch.start + HEADER_BYTES : batch.end])
                 except CodecError:
@@ -211,13 +221,27 @@ def _take(batch: Batch, page: LogPage, found: _PageCommits, walk: _Walk) -> None
 
 def _commits_in(columns: pa.RecordBatch, walk: _Walk) -> Iterator[tuple[int, int, int | None]]:
     """Yield offset, partition and next offset of the records of the group in the topic."""
-    name = _text(walk.group) + _text(walk.topic)
+    name = walk.name
     lengths = pc.binary_length(columns.column("key"))  # type: ignore[call-overload]
     are_as_long = pc.equal(lengths, pa.scalar(2 + len(name) + _PARTITION.size, pa.int32()))
     for row in columns.filter(are_as_long).to_pylist():
         key, value = row["key"], row["value"]
         if key[:2] in _KEY_VERSIONS and key[2:-4] == name:
             yield row["offset"], _PARTITION.unpack(key[-4:])[0], None if value is None else _VALUE.unpack_from(value)[1]
+
+
+def _places(data: bytes, name: bytes) -> Iterator[int]:
+    """Yield where a name stands in a page."""
+    at = data.find(name)
+    while at >= 0:
+        yield at
+        at = data.find(name, at + 1)
+
+
+def _is_in(batch: Batch, places: Sequence[int]) -> bool:
+    """Return whether one of these places is in a batch."""
+    at = bisect_left(places, batch.start)
+    return at < len(places) and places[at] < batch.end
 
 
 def _text(text: str) -> bytes:

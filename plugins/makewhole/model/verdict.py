@@ -56,6 +56,7 @@ class Cause(StrEnum):
 
     NEVER_PRODUCED = "never_produced"  # in the ledger, in no batch of the log
     ABORTED = "aborted_transaction"  # its only copies in the log belong to aborted transactions
+    PARTIAL_TRANSACTION = "partial_transaction"  # its transaction wrote to the topic, and brought it to another alone
     RETRY_WITHOUT_IDEMPOTENCE = "retry_without_idempotence"  # repeated, producer id -1
     APPLICATION_RESEND = "application_resend"  # repeated under another producer session or sequence
     SEQUENCE_REPEATED = "sequence_repeated"  # the same (producer id, epoch, sequence) twice

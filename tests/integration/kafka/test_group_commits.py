@@ -191,6 +191,25 @@ def test_what_compaction_took_is_not_known(copier: _Copier, make_topic: Callable
     assert (found().commits[-1].lo, found().commits[-1].hi) == (offset - 10, offset)
 
 
+@pytest.mark.parametrize("codec", ["none", "lz4", "zstd"])
+def test_commits_are_found_in_batches_of_many_records(
+    copier: _Copier, make_topic: Callable[..., str], codec: str
+) -> None:
+    log = make_topic()
+    client = producer(copier.bootstrap, linger_ms=60_000, compression_type=codec)
+    other = _Copier(connection=copier.connection, topic=copier.topic, group=f"{copier.group}-2")
+    for offset in range(1, 101):
+        for one in (copier, other):
+            client.produce(log, key=_key(one, offset % 2), value=struct.pack(">hqi", 3, offset, -1))
+    assert client.flush(30) == 0
+
+    found = group_commits(copier.connection, copier.group, copier.topic, log=log)
+
+    assert [(one.partition, one.lo, one.hi) for one in found.commits] == [
+        (offset % 2, max(offset - 2, 0), offset) for offset in range(1, 101)
+    ]
+
+
 def test_a_topic_of_commits_that_is_not_there_has_none(copier: _Copier) -> None:
     assert group_commits(copier.connection, "g", copier.topic, log="no-such-log") == CopierCommits(
         group="g", is_whole=True

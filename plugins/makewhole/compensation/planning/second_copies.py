@@ -11,7 +11,7 @@ from makewhole.model.points import has_log
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Finding, Verdict
 
-_NEVER_COMMITTED = (Cause.NEVER_PRODUCED, Cause.ABORTED)
+_NEVER_COMMITTED = (Cause.NEVER_PRODUCED, Cause.ABORTED, Cause.PARTIAL_TRANSACTION)
 """The causes by which no reader of what is committed can have had the record."""
 _IF_PRODUCED = "name the 'version' of {point} if its loader overwrites, or take the row out first"
 _IF_UNEXPECTED = (

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from makewhole.compute.frames import FINDINGS, empty
-from makewhole.compute.judge.evidence import HopContext, KeyFacts, evidence_of
+from makewhole.compute.judge.evidence import PARTIAL, HopContext, KeyFacts, evidence_of
 from makewhole.compute.judge.key_copies import FrameRow
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.model.points import PointKind
@@ -96,19 +96,22 @@ def _cause_of_waiting(row: FrameRow, known: KeyFacts) -> Cause | None:
 
 def _cause_of_missing(row: FrameRow, known: KeyFacts, context: HopContext) -> Cause:
     if context.target_kind is PointKind.TOPIC:
-        return _cause_of_uncopied(row, known, context.target_log)
+        return _cause_of_uncopied(row, known, context)
     if context.source_kind is PointKind.TOPIC and context.committed:
         return Cause.COMMITTED_BEFORE_WRITTEN
     return Cause.LOST_AFTER_TOPIC if context.source_kind is PointKind.TOPIC else Cause.NEVER_WRITTEN
 
 
-def _cause_of_uncopied(row: FrameRow, known: KeyFacts, log: LogHistory) -> Cause:
-    """Return why a topic lacks a key: of what a copier's group passed outside of its transactions nothing else can be
-    why, unless the log of the copies itself lost something."""
+def _cause_of_uncopied(row: FrameRow, known: KeyFacts, context: HopContext) -> Cause:
+    """Return why a topic lacks a key. Of what a transaction brought to another topic alone, and of what a copier's
+    group passed outside of its transactions, nothing else can be why, unless the topic's log itself lost something."""
+    log = context.target_log
     cause = _cause_of_unproduced(row, known, log)
-    has_lost = log.recreated or log.leader_changes or log.truncated
-    is_passed = cause in (Cause.ABORTED, Cause.NEVER_PRODUCED) and not has_lost and known.is_passed_outside(row)
-    return Cause.COMMITTED_BEFORE_WRITTEN if is_passed else cause
+    if cause not in (Cause.ABORTED, Cause.NEVER_PRODUCED) or log.recreated or log.leader_changes or log.truncated:
+        return cause
+    if PARTIAL in context.not_lost(row["key_hash"]):
+        return Cause.PARTIAL_TRANSACTION
+    return Cause.COMMITTED_BEFORE_WRITTEN if known.is_passed_outside(row) else cause
 
 
 def _cause_of_unproduced(row: FrameRow, known: KeyFacts, log: LogHistory) -> Cause:

@@ -28,6 +28,8 @@ _SHOWN = 10
 _NAMED = 1_000
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _WAITED = (Cause.NOT_CONSUMED, Cause.NOT_COMMITTED, Cause.IN_DOUBT)
+PARTIAL = "partial_transaction"
+"""The name of the evidence that a missing key's transaction wrote to the target, and has the key elsewhere."""
 _OF_COPIERS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.UNEXPECTED)
 
 

@@ -20,6 +20,7 @@ from makewhole.model.points import PointKind, can_look_up
 from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.bucket.answer import KeptExceptions
+from makewhole_spark.reconcile.bucket.other_topics import CopiedElsewhere
 from makewhole_spark.reconcile.bucket.other_windows import (
     CertifiedResult,
     HandedOverFiles,
@@ -134,6 +135,7 @@ class KnownElsewhere:
     what other hops bring to the same target. `certified`: what certified revisions of this window found on this hop.
     `met_alone`: the keys of which the windows before met rows that had no record in them; None: not known, so that a
     slice does not tell whether a key has other rows. `erasures`: where tombstones erase, what the windows know of them.
+    `copied_elsewhere`: the topics that other hops fill from the same source.
     """
 
     handed_over: tuple[HandedOverFiles, ...] = ()
@@ -143,6 +145,7 @@ class KnownElsewhere:
     certified: tuple[CertifiedResult, ...] = ()
     met_alone: MetAlone | None = None
     erasures: LogOfErasures = field(default_factory=LogOfErasures)
+    copied_elsewhere: CopiedElsewhere | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

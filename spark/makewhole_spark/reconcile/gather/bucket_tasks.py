@@ -26,6 +26,7 @@ from makewhole_spark.reconcile.gather.neighbouring_windows import (
     truncated_windows,
 )
 from makewhole_spark.reconcile.gather.point_facts import PointFacts
+from makewhole_spark.reconcile.gather.topics_beside import TopicsBeside
 
 
 def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
@@ -68,6 +69,7 @@ class _Elsewhere:
     certified: ResultsByBucket
     met: MetBefore | None
     erasures: Mapping[str, LogOfErasures]
+    beside: TopicsBeside | None
 
     @classmethod
     def of(
@@ -84,6 +86,7 @@ class _Elsewhere:
             certified=certified_results(neighbours, hop, {neighbours.context.window.number}),
             met=met_alone(neighbours, hop),
             erasures=logs_of_erasures(neighbours, hop, handing),
+            beside=TopicsBeside.of(neighbours, hop),
         )
 
     def in_bucket(self, bucket: str) -> KnownElsewhere:
@@ -97,6 +100,7 @@ class _Elsewhere:
             certified=tuple(self.certified.get(bucket, ())),
             met_alone=None if self.met is None else self.met.in_bucket(bucket),
             erasures=self.erasures.get(bucket, LogOfErasures()),
+            copied_elsewhere=None if self.beside is None else self.beside.in_bucket(bucket),
         )
 
 

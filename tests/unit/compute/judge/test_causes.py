@@ -23,6 +23,12 @@ PLAN = "demo-1-0123456789ab"
 OUTSIDE = CopierCommits(group="g", commits=(OffsetCommit(partition=0, lo=0, hi=5),))
 WITHIN = CopierCommits(group="g", commits=(OffsetCommit(partition=0, lo=0, hi=5, producer_id=9, producer_epoch=0),))
 NOT_KNOWN = CopierCommits(group="g", commits=(OffsetCommit(partition=0, lo=None, hi=5),))
+
+
+def in_another_topic(_: str) -> dict[str, Any]:
+    return {"partial_transaction": {}}
+
+
 SESSIONS = [{}, {"producer_epoch": 1}]
 OTHER_LEADER = LogHistory(
     leader_changes=(
@@ -107,6 +113,16 @@ def finding(
         ("topic→store", [], [{}], {}, "unexpected", "not_in_source"),
         ("topic→store", [{"is_aborted": True}], [{}], {}, "unexpected", "read_uncommitted"),
         ("topic→store", [{}], [], {"unsettled": True}, "pending", "in_flight"),
+        ("ledger→topic", [{}], [], {"not_lost": in_another_topic}, "missing", "partial_transaction"),
+        ("topic→topic", [{}], [], {"not_lost": in_another_topic, "copier": OUTSIDE}, "missing", "partial_transaction"),
+        (
+            "ledger→topic",
+            [{}],
+            [],
+            {"not_lost": in_another_topic, "target_log": OTHER_LEADER},
+            "missing",
+            "leader_changed",
+        ),
         ("topic→topic", [{}], [], {"copier": OUTSIDE}, "missing", "committed_before_written"),
         ("topic→topic", [{}], [{"is_aborted": True}], {"copier": OUTSIDE}, "missing", "committed_before_written"),
         ("topic→topic", [{}, {"offset": 9}], [], {"copier": OUTSIDE}, "missing", "never_produced"),
