@@ -1,6 +1,6 @@
 """Describe what is reconciled: points joined by hops, as one pipeline file has them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -251,17 +251,23 @@ class Pipeline:
     def compared_at(self, point: str) -> Mapping[str, str]:
         """Return the compared columns with their types, and with the place where a point has one under another name:
         values that are read alike have the same."""
-        return self._compared([point] if point in self.points else [])
+        return self.compared_in({point: self.column_places.get(point, {})})
 
     @property
     def compared_everywhere(self) -> dict[str, str]:
         """The same of all points together."""
-        return self._compared(self.points)
+        return self.compared_in(self.column_places)
 
-    def _compared(self, points: Iterable[str]) -> dict[str, str]:
+    @property
+    def column_places(self) -> dict[str, dict[str, str]]:
+        """The places of columns by point, of those that have any under another name."""
+        return {name: dict(point.columns) for name, point in self.points.items() if point.columns}
+
+    def compared_in(self, columns: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+        """Return the compared columns with their types and with these places (`column_places`)."""
         places: dict[str, list[str]] = {}
-        for point in points:
-            for name, place in self.points[point].columns:
+        for point, of_point in columns.items():
+            for name, place in of_point.items():
                 places.setdefault(name, []).append(f"{point}: {place}")
         return {
             name: f"{declared}{_AT}{', '.join(places[name])}" if name in places else declared

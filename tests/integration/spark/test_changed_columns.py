@@ -8,7 +8,7 @@ import pytest
 from makewhole.model.window import WindowState
 from tests.integration.spark.test_purged_ledgers import HOP
 from tests.world.orders import COLUMNS, Order, milliseconds, orders
-from tests.world.pipeline_file import fed_by_ledgers, store, topic
+from tests.world.pipeline_file import Settings, fed_by_ledgers, pipeline_file, store, topic
 from tests.world.shop import STORE_HOP
 from tests.world.topics import producer
 from tests.world.windows import ReconciledShop
@@ -18,13 +18,13 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 MISMATCHED = ("mismatched", "value_differs")
 
 
-def send(shop: ReconciledShop, made: Iterable[Order]) -> None:
+def send(shop: ReconciledShop, made: Iterable[Order], topic: str | None = None) -> None:
     """Send records with a gross amount, and a net one that is 1 less."""
     client = producer(shop.bootstrap)
     for order in made:
         prices = {"gross": order["amount"], "net": f"{float(order['amount']) - 1:.2f}"}
         value = json.dumps({"id": order["id"], "price": prices, "number": order["number"]})
-        client.produce(shop.topic, key=order["id"], value=value, timestamp=milliseconds(order["at"]))
+        client.produce(topic or shop.topic, key=order["id"], value=value, timestamp=milliseconds(order["at"]))
     assert client.flush(30) == 0
 
 
@@ -103,6 +103,48 @@ def test_a_column_of_a_store_that_changed_is_read_again(shop: ReconciledShop) ->
     again = shop.judge_and_ask_the_gate()
 
     assert shop.found(again, STORE_HOP) == dict.fromkeys(["O0", "O1", "O2", "O3"], MISMATCHED)
+
+
+def test_what_a_removed_source_brought_is_known_by_the_places_that_it_had(shop: ReconciledShop) -> None:
+    """A row has the version of a source that the file names no more, and the source that is left has an older one."""
+    second = shop.add_topic()
+
+    def described(*names: str) -> None:
+        sources: dict[str, Settings] = {
+            "first": topic("log", shop.topic, version='"$.number"', columns='{amount: "$.price.gross"}'),
+            "second": topic("log", second, version='"$.number"', columns='{amount: "$.price.net"}'),
+        }
+        text = pipeline_file(
+            "shop",
+            points={name: sources[name] for name in names} | {"warehouse": store("db", "warehouse", version="number")},
+            hops=[{"from": name, "to": "warehouse", "semantics": "upsert"} for name in names],
+            settings={"start": "earliest", "settle": "0s", "late": "3d", "compare": '{amount: "decimal(8,2)"}'},
+            columns=COLUMNS,
+            is_observing=True,
+        )
+        shop.file.write_text(text)
+
+    described("first", "second")
+    made = orders(range(3))
+    send(shop, made)
+    send(shop, orders([50]), second)
+    shop.write("warehouse", [*made, orders([50])[0] | {"amount": "49.50"}])
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    send(shop, [order | {"amount": "9.00", "number": 1000} for order in orders(range(1), 1)], second)
+    shop.sql("update warehouse set amount = 8, number = 1000, at = at + interval '1 day' where id = 'O0'")
+    send(shop, orders(range(10, 13), 1))
+    shop.write("warehouse", orders(range(10, 13), 1))
+    assert shop.whole_way(1)[1].state is WindowState.CERTIFIED
+
+    described("first")
+    send(shop, orders(range(20, 23), 2))
+    shop.write("warehouse", orders(range(20, 23), 2))
+    shop.sql("update warehouse set at = at + interval '1 day' where id in ('O0', 'O1')")
+    shop.sql("update warehouse set amount = 7 where id = 'O1'")
+    context = shop.judge_and_ask_the_gate(2)
+
+    changed = ("undecidable", "hops_changed")
+    assert shop.found(context, "first→warehouse") == {"O0": changed, "O1": MISMATCHED}
 
 
 def test_rows_of_a_ledger_of_before_are_no_values_of_another_column(shop: ReconciledShop) -> None:

@@ -1,7 +1,6 @@
 """Test rows that go from a ledger straight into a table, and versions: each end has its own names for every column."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import pytest
 
@@ -95,7 +94,7 @@ def test_a_row_is_taken_from_the_columns_of_one_table_into_those_of_the_other(
 
     assert {key: shop.outcome_of(context, HOP, key) for key in found} == dict.fromkeys(found, ("repaired", None))
     assert closed.state is WindowState.CERTIFIED
-    after: dict[str, Any] = dict(shop.sql("select id, dw::text from dw"))
+    after: dict[str, str] = dict(shop.sql("select id, dw::text from dw"))
     assert after["O2"] == before["O2"].replace(",99.00,", ",2.50,")
     assert {key for key in before if before[key] != after[key]} == found.keys() - {"O6"}
     version = 2 if semantics == "upsert" else None

@@ -356,6 +356,7 @@ def _insert_revision(
             **KnownFilters.of(pipeline).document,
             "former_filters": draft.window.former_filters,
             "compare": pipeline.compared_everywhere,
+            **({"columns": pipeline.column_places} if pipeline.column_places else {}),
             "settle_seconds": pipeline.settle.total_seconds(),
             "reason": request.reason,
         },

@@ -157,6 +157,14 @@ class FormerCompare:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FormerSource:
+    """The files of the key index of a source that the file names no more, and how its columns were read."""
+
+    files: tuple[IndexFile, ...]
+    compared: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class HopSince:
     """The number and the start of the first window that had a hop."""
 
@@ -176,7 +184,7 @@ class FileChanges:
     """
 
     former_compare: FormerCompare | None = None
-    former_sources: tuple[IndexFile, ...] = ()
+    former_sources: tuple[FormerSource, ...] = ()
     hop_since: HopSince | None = None
     under_other_filters: WindowFiles = field(default_factory=WindowFiles)
     without_hop: WindowFiles = field(default_factory=WindowFiles)

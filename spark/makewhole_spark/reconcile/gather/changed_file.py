@@ -1,6 +1,6 @@
 """Gather what other windows knew by another pipeline file: other filters, other columns to compare, other hops."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from makewhole.compute.buckets import shares_keys
@@ -11,10 +11,40 @@ from makewhole.journal.results.hop_results import first_of_hop, hops_before
 from makewhole.key_index.files import IndexFile
 from makewhole.model.pipeline import Hop, read_at
 from makewhole.model.points import can_look_up
-from makewhole_spark.reconcile.bucket.task import FileChanges, FormerCompare, HopSince
+from makewhole_spark.reconcile.bucket.task import FileChanges, FormerCompare, FormerSource, HopSince
 from makewhole_spark.reconcile.bucket.window_files import FilesOfWindows
 from makewhole_spark.reconcile.gather.ledger_files import reached_windows
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RemovedSource:
+    """The runs of the key index for a source that led to a hop's target in the windows before, and does not now; and
+    the compared columns, as the newest of these windows read them there."""
+
+    runs: Sequence[IndexedRun]
+    compared: Mapping[str, str]
+
+    @classmethod
+    def of(cls, neighbours: NeighbouringWindows, point: str) -> "_RemovedSource":
+        context, journal = neighbours.context, neighbours.journal
+        topic = IndexedTopic(pipeline=context.pipeline.name, point=point)
+        runs = standing_runs(journal, topic, besides=context.window.number)
+        newest = max((number for run in runs for number in run.windows), default=None)
+        window = None if newest is None else windows.last_judged(journal, context.pipeline.name, newest)
+        columns = {} if window is None else windows.configuration(journal, window).get("columns", {})
+        of_point = {name: places for name, places in columns.items() if name == point}
+        return cls(runs=runs, compared=context.pipeline.compared_in(of_point))
+
+    def files(self, bucket: str, number: int) -> tuple[IndexFile, ...]:
+        """Return the files of a bucket, with the windows before the one of this number."""
+        held = (
+            IndexFile(path=path, windows=tuple(at for at in run.windows if at < number))
+            for run in self.runs
+            for name, path in run.files.items()
+            if shares_keys(name, bucket)
+        )
+        return tuple(file for file in held if file.windows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +54,7 @@ class ChangesOfHop:
     number: int
     compare: FormerCompare | None
     since: HopSince | None
-    removed: Sequence[IndexedRun]
+    removed: Sequence["_RemovedSource"]
     under_other_filters: FilesOfWindows
     without_hop: FilesOfWindows
 
@@ -35,7 +65,7 @@ class ChangesOfHop:
             number=neighbours.context.window.number,
             compare=_former_compare(neighbours, hop),
             since=_hop_since(neighbours, hop),
-            removed=_runs_of_former_sources(neighbours, hop),
+            removed=[_RemovedSource.of(neighbours, point) for point in _former_sources(neighbours, hop)],
             under_other_filters=others,
             without_hop=without,
         )
@@ -44,7 +74,11 @@ class ChangesOfHop:
         """Return what is known of a bucket."""
         return FileChanges(
             former_compare=self.compare,
-            former_sources=_files_of_former_sources(self.removed, bucket, self.number),
+            former_sources=tuple(
+                FormerSource(files=files, compared=source.compared)
+                for source in self.removed
+                if (files := source.files(bucket, self.number))
+            ),
             hop_since=self.since,
             under_other_filters=self.under_other_filters.in_bucket(bucket),
             without_hop=self.without_hop.in_bucket(bucket),
@@ -67,28 +101,14 @@ def _former_compare(neighbours: NeighbouringWindows, hop: Hop) -> FormerCompare 
     return FormerCompare(until=until, columns=tuple(sorted(alike)))
 
 
-def _runs_of_former_sources(neighbours: NeighbouringWindows, hop: Hop) -> list[IndexedRun]:
-    """Return the runs of the key index for the sources that led to a hop's target in the windows before, and do not
-    now."""
+def _former_sources(neighbours: NeighbouringWindows, hop: Hop) -> list[str]:
+    """Return the sources that led to a hop's target in the windows before, and do not now."""
     context = neighbours.context
     pipeline, window = context.pipeline, context.window
     place = pipeline.place_of(hop.target)
     known = hops_before(neighbours.journal, window)
     led = {source for source, target in known if target in pipeline.points and pipeline.place_of(target) == place}
-    former = sorted(led - {leading.source for leading in pipeline.hops_into(hop.target)})
-    topics = (IndexedTopic(pipeline=pipeline.name, point=point) for point in former)
-    return [run for topic in topics for run in standing_runs(neighbours.journal, topic, besides=window.number)]
-
-
-def _files_of_former_sources(runs: Sequence[IndexedRun], bucket: str, number: int) -> tuple[IndexFile, ...]:
-    """Return the files of a bucket in these runs, with the windows before the one of this number."""
-    held = (
-        IndexFile(path=path, windows=tuple(at for at in run.windows if at < number))
-        for run in runs
-        for name, path in run.files.items()
-        if shares_keys(name, bucket)
-    )
-    return tuple(file for file in held if file.windows)
+    return sorted(led - {leading.source for leading in pipeline.hops_into(hop.target)})
 
 
 def _hop_since(neighbours: NeighbouringWindows, hop: Hop) -> HopSince | None:

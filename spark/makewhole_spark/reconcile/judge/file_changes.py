@@ -15,7 +15,7 @@ from makewhole.key_index.files import IndexFile, known_keys
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import can_look_up
 from makewhole.model.verdict import DIFFERING, Cause, Verdict
-from makewhole_spark.reconcile.bucket.task import BucketEnd, BucketTask, FormerCompare
+from makewhole_spark.reconcile.bucket.task import BucketEnd, BucketTask, FormerCompare, FormerSource
 from makewhole_spark.reconcile.bucket.window_files import WindowFiles
 from makewhole_spark.reconcile.judge.certified import held_by, matched_by
 from makewhole_spark.reconcile.judge.index import rows_of
@@ -214,7 +214,7 @@ def mark_hops_changed(task: BucketTask, judged: pl.DataFrame, known: BucketInput
     judged = explained(judged, has_verdict(Verdict.MISSING), without_hop, Cause.HOPS_CHANGED)
     of_before = has_verdict(*DIFFERING, Verdict.DUPLICATE) & ~pl.col("in_source")
     judged = explained(judged, of_before, _before_the_hop(task, judged.filter(of_before)), Cause.HOPS_CHANGED)
-    files = task.changes.former_sources
+    files = [file for former in task.changes.former_sources for file in former.files]
     if not files:
         return judged
     unmatched = judged.filter(has_verdict(Verdict.UNEXPECTED))
@@ -241,8 +241,13 @@ def _of_their_values(task: BucketTask, keys: pl.DataFrame, target: pl.DataFrame)
     """Return which of some keys have a value at the target that a removed source had."""
     if keys.is_empty():
         return empty(HASHES)
-    rows = rows_of(task, task.changes.former_sources, keys, task.context.pipeline.compare)
-    names = [name for name in ("row_hash", "last_row_hash") if name in rows.columns]
-    values = pl.concat(rows.select(*HASH, pl.col(name).alias("row_hash")) for name in names).drop_nulls()
+    values = pl.concat(_values_of(task, former, keys) for former in task.changes.former_sources)
     held = committed_copies(target).join(keys, on=HASH, how="semi").select(*HASH, "row_hash")
     return held.join(values, on=[*HASH, "row_hash"], how="semi").select(HASH)
+
+
+def _values_of(task: BucketTask, former: FormerSource, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the values that a removed source had of some keys (hashes, `row_hash`)."""
+    rows = rows_of(task, former.files, keys, former.compared)
+    names = [name for name in ("row_hash", "last_row_hash") if name in rows.columns]
+    return pl.concat(rows.select(*HASH, pl.col(name).alias("row_hash")) for name in names).drop_nulls()
