@@ -160,7 +160,7 @@ class TablePoint:
 VALUE_FORMATS: Mapping[str, bool] = {
     "json": True,
     "avro": True,
-    "protobuf": False,
+    "protobuf": True,
     "json_in_string": True,
     "connect": False,
     "debezium": False,

@@ -91,8 +91,8 @@ def test_anything_else_is_refused_with_its_place(
 
 
 def test_nothing_is_produced_where_no_record_can_be_made(write: Callable[..., Path], minimal: str) -> None:
-    protobuf = minimal.replace(ON_TOPIC, f"{ON_TOPIC}, value: protobuf, registry: {{connection: r}}")
-    asked = protobuf.replace("to: flights}", "to: flights, compensation: {missing: produce}}")
+    connect = minimal.replace(ON_TOPIC, f"{ON_TOPIC}, value: connect")
+    asked = connect.replace("to: flights}", "to: flights, compensation: {missing: produce}}")
 
     with pytest.raises(ConfigurationError) as caught:
         load_pipeline(write(asked))
@@ -102,8 +102,9 @@ def test_nothing_is_produced_where_no_record_can_be_made(write: Callable[..., Pa
         "'produce' is not possible for missing keys from a ledger to a topic whose values or record keys are of a "
         "format in which no record can be made. Allowed: report"
     )
-    avro = asked.replace("protobuf", "avro")
-    assert load_pipeline(write(avro)).hops[0].remedies.missing is Remedy.PRODUCE
+    for form in ("avro", "protobuf"):
+        known = asked.replace("value: connect", f"value: {form}, registry: {{connection: r}}")
+        assert load_pipeline(write(known)).hops[0].remedies.missing is Remedy.PRODUCE
 
 
 @pytest.mark.parametrize(
