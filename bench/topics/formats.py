@@ -121,13 +121,13 @@ def _decode_apart(path: Path, form: str, records: int) -> Cost:
 
 
 def _decode(path: str, form: str) -> tuple[int, Cost]:
+    os.environ["POLARS_MAX_THREADS"] = "1"  # read when polars is imported
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     import pyarrow.parquet as pq
 
     from makewhole.compute.decode.record_values import ValueShape, decode_values
     from makewhole.model.points import KeyType
 
-    os.environ["POLARS_MAX_THREADS"] = "1"
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     shape = ValueShape(key=("$.id",), key_layout=(KeyType.BIGINT,), compare=_COLUMNS, format=_format(form))
     batches = pq.ParquetFile(path).iter_batches(_ROWS_OF_A_BATCH)
     rows = len(decode_values(next(batches), shape))  # what is compiled is loaded

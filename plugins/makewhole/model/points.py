@@ -241,7 +241,7 @@ class TablePoint:
 VALUE_FORMATS: Mapping[str, bool] = {
     "json": True,
     "avro": True,
-    "protobuf": False,
+    "protobuf": True,
     "json_in_string": True,
     "connect": True,
     "debezium": False,

@@ -24,6 +24,7 @@ _FIRST_DAY, _PAST_DAYS = -719_162, 2_932_897  # of the years 1 to 9999, since 19
 _DAY_SECONDS, _MICROSECONDS = 86_400, 10**6
 _MOST_NUMBER_BYTES = 8
 _DIGITS = 38
+_FEW = 4_096
 _LEAST = np.iinfo(np.int64).min
 
 
@@ -179,6 +180,8 @@ class RawColumn:
         """Render every value that there is once."""
         if self.kind.raw in _OF_BYTES:
             raw = pl.Series(pl.from_arrow(Blobs(starts=self.starts, lengths=self.lengths).column(self.content)))
+        elif self._is_between(0, _FEW):
+            return self._each_of_few(render, kind)
         else:
             raw = self._integers()
         known = raw.unique()
@@ -186,6 +189,15 @@ class RawColumn:
         at = pl.DataFrame({"raw": known, "text": pl.Series(rendered, dtype=kind)})
         joined = raw.to_frame("raw").join(at, on="raw", how="left", nulls_equal=True, maintain_order="left")
         return joined["text"]
+
+    def _each_of_few(self, render: Callable[[Any], Any], kind: Any) -> pl.Series:
+        """Do as `_each` for small numbers, such as those of symbols: by a table."""
+        numbers = np.where(self.is_valid, self.numbers, 0)
+        there = np.flatnonzero(np.bincount(numbers, minlength=1)).tolist()
+        table: list[Any] = [None] * (there[-1] + 1 if there else 1)
+        for number in there:
+            table[number] = self._rendered(render, number)
+        return self._where_valid(pl.Series(table, dtype=kind).gather(numbers))
 
     def _rendered(self, render: Callable[[Any], Any], value: Any) -> Any:
         return render(self.kind.json_value(value))

@@ -105,18 +105,23 @@ def _whole(kind: AvroType, value: Any, _: str) -> bytes:
 def _number_of(kind: AvroType, value: Any) -> int:
     logical = kind.logical or ""
     if "timestamp" in logical:
-        return _exactly(_microseconds(value) * _UNITS[logical.rpartition("-")[2]], 10**6)
+        return _exactly(exact_microseconds(value) * _UNITS[logical.rpartition("-")[2]], 10**6)
     if logical == "date":
-        return _exactly(_microseconds(canonical_text(value, "date")), _MICROSECONDS_OF_DAY)
+        return _exactly(exact_microseconds(canonical_text(value, "date")), _MICROSECONDS_OF_DAY)
     if logical.startswith("time-"):
-        since_midnight = _microseconds(f"1970-01-01T{value}")
+        since_midnight = exact_microseconds(f"1970-01-01T{value}")
         return _exactly(since_midnight * _UNITS[logical.rpartition("-")[2]], 10**6)
     if isinstance(value, bool) or not isinstance(value, int | Decimal) or value != int(value):
         raise _Unfit
     return int(value)
 
 
-def _microseconds(value: Any) -> int:
+def exact_microseconds(value: Any) -> int:
+    """Return a moment in microseconds since 1970.
+
+    Raises:
+        ValueError: it is none, or finer.
+    """
     if _FINER.search(value):
         raise _Unfit
     return int(canonical_text(value, "timestamp") or "!")

@@ -60,6 +60,26 @@ def message_of_set(text: SchemaText, name: str) -> Any:
         raise DescriptorProblem("it is no descriptor set with its imports (protoc --include_imports)") from None
 
 
+def named_message(text: SchemaText, name: str) -> tuple[Any, tuple[int, ...]]:
+    """Return the descriptor of a message of a registered file, and its index; without a name the first.
+
+    Raises:
+        DescriptorProblem: the schema cannot be read, or has no such message.
+    """
+    first = message_at(text, (0,))
+    if not name:
+        return first, (0,)
+    try:
+        found = message = first.file.pool.FindMessageTypeByName(name)
+    except KeyError:
+        raise DescriptorProblem(f"it has no message {name}") from None
+    index: tuple[int, ...] = ()
+    while message.containing_type is not None:
+        index = (list(message.containing_type.nested_types).index(message), *index)
+        message = message.containing_type
+    return found, (list(first.file.message_types_by_name).index(message.name), *index)
+
+
 def _add(pool: Any, text: SchemaText, name: str | None) -> Any:
     """Add a file and those that it imports to a pool; return its description. `name`: how others import it."""
     for imported, reference in text.references:

@@ -7,10 +7,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from makewhole.compute.decode.avro.encode import zigzag
 from makewhole.compute.decode.envelopes import is_envelope
+from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.leaf_columns import ValueColumn
-from makewhole.compute.decode.protobuf.descriptors import DescriptorProblem, message_at, message_of_set
+from makewhole.compute.decode.protobuf.descriptors import (
+    DescriptorProblem,
+    message_at,
+    message_of_set,
+    named_message,
+)
+from makewhole.compute.decode.protobuf.encode import encode_message
 from makewhole.compute.decode.protobuf.reference import document_of
 from makewhole.compute.decode.protobuf.tables import NoTables, ProtobufLeaf, ProtobufTables, compile_type
 from makewhole.compute.decode.raw_columns import RawColumn, rendered, with_keys
@@ -56,9 +64,18 @@ class ProtobufFormat:
         """Decode one value, every number a Decimal."""
         return with_decimals(self.document(value, headers))
 
-    def encode(self, payload: bytes) -> bytes:  # noqa: ARG002 - none can be
-        """Refuse."""
-        raise KeyProblem("no record is made in Protobuf")
+    def encode(self, payload: bytes) -> bytes:
+        """Encode by the newest schema. Raises as `ValueFormat.encode`."""
+        text, prefix = self._schemas.newest()
+        try:
+            if self._schemas.are_named:
+                kind, index = named_message(text, self._message)
+                prefix += _index_prefix(index)
+            else:
+                kind = message_of_set(text, self._message)
+        except DescriptorProblem as problem:
+            raise KeyProblem(f"the schema of new records cannot be used: {problem}") from None
+        return prefix + encode_message(kind, parse_document(payload))
 
     def decode_together(self, batch: Any, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
         """Decode the values of each type in one pass."""
@@ -127,6 +144,11 @@ def _message_index(body: bytes) -> tuple[tuple[int, ...], int]:
         number, at = _zigzag(body, at)
         numbers.append(number)
     return tuple(numbers) or (0,), at
+
+
+def _index_prefix(index: tuple[int, ...]) -> bytes:
+    """Encode the numbers that lead to a message: one zero for the first of a file."""
+    return b"\x00" if index == (0,) else b"".join(zigzag(number) for number in (len(index), *index))
 
 
 def _zigzag(body: bytes, at: int) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.keys import KeyProblem
 from makewhole.model.points import KeyType
-from tests.unit.compute.decode.avro.written import Schemas, batch, body, fields, prefix, read_back
+from tests.unit.compute.decode.avro.written import SIMPLE, Drawn, Schemas, batch, body, fields, prefix, read_back
 from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
@@ -200,6 +200,23 @@ def test_a_change_event_whose_fields_lie_deeper_is_named() -> None:
 
 
 # Drawn
+
+
+@pytest.mark.parametrize("drawn", SIMPLE, ids=lambda drawn: json.dumps(drawn.schema))
+@settings(max_examples=examples(10), deadline=None)
+@given(data=st.data())
+def test_each_type_is_rendered_many_at_once_as_alone_in_every_declared_type(drawn: Drawn, data: st.DataObject) -> None:
+    columns = {f"f{number}": declared for number, declared in enumerate(TYPES)}
+    schema = record({"id": drawn.schema, "v": ["null", drawn.schema], **dict.fromkeys(columns, drawn.schema)})
+    raw = data.draw(st.lists(drawn.values, min_size=2, max_size=5))
+    datums = [{"id": value, "v": value, **dict.fromkeys(columns, value)} for value in raw]
+    values: list[bytes | None] = [prefix(1) + body(schema, datum) for datum in datums]
+    kind = data.draw(st.sampled_from([(), *((kind,) for kind in KeyType)]))
+    shape = shape_of(Schemas({"ids/1": schema}), columns, version="$.v", key_layout=kind)
+
+    decoded = decode_values(batch(values), shape)
+
+    assert decoded.rows() == record_values._decode_one_by_one(batch(values), shape).rows()
 
 
 @st.composite

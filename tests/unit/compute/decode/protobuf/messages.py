@@ -68,7 +68,8 @@ class Schemas:
         return self._texts[name]
 
     def newest(self) -> tuple[SchemaText, bytes]:
-        raise KeyProblem("none")
+        name = list(self._texts)[-1]
+        return self.text(name), b"" if not self.are_named else b"\0" + int(name[len("ids/") :]).to_bytes(4, "big")
 
 
 _THOUSANDS = (1_000).__mul__

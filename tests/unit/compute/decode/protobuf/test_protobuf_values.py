@@ -1,6 +1,7 @@
 """Check that Protobuf values are decoded right: many as each alone, and as JSON of the same."""
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from tests.unit.compute.decode.protobuf.messages import (
     FIELD,
     OPTIONAL,
     REPEATED,
+    VALUES,
     Schemas,
     class_of,
     files,
@@ -175,6 +177,23 @@ def test_what_is_there_twice_is_merged_as_the_library_merges_it() -> None:
     assert decoded.select("key", "c:to.sku", "c:to.n", "c:a", "c:b").rows() == [("2", "s", "3", None, "2")] * 3
 
 
+@pytest.mark.parametrize("kind", VALUES)
+@settings(max_examples=examples(10), deadline=None)
+@given(data=st.data())
+def test_each_type_is_rendered_many_at_once_as_alone_in_every_declared_type(kind: int, data: st.DataObject) -> None:
+    columns = {f"f{number}": declared for number, declared in enumerate(TYPES)}
+    file = new_file(Order=[("id", kind), ("v", kind, OPTIONAL, "optional"), *((name, kind) for name in columns)])
+    message = class_of(file)
+    raw = data.draw(st.lists(VALUES[kind], min_size=2, max_size=5))
+    made = [message(id=value, v=value, **dict.fromkeys(columns, value)) for value in raw]
+    values: list[bytes | None] = [prefix(1) + FIRST + one.SerializeToString() for one in made]
+    shape = shape_of(Schemas({"ids/1": file}), columns, version="$.v")
+
+    decoded = decode_values(batch(values), shape)
+
+    assert decoded.rows() == record_values._decode_one_by_one(batch(values), shape).rows()
+
+
 @settings(max_examples=examples(200), deadline=None)
 @given(files(), st.data())
 def test_many_values_are_decoded_as_each_alone_and_as_json_of_the_same(file: Any, data: st.DataObject) -> None:
@@ -212,3 +231,51 @@ def test_damaged_values_are_taken_or_left_as_each_alone(
     decoded = decode_values(batch(values), shape)
 
     assert decoded.rows() == record_values._decode_one_by_one(batch(values), shape).rows()
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(files(), st.data())
+def test_what_is_encoded_is_read_back(file: Any, data: st.DataObject) -> None:
+    kind = class_of(file)
+    form = ProtobufFormat(Schemas({"ids/1": file}))
+    value = prefix(1) + FIRST + fill(data, kind(id=1)).SerializeToString()
+    text = as_json(form.document(value, ()))
+    try:
+        encoded = form.encode(text.encode())
+    except KeyProblem:
+        return
+    assert as_json(form.document(encoded, ())) == text
+
+
+def test_a_record_is_encoded_as_its_producers_would() -> None:
+    document = {"id": 7, "state": "PAID", "total": "7.5", "at": "2013-01-31T12:00:00.0005+00:00", "to": {"sku": "ü"}}
+    document |= {"raw": "\\x01ff", "big": 2**64 - 1, "note": None, "lines": [{"n": -1}], "limit": 3}
+
+    value = ProtobufFormat(SCHEMAS).encode(json.dumps(document).encode())
+
+    expected = order(7, lines=[Line(n=-1)])
+    expected.limit.value = 3
+    assert value[6:] == expected.SerializeToString(deterministic=True)
+    assert value[:6] == prefix(7) + FIRST
+    line = prefix(7) + b"\x02\x02" + Line(n=1).SerializeToString()
+    assert ProtobufFormat(SCHEMAS, "shop.Line").encode(b'{"n": 1}') == line
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        (b'{"other": 1}', "other is no field of its topic's schema"),
+        (b'{"total": null}', "total is null, and its field in the topic's schema cannot be"),
+        (b'{"id": 7.5}', "id does not fit its type in the topic's schema"),
+        (b'{"id": 9223372036854775808}', "id does not fit its type in the topic's schema"),
+        (b'{"state": "SENT"}', "state does not fit its type in the topic's schema"),
+        (b'{"to": {"n": "x"}}', "to.n does not fit its type in the topic's schema"),
+        (b'{"at": "yesterday"}', "at does not fit its type in the topic's schema"),
+        (b'{"total": 7}', "total does not fit its type in the topic's schema"),
+        (b"[]", "value is not a JSON object"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_place(document: bytes, problem: str) -> None:
+    with pytest.raises(KeyProblem) as caught:
+        ProtobufFormat(SCHEMAS).encode(document)
+    assert str(caught.value) == problem
