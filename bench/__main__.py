@@ -22,6 +22,7 @@ _PARTS = (
     "duels",
     "scans",
     "snapshots",
+    "formats",
     "replays",
     "upserts",
     "windows",

@@ -27,6 +27,7 @@ class Plan:
     reads: Sequence[DataSet]
     scans: Sequence[DataSet]
     snapshots: Sequence[DataSet]
+    formats: Sequence[DataSet]
     replays: Sequence[DataSet]
     upserts: Sequence[DataSet]
     windows: Sequence[Duel]
@@ -57,6 +58,7 @@ def full() -> Plan:
         reads=(two, zstd[0], *large, ten, zstd[1]),
         scans=(ten, zstd[1]),
         snapshots=(DataSet(records=1_000_000), DataSet(records=5_000_000), ten),
+        formats=(two,),
         replays=(DataSet(records=1_000_000), DataSet(records=100_000, is_large=True)),
         upserts=(DataSet(records=500_000),),
         windows=tuple(
@@ -82,6 +84,7 @@ def quick() -> Plan:
         reads=(one, large),
         scans=(one,),
         snapshots=(one,),
+        formats=(one,),
         replays=(one,),
         upserts=(DataSet(records=200_000),),
         windows=(Duel(orders=_orders(1_000_000)[0], runs=1, sides=_BY_HAND),),
@@ -102,6 +105,7 @@ def tiny() -> Plan:
         reads=(data,),
         scans=(data,),
         snapshots=(data,),
+        formats=(data,),
         replays=(data,),
         upserts=(data,),
         windows=(Duel(orders=Orders(number=20_000, stride=_ONE_IN_A_HUNDRED), runs=1, sides=_BY_HAND),),

@@ -11,7 +11,7 @@ from bench.measuring.data_set import DataSet
 from bench.measuring.results import Series
 from bench.plan import Plan
 from bench.repairs import findings, replays, upserts
-from bench.topics import headers, reads, snapshots
+from bench.topics import formats, headers, reads, snapshots
 from bench.windows import history, latency, on_cluster, scale
 from makewhole.config.connection_text import variable_of
 from makewhole.stack.environment import connection_kafka
@@ -109,6 +109,11 @@ class Bench:
             f"snapshot {data.title:18} {side.name:18} {cost.wall_seconds:6.2f} s, {cost.cpu_seconds:6.2f} s of cores"
         )
         return Series(part="snapshot", side=side.name, data=data, warm=[cost], written_bytes=size)
+
+    def formats(self) -> Iterator[Series]:
+        """Measure the decoding of binary values, Avro side by side with Spark's `from_avro`."""
+        for data in self.plan.formats:
+            yield from formats.measured(self.folder, data, self.plan.rounds, self.report)
 
     def replays(self) -> Iterator[Series]:
         """Measure a plan of compensation, side by side with a plain producer of the same records."""

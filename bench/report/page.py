@@ -6,6 +6,7 @@ from bench.measuring.results import Results, Series
 from bench.repairs.findings import FINDINGS
 from bench.report import repairs, topics, windows
 from bench.report.tables import mib, table
+from bench.topics.formats import FORMAT
 from bench.windows.duel import WINDOW
 from bench.windows.history import HISTORY
 from bench.windows.latency import LATENCY
@@ -29,6 +30,7 @@ def page(results: Results) -> str:
         "## Reading a topic and writing it to Parquet\n\n" + topics.duels(series, "write"),
         "## Scanning batch headers, one core\n\n" + topics.scans(series),
         "## Snapshot of a topic: decoded, hashed, bucketed, archived\n\n" + topics.snapshots(series),
+        "## Decoding binary values to typed columns, on one core\n\n" + topics.formats(series),
         "## Replaying a plan into a topic, exactly once, 10,000 records per transaction\n\n" + repairs.replays(series),
         "## Upserting a plan into PostgreSQL, exactly once, 10,000 rows per transaction\n\n" + repairs.upserts(series),
         "## A whole window, from spark-submit to the gate's answer, in fresh processes\n\n" + windows.windows(series),
@@ -56,11 +58,14 @@ def _machines(results: Results) -> str:
     )
 
 
+_WITHOUT_MEMORY = (FORMAT, WINDOW, SCALE, CLUSTER_WINDOW, HISTORY, LATENCY, FINDINGS)
+
+
 def _memory(series: Sequence[Series]) -> str:
     head = "| part | side | data | Python's peak MiB | the Java machine's peak MiB |\n|---|---|---|---|---|\n"
     rows = [
         [one.part, one.side, one.data.title, mib(one.peak("python_bytes")), mib(one.peak("jvm_bytes"))]
         for one in series
-        if one.part != "scan" and not one.part.startswith((WINDOW, SCALE, CLUSTER_WINDOW, HISTORY, LATENCY, FINDINGS))
+        if one.part != "scan" and not one.part.startswith(_WITHOUT_MEMORY)
     ]
     return head + table(rows)

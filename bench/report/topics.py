@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from bench.measuring.data_set import millions
 from bench.measuring.results import Series, ratio
 from bench.report.tables import cold_seconds, mib, per_second, seconds, table
+from bench.topics.formats import FORMAT
 from bench.topics.reads import CONNECTOR, KAFKA_LOG
 from bench.topics.snapshots import BY_HAND, MAKEWHOLE
 
@@ -71,4 +73,22 @@ def snapshots(series: Sequence[Series]) -> str:
                 cold_seconds(ours, theirs),
             ]
         )
+    return head + table(rows)
+
+
+def formats(series: Sequence[Series]) -> str:
+    """Return the table of binary formats: of Protobuf makewhole's side alone, Spark's jar is in no registry here."""
+    head = "| format | records | side | s | M records/s | M records per processor second |\n|---|---|---|---|---|---|\n"
+    rows = [
+        [
+            one.part.removeprefix(FORMAT),
+            millions(one.data.records),
+            one.side,
+            seconds(one),
+            per_second(one.records_per_second),
+            f"**{per_second(one.records_per_cpu_second)}**",
+        ]
+        for one in series
+        if one.part.startswith(FORMAT)
+    ]
     return head + table(rows)

@@ -49,7 +49,7 @@ class WindowContext:
 
     def value_shape(self, point: TopicPoint) -> ValueShape:
         """Return the columns to decode from the records of a topic."""
-        return value_shape(self.pipeline, point)
+        return value_shape(self.pipeline, point, self.storage)
 
     def table_shape(self, point: TablePoint) -> TableShape:
         """Return the columns to read from the rows of a table."""
@@ -67,8 +67,9 @@ def _received(pipeline: Pipeline, window: Window, storage: Storage, servers: Ser
     )
 
 
-def value_shape(pipeline: Pipeline, point: TopicPoint) -> ValueShape:
-    """Return the columns that a pipeline decodes from the records of a topic."""
+def value_shape(pipeline: Pipeline, point: TopicPoint, storage: Storage | None = None) -> ValueShape:
+    """Return the columns that a pipeline decodes from the records of a topic. `storage` None: that of the environment,
+    which machines that carry tasks do not have."""
     hops = [hop for hop in pipeline.hops if point.name in (hop.source, hop.target)]
     return ValueShape(
         key=point.key,
@@ -76,7 +77,7 @@ def value_shape(pipeline: Pipeline, point: TopicPoint) -> ValueShape:
         compare=pipeline.compare,
         filters=_filters(pipeline, point.name),
         version=point.version,
-        format=format_of(point),
+        format=format_of(point, storage),
         record_key=record_key_format_of(point),
         keeps_tombstones=any(hop.semantics is Semantics.UPSERT for hop in hops),
         tombstones_erase=pipeline.has_erasures(point.name),

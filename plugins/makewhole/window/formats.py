@@ -32,14 +32,14 @@ def _avro(schemas: FileSchema | RegistrySchemas) -> AvroFormat:
     return AvroFormat(schemas)
 
 
-def _schemas(point: TopicPoint, kind: str, form: str = "") -> FileSchema | RegistrySchemas:
+def _schemas(point: TopicPoint, storage: Storage | None, kind: str, form: str = "") -> FileSchema | RegistrySchemas:
     """Return the schemas of a point, the same each time, so that what is known of them is known once a process."""
     assert point.schema is not None, point.name
     if point.schema.registry is None:
         return _of_file(point.schema.text)
     connection = registry_of(from_environment(point.schema.registry))
     subject = point.schema.subject or f"{point.topic}-value"
-    return _of_registry(connection, Storage.from_environment(), kind, form, subject)
+    return _of_registry(connection, storage or Storage.from_environment(), kind, form, subject)
 
 
 @lru_cache
@@ -51,26 +51,28 @@ def _message_of(point: TopicPoint) -> str:
     return point.schema.message if point.schema else ""
 
 
-FORMATS: Mapping[str, Callable[[TopicPoint], ValueFormat]] = {
-    "json": lambda _: JSON,
-    "avro": lambda point: _avro(_schemas(point, "AVRO")),
-    "protobuf": lambda point: _protobuf(_schemas(point, "PROTOBUF", "serialized"), _message_of(point)),
-    "json_in_string": lambda _: JsonInStringFormat(),
-    "connect": lambda _: ConnectFormat(),
-    "debezium": lambda _: ChangeEventFormat(),
-    "string": lambda _: TextFormat(),
-    "bytes": lambda _: BytesFormat(),
+FORMATS: Mapping[str, Callable[[TopicPoint, Storage | None], ValueFormat]] = {
+    "json": lambda *_: JSON,
+    "avro": lambda point, storage: _avro(_schemas(point, storage, "AVRO")),
+    "protobuf": lambda point, storage: _protobuf(
+        _schemas(point, storage, "PROTOBUF", "serialized"), _message_of(point)
+    ),
+    "json_in_string": lambda *_: JsonInStringFormat(),
+    "connect": lambda *_: ConnectFormat(),
+    "debezium": lambda *_: ChangeEventFormat(),
+    "string": lambda *_: TextFormat(),
+    "bytes": lambda *_: BytesFormat(),
 }
 """What makes the format of a point, by the word of its file (`makewhole.model.points.VALUE_FORMATS`)."""
 
 
-def format_of(point: TopicPoint) -> ValueFormat:
-    """Return the format of the values of a topic.
+def format_of(point: TopicPoint, storage: Storage | None = None) -> ValueFormat:
+    """Return the format of the values of a topic. `storage`: where schemas are kept; None: that of the environment.
 
     Raises:
         ConfigurationError: the connection to its registry is not there, or cannot be understood.
     """
-    return FORMATS[point.value](point)
+    return FORMATS[point.value](point, storage)
 
 
 def record_key_format_of(point: TopicPoint) -> RecordKeyFormat:

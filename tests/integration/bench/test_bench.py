@@ -66,6 +66,20 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
     assert any(line.startswith("snapshot") for line in lines)
 
 
+def test_binary_values_are_decoded_beside_spark(tmp_path: Path) -> None:
+    lines = list[str]()
+
+    series = list(Bench(bootstrap="", plan=plan.tiny(), folder=tmp_path, report=lines.append).formats())
+
+    assert [(one.part, one.side, len(one.warm)) for one in series] == [
+        ("format avro", "makewhole", 1),
+        ("format avro", "from_avro", 1),
+        ("format protobuf", "makewhole", 1),
+    ]
+    assert all(cost.cpu_seconds > 0 for one in series for cost in one.warm)
+    assert [_page(series).count(f"| {form} | 20 k | makewhole |") for form in ("avro", "protobuf")] == [1, 1]
+
+
 def test_sizes_that_are_far_apart_are_measured_alone(kafka: KafkaServer, tmp_path: Path) -> None:
     lines = list[str]()
 

@@ -15,6 +15,7 @@ from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.window import WindowState
 from tests.unit.compute.decode.avro.written import body, unscaled
+from tests.world.environment import set_connection
 from tests.world.orders import Order, orders
 from tests.world.registry_server import RegistryServer, registry_server
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -54,9 +55,9 @@ def raw(order: Order) -> dict[str, Any]:
 
 
 @pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[RegistryServer]:
+def registry(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> Iterator[RegistryServer]:
     with registry_server() as server:
-        monkeypatch.setenv("AIRFLOW_CONN_REGISTRY", server.connection())
+        set_connection(monkeypatch, "registry", server.connection())
         yield server
 
 

@@ -12,6 +12,7 @@ from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.model.window import WindowState
 from tests.unit.compute.decode.protobuf.messages import FIELD, class_of, new_file
+from tests.world.environment import set_connection
 from tests.world.orders import Order, orders
 from tests.world.registry_server import RegistryServer, registry_server
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -44,9 +45,9 @@ def body(order: Order) -> bytes:
 
 
 @pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[RegistryServer]:
+def registry(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> Iterator[RegistryServer]:
     with registry_server() as server:
-        monkeypatch.setenv("AIRFLOW_CONN_REGISTRY", server.connection())
+        set_connection(monkeypatch, "registry", server.connection())
         yield server
 
 

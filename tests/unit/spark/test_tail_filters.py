@@ -1,7 +1,7 @@
 """Check which filters of pieces of a topic's tail still describe its log."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from makewhole.compute.decode.json_values import JsonFormat
+from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.frames import HASHES
 from makewhole.compute.indexed_keys.filters import build_filter
 from makewhole.kafka.offsets import EpochEnd, TopicLog
@@ -76,6 +78,16 @@ def put(storage: Storage, epoch: int, lo: int, hi: int, **more: Any) -> None:
 )
 def test_a_range_is_split_where_any_other_one_is(lo: int, hi: int, pieces: list[tuple[int, int, bool]]) -> None:
     assert [(one.lo, one.hi, is_whole) for one, is_whole in whole_pieces(part(lo, hi), 10)] == pieces
+
+
+def test_filters_are_kept_apart_by_how_records_are_read_and_found_again_by_other_processes(storage: Storage) -> None:
+    def folder(point: TopicPoint) -> str:
+        shape = ValueShape(key=("$.id",), compare={}, format=JsonFormat())
+        context = SimpleNamespace(storage=storage, window=SimpleNamespace(pipeline="shop"), value_shape=lambda _: shape)
+        return TailFilters.of(cast(WindowContext, context), point, "A", cast(TopicLog, Leader({})), {}).folder
+
+    assert folder(POINT) == folder(POINT)
+    assert folder(POINT) != folder(replace(POINT, value="avro"))
 
 
 def test_the_filter_of_a_piece_shows_which_keys_it_has_not(storage: Storage) -> None:

@@ -42,6 +42,7 @@ class Raw(Enum):
     OTHER_BYTES = "other bytes"
 
 
+_PLAIN = r"^(0|-?[1-9][0-9]{0,30})"
 _LEAST_PLAIN, _PAST_PLAIN = 1e-3, 1e15
 _OF_BYTES = (Raw.TEXT, Raw.DECIMAL, Raw.OTHER_BYTES)
 
@@ -164,11 +165,10 @@ class RawColumn:
     def _decimal_texts(self, scale: int) -> pl.Series | None:
         """Return texts that are numbers already, with zeros at the end of their fractions; None: one is not plain."""
         texts = self._bytes_as_texts()
-        plain = rf"^(0|-?[1-9][0-9]{{0,30}})(\.[0-9]{{1,{scale}}})?$" if scale else r"^(0|-?[1-9][0-9]{0,30})$"
-        if not texts.drop_nulls().str.contains(plain).all():
-            return None
-        if not scale:
+        if texts.str.contains(rf"{_PLAIN}\.[0-9]{{{scale}}}$" if scale else f"{_PLAIN}$").all():
             return texts
+        if not scale or not texts.str.contains(rf"{_PLAIN}(\.[0-9]{{1,{scale}}})?$").all():
+            return None
         parts = texts.str.split_exact(".", 1).struct.unnest()
         fraction = pl.col("field_1").fill_null("").str.pad_end(scale, "0")
         return parts.select(pl.col("field_0") + "." + fraction).to_series()

@@ -54,8 +54,8 @@ class ValueShape:
     keeps_tombstones: bool = False
     tombstones_erase: bool = False
     key_layout: tuple[KeyType, ...] = ()
-    format: ValueFormat = JSON
-    record_key: RecordKeyFormat = TEXT_KEYS
+    format: ValueFormat = field(default=JSON, repr=False)
+    record_key: RecordKeyFormat = field(default=TEXT_KEYS, repr=False)
     places: Mapping[str, str] = field(default_factory=dict)
 
     def place_of(self, name: str) -> str:

@@ -97,6 +97,14 @@ class BodiesOfSchema(NamedTuple):
     starts: Int32s
     lengths: Int32s
 
+    def of(self, some: Int64s) -> "BodiesOfSchema":
+        """Return some of them."""
+        return BodiesOfSchema(self.schema, self.rows[some], self.starts[some], self.lengths[some])
+
+    def from_byte(self, size: int) -> "BodiesOfSchema":
+        """Return them without so many bytes at their beginning, which each of them has."""
+        return self._replace(starts=self.starts + np.int32(size), lengths=self.lengths - np.int32(size))
+
 
 def bodies_by_schema(values: ValueColumn, rows: Int64s, schemas: SchemaTexts) -> list[BodiesOfSchema]:
     """Return the bodies of these values by their schema; those that name none by a prefix are left out. `rows`: those

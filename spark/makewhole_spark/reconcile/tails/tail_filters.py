@@ -44,7 +44,7 @@ class TailFilters:
         cls, context: WindowContext, point: TopicPoint, topic_id: str, log: TopicLog, starts: Mapping[int, int]
     ) -> "TailFilters":
         """Find them. Files of what is in windows by now, before the `starts` of the tail, are removed."""
-        shape = hashlib.sha256(repr(context.value_shape(point)).encode()).hexdigest()[:16]
+        shape = hashlib.sha256(_reading(context, point).encode()).hexdigest()[:16]
         folder = f"{context.window.pipeline}/tails/{point.name}/{topic_id}/{shape}"
         ends: dict[tuple[int, int], int] = {}
         files: dict[Piece, str] = {}
@@ -100,3 +100,8 @@ def write_filter(storage: Storage, folder: str, reader: RangeReader, keys: pl.Da
         return
     part, content = reader.range, build_filter(*(keys[half].to_numpy() for half in HASH))
     storage.write_bytes(f"{folder}/{part.partition}-{part.lo}-{part.hi}-{epochs[-1].epoch}.filter", content)
+
+
+def _reading(context: WindowContext, point: TopicPoint) -> str:
+    """Return a text that is another one when records are read otherwise: another filter would be made of them."""
+    return repr((context.value_shape(point), point.value, point.schema, point.record_key))

@@ -81,6 +81,10 @@ class ProtobufFormat:
         if not self._schemas.are_named:
             yield (), bodies
             return
+        first = values.content.bytes[np.minimum(bodies.starts, max(len(values.content.bytes) - 1, 0))]
+        if len(first) and not first.any() and bodies.lengths.all():
+            yield (0,), bodies.from_byte(1)
+            return
         content = np.append(values.content.bytes, np.zeros(_MOST_INDEXES + 1, dtype=np.uint8))
         heads = content[bodies.starts.astype(np.int64)[:, None] + np.arange(_MOST_INDEXES + 1)]
         for count in range(_MOST_INDEXES + 1):
@@ -166,6 +170,8 @@ def _decoded(
             columns.append(rendered(_raw_column(values, scanned, leaf, rows), name, declared).alias(name))
     frame = pl.DataFrame(columns)
     has_key = frame["key"].is_not_null()
+    if has_key.all():
+        return bodies.rows[rows], frame
     return bodies.rows[rows][has_key.to_numpy()], frame.filter(has_key)
 
 
@@ -184,13 +190,11 @@ def _are_usual(scanned: protobuf_scan.ScannedMessages, leaves: list[ProtobufLeaf
 def _raw_column(
     values: ValueColumn, scanned: protobuf_scan.ScannedMessages, leaf: ProtobufLeaf, rows: Int64s
 ) -> RawColumn:
-    numbers = scanned.numbers[leaf.column][rows]
+    are_all = len(rows) == len(scanned.matches)
+    numbers, starts, lengths = (
+        part[leaf.column] if are_all else part[leaf.column][rows]
+        for part in (scanned.numbers, scanned.starts, scanned.lengths)
+    )
     if leaf.nanoseconds is not None:
         numbers = numbers * _MICROSECONDS + scanned.numbers[leaf.nanoseconds][rows] // 1_000
-    return RawColumn(
-        kind=leaf.kind,
-        content=values.content,
-        numbers=numbers,
-        starts=scanned.starts[leaf.column][rows],
-        lengths=scanned.lengths[leaf.column][rows],
-    )
+    return RawColumn(kind=leaf.kind, content=values.content, numbers=numbers, starts=starts, lengths=lengths)

@@ -15,6 +15,7 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 LONGS = st.integers(-(2**63), 2**63 - 1)
 INTS = st.integers(-(2**31), 2**31 - 1)
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=5)
+USUAL_MOMENTS = st.integers(-(10**15), 2 * 10**15)
 MOMENTS = st.one_of(st.integers(-(10**17), 10**17), LONGS)
 
 
@@ -80,8 +81,8 @@ def _logical(kind: str, logical: str, values: st.SearchStrategy[Any], **more: An
     return Drawn({"type": kind, "logicalType": logical, **more}, values)
 
 
-def _decimals(scale: int) -> Drawn:
-    return _logical("bytes", "decimal", st.integers(-(10**20), 10**20).map(unscaled), precision=24, scale=scale)
+def _decimals(scale: int, most: int = 10**20) -> Drawn:
+    return _logical("bytes", "decimal", st.integers(-most, most).map(unscaled), precision=24, scale=scale)
 
 
 def unscaled(number: int) -> bytes:
@@ -98,6 +99,13 @@ SIMPLE = [
     Drawn("string", st.one_of(TEXTS, st.sampled_from(["", "1", "7.00", "2013-01-31", "2013-01-31T12:00:00Z", "true"]))),
     Drawn("bytes", st.binary(max_size=4)),
     *map(_decimals, (0, 2, 9)),
+    *(_decimals(scale, 10**7) for scale in (0, 2, 4, 9)),
+    _logical("int", "date", st.integers(0, 30_000)),
+    _logical("long", "timestamp-micros", USUAL_MOMENTS),
+    _logical("long", "timestamp-millis", USUAL_MOMENTS.map(lambda moment: moment // 1_000)),
+    Drawn("double", st.integers(-(10**6), 10**6).map(lambda number: number / 8)),
+    Drawn("long", st.integers(-(10**6), 10**6)),
+    Drawn("string", st.integers(-(10**6), 10**6).map(lambda number: str(number / 100))),
     _logical("int", "date", st.one_of(st.integers(-800_000, 3_000_000), INTS)),
     _logical("int", "time-millis", st.integers(0, 86_400_000)),
     _logical("long", "time-micros", st.integers(0, 86_400_000_000)),

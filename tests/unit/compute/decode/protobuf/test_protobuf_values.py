@@ -161,6 +161,20 @@ def test_values_of_a_schema_file_have_no_prefix() -> None:
         ProtobufFormat(schemas, "shop.No").document(b"", ())
 
 
+def test_what_is_there_twice_is_merged_as_the_library_merges_it() -> None:
+    """The later number, the fields of both messages, the member of a oneof that was set last."""
+    choice = [("a", FIELD.TYPE_INT32, OPTIONAL, "choice"), ("b", FIELD.TYPE_INT32, OPTIONAL, "choice")]
+    file = new_file(Order=[("id", FIELD.TYPE_INT64), ("to", ".shop.Line"), *choice], Line=LINE_FIELDS)
+    kind = class_of(file)
+    halves = [kind(id=1, to={"sku": "s"}, a=1), kind(id=2, to={"n": 3}, b=2)]
+    value = prefix(7) + FIRST + b"".join(half.SerializeToString() for half in halves)
+    compare = {"to.sku": "string", "to.n": "int", "a": "int", "b": "int"}
+
+    decoded = decode_values(batch([value] * 3), shape_of(Schemas({"ids/7": file}), compare))
+
+    assert decoded.select("key", "c:to.sku", "c:to.n", "c:a", "c:b").rows() == [("2", "s", "3", None, "2")] * 3
+
+
 @settings(max_examples=examples(200), deadline=None)
 @given(files(), st.data())
 def test_many_values_are_decoded_as_each_alone_and_as_json_of_the_same(file: Any, data: st.DataObject) -> None:
