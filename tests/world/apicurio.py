@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pyspark
 
-from makewhole.stack.kafka_jars import cache_root, java
+from makewhole.stack.maven_jars import cache_root, java
 from makewhole.stack.ports import free_ports
 
 _VERSION = "2.6.13.Final"

@@ -1,6 +1,6 @@
 """Test windows over Debezium's change events: deletions, values that were not sent, events of no row, and repairs."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -28,22 +28,21 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 COMPARE = '{amount: "decimal(8,2)", at: timestamp, region: string}'
 UNAVAILABLE = "__debezium_unavailable_value"
 Event = tuple[Order, bytes | None]
+NOTHING: Mapping[str, str] = {}
 
 
 def json_key(key: str) -> bytes:
     return compact({"id": key})
 
 
-def describe(shop: ReconciledShop, **more: Any) -> None:
+def describe(shop: ReconciledShop, settings: Mapping[str, str] = NOTHING, **more: Any) -> None:
     """Describe a topic of change events, with or without a schema, that a sink upserts into the warehouse."""
-    settings = {"value": "debezium", "record_key": "connect", "key": "kafka.key.id", "version": "event:source.lsn"}
+    usual = {"value": "debezium", "record_key": "connect", "key": "kafka.key.id", "version": "event:source.lsn"}
     said: dict[str, Any] = {
         "compare": COMPARE,
         "has_ledger": False,
         "is_upsert": True,
-        "more_points": {
-            "orders": topic("log", shop.topic, **settings | dict(more.pop("settings", {}))),
-        },
+        "more_points": {"orders": topic("log", shop.topic, **{**usual, **settings})},
         "hop": {"compensation": "{missing: upsert, mismatched: upsert}"},
     }
     shop.describe(**{**said, **more})

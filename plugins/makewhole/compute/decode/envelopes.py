@@ -23,8 +23,8 @@ _REMEDIES = {
     _CONNECT: "Kafka Connect's envelope of schema and payload, and has no field {fields}; write `value: connect` at "
     "the point, or set `value.converter.schemas.enable=false` on its connector, and "
     "`value.converter.replace.null.with.default=false`, without which a null is written as the default of its column",
-    _CHANGE: "a change event of Debezium (before, after, op), and has no field {fields}; write `value: debezium` "
-    "at the point, or set `transforms=unwrap` and "
+    _CHANGE: "a change event of Debezium (before, after, op), and has no field {fields}; write `value: debezium` at "
+    "the point, or set `transforms=unwrap` and "
     "`transforms.unwrap.type=io.debezium.transforms.ExtractNewRecordState` on its connector",
 }
 
