@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 
+from makewhole.config.connections import from_environment
+from makewhole.journal.database import connect
+from makewhole.journey.trace import business_key, trace
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import describe_topic
+from makewhole.lake.storage import Storage
 from makewhole.model.connection import kafka_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.window import PartitionRange, WindowState
-from makewhole.window.context import connections_of
+from makewhole.window.context import as_last_read, connections_of
 from tests.integration.spark.test_survivors import repair
 from tests.world.orders import Order, orders
 from tests.world.pipeline_file import Settings
@@ -65,6 +69,11 @@ def test_rows_are_held_to_the_records_at_their_positions(by_position: Reconciled
         key_of(twice): ("duplicate", "written_before_committed"),
         key_of(stray): ("unexpected", "not_in_source"),
     }
+    with connect(shop.journal) as journal:
+        pipeline = as_last_read(journal, shop.pipeline)
+        key = business_key(pipeline, '["0", "07"]')
+        journey = trace(journal, pipeline, Storage.from_environment(), from_environment, key)
+    assert [len(stop.copies) for stop in journey.stops] == [1, 2]
     assert repair(shop, context).state is WindowState.CERTIFIED
     kept = shop.sql("select part::int, pos::int, amount::text from warehouse order by 2")
     assert kept == [(row["part"], row["pos"], row["amount"]) for row in rows]
