@@ -17,6 +17,10 @@ from tests.world.pipeline_file import Settings, ledger, pipeline_file, topic
 
 COPY_HOP = "orders→copies"
 BATCH = 50
+_REVERSE: Settings = {
+    "compensation": "{missing: redeliver, duplicate: reverse}",
+    "reverse": "{to: reversals, value: {type: copy_reversed, id: '{{ key }}', place: '{{ finding.place }}'}}",
+}
 
 
 @dataclass(kw_only=True)
@@ -35,6 +39,10 @@ class CopiedTopic:
     @property
     def target(self) -> str:
         return f"{self.shop.topic}-copies"
+
+    @property
+    def reversals(self) -> str:
+        return f"{self.shop.topic}-reversals"
 
     def copying(self, **settings: Any) -> Copying:
         """How it is copied: `Copying`, of this topic."""
@@ -87,9 +95,10 @@ class CopiedTopic:
         return self.shop.verified_with_outcomes(context)
 
 
-def open_copied(lab: Lab, *, has_group: bool = True, partitions: int = 2) -> CopiedTopic:
+def open_copied(lab: Lab, *, has_group: bool = True, has_reversals: bool = False, partitions: int = 2) -> CopiedTopic:
     """Take orders into a topic by transactions, of which some are aborted, beside a topic for its copies. Without
-    `has_group` the pipeline's file does not name the copier's, and nothing is sent again."""
+    `has_group` the pipeline's file does not name the copier's, and nothing is sent again. With `has_reversals` copies
+    too many are taken back by events in a third topic."""
     shop = lab.shop
     shop.partitions = partitions
     shop.make_tables()
@@ -102,22 +111,26 @@ def open_copied(lab: Lab, *, has_group: bool = True, partitions: int = 2) -> Cop
         made=[order for number, batch in enumerate(made) if number not in aborted for order in batch],
         cancelled=[order for number, batch in enumerate(made) if number in aborted for order in batch],
     )
-    lab.cluster.create_topic(copied.target, partitions=partitions, min_isr=2, settings={})
-    lab.ends.callback(lab.cluster.delete_topic, copied.target)
-    _describe(copied, {"consumer_group": shop.group} if has_group else {"compensation": "{missing: report}"})
+    for name in (copied.target, *([copied.reversals] if has_reversals else [])):
+        lab.cluster.create_topic(name, partitions=partitions, min_isr=2, settings={})
+        lab.ends.callback(lab.cluster.delete_topic, name)
+    hop = {"consumer_group": shop.group} if has_group else {"compensation": "{missing: report}"}
+    _describe(copied, {**hop, **(_REVERSE if has_reversals else {})}, has_reversals=has_reversals)
     shop.write("outbox", copied.made)
     shop.transactions(made, is_committed=lambda number: number not in aborted)
     return copied
 
 
-def _describe(copied: CopiedTopic, hop: Settings) -> None:
+def _describe(copied: CopiedTopic, hop: Settings, *, has_reversals: bool) -> None:
     shop = copied.shop
+    reversals = {"reversals": topic("log", copied.reversals, key='"$.id"')} if has_reversals else {}
     text = pipeline_file(
         "shop",
         points={
             "outbox": ledger("db", "outbox"),
             "orders": topic("log", shop.topic),
             "copies": topic("log", copied.target),
+            **reversals,
         },
         hops=[{"from": "outbox", "to": "orders"}, {"from": "orders", "to": "copies", **hop}],
         settings={
