@@ -26,6 +26,7 @@ def test_every_example_is_a_good_file(tmp_path: Path) -> None:
     assert [load(block, tmp_path).name for block in BLOCKS] == [
         "flights",
         "departures",
+        "orders",
         "european_flights",
         "flights_by_a_sink",
         "flights_of_two_stores",
