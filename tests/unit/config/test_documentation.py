@@ -27,6 +27,7 @@ def test_every_example_is_a_good_file(tmp_path: Path) -> None:
         "flights",
         "departures",
         "orders",
+        "customers",
         "european_flights",
         "flights_by_a_sink",
         "flights_of_two_stores",

@@ -20,10 +20,11 @@ _SOUGHT = {
 }
 """Names that an envelope has, by which many values are searched, and all that it may have beside its fields."""
 _REMEDIES = {
-    _CONNECT: "Kafka Connect's envelope of schema and payload, and has no field {fields}; set "
-    "`value.converter.schemas.enable=false` on its connector, and `value.converter.replace.null.with.default=false`, "
-    "without which a null is written as the default of its column",
-    _CHANGE: "a change event of Debezium (before, after, op), and has no field {fields}; set `transforms=unwrap` and "
+    _CONNECT: "Kafka Connect's envelope of schema and payload, and has no field {fields}; write `value: connect` at "
+    "the point, or set `value.converter.schemas.enable=false` on its connector, and "
+    "`value.converter.replace.null.with.default=false`, without which a null is written as the default of its column",
+    _CHANGE: "a change event of Debezium (before, after, op), and has no field {fields}; write `value: debezium` at "
+    "the point, or set `transforms=unwrap` and "
     "`transforms.unwrap.type=io.debezium.transforms.ExtractNewRecordState` on its connector",
 }
 
@@ -32,7 +33,7 @@ def require_fields(names: Collection[str], wanted: Iterable[str]) -> None:
     """Refuse a value with these `names` at its top that is an envelope and does not have all `wanted` fields there.
 
     Raises:
-        KeyProblem: it is; with the setting that takes the fields out of it.
+        KeyProblem: it is; with the format that reads the fields, and the setting that takes them out of it.
     """
     kind = _kind_of(names)
     absent = [] if kind is None else sorted(set(wanted) - set(names))

@@ -39,6 +39,7 @@ class JsonFormat:
     """Values that are one JSON object each."""
 
     has_deletions = False
+    needs_key = False
 
     def __repr__(self) -> str:
         return "json"
@@ -101,21 +102,26 @@ def _arrow_type(declared: str) -> pa.DataType | None:
 def _read_with_arrow(values: ArrowArray, wanted: Mapping[str, WantedLeaf]) -> pl.DataFrame:
     if may_be_envelopes(values, {leaf.path[0] for leaf in wanted.values()}):
         raise UnusualBatch
-    key_path = ".".join(wanted["key"].path)
-    types: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), wanted["key"].path)}
+    key, types = wanted.get("key"), dict[str, pa.DataType]()
+    if key is not None:
+        types[".".join(key.path)] = _key_type(values[0].as_py(), key.path)
     for leaf in wanted.values():
         kind = pa.int64() if leaf.declared == VERSION else _arrow_type(leaf.declared)
         if kind is not None and types.setdefault(".".join(leaf.path), kind) != kind:
             raise UnusualBatch
     table = read_lines(values, types)
-    keys = column_at(table, key_path).cast(pa.string())
-    if not are_usable_texts(keys):
-        raise UnusualBatch
-    frame = [pl.Series("key", pl.from_arrow(keys))]
+    frame = [] if key is None else [_usable_keys(column_at(table, ".".join(key.path)))]
     for name, leaf in wanted.items():
         if name != "key":
             frame.append(_typed(column_at(table, ".".join(leaf.path)), leaf.declared).alias(name))
     return pl.DataFrame(frame)
+
+
+def _usable_keys(column: ArrowArray) -> pl.Series:
+    keys = column.cast(pa.string())
+    if not are_usable_texts(keys):
+        raise UnusualBatch
+    return pl.Series("key", pl.from_arrow(keys))
 
 
 def _key_type(first: bytes | None, path: tuple[str, ...]) -> pa.DataType:

@@ -15,9 +15,10 @@ import pyarrow as pa
 from makewhole.compute.canonical import canonical_text
 from makewhole.compute.decode.envelopes import require_fields
 from makewhole.compute.decode.json_values import JSON
+from makewhole.compute.decode.record_key_columns import record_key_texts
 from makewhole.compute.decode.record_keys import TEXT_KEYS, RecordKeyFormat, RecordKeyReader, read_text, utf8_text
 from makewhole.compute.decode.same_layout import BOOLEAN_KEY, KEY, NUMBER_KEY, TEXT_KEY, VERSION
-from makewhole.compute.decode.value_format import EVENT, Deletion, ValueFormat, WantedLeaf
+from makewhole.compute.decode.value_format import EVENT, DecodedParts, Deletion, ValueFormat, WantedLeaf
 from makewhole.compute.key_values import canonical_keys, part_text
 from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.row_filter import TypedTerm
@@ -103,7 +104,7 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
         return _assemble([], [], {name: [] for name in shape.compare}, [], [], [])
     if not _is_columnar(shape):
         return _decode_one_by_one(batch, shape)
-    parts, left = shape.format.decode_together(batch, _wanted(shape))
+    parts, left = _decode_together(batch, shape)
     decoded = [(rows, _with_constant_columns(frame, shape)) for rows, frame in parts]
     left = np.sort(left)  # alone they are not brought into order
     if len(left):
@@ -141,14 +142,40 @@ def _assemble(
 def _is_columnar(shape: ValueShape) -> bool:
     """Return whether usual values of this shape can be decoded many at once."""
     places = [shape.place_of(name) for name in shape.compare]
-    has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key[0] not in places
+    has_plain_key = len(shape.key) == 1 and (
+        shape.key[0] not in places if shape.key_paths else _has_plain_record_key(shape)
+    )
     has_plain_places = all(place.startswith(("$.", EVENT)) for place in (*places, *filter(None, [shape.version])))
     has_filters = any(shape.filters.values())
     return has_plain_key and has_plain_places and not has_filters
 
 
+def _has_plain_record_key(shape: ValueShape) -> bool:
+    """Return whether the key is in Kafka's key, and the format reads the value without it."""
+    reads_value = bool(shape.compare) or shape.version is not None
+    return is_in_record_key(shape.key[0]) and reads_value and not shape.format.needs_key
+
+
+def _decode_together(batch: pa.RecordBatch, shape: ValueShape) -> DecodedParts:
+    """Decode many records at once, with keys of the value or of Kafka's own."""
+    wanted = _wanted(shape)
+    if shape.key_paths:
+        return shape.format.decode_together(batch, wanted)
+    key = wanted.pop("key")
+    keys = record_key_texts(batch.column("key"), shape.record_key, key)
+    parts, left = shape.format.decode_together(batch, wanted)
+    with_keys, lefts = [], [left]
+    for rows, frame in parts:
+        own = keys.gather(rows)
+        has_key = own.is_not_null()
+        kept, frame = has_key.to_numpy(), frame.with_columns(own.alias("key"))
+        with_keys.append((rows[kept], frame.filter(has_key)))
+        lefts.append(rows[~kept])
+    return with_keys, np.concatenate(lefts)
+
+
 def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
-    """Return the leaves of a value that a shape needs, by their column."""
+    """Return the leaves that a shape needs, by their column: of a value, and the key where it is in Kafka's."""
     wanted = {"key": WantedLeaf(_names(shape.key[0]), _KEY_LEAVES.get(shape.key_kinds[0], TEXT_KEY))}
     for name, declared in shape.compare.items():
         wanted[f"c:{name}"] = WantedLeaf(_names(shape.place_of(name)), declared)
@@ -158,7 +185,9 @@ def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
 
 
 def _names(place: str) -> tuple[str, ...]:
-    """Return the path of names of a place in a value."""
+    """Return the path of names of a place in a value, or in a record key."""
+    if is_in_record_key(place):
+        return tuple(place.split(".")[2:])
     if place.startswith(EVENT):
         return (EVENT, *place.removeprefix(EVENT).split("."))
     return tuple(place.removeprefix("$.").split("."))

@@ -39,10 +39,14 @@ class Deletion(KeyProblem):
 
 
 class ValueFormat(Protocol):
-    """A format of record values. `has_deletions`: values that are not null can delete, so that every value is read."""
+    """A format of record values. `has_deletions`: values that are not null can delete, so that every value is read.
+    `needs_key`: `decode_together` decodes nothing without the key among what is wanted."""
 
     @property
     def has_deletions(self) -> bool: ...
+
+    @property
+    def needs_key(self) -> bool: ...
 
     def document(self, value: bytes | None, headers: Headers) -> Mapping[str, Any]:
         """Decode one value to its fields, as a JSON object would have them: the reference for `decode_together`.

@@ -20,6 +20,7 @@ class _OneByOne:
     """Values that are decoded one by one, and are not made."""
 
     has_deletions = False
+    needs_key = True
 
     def decode_together(self, batch: pa.RecordBatch, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:  # noqa: ARG002
         """Leave all of them."""

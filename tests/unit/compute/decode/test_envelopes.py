@@ -50,7 +50,7 @@ def test_a_compared_field_that_lies_deeper_makes_the_record_undecodable(
     assert decoded["key"].null_count() == count
     (problem,) = decoded["problem"].unique()
     assert problem.startswith("value is ")
-    assert " note; set " in problem
+    assert " note; write " in problem
     assert setting in problem
 
 
@@ -98,7 +98,7 @@ def test_a_filter_and_a_version_are_fields_as_well() -> None:
 
     for shape, name in ((filtered, "note"), (versioned, "version")):
         (problem,) = decode_values(batch([CONNECT]), shape)["problem"]
-        assert f"has no field {name}; set " in problem
+        assert f"has no field {name}; write " in problem
 
 
 def test_nothing_is_written_of_an_envelope() -> None:

@@ -57,6 +57,7 @@ class AvroFormat:
     """Values that are one Avro record each, of the schemas of a topic."""
 
     has_deletions = False
+    needs_key = True
 
     def __init__(self, schemas: SchemaTexts) -> None:
         self._schemas = schemas

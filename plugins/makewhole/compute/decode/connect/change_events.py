@@ -30,6 +30,7 @@ class ChangeEventFormat:
     """Values that are a change event of a row each."""
 
     has_deletions = True
+    needs_key = False
 
     def __init__(self) -> None:
         self._parser = EnvelopeParser()
@@ -107,10 +108,16 @@ def _decode_events(events: ArrowArray, schema: Any, wanted: Mapping[str, WantedL
     parts, own_left = decode_payloads(some, schema, own)
     kept, lefts = [], [left, tried[own_left]]
     for rows, frame in parts:
-        has_row = frame[_OP].is_in(_ROW_OPS).fill_null(False).to_numpy()
+        has_row = (frame[_OP].is_in(_ROW_OPS).fill_null(False) & _are_rows(frame, wanted)).to_numpy()
         kept.append((tried[rows[has_row]], frame.filter(has_row).drop(_OP)))
         lefts.append(tried[rows[~has_row]])
     return kept, np.concatenate(lefts)
+
+
+def _are_rows(frame: pl.DataFrame, wanted: Mapping[str, WantedLeaf]) -> pl.Series:
+    """Return of which events it is sure that they have a row after the change: a field of it is not null."""
+    of_row = [pl.col(name).is_not_null() for name, leaf in wanted.items() if leaf.path[0] != EVENT]
+    return frame.select(pl.any_horizontal(pl.lit(False), *of_row).alias("has_row"))["has_row"]
 
 
 def _path_in_event(path: tuple[str, ...]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ class ConnectFormat:
     """Values that are an envelope of schema and payload each. A payload of null deletes, as a tombstone does."""
 
     has_deletions = True
+    needs_key = False
 
     def __init__(self) -> None:
         self._parser = EnvelopeParser()

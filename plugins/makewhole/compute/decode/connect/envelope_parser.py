@@ -32,6 +32,11 @@ class Opening:
         """What converts the payloads behind it."""
         return conversion(self.schema) or _unchanged
 
+    @property
+    def is_unconverted(self) -> bool:
+        """Return whether payloads are right as they are."""
+        return self.convert is _unchanged
+
     def envelope(self, payload: Any) -> "Envelope":
         """Return the envelope of a parsed payload."""
         name = self.schema.get("name") if isinstance(self.schema, dict) else None

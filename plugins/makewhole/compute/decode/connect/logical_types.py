@@ -17,6 +17,7 @@ from makewhole.compute.placeholders import is_placeholder
 
 Convert = Callable[[Any], Any]
 _CONNECT, _TIME, _DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", "io.debezium.data."
+_DECIMAL = f"{_CONNECT}Decimal"
 JSON_TEXT = f"{_DATA}Json"
 _EXACT = Context(prec=100_000)
 _MILLI, _MICRO, _NANO = 3, 6, 9
@@ -56,6 +57,14 @@ def is_plain_struct(schema: Any) -> bool:
 def moment_digits_of(schema: Mapping[str, Any]) -> int | None:
     """Return the digits of a second that the values of a schema count since 1970; None: they are no such counts."""
     return _MOMENTS.get(str(schema.get("name")))
+
+
+def decimal_scale_of(schema: Mapping[str, Any]) -> int | None:
+    """Return the places of the decimals of a schema; None: they are none."""
+    parameters = schema.get("parameters")
+    scale = parameters.get("scale") if isinstance(parameters, dict) else None
+    is_decimal = schema.get("name") == _DECIMAL and isinstance(scale, str) and scale.isascii() and scale.isdigit()
+    return int(scale) if is_decimal and isinstance(scale, str) else None
 
 
 def _converted(convert: Convert, value: Any) -> Any:
@@ -197,7 +206,7 @@ _MOMENTS = {
 }
 _NAMED: Mapping[str, Callable[[Mapping[str, Any]], Convert]] = {
     **{name: _constant(partial(_moment, digits)) for name, digits in _MOMENTS.items()},
-    f"{_CONNECT}Decimal": _with_number(_decimal, "scale"),
+    _DECIMAL: _with_number(_decimal, "scale"),
     f"{_CONNECT}Date": _constant(_day),
     f"{_CONNECT}Time": _constant(partial(_clock, _MILLI)),
     f"{_TIME}Date": _constant(_day),

@@ -8,10 +8,12 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text, moment_digits
+from makewhole.compute.decode.connect.decimal_texts import decimal_texts
 from makewhole.compute.decode.connect.envelope_parser import EnvelopeParser, Opening
 from makewhole.compute.decode.connect.logical_types import (
     Convert,
     conversion,
+    decimal_scale_of,
     is_plain_struct,
     moment_digits_of,
 )
@@ -45,6 +47,7 @@ class _Leaf(NamedTuple):
     wanted: WantedLeaf
     convert: Convert | None
     unit_digits: int | None = None
+    decimal_scale: int | None = None
 
 
 class _Unusual(Exception):  # noqa: N818 - not an error: the records are decoded one by one
@@ -98,7 +101,7 @@ def _leaf(schema: Any, wanted: WantedLeaf) -> _Leaf:
     raw = _RAW_TYPES.get(own["type"])
     if raw is None or wanted.declared in (KEY, NUMBER_KEY, TEXT_KEY, BOOLEAN_KEY):
         raise _Unusual
-    return _Leaf(WantedLeaf(wanted.path, raw), convert, moment_digits_of(own))
+    return _Leaf(WantedLeaf(wanted.path, raw), convert, moment_digits_of(own), decimal_scale_of(own))
 
 
 def _schema_at(schema: Any, path: tuple[str, ...]) -> Any:
@@ -126,6 +129,10 @@ def _column(raw: pl.Series, leaf: _Leaf, declared: str) -> pl.Series:
         moments = _usual_moments(raw, leaf.unit_digits, declared)
         if moments is not None:
             return moments
+    if leaf.decimal_scale is not None and declared != VERSION:
+        decimals = decimal_texts(raw, leaf.decimal_scale, declared)
+        if decimals is not None:
+            return decimals
     known = raw.drop_nulls().unique()
     values = [_value(text, leaf) for text in known]
     if declared == VERSION:

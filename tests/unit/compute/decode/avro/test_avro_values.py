@@ -196,7 +196,7 @@ def test_a_change_event_whose_fields_lie_deeper_is_named() -> None:
 
     [problem] = decode_values(batch([value]), shape_of(Schemas({"ids/1": event}), {}))["problem"]
 
-    assert problem.startswith("value is a change event of Debezium (before, after, op), and has no field id; set")
+    assert problem.startswith("value is a change event of Debezium (before, after, op), and has no field id; write")
 
 
 # Drawn

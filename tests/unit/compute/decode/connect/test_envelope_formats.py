@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 from makewhole.compute.decode import record_values
 from makewhole.compute.decode.connect.change_events import ChangeEventFormat
 from makewhole.compute.decode.connect.connect_values import ConnectFormat
+from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_keys import RECORD_KEY_FORMATS
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.decode.value_format import EVENT, Deletion, ValueFormat
 from makewhole.compute.decode.whole_values import BytesFormat, JsonInStringFormat, TextFormat
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.row_filter import typed_term
+from makewhole.model.points import KeyType
 from tests.unit.compute.decode.connect.samples import key_of, value_of
-from tests.world.envelopes import bare_change_event, change_event, connect_value, enveloped, json_in_string
+from tests.world.envelopes import bare_change_event, change_event, compact, connect_value, enveloped, json_in_string
 from tests.world.examples import examples
 from tests.world.orders import orders
 
@@ -41,9 +43,9 @@ def batch(values: list[bytes | None], keys: list[bytes | None] | None = None) ->
     )
 
 
-def one_by_one(values: list[bytes | None], shape: ValueShape) -> pl.DataFrame:
-    """Decode each record alone, by a format that has seen no other."""
-    return record_values._decode_one_by_one(batch(values), shape)
+def one_by_one(values: list[bytes | None], shape: ValueShape, keys: list[bytes | None] | None = None) -> pl.DataFrame:
+    """Decode each record alone."""
+    return record_values._decode_one_by_one(batch(values, keys), shape)
 
 
 def reason(form: ValueFormat, value: bytes | None) -> str:
@@ -258,17 +260,25 @@ FORMATS: Mapping[str, Any] = {
 
 
 @pytest.mark.parametrize("name", ["connect", "debezium", "bare"])
-def test_usual_records_are_decoded_together(name: str) -> None:
+@pytest.mark.parametrize("place", ["$.id", "kafka.key.id", "kafka.key"])
+def test_usual_records_are_decoded_together(name: str, place: str) -> None:
     make, write = FORMATS[name]
-    shape = ValueShape(key=("$.id",), compare=COMPARE, format=make())
-    values: list[bytes | None] = [write(order) for order in orders(range(500))]
+    keys = "connect" if name == "connect" else "json"
+    shape = ValueShape(key=(place,), compare=COMPARE, format=make(), record_key=RECORD_KEY_FORMATS[keys])
+    made = orders(range(500))
+    values: list[bytes | None] = [write(order) for order in made]
+    key_of_record: Any = str if place == "kafka.key" else (lambda key: {"id": key})
+    raw_keys = [key_of_record(order["id"]) for order in made]
+    record_keys: list[bytes | None] = [
+        enveloped({"type": "x"}, key) if keys == "connect" else compact(key) for key in raw_keys
+    ]
 
     with mock.patch.object(record_values, "_decode_one_by_one") as alone:
-        decoded = decode_values(batch(values), shape)
+        decoded = decode_values(batch(values, record_keys), shape)
 
     assert not alone.called
     assert decoded.row(7)[:6] == ("O7", None, "7.50", "1740787620000000", "US", "7")
-    assert decoded.equals(one_by_one(values, shape))
+    assert decoded.equals(one_by_one(values, shape, record_keys))
 
 
 LEAVES: st.SearchStrategy[Any] = st.one_of(
@@ -310,6 +320,35 @@ DECLARED = st.fixed_dictionaries(
 SOUND = st.builds(lambda key, rest: {**rest, "id": key}, st.sampled_from(["a", "b", "c"]), ROWS)
 
 
+RAW_KEYS = st.sampled_from(
+    [
+        *(
+            b"O1",
+            b"",
+            b"O1\x00",
+            b"\xff",
+            b"7",
+            b"-0",
+            b"07",
+            b"1.50",
+            b'"7"',
+            b'"a b"',
+            b'"a\\"b"',
+            b'""',
+            b'"\n"',
+            b"null",
+        ),
+        *(b'{"id":"7"}', b'{"id":7}', b'{"id":{}}', b'{"id":null}', b'{"id":"\\u0037"}', b'{"x":1}', b"[1]"),
+        enveloped({"type": "string"}, "O1"),
+        enveloped({"type": "bytes"}, "AP8="),
+        enveloped({"type": "int64"}, 7),
+        enveloped({"type": "struct", "fields": [{"type": "int64", "field": "id"}]}, {"id": 7}),
+        enveloped({"type": "struct", "fields": [{"type": "bytes", "field": "id"}]}, {"id": "AP8="}),
+        enveloped({"type": "struct"}, None),
+    ]
+)
+
+
 def events(rows: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     ops = st.sampled_from(["c", "u", "r", "d", "t", "x"])
     source = st.fixed_dictionaries({"lsn": st.sampled_from([None, 1, "2", 3.5])})
@@ -340,16 +379,25 @@ def test_many_at_once_are_read_as_one_by_one(data: st.DataObject) -> None:
         written = enveloped(schema or {}, None if kind == "null payload" else payload)
         bare = json.dumps(payload).encode()
         values.append({"bare": bare, "broken": written[:-2], "null": None}.get(kind, written))
-    form = (ChangeEventFormat if is_event else ConnectFormat)()
+    plain: list[ValueFormat] = [ConnectFormat(), JSON]
+    form: ValueFormat = ChangeEventFormat() if is_event else data.draw(st.sampled_from(plain))
+    if form is JSON:
+        values = [
+            None if value is None else json.dumps(row).encode() for value, row in zip(values, payloads, strict=True)
+        ]
+    record_key = RECORD_KEY_FORMATS[data.draw(st.sampled_from([*RECORD_KEY_FORMATS]))]
+    keys = data.draw(st.lists(st.one_of(st.none(), RAW_KEYS), min_size=len(values), max_size=len(values)))
     shape = ValueShape(
-        key=("$.id",),
+        key=(data.draw(st.sampled_from(["$.id", "kafka.key", "kafka.key.id"])),),
+        key_layout=(data.draw(st.sampled_from([KeyType.STRING, KeyType.BIGINT, KeyType.UUID])),),
+        record_key=record_key,
         compare=data.draw(DECLARED),
         format=form,
         version=data.draw(st.sampled_from([None, "$.number", "$.at", *(["event:source.lsn"] if is_event else [])])),
         keeps_tombstones=data.draw(st.booleans()),
     )
 
-    alone = [one_by_one([value], shape).row(0) for value in values]
+    alone = [one_by_one([value], shape, [key]).row(0) for value, key in zip(values, keys, strict=True)]
 
-    assert decode_values(batch(values), shape).rows() == alone
-    assert one_by_one(values, shape).rows() == alone
+    assert decode_values(batch(values, keys), shape).rows() == alone
+    assert one_by_one(values, shape, keys).rows() == alone

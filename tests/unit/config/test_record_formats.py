@@ -1,0 +1,106 @@
+"""Test that the formats of a topic are read, and that a place which its records do not have is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from makewhole.config.pipeline_file import load_pipeline
+from makewhole.model.errors import ConfigurationError
+
+pytestmark = pytest.mark.unit
+
+PIPELINE = """
+version: 2
+pipeline: shop
+points:
+  outbox: {{kind: ledger, connection: db, table: outbox, key: id, time: at}}
+  orders: {{kind: topic, connection: log, topic: orders, {orders}}}
+  warehouse: {{kind: store, connection: db, table: warehouse, key: id, time: at}}
+hops:
+  - {{from: outbox, to: orders{hop}}}
+  - {{from: orders, to: warehouse}}
+"""
+
+
+def write(folder: Path, orders: str, hop: str = "") -> Path:
+    path = folder / "shop.yaml"
+    path.write_text(PIPELINE.format(orders=orders, hop=hop), encoding="utf-8")
+    return path
+
+
+def problems(folder: Path, orders: str, hop: str = "") -> list[str]:
+    with pytest.raises(ConfigurationError) as caught:
+        load_pipeline(write(folder, orders, hop))
+    return [f"{problem.path.split(' (')[0]}: {problem.found}. {problem.remedy}" for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize("value", ["json", "json_in_string", "connect", "debezium"])
+@pytest.mark.parametrize("record_key", ["json", "connect"])
+def test_a_record_key_with_fields_is_named_by_its_field(tmp_path: Path, value: str, record_key: str) -> None:
+    orders = f"value: {value}, record_key: {record_key}, key: kafka.key.order.id"
+
+    point = load_pipeline(write(tmp_path, orders)).topic("orders")
+
+    assert (point.key, point.value, point.record_key) == (("kafka.key.order.id",), value, record_key)
+
+
+def test_the_version_of_a_row_may_be_a_field_of_its_event(tmp_path: Path) -> None:
+    orders = 'value: debezium, key: "$.id", version: "event:source.lsn"'
+
+    assert load_pipeline(write(tmp_path, orders)).topic("orders").version == "event:source.lsn"
+
+
+@pytest.mark.parametrize(
+    ("orders", "expected"),
+    [
+        (
+            "key: kafka.key.id",
+            "points.orders.key: kafka.key.id is a field of the record key, which is read as a text. Write 'record_key: "
+            "json' (or connect) at the point, or 'kafka.key' for the key as a whole",
+        ),
+        (
+            "record_key: bytes, key: kafka.key.id",
+            "points.orders.key: kafka.key.id is a field of the record key, which is read as a text. Write 'record_key: "
+            "json' (or connect) at the point, or 'kafka.key' for the key as a whole",
+        ),
+        (
+            'key: "$.id", version: "event:ts_ms"',
+            "points.orders.version: event:ts_ms is a field of a change event, and the values are json. Write 'value: "
+            "debezium' at the point, or '$.' for a field of the value",
+        ),
+        (
+            'value: string, key: "$.id"',
+            "points.orders.key: $.id is no field of a value that is read as a whole. With 'value: string' the one "
+            "field is '$.value'; a key is in 'kafka.key' or 'header:NAME'",
+        ),
+        (
+            'value: debezium, key: "event:source.lsn"',
+            "points.orders.key: 'event:source.lsn' is not a place in a record. Write '$.field' (with further '.field' "
+            "inside it), 'kafka.key' or 'header:NAME'",
+        ),
+        (
+            "record_key: avro, key: kafka.key",
+            "points.orders.record_key: 'avro' is not a format of record keys. Allowed: bytes, connect, json, string",
+        ),
+        (
+            'value: Debezium, key: "$.id"',
+            "points.orders.value: 'Debezium' is not a value format. Allowed: avro, bytes, connect, debezium, json, "
+            "json_in_string, protobuf, string. Did you mean 'debezium'?",
+        ),
+    ],
+)
+def test_a_place_that_no_record_has_is_refused(tmp_path: Path, orders: str, expected: str) -> None:
+    assert problems(tmp_path, orders) == [expected]
+
+
+@pytest.mark.parametrize(
+    "formats", ["value: connect", "value: debezium", "value: string", "value: bytes", "record_key: json"]
+)
+def test_nothing_is_produced_in_a_format_in_which_no_record_can_be_made(tmp_path: Path, formats: str) -> None:
+    produce = ", compensation: {missing: produce}"
+
+    (problem,) = problems(tmp_path, f"{formats}, key: kafka.key", produce)
+
+    assert problem.startswith("hops[0].compensation.missing: 'produce' is not possible for missing keys")
+    assert "in which no record can be made" in problem
+    assert load_pipeline(write(tmp_path, "value: json_in_string, key: kafka.key", produce)).hops[0].remedies is not None
