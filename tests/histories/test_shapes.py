@@ -60,21 +60,24 @@ def _play(
 ) -> None:
     """Have the ledger, the topic and the store of a day, and the pipeline file."""
     kind.make(shop)
+    for name, content in record_format.files.items():
+        (shop.file.parent / name).write_bytes(content)
     shop.describe(
         compare=flow({name: f'"{declared}"' for name, declared in TYPES.items()}),
         ledger_hop={"compensation": "{missing: report}"},
         hop={"compensation": flow(remedies)},
         more_points={
             "orders": topic("log", shop.topic, key=record_format.key, **record_format.settings),
-            "warehouse": store("db", "warehouse", key="id"),
+            "warehouse": {**store("db", "warehouse"), **kind.settings},
         },
         is_observing=True,
     )
     insert_rows(shop.dsn, "outbox", day.ledger)
     shop.send_values(
-        [(record["id"], record_format.value(record), record_format.headers(record)) for record in day.records]
+        (record_format.record_key(record), record_format.value(record), record_format.headers(record))
+        for record in day.records
     )
-    insert_rows(shop.dsn, kind.written, day.rows)
+    insert_rows(shop.dsn, kind.written, map(kind.row, day.rows))
 
 
 def _verdicts(shop: ReconciledShop, context: WindowContext, hop: str) -> dict[str, str]:
@@ -84,7 +87,7 @@ def _verdicts(shop: ReconciledShop, context: WindowContext, hop: str) -> dict[st
 def _differing_rows(shop: ReconciledShop, kind: StoreKind, expected: list[Order]) -> list[object]:
     """Return the rows that the store has too many or too few, column by column."""
     shop.sql(f"create table expected (like {kind.written})")
-    insert_rows(shop.dsn, "expected", expected)
+    insert_rows(shop.dsn, "expected", map(kind.row, expected))
     either = "select * from {0} except all select * from {1}"
     return [
         row

@@ -1,24 +1,37 @@
-"""Write the records of orders in every format that a topic can have."""
+"""Write the records of orders in every format that a topic can have, by other libraries than the product's."""
 
+import base64
+import io
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
 
+import fastavro
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
+
+from tests.histories.shapes.changes import TYPES
 from tests.world.orders import Order
-from tests.world.pipeline_file import Settings
-
-_NOTHING: Settings = {}
+from tests.world.pipeline_file import Settings, flow
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordFormat:
-    """A format. `settings` are those of the topic point; a record is its value, and its headers."""
+    """A format. `settings` are those of the topic point, `files` what lies beside the pipeline file; a record is its
+    value, its key and its headers."""
 
     name: str
     value: Callable[[Order], bytes]
     settings: Settings = field(default_factory=dict)
     key: str = '"$.id"'
+    record_key: Callable[[Order], str] = lambda order: str(order["id"])
     headers: Callable[[Order], Mapping[str, str]] = lambda _: {}
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+# JSON
 
 
 def _json(order: Order) -> bytes:
@@ -31,14 +44,171 @@ def _json_in_another_order(order: Order) -> bytes:
     return json.dumps({name: order[name] for name in names}, indent=len(order["id"]) % 3, ensure_ascii=False).encode()
 
 
+def _nested(order: Order) -> bytes:
+    inner = {name: order[name] for name in ("amount", "remark", "at")}
+    rest = {name: value for name, value in order.items() if name not in inner}
+    return _json({**rest, "amount": "another", "of_order": {"a": {"b": inner}}})
+
+
+_NESTED = {"columns": flow({name: f'"$.of_order.a.b.{name}"' for name in ("amount", "remark", "at")})}
+
+
+# Avro and Protobuf
+
+_AVRO_TYPES: Mapping[str, Any] = {
+    "id": "string",
+    "number": "long",
+    "region": "string",
+    "amount": {"type": "bytes", "logicalType": "decimal", "precision": 8, "scale": 2},
+    "at": {"type": "long", "logicalType": "timestamp-micros"},
+    "due": {"type": "int", "logicalType": "date"},
+    "is_paid": "boolean",
+    "remark": ["null", "string"],
+}
+_AVRO = {
+    "type": "record",
+    "name": "Order",
+    "fields": [{"name": name, "type": kind} for name, kind in _AVRO_TYPES.items()],
+}
+_AVRO_SCHEMA: Any = fastavro.parse_schema(_AVRO)
+
+
+def _avro(order: Order) -> bytes:
+    values = {
+        **order,
+        "amount": Decimal(order["amount"]),
+        "at": datetime.fromisoformat(order["at"]),
+        "due": date.fromisoformat(order["due"]),
+    }
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, _AVRO_SCHEMA, values)
+    return body.getvalue()
+
+
+def _descriptors() -> descriptor_pb2.FileDescriptorSet:
+    kinds = descriptor_pb2.FieldDescriptorProto
+    message = descriptor_pb2.DescriptorProto(name="Order")
+    types = {"number": kinds.TYPE_INT64, "is_paid": kinds.TYPE_BOOL, "at": kinds.TYPE_MESSAGE}
+    for number, name in enumerate(["id", *TYPES], start=1):
+        kind = types.get(name, kinds.TYPE_STRING)
+        of_message = {"type_name": ".google.protobuf.Timestamp"} if kind == kinds.TYPE_MESSAGE else {}
+        message.field.add(name=name, number=number, type=kind, label=kinds.LABEL_OPTIONAL, **of_message)
+    message.oneof_decl.add(name="_remark")
+    message.field[-1].proto3_optional, message.field[-1].oneof_index = True, 0
+    timestamp = descriptor_pb2.FileDescriptorProto()
+    timestamp_pb2.DESCRIPTOR.CopyToProto(timestamp)
+    own = descriptor_pb2.FileDescriptorProto(
+        name="order.proto", syntax="proto3", dependency=[timestamp.name], message_type=[message]
+    )
+    return descriptor_pb2.FileDescriptorSet(file=[timestamp, own])
+
+
+_DESCRIPTORS = _descriptors()
+
+
+def _message_class() -> Any:
+    pool = descriptor_pool.DescriptorPool()
+    for file in _DESCRIPTORS.file:
+        pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("Order"))
+
+
+_ORDER = _message_class()
+
+
+def _protobuf(order: Order) -> bytes:
+    values = {name: value for name, value in order.items() if value is not None and name != "at"}
+    message = _ORDER(**values)
+    message.at.FromDatetime(datetime.fromisoformat(order["at"]))
+    encoded: bytes = message.SerializeToString()
+    return encoded
+
+
+# Kafka Connect and Debezium
+
+_CONNECT_FIELDS: tuple[Mapping[str, Any], ...] = (
+    {"field": "id", "type": "string"},
+    {"field": "number", "type": "int64"},
+    {"field": "region", "type": "string"},
+    {
+        "field": "amount",
+        "type": "bytes",
+        "name": "org.apache.kafka.connect.data.Decimal",
+        "version": 1,
+        "parameters": {"scale": "2"},
+    },
+    {"field": "at", "type": "int64", "name": "io.debezium.time.MicroTimestamp", "version": 1},
+    {"field": "due", "type": "int32", "name": "org.apache.kafka.connect.data.Date", "version": 1},
+    {"field": "is_paid", "type": "boolean"},
+    {"field": "remark", "type": "string", "optional": True},
+)
+_ROW = {"type": "struct", "fields": _CONNECT_FIELDS, "optional": True, "name": "shop.Value"}
+_EVENT = {
+    "type": "struct",
+    "fields": [
+        {**_ROW, "field": "before"},
+        {**_ROW, "field": "after"},
+        {"field": "op", "type": "string"},
+        {"field": "source", "type": "struct", "fields": [{"field": "lsn", "type": "int64"}]},
+    ],
+}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _connect_row(order: Order) -> dict[str, Any]:
+    unscaled, since = int(Decimal(order["amount"]) * 100), datetime.fromisoformat(order["at"]) - _EPOCH
+    return {
+        **order,
+        "amount": base64.b64encode(unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)).decode(),
+        "at": (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds,
+        "due": (date.fromisoformat(order["due"]) - _EPOCH.date()).days,
+    }
+
+
+def _connect(order: Order) -> bytes:
+    return json.dumps({"schema": _ROW, "payload": _connect_row(order)}, separators=(",", ":")).encode()
+
+
+def _event(order: Order) -> bytes:
+    event = {"before": None, "after": _connect_row(order), "op": "c", "source": {"lsn": len(order["id"])}}
+    return json.dumps({"schema": _EVENT, "payload": event}, separators=(",", ":"), ensure_ascii=False).encode()
+
+
 FORMATS = (
     RecordFormat(name="json", value=_json),
     RecordFormat(name="json in any order", value=_json_in_another_order),
+    RecordFormat(name="json, nested", value=_nested, settings=_NESTED),
     RecordFormat(name="json, keyed by the record", value=_json, key="kafka.key"),
+    RecordFormat(
+        name="json, keyed by a field of the record key",
+        value=_json,
+        key="kafka.key.id",
+        settings={"record_key": "json"},
+        record_key=lambda order: json.dumps({"id": order["id"]}),
+    ),
     RecordFormat(
         name="json, keyed by a header",
         value=lambda order: _json({name: value for name, value in order.items() if name != "id"}),
         key='"header:id"',
         headers=lambda order: {"id": order["id"]},
     ),
+    RecordFormat(
+        name="json in a string",
+        value=lambda order: json.dumps(json.dumps(order)).encode(),
+        settings={"value": "json_in_string"},
+    ),
+    RecordFormat(
+        name="avro",
+        value=_avro,
+        settings={"value": "avro", "schema": "order.avsc"},
+        files={"order.avsc": json.dumps(_AVRO).encode()},
+    ),
+    RecordFormat(
+        name="protobuf",
+        value=_protobuf,
+        settings={"value": "protobuf", "schema": "order.desc"},
+        files={"order.desc": _DESCRIPTORS.SerializeToString()},
+    ),
+    RecordFormat(name="connect", value=_connect, settings={"value": "connect"}),
+    RecordFormat(name="debezium", value=_event, settings={"value": "debezium"}),
 )
