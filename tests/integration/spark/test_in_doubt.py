@@ -20,7 +20,7 @@ from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.world.orders import BORN, DAY, Order, orders
 from tests.world.prepared import PreparedTransactions, Statement, prepared_transactions
-from tests.world.shop import STORE_HOP
+from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import Found, ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -234,3 +234,24 @@ def test_versions_that_are_in_doubt_are_pending_and_then_out_of_date(
     sink.commit("tx")
     again, _ = shop.whole_way()
     assert set(found(shop, again)) == {"O1", "O2"}
+
+
+def test_what_only_the_target_has_is_not_known_while_the_ledger_is_in_doubt(
+    shop: ReconciledShop, sink: PreparedTransactions
+) -> None:
+    shop.describe()
+    made = orders(range(5))
+    shop.send(made)
+    shop.write("warehouse", made)
+    shop.write("outbox", made[:3])
+    insertion = "insert into outbox select * from json_populate_recordset(null::outbox, %s)"
+    sink.prepare("branch-1", (insertion, (json.dumps(made[3:4]),)))
+    context, closed = shop.whole_way()
+    assert shop.found(context, LEDGER_HOP) == {"O3": NOT_KNOWN, "O4": NOT_KNOWN}
+    (transaction,) = shop.evidence(context, LEDGER_HOP, "O3")["in_doubt"]
+    assert (transaction["gid"], transaction["tables"]) == ("branch-1", ["public.outbox"])
+    assert [(incident.point, incident.detail["keys"]) for incident in happened(shop, context)] == [("outbox", 2)]
+    assert closed.state is WindowState.NOT_KNOWN
+    sink.commit("branch-1")
+    again, _ = shop.whole_way()
+    assert shop.found(again, LEDGER_HOP) == {"O4": ("unexpected", "not_in_source")}

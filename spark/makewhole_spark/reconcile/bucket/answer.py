@@ -44,7 +44,7 @@ class BucketAnswer:
     that the store lacks now. `maybe_met`: the file of the keys (`MAYBE_MET`) that the store lacks, of whose rows
     windows before may have met some, and `maybe_met_since` the first of its moments. `missing_records`: the window's
     records of missing keys, by partition. `in_doubt`: the transactions in doubt that may hold keys of the bucket at the
-    target, and `held_in_doubt` the number of findings for that reason.
+    target, and at the source (`source_in_doubt`); `held_in_doubt`: the number of findings for that reason, by point.
     """
 
     hop: str
@@ -76,4 +76,5 @@ class BucketAnswer:
     maybe_met: str | None = None
     maybe_met_since: datetime | None = None
     in_doubt: tuple[TransactionInDoubt, ...] = ()
-    held_in_doubt: int = 0
+    source_in_doubt: tuple[TransactionInDoubt, ...] = ()
+    held_in_doubt: Mapping[str, int] = field(default_factory=dict)

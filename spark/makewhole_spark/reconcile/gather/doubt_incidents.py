@@ -12,24 +12,30 @@ from makewhole_spark.reconcile.bucket.answer import BucketAnswer
 def doubt_incidents(pipeline: Pipeline, answers: Sequence[BucketAnswer]) -> list[Incident]:
     """Return one incident for each table of which keys of the window may be held; none for a table whose transactions
     in doubt concern no key."""
-    held = [answer for answer in answers if answer.held_in_doubt]
+    tables = (point for point in pipeline.ordered_points() if can_look_up(point))
+    return [_incident(pipeline, table, keys, answers) for table in tables if (keys := _number(table, answers))]
+
+
+def _number(table: TablePoint, answers: Sequence[BucketAnswer]) -> int:
+    return sum(answer.held_in_doubt.get(table.name, 0) for answer in answers)
+
+
+def _incident(pipeline: Pipeline, table: TablePoint, keys: int, answers: Sequence[BucketAnswer]) -> Incident:
     targets = {hop.name: hop.target for hop in pipeline.hops}
-    by_point: dict[str, list[BucketAnswer]] = {}
-    for answer in held:
-        by_point.setdefault(targets[answer.hop], []).append(answer)
-    tables = (pipeline.points[name] for name in sorted(by_point))
-    return [_incident(table, by_point[table.name]) for table in tables if can_look_up(table)]
-
-
-def _incident(table: TablePoint, answers: Sequence[BucketAnswer]) -> Incident:
-    transactions = together(*(answer.in_doubt for answer in answers))
+    transactions = together(
+        *(
+            answer.in_doubt if targets[answer.hop] == table.name else answer.source_in_doubt
+            for answer in answers
+            if answer.held_in_doubt.get(table.name)
+        )
+    )
     return Incident(
         kind=IncidentKind.PREPARED_TRANSACTION,
         point=table.name,
         topic=table.table,
         topic_id="",
         detail={
-            "keys": sum(answer.held_in_doubt for answer in answers),
+            "keys": keys,
             "transactions": evidence_of_doubt(transactions)["in_doubt"],
             "number": len(transactions),
         },

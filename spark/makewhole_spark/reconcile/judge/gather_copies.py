@@ -28,13 +28,14 @@ from makewhole_spark.reconcile.judge.read_copies import look_up, passing_copies,
 class Gathered:
     """The kernel's input (`known`), those of its handed-over keys that are there because a truncation took their
     copies, since when keys wait (`WAITING`), the target's rows that were looked up (None: it was not asked), and the
-    keys that transactions in doubt may hold there."""
+    keys that transactions in doubt may hold there, and at the source."""
 
     known: BucketInput
     truncated: pl.DataFrame
     waiting: pl.DataFrame
     target_rows: pl.DataFrame | None = None
     in_doubt: KeysHeld = field(default_factory=KeysHeld)
+    source_in_doubt: KeysHeld = field(default_factory=KeysHeld)
 
 
 def gather_copies(task: BucketTask, first: FirstPass) -> Gathered:

@@ -17,6 +17,7 @@ from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Cause, Verdict
 from makewhole.tables.in_doubt import KeysInDoubt, TransactionInDoubt, together
 from makewhole_spark.reconcile.bucket.task import BucketTask
+from makewhole_spark.reconcile.judge.read_copies import InDoubt
 from makewhole_spark.reconcile.judge.verdicts import has_verdict, turned
 
 _OF_ROWS = (Verdict.MISMATCHED, Verdict.DUPLICATE, Verdict.CONFLICT, Verdict.UNEXPECTED)
@@ -35,7 +36,7 @@ def keys_held(
     target: TablePoint,
     target_rows: pl.DataFrame,
     judged: pl.DataFrame,
-    seen: tuple[TransactionInDoubt, ...] | None,
+    seen: InDoubt,
 ) -> KeysHeld:
     """Return the keys that transactions in doubt may hold, of those that are wrong by the first verdicts (`JUDGED`).
 
@@ -57,6 +58,14 @@ def keys_held(
     return KeysHeld(keys=pl.concat([absent.select(*HASHES), held.select(*HASHES)]), transactions=transactions)
 
 
+def unexpected_held(judged: pl.DataFrame, seen: InDoubt) -> KeysHeld:
+    """Return the keys that only the target has by the first verdicts, and that transactions in doubt at the source
+    (`seen`) may hold there. Another branch of such a transaction may have been committed at the target already."""
+    if not seen:
+        return KeysHeld()
+    return KeysHeld(keys=judged.filter(has_verdict(Verdict.UNEXPECTED)).select(*HASHES), transactions=seen)
+
+
 def _ask_for_rows(task: BucketTask, target: TablePoint, keys: pl.DataFrame) -> KeysInDoubt:
     shape = task.context.table_shape(target)
     return task.context.tables(target).keys_in_doubt(shape, keys.sort(HASH)["key"].to_list())
@@ -70,9 +79,12 @@ def with_keys_held(known: BucketInput, held: KeysHeld) -> BucketInput:
     return replace(known, unsettled=pl.concat([known.unsettled, waiting]).unique(maintain_order=True))
 
 
-def mark_in_doubt(judged: pl.DataFrame, held: KeysHeld, overdue: pl.DataFrame) -> pl.DataFrame:
-    """Turn what is wrong with rows that transactions in doubt may have changed into what is not known yet. What the
-    target lacks is `pending` by the kernel. `overdue` (`HASHES`): keys that may wait no longer."""
+def mark_in_doubt(judged: pl.DataFrame, held: KeysHeld, at_source: KeysHeld, overdue: pl.DataFrame) -> pl.DataFrame:
+    """Turn what is wrong with rows that transactions in doubt may have changed into what is not known yet, and so what
+    only the target has where the source may hold it. What the target lacks is `pending` by the kernel. `overdue`
+    (`HASHES`): keys that may wait no longer."""
+    of_source = judged.join(at_source.keys, on=HASH, how="semi")["key_hash"].to_list()
+    judged = turned(judged, has_verdict(Verdict.UNEXPECTED), of_source, Verdict.UNDECIDABLE, Cause.IN_DOUBT)
     if held.keys.is_empty():
         return judged
     of_keys = judged.join(held.keys, on=HASH, how="semi")

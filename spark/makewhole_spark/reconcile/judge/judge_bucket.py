@@ -43,7 +43,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     judged = at_first if with_others.is_same_as(gathered.known) else run_kernel(with_others, is_upsert=task.is_upsert)
     judged, of_others = compare_sources(sources, judged, looked_up.known)
     judged, repeated_from = mark_repeated(task, judged)
-    marked = mark_exceptions(task, judged, looked_up.known, looked_up.in_doubt)
+    marked = mark_exceptions(task, judged, looked_up)
     asked = ask_second_round(task, first, looked_up, judged, repeated_from, marked)
     return write_answer(task, first, looked_up, marked, of_others, asked)
 

@@ -18,15 +18,15 @@ from makewhole.compute.frames import ELSEWHERE, HASH, NAMED_KEYS
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.model.points import TablePoint, can_look_up
 from makewhole.model.verdict import Verdict
-from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.bucket.window_files import WindowFiles
 from makewhole_spark.reconcile.judge.copies_outside import ledger_copies_outside
 from makewhole_spark.reconcile.judge.gather_copies import Gathered
-from makewhole_spark.reconcile.judge.in_doubt import KeysHeld, keys_held, with_keys_held
+from makewhole_spark.reconcile.judge.in_doubt import KeysHeld, keys_held, unexpected_held, with_keys_held
 from makewhole_spark.reconcile.judge.index import overtaken_keys
 from makewhole_spark.reconcile.judge.pending import unsettled_in_ledger
 from makewhole_spark.reconcile.judge.read_copies import (
+    InDoubt,
     look_up,
     look_up_beside_doubt,
     passing_copies,
@@ -40,19 +40,23 @@ def look_up_again(task: BucketTask, gathered: Gathered, judged: pl.DataFrame, kn
     """Return what is known after the look-ups, by the kernel's first verdicts (`JUDGED`). `known_besides` (hashes):
     keys of which more is known than the window's slices say."""
     source, target = (task.context.pipeline.points[name] for name in (task.hop.source, task.hop.target))
-    known, rows, held = gathered.known, None, KeysHeld()
+    known, rows, held, at_source = gathered.known, None, KeysHeld(), KeysHeld()
     seem_missing = judged.filter(_seems_missing(is_upsert=task.is_upsert))
     if can_look_up(target):
         wanted = _to_ask_target(task, known, judged, known_besides)
         known, rows, seen = _with_target_rows(task, target, known, judged, wanted)
         held = keys_held(task, target, known.target, judged, seen)
     if can_look_up(source):
-        known = _with_source_rows(task, source, known, _with_followed(task.followed, known, judged), seem_missing)
+        of_both = _with_followed(task.followed, known, judged)
+        known, seen = _with_source_rows(task, source, known, of_both, seem_missing)
+        at_source = unexpected_held(of_both, seen)
     elif task.is_upsert and task.source.after:
         later = rows_of_windows(task.context, source.name, task.source.after).join(seem_missing, on=HASH, how="semi")
         versions = _as_elsewhere(committed_copies(later), is_later=True)
         known = replace(known, source_elsewhere=pl.concat([known.source_elsewhere, versions]))
-    return replace(gathered, known=with_keys_held(known, held), target_rows=rows, in_doubt=held)
+    return replace(
+        gathered, known=with_keys_held(known, held), target_rows=rows, in_doubt=held, source_in_doubt=at_source
+    )
 
 
 # The target
@@ -97,7 +101,7 @@ def _keys_to_follow(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
 
 def _with_target_rows(
     task: BucketTask, target: TablePoint, known: BucketInput, judged: pl.DataFrame, wanted: pl.DataFrame
-) -> tuple[BucketInput, pl.DataFrame, tuple[TransactionInDoubt, ...] | None]:
+) -> tuple[BucketInput, pl.DataFrame, InDoubt]:
     """Read the target's rows of wanted keys, and of those that the source does not have in this window; and the
     transactions that were in doubt meanwhile (None: nothing was read).
 
@@ -108,7 +112,7 @@ def _with_target_rows(
     followed = _keys_to_follow(task, judged).join(keys, on=HASH, how="anti").unique(subset=HASH)
     keys = pl.concat([keys, followed]).sort(HASH)
     path = task.known_since.looked_up
-    seen: tuple[TransactionInDoubt, ...] | None = None
+    seen: InDoubt = None
     if path is None:
         rows, seen = look_up_beside_doubt(task.context, target, keys)
     else:
@@ -138,12 +142,13 @@ def _with_followed(followed: pl.DataFrame, known: BucketInput, judged: pl.DataFr
 
 def _with_source_rows(
     task: BucketTask, source: TablePoint, known: BucketInput, judged: pl.DataFrame, seem_missing: pl.DataFrame
-) -> BucketInput:
-    """Add unexpected keys that the source does have, unsettled keys, and under upsert the source's newer versions."""
+) -> tuple[BucketInput, InDoubt]:
+    """Add unexpected keys that the source does have, unsettled keys, and under upsert the source's newer versions.
+    Return the transactions that were in doubt at the source meanwhile, too."""
     not_here = judged.filter(~pl.col("in_source"))
-    rows = look_up(task.context, source, not_here)
+    rows, seen = look_up_beside_doubt(task.context, source, not_here)
     if task.is_upsert:
-        return _with_source_versions(task, source, known, (not_here, rows), seem_missing)
+        return _with_source_versions(task, source, known, (not_here, rows), seem_missing), seen
     absent = not_here.join(passing_copies(rows, task.hop.name), on=HASH, how="anti")
     purged = _purged(task, source, absent)
     parts = [
@@ -152,7 +157,8 @@ def _with_source_rows(
         ledger_copies_outside(task, absent.join(purged, on=HASH, how="anti")),
     ]
     unsettled = unsettled_in_ledger(task, source, seem_missing)
-    return replace(known, source_elsewhere=pl.concat(parts), unsettled=pl.concat([known.unsettled, unsettled]).unique())
+    unsettled = pl.concat([known.unsettled, unsettled]).unique()
+    return replace(known, source_elsewhere=pl.concat(parts), unsettled=unsettled), seen
 
 
 def _with_source_versions(

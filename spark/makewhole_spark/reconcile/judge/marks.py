@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.judge.baseline import mark_before_baseline
-from makewhole.compute.judge.judge_copies import BucketInput
 from makewhole.compute.judge.undecidable import (
     Lags,
     mark_undecidable,
@@ -20,7 +19,8 @@ from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.judge.certified import SeenKeys, mark_vanished
 from makewhole_spark.reconcile.judge.erased_keys import ErasedInLog, mark_erased, mark_tombstone_unknown
 from makewhole_spark.reconcile.judge.file_changes import mark_compare_changed, mark_filter_changed, mark_hops_changed
-from makewhole_spark.reconcile.judge.in_doubt import KeysHeld, mark_in_doubt
+from makewhole_spark.reconcile.judge.gather_copies import Gathered
+from makewhole_spark.reconcile.judge.in_doubt import mark_in_doubt
 from makewhole_spark.reconcile.judge.other_sources import mark_unknown_to_others
 from makewhole_spark.reconcile.judge.pending import uncommitted_at_sources
 from makewhole_spark.reconcile.judge.verdicts import explained, has_left, has_verdict
@@ -41,9 +41,8 @@ class Marked:
         return self.erased.evidence_of(key_hash) or self.seen.evidence_of(key_hash)
 
 
-def mark_exceptions(task: BucketTask, judged: pl.DataFrame, known: BucketInput, held: KeysHeld) -> Marked:
-    """Return the keys of `judged` (`JUDGED`) with their last verdicts. `held`: those that transactions in doubt may
-    hold at the target.
+def mark_exceptions(task: BucketTask, judged: pl.DataFrame, looked_up: Gathered) -> Marked:
+    """Return the keys of `judged` (`JUDGED`) with their last verdicts, by what is known after the look-ups.
 
     The marks in their order, each with the verdicts that it may turn, and into what. The first that explains a key
     counts (see `verdicts`).
@@ -66,7 +65,7 @@ def mark_exceptions(task: BucketTask, judged: pl.DataFrame, known: BucketInput, 
     - in_doubt: mismatched, duplicate, conflict → pending; without a record in the window, and unexpected →
       undecidable.
     """
-    pipeline = task.context.pipeline
+    pipeline, known = task.context.pipeline, looked_up.known
     lags = Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
     logs = task.log_of(task.hop.source, task.source), task.log_of(task.hop.target, task.target)
     of_source, of_target = (end.unread.read(task.context.storage) for end in (task.source, task.target))
@@ -83,5 +82,5 @@ def mark_exceptions(task: BucketTask, judged: pl.DataFrame, known: BucketInput, 
     marked, erased = mark_erased(task, marked)
     marked, seen = mark_vanished(task, marked, known.source, known.source_elsewhere)
     marked = mark_tombstone_unknown(marked, erased)
-    marked = mark_in_doubt(marked, held, known.overdue)
+    marked = mark_in_doubt(marked, looked_up.in_doubt, looked_up.source_in_doubt, known.overdue)
     return Marked(judged=marked, excluded=excluded, erased=erased, seen=seen)

@@ -14,7 +14,7 @@ from makewhole.compute.judge.evidence import HopContext
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies, mark_replays
 from makewhole.key_index.files import write_index_file
 from makewhole.model.verdict import DIFFERING, GAPS, Cause, HopCounts, Verdict
-from makewhole.tables.in_doubt import evidence_of_doubt
+from makewhole.tables.in_doubt import evidence_of_doubt, together
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.judge.copies_outside import newly_truncated_keys
@@ -59,7 +59,8 @@ def write_answer(
         missing_records=missing_records(task, known.source, judged),
         clean=first.number,
         in_doubt=looked_up.in_doubt.transactions,
-        held_in_doubt=len(findings.filter(pl.col("cause") == Cause.IN_DOUBT.value)),
+        source_in_doubt=looked_up.source_in_doubt.transactions,
+        held_in_doubt=_count_held(task, looked_up, judged, findings),
         verdicts=storage.write_parquet(task.folder("verdicts"), _verdicts(task, judged, findings)),
         findings=storage.write_parquet(task.folder("findings"), findings) if len(findings) else None,
         **_expected(judged, _count_source_keys(task, first, known)),
@@ -80,6 +81,14 @@ def _verdicts(task: BucketTask, judged: pl.DataFrame, findings: pl.DataFrame) ->
         )
         .select(*VERDICTS)
     )
+
+
+def _count_held(task: BucketTask, looked_up: Gathered, judged: pl.DataFrame, findings: pl.DataFrame) -> dict[str, int]:
+    """Count the keys in doubt, by the point at which transactions may hold them."""
+    in_doubt = findings.filter(pl.col("cause") == Cause.IN_DOUBT.value).select("key_hash")
+    keys = judged.join(in_doubt, on="key_hash", how="semi")
+    at_target = len(keys.join(looked_up.in_doubt.keys, on=HASH, how="semi"))
+    return {task.hop.target: at_target, task.hop.source: len(keys) - at_target}
 
 
 def _expected(judged: pl.DataFrame, source_keys: int) -> dict[str, Any]:
@@ -130,7 +139,7 @@ def _hop_context(task: BucketTask, looked_up: Gathered) -> HopContext:
         source_sequences=StoredSequences(task.context.storage, task.source.sequences),
         target_sequences=StoredSequences(task.context.storage, task.target.sequences),
         in_doubt=looked_up.in_doubt.keys,
-        doubt=evidence_of_doubt(looked_up.in_doubt.transactions),
+        doubt=evidence_of_doubt(together(looked_up.in_doubt.transactions, looked_up.source_in_doubt.transactions)),
         is_upsert=task.is_upsert,
     )
 
