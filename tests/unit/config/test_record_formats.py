@@ -6,6 +6,7 @@ import pytest
 
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
+from makewhole.model.pipeline import Remedy
 
 pytestmark = pytest.mark.unit
 
@@ -93,9 +94,7 @@ def test_a_place_that_no_record_has_is_refused(tmp_path: Path, orders: str, expe
     assert problems(tmp_path, orders) == [expected]
 
 
-@pytest.mark.parametrize(
-    "formats", ["value: connect", "value: debezium", "value: string", "value: bytes", "record_key: json"]
-)
+@pytest.mark.parametrize("formats", ["value: debezium", "value: string", "value: bytes", "record_key: json"])
 def test_nothing_is_produced_in_a_format_in_which_no_record_can_be_made(tmp_path: Path, formats: str) -> None:
     produce = ", compensation: {missing: produce}"
 
@@ -104,3 +103,17 @@ def test_nothing_is_produced_in_a_format_in_which_no_record_can_be_made(tmp_path
     assert problem.startswith("hops[0].compensation.missing: 'produce' is not possible for missing keys")
     assert "in which no record can be made" in problem
     assert load_pipeline(write(tmp_path, "value: json_in_string, key: kafka.key", produce)).hops[0].remedies is not None
+
+
+def test_a_value_that_carries_its_schema_is_produced_of_a_column_with_the_whole_value_alone(tmp_path: Path) -> None:
+    orders, produce = "value: connect, key: kafka.key", ", compensation: {missing: produce}"
+    (problem,) = problems(tmp_path, orders, produce)
+    assert problem == (
+        "hops[0].compensation.missing: 'produce' is not possible for missing keys from a ledger to a topic whose values "
+        "carry their schema, from a ledger without `payload`, a column with the whole value. Allowed: report"
+    )
+    path = write(tmp_path, orders, produce)
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("time: at}\n  orders", "time: at, payload: record}\n  orders")
+    )
+    assert load_pipeline(path).hops[0].remedies.missing is Remedy.PRODUCE

@@ -91,8 +91,8 @@ def test_anything_else_is_refused_with_its_place(
 
 
 def test_nothing_is_produced_where_no_record_can_be_made(write: Callable[..., Path], minimal: str) -> None:
-    connect = minimal.replace(ON_TOPIC, f"{ON_TOPIC}, value: connect")
-    asked = connect.replace("to: flights}", "to: flights, compensation: {missing: produce}}")
+    events = minimal.replace(ON_TOPIC, f"{ON_TOPIC}, value: debezium")
+    asked = events.replace("to: flights}", "to: flights, compensation: {missing: produce}}")
 
     with pytest.raises(ConfigurationError) as caught:
         load_pipeline(write(asked))
@@ -103,7 +103,7 @@ def test_nothing_is_produced_where_no_record_can_be_made(write: Callable[..., Pa
         "format in which no record can be made. Allowed: report"
     )
     for form in ("avro", "protobuf"):
-        known = asked.replace("value: connect", f"value: {form}, registry: {{connection: r}}")
+        known = asked.replace("value: debezium", f"value: {form}, registry: {{connection: r}}")
         assert load_pipeline(write(known)).hops[0].remedies.missing is Remedy.PRODUCE
 
 

@@ -19,7 +19,7 @@ from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.bucket.window_files import WindowFiles
 
 POSITION = ("partition", "offset")
-InDoubt = tuple[TransactionInDoubt, ...] | None
+SeenInDoubt = tuple[TransactionInDoubt, ...] | None
 """The transactions that were in doubt while rows of keys were looked up; None: there were no keys to look up."""
 _GAP_MOST = 10_000  # offsets; positions closer than this are read together
 
@@ -29,7 +29,9 @@ def look_up(context: WindowContext, point: TablePoint, keys: pl.DataFrame) -> pl
     return look_up_beside_doubt(context, point, keys)[0]
 
 
-def look_up_beside_doubt(context: WindowContext, point: TablePoint, keys: pl.DataFrame) -> tuple[pl.DataFrame, InDoubt]:
+def look_up_beside_doubt(
+    context: WindowContext, point: TablePoint, keys: pl.DataFrame
+) -> tuple[pl.DataFrame, SeenInDoubt]:
     """Return the same, and the transactions that were in doubt on the table meanwhile."""
     reader = context.tables(point).reader(context.table_shape(point))
     frames = [table_frame(frame, dict(context.pipeline.compare))[0] for frame in reader.keys(keys["key"].to_list())]

@@ -401,3 +401,11 @@ def test_many_at_once_are_read_as_one_by_one(data: st.DataObject) -> None:
 
     assert decode_values(batch(values, keys), shape).rows() == alone
     assert one_by_one(values, shape, keys).rows() == alone
+
+
+def test_a_whole_value_is_made_as_it_is_and_anything_else_refused() -> None:
+    whole = b'{"payload": {"id": 1}, "schema": {"type": "struct", "fields": [{"field": "id", "type": "int32"}]}}'
+    assert ConnectFormat().encode(whole) == whole
+    for payload in (b'{"id": 1}', b"[1]", b"no JSON"):
+        with pytest.raises(KeyProblem):
+            ConnectFormat().encode(payload)
