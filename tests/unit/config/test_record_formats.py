@@ -109,8 +109,8 @@ def test_a_value_that_carries_its_schema_is_produced_of_a_column_with_the_whole_
     orders, produce = "value: connect, key: kafka.key", ", compensation: {missing: produce}"
     (problem,) = problems(tmp_path, orders, produce)
     assert problem == (
-        "hops[0].compensation.missing: 'produce' is not possible for missing keys from a ledger to a topic whose values "
-        "carry their schema, from a ledger without `payload`, a column with the whole value. Allowed: report"
+        "hops[0].compensation.missing: 'produce' is not possible for missing keys from a ledger to a topic whose "
+        "values carry their schema, from a ledger without `payload`, a column with the whole value. Allowed: report"
     )
     path = write(tmp_path, orders, produce)
     path.write_text(

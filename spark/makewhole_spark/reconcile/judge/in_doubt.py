@@ -17,7 +17,7 @@ from makewhole.model.points import TablePoint
 from makewhole.model.verdict import Cause, Verdict
 from makewhole.tables.in_doubt import KeysInDoubt, TransactionInDoubt, together
 from makewhole_spark.reconcile.bucket.task import BucketTask
-from makewhole_spark.reconcile.judge.read_copies import InDoubt
+from makewhole_spark.reconcile.judge.read_copies import SeenInDoubt
 from makewhole_spark.reconcile.judge.verdicts import has_verdict, turned
 
 _OF_ROWS = (Verdict.MISMATCHED, Verdict.DUPLICATE, Verdict.CONFLICT, Verdict.UNEXPECTED)
@@ -36,7 +36,7 @@ def keys_held(
     target: TablePoint,
     target_rows: pl.DataFrame,
     judged: pl.DataFrame,
-    seen: InDoubt,
+    seen: SeenInDoubt,
 ) -> KeysHeld:
     """Return the keys that transactions in doubt may hold, of those that are wrong by the first verdicts (`JUDGED`).
 
@@ -58,7 +58,7 @@ def keys_held(
     return KeysHeld(keys=pl.concat([absent.select(*HASHES), held.select(*HASHES)]), transactions=transactions)
 
 
-def unexpected_held(judged: pl.DataFrame, seen: InDoubt) -> KeysHeld:
+def unexpected_held(judged: pl.DataFrame, seen: SeenInDoubt) -> KeysHeld:
     """Return the keys that only the target has by the first verdicts, and that transactions in doubt at the source
     (`seen`) may hold there. Another branch of such a transaction may have been committed at the target already."""
     if not seen:

@@ -26,7 +26,7 @@ from makewhole_spark.reconcile.judge.in_doubt import KeysHeld, keys_held, unexpe
 from makewhole_spark.reconcile.judge.index import overtaken_keys
 from makewhole_spark.reconcile.judge.pending import unsettled_in_ledger
 from makewhole_spark.reconcile.judge.read_copies import (
-    InDoubt,
+    SeenInDoubt,
     look_up,
     look_up_beside_doubt,
     passing_copies,
@@ -101,7 +101,7 @@ def _keys_to_follow(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
 
 def _with_target_rows(
     task: BucketTask, target: TablePoint, known: BucketInput, judged: pl.DataFrame, wanted: pl.DataFrame
-) -> tuple[BucketInput, pl.DataFrame, InDoubt]:
+) -> tuple[BucketInput, pl.DataFrame, SeenInDoubt]:
     """Read the target's rows of wanted keys, and of those that the source does not have in this window; and the
     transactions that were in doubt meanwhile (None: nothing was read).
 
@@ -112,7 +112,7 @@ def _with_target_rows(
     followed = _keys_to_follow(task, judged).join(keys, on=HASH, how="anti").unique(subset=HASH)
     keys = pl.concat([keys, followed]).sort(HASH)
     path = task.known_since.looked_up
-    seen: InDoubt = None
+    seen: SeenInDoubt = None
     if path is None:
         rows, seen = look_up_beside_doubt(task.context, target, keys)
     else:
@@ -142,7 +142,7 @@ def _with_followed(followed: pl.DataFrame, known: BucketInput, judged: pl.DataFr
 
 def _with_source_rows(
     task: BucketTask, source: TablePoint, known: BucketInput, judged: pl.DataFrame, seem_missing: pl.DataFrame
-) -> tuple[BucketInput, InDoubt]:
+) -> tuple[BucketInput, SeenInDoubt]:
     """Add unexpected keys that the source does have, unsettled keys, and under upsert the source's newer versions.
     Return the transactions that were in doubt at the source meanwhile, too."""
     not_here = judged.filter(~pl.col("in_source"))
