@@ -27,7 +27,7 @@ from tests.lab.judged import Judged, judged, outcomes
 from tests.lab.servers.cluster import LabCluster
 from tests.world.consumer import committed, consumer, partitions_of, read_to_end
 from tests.world.orders import Order, milliseconds
-from tests.world.topics import dotted, producer
+from tests.world.topics import dotted, left_open, producer
 from tests.world.windows import ReconciledShop
 
 _PATIENCE_SECONDS = 120.0
@@ -183,6 +183,10 @@ class LabShop(ReconciledShop):
                 time.sleep(0.5)
             else:
                 return
+
+    def settle_transactions(self) -> None:
+        """Wait until the markers of what was written are in the topic: readers of now are given all of it."""
+        assert not left_open(self.bootstrap, self.topic)
 
     def wait_for_chunks(self, plan: str, chunks: int) -> None:
         """Until the journal has receipts of so many chunks."""

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import psutil
 import psycopg2
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -95,7 +94,8 @@ class _Application:
     def __init__(self, work: Mapping[str, Any]) -> None:
         self._work = work
         self._database = psycopg2.connect(work["dsn"])
-        self._client = Producer(work["settings"])
+        self._broken = 0
+        self._client = Producer({**work["settings"], "statistics.interval.ms": 20, "stats_cb": self._counted})
         self._outside = Producer({"bootstrap.servers": work["settings"]["bootstrap.servers"], "log_level": 0})
         self._is_transactional = "transactional.id" in work["settings"]
         self._delivered = 0
@@ -107,10 +107,10 @@ class _Application:
         for number, batch in enumerate(self._work["batches"]):
             self._write([item["row"] for item in batch])
             reached(number, WRITTEN)
-            sockets = _sockets()
+            broken = self._broken
             self._send(number, [item["record"] for item in batch])
             if reached(number, SENT, self._notes()) == NOTICE:
-                self._wait_for_notice(sockets)
+                self._wait_for_notice(broken)
         if self._work["is_flushed"]:
             self._client.flush(_SECONDS)
         reached(len(self._work["batches"]), END, self._notes())
@@ -153,12 +153,15 @@ class _Application:
             self._produce([record for record in records if record["key"] in keys])
             assert self._client.flush(_SECONDS) == 0
 
-    def _wait_for_notice(self, before: set[int]) -> None:
-        """Wait until the client has closed one of the sockets that it had: without answers it may write into them."""
+    def _counted(self, statistics: str) -> None:
+        self._broken = sum(broker["disconnects"] for broker in json.loads(statistics)["brokers"].values())
+
+    def _wait_for_notice(self, before: int) -> None:
+        """Wait until the client counts another broken connection: without answers it may write into that."""
         deadline = time.monotonic() + _SECONDS
-        while not before - _sockets():
+        while self._broken <= before:
+            self._client.poll(0.01)
             assert time.monotonic() < deadline, "the client has noticed nothing"
-            time.sleep(0.01)
 
     def _reported(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
@@ -168,11 +171,6 @@ class _Application:
 
     def _notes(self) -> dict[str, Any]:
         return {"delivered": self._delivered, "failed": self._failed, "queued": len(self._client)}
-
-
-def _sockets() -> set[int]:
-    """Return the local ports of this process's connections."""
-    return {one.laddr.port for one in psutil.Process().net_connections("tcp") if one.raddr}
 
 
 if __name__ == "__main__":

@@ -55,10 +55,13 @@ def lag(shop: LabShop) -> Naive:
     return Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL)
 
 
-def fail(lab: Lab, cut: int, unanswered: int) -> None:
+def fail(lab: Lab, cut: int, unanswered: int) -> tuple[Rule, Rule]:
     """Have one produce request cut off on its way, and the answer to another one lost (counted from 1)."""
-    lab.cluster.proxy.add(Rule(api=Api.PRODUCE, fault=Fault.CUT, first=cut))
-    lab.cluster.proxy.add(Rule(api=Api.PRODUCE, fault=Fault.LOSE_ANSWER, first=unanswered))
+    add = lab.cluster.proxy.add
+    return (
+        add(Rule(api=Api.PRODUCE, fault=Fault.CUT, first=cut)),
+        add(Rule(api=Api.PRODUCE, fault=Fault.LOSE_ANSWER, first=unanswered)),
+    )
 
 
 def sent_twice(made: Sequence[Order], again: Sequence[Order]) -> str:

@@ -112,6 +112,7 @@ def commit_then_process(lab: Lab) -> Outcome:
     well, loaded = _well_then_killed(lab, pattern)
     answer = lag(shop)
     context = shop.judge_and_repair(1)
+    shop.settle_transactions()
     load(shop, pattern.loading)
     judged = shop.verified_with_outcomes(context)
     expected = _hit(loaded, "missing", "committed_before_written", "repaired")
@@ -260,6 +261,7 @@ def offsets_beside_rows(lab: Lab) -> Outcome:
     undone = Window(label="its repair taken back", judged=shop.undone(context), expected=_undone(expected))
     lost = _day(lab, offsets_first, 1, is_killed=True)
     context = shop.judge_and_repair(1)
+    shop.settle_transactions()
     load(shop, rows_first.loading)
     second = Window(
         label="the offsets first",

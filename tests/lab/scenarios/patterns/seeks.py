@@ -54,6 +54,7 @@ def seeks(lab: Lab) -> Outcome:
     skipped = lab.random.randint(1, 10)
     load(shop, Loading(skips_to={0: first + skipped}))
     context = shop.judge_and_repair(1)
+    shop.settle_transactions()
     load(shop, Loading())
     expected = replace(
         whole_day(following),

@@ -49,6 +49,7 @@ def _lost(made: Sequence[Order], lost: Sequence[Order], cause: str) -> Judged:
 def _repaired(shop: LabShop) -> Judged:
     """Judge the day, produce what is missing, load it, and judge again; nothing else is in the store then."""
     context = shop.judge_and_repair(0)
+    shop.settle_transactions()
     shop.load()
     judged = shop.verified_with_outcomes(context)
     assert shop.sql("select id from warehouse order by id") == shop.sql("select id from outbox order by id")
@@ -180,13 +181,19 @@ def ignored_failures(lab: Lab) -> Outcome:
     made = orders(range(size * lab.random.randint(4, 7)))
     batches = [made[first : first + size] for first in range(0, len(made), size)]
     cut, unanswered = lab.random.sample(range(len(batches)), 2)
-    fail(lab, cut + 1, unanswered + 1)
-    seen = lab.cluster.proxy.add(Rule(api=Api.PRODUCE, fault=Fault.NOTE, times=0))
+    faults = dict(zip((cut, unanswered), fail(lab, cut + 1, unanswered + 1), strict=True))
+    answered = lab.cluster.proxy.add(Rule(api=Api.PRODUCE, fault=Fault.NOTE, times=None))
     way = Way(settings={**NOT_TRIED_AGAIN, "acks": acks, "batch_num_messages": size}, is_awaited=False)
 
-    def at(step: Step) -> None:
-        if step.name == SENT:
-            lab.cluster.wait("the batch to be on its way", lambda: seen.seen > step.batch)
+    def at(step: Step) -> str | None:
+        """Let no batch be on its way when the connection of another one is cut."""
+        if step.name != SENT:
+            return None
+        if step.batch not in faults:
+            answered.wait_until_done(step.batch + 1 - sum(hit < step.batch for hit in faults))
+            return None
+        faults[step.batch].wait_until_done()
+        return NOTICE
 
     steps = send(shop, batches, way, bootstrap=lab.cluster.proxied_bootstrap, at=at)
     shop.load()

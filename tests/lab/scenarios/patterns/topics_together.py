@@ -52,6 +52,7 @@ def _expected(batches: Sequence[Sequence[Order]], aborted: Sequence[Order], *, i
 
 def _repaired(shop: LabShop, day: int) -> Judged:
     context = shop.judge_and_repair(day)
+    shop.settle_transactions()
     shop.load()
     return shop.verified_with_outcomes(context)
 
@@ -78,6 +79,7 @@ def several_topics(lab: Lab) -> Outcome:
     way = Way(settings={"transactional_id": f"tx-{shop.topic}"}, topics=[shop.topic, bills])
     good = _batches(lab, 0)
     send(shop, good, way)
+    shop.settle_transactions()
     shop.load()
     first = Window(label="a day on which all is committed", judged=shop.day(), expected=_expected(good, []))
     batches = _batches(lab, 1)
@@ -87,6 +89,7 @@ def several_topics(lab: Lab) -> Outcome:
         send(shop, batches[hit + 1 :], way)
     else:
         send(shop, batches, replace(way, aborted=[hit]))
+    shop.settle_transactions()
     shop.load()
     lost, answer = batches[hit], lag(shop)
     second = Window(label="a day on which one is aborted", judged=_repaired(shop, 1), expected=_expected(batches, lost))
@@ -115,6 +118,7 @@ def one_topic_outside(lab: Lab) -> Outcome:
     hit = sorted(lab.random.sample(range(len(batches)), 2))
     way = Way(settings={"transactional_id": f"tx-{shop.topic}"}, outside=[bills], aborted=hit)
     send(shop, batches, way)
+    shop.settle_transactions()
     shop.load()
     lost, there = flat([batches[number] for number in hit]), len(shop.read(bills))
     answer = lag(shop)
@@ -149,6 +153,7 @@ def uncommitted_twice(lab: Lab) -> Outcome:
     send(shop, batches, replace(way, aborted=hit))
     again = [batches[number] for number in hit]
     send(shop, again, replace(way, ledger=None))
+    shop.settle_transactions()
     load(shop, Loading(isolation="read_uncommitted"))
     made, twice = flat(batches), flat(again)
     rows = Naive(answer=naive.rows(shop.count("outbox"), shop.count("warehouse")), expected=f"{len(twice)} repeated")
@@ -197,6 +202,7 @@ def part_of_the_partitions(lab: Lab) -> Outcome:
     shop.open_shop(partitions=2, hop={"consumer_group": shop.group})
     batches = _batches(lab, 0)
     send(shop, batches, Way(settings={"transactional_id": f"tx-{shop.topic}"}))
+    shop.settle_transactions()
     taken = lab.random.randint(0, 1)
     load(shop, Loading(partitions=[taken]))
     made = flat(batches)

@@ -12,7 +12,6 @@ from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
 from tests.lab.scenarios.patterns.days import CERTIFIED, each
 from tests.world.orders import Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
-from tests.world.topics import left_open
 
 _BOTH = {"limits": "{share: 1.0}", "missing": "produce", "unexpected": "quarantine"}
 
@@ -63,8 +62,9 @@ def uncommitted_and_open(lab: Lab) -> Outcome:
     assert shop.all_rows() == there
     is_committed = lab.random.random() < 0.5
     writer.commit() if is_committed else writer.abort()
-    assert not left_open(shop.bootstrap, shop.topic)
+    shop.settle_transactions()
     context = shop.judge_and_repair(0)
+    shop.settle_transactions()
     load(shop, Loading(isolation="read_uncommitted"))
     second = Window(
         label=f"run again, when it has been {'committed' if is_committed else 'aborted'}",
