@@ -10,6 +10,7 @@ from google.protobuf import descriptor_pb2
 
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.window import WindowState
 from tests.unit.compute.decode.protobuf.messages import FIELD, class_of, new_file
 from tests.world.environment import set_connection
@@ -56,7 +57,7 @@ def protobuf(shop: ReconciledShop, registry: RegistryServer) -> ReconciledShop:
     """A shop whose topic has Protobuf values of schema 7."""
     text = base64.b64encode(FILE.SerializeToString()).decode()
     prefix = registry.register(7, text, schemaType="PROTOBUF")
-    shop.format = {"value": "protobuf", "registry": "{connection: registry}"}
+    shop.format = {"value": "protobuf", "registry": "{connection: registry, subject: orders-value}"}
     shop.encode = lambda order: prefix + b"\x00" + body(order)
     shop.describe(compare=COMPARE, is_observing=True)
     return shop
@@ -101,6 +102,25 @@ def test_bad_records_are_kept_in_their_places_and_shift_no_neighbour(protobuf: R
     assert kept is not None
     assert kept.sort("place").rows() == [(f"0:{4 + number}", reason) for number, reason in enumerate(bad)]
     assert closed.state is WindowState.NOT_KNOWN
+
+
+def test_what_never_came_is_produced_as_its_producers_would(protobuf: ReconciledShop) -> None:
+    protobuf.sql("alter table outbox add value jsonb")
+    made = orders(range(10))
+    protobuf.trade(made, unsent=made[5:6])
+    row = "jsonb_build_object('id', id, 'region', region, 'number', number, 'amount', amount::text, 'at', at)"
+    protobuf.sql(f"update outbox set value = {row}")
+    protobuf.describe(compare=COMPARE, compensation={"limits": "{share: 1.0}", "missing": "produce"})
+    protobuf.file.write_text(protobuf.file.read_text().replace("table: outbox,", "table: outbox, payload: value,"))
+
+    context = protobuf.judge_and_ask_the_gate()
+    plan_window(context)
+    compensate_window(context, lambda _: None)
+
+    assert protobuf.read()[-1].value == protobuf.encode(made[5])
+    protobuf.write("warehouse", made[5:6])
+    verify_window(context, lambda *_: None, patience_seconds=0.0)
+    assert protobuf.certify(context).state is WindowState.CERTIFIED
 
 
 def test_values_of_a_descriptor_set_have_no_prefix_and_are_sent_again_as_they_are(shop: ReconciledShop) -> None:
