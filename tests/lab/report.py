@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.lab.scenario import Outcome, Scenario, load
+from tests.lab.scenario import Outcome, Scenario, in_table, load
 
 RESULTS = Path(__file__).parents[2] / "docs" / "faults.json"
 PAGE = RESULTS.with_suffix(".md")
@@ -42,7 +42,9 @@ def record(results: Path, scenario: Scenario, outcome: Outcome) -> None:
         ],
         "windows": [{"label": window.label, **window.judged.to_json()} for window in outcome.windows],
     }
-    text = json.dumps(dict(sorted(everything.items())), indent=1, ensure_ascii=False)
+    text = json.dumps(
+        {name: everything[name] for name in sorted(everything, key=in_table)}, indent=1, ensure_ascii=False
+    )
     results.write_text(text + "\n", encoding="utf-8")
 
 

@@ -117,7 +117,12 @@ def load() -> dict[str, Scenario]:
     for module in sorted((here / "scenarios").rglob("*.py")):
         name = module.relative_to(here).with_suffix("").as_posix().replace("/", ".")
         importlib.import_module(f"tests.lab.{name}")
-    return dict(sorted(SCENARIOS.items()))
+    return {name: SCENARIOS[name] for name in sorted(SCENARIOS, key=in_table)}
+
+
+def in_table(name: str) -> tuple[int, str]:
+    """Return by what the ids of scenarios are sorted: the number of the row, and the id."""
+    return int(name.split("-")[0]), name
 
 
 def selected(rows: str) -> list[Scenario]:
