@@ -347,6 +347,8 @@ def record_part(
         return _value_at(document.get(EVENT), part.removeprefix(EVENT))
     if is_in_record_key(part):
         key, path = None if record_key is None else read_key(record_key), part.removeprefix(RECORD_KEY)
+        if path and key is not None and not isinstance(key, dict):
+            raise KeyProblem("record key is no object, and has no field")
         return _value_at(key, path.removeprefix(".")) if path else key
     name = part.removeprefix("header:")
     values = [entry["value"] for entry in headers or () if entry["key"] == name]
