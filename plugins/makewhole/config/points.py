@@ -7,7 +7,7 @@ from makewhole.config import values
 from makewhole.config.columns import ColumnsDraft, named_as_in_file, read_columns
 from makewhole.config.erased import read_erased
 from makewhole.config.key_types import KeyDraft, read_key
-from makewhole.config.record_formats import note_places, read_record_key
+from makewhole.config.record_formats import note_columns, note_places, read_record_key
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.config.value_schema import FORMAT_KEYS, read_value
 from makewhole.model.plan import LINEAGE_PREFIX
@@ -111,6 +111,8 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
     point: Point | None = None
     if kind is PointKind.TOPIC:
         topic = _read_topic(name, section, key)
+        if topic is not None:
+            note_columns(columns, topic.value, topic.record_key)
         point = None if topic is None else replace(topic, columns=columns.of_topic())
     elif kind is not None:
         table = _read_table(name, kind, section, key)

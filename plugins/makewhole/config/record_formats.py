@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from yaml import ScalarNode
 
 from makewhole.config import values
+from makewhole.config.columns import ColumnsDraft
 from makewhole.config.key_types import KeyDraft
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.points import EVENT_FORMATS, KEYS_WITH_FIELDS, RECORD_KEYS, WHOLE_FORMATS
@@ -22,6 +23,12 @@ def note_places(section: Section, key: KeyDraft | None, value: str, record_key: 
     """Note the places of a topic's key and version that its records do not have, by the formats of both."""
     for place, part in _places(section, key):
         _check(part, place, value, record_key)
+
+
+def note_columns(columns: ColumnsDraft, value: str, record_key: str | None) -> None:
+    """Note the places of a topic's columns that its records do not have, by the formats of both."""
+    for name, part in columns.places.items():
+        _check(part, columns.lines[name], value, record_key)
 
 
 def record_key_format(text: str) -> str:

@@ -117,3 +117,11 @@ def test_a_value_that_carries_its_schema_is_produced_of_a_column_with_the_whole_
         path.read_text(encoding="utf-8").replace("time: at}\n  orders", "time: at, payload: record}\n  orders")
     )
     assert load_pipeline(path).hops[0].remedies.missing is Remedy.PRODUCE
+
+
+def test_a_column_in_a_field_of_the_record_key_is_refused_where_keys_have_none(tmp_path: Path) -> None:
+    found, *_ = problems(tmp_path, 'key: "$.id", columns: {amount: kafka.key.amount}')
+    assert found == (
+        "points.orders.columns.amount: kafka.key.amount is a field of the record key, which is read as a text. Write "
+        "'record_key: json' (or connect) at the point, or 'kafka.key' for the key as a whole"
+    )
