@@ -34,7 +34,8 @@ class RecordFormat:
 # JSON
 
 
-def _json(order: Order) -> bytes:
+def json_value(order: Order) -> bytes:
+    """Write the value of an order as JSON."""
     return json.dumps(order).encode()
 
 
@@ -47,7 +48,7 @@ def _json_in_another_order(order: Order) -> bytes:
 def _nested(order: Order) -> bytes:
     inner = {name: order[name] for name in ("amount", "remark", "at")}
     rest = {name: value for name, value in order.items() if name not in inner}
-    return _json({**rest, "amount": "another", "of_order": {"a": {"b": inner}}})
+    return json_value({**rest, "amount": "another", "of_order": {"a": {"b": inner}}})
 
 
 _NESTED = {"columns": flow({name: f'"$.of_order.a.b.{name}"' for name in ("amount", "remark", "at")})}
@@ -65,15 +66,16 @@ _AVRO_TYPES: Mapping[str, Any] = {
     "is_paid": "boolean",
     "remark": ["null", "string"],
 }
-_AVRO = {
+AVRO = {
     "type": "record",
     "name": "Order",
     "fields": [{"name": name, "type": kind} for name, kind in _AVRO_TYPES.items()],
 }
-_AVRO_SCHEMA: Any = fastavro.parse_schema(_AVRO)
+_AVRO_SCHEMA: Any = fastavro.parse_schema(AVRO)
 
 
-def _avro(order: Order) -> bytes:
+def avro_value(order: Order) -> bytes:
+    """Write the value of an order in Avro, without a prefix."""
     values = {
         **order,
         "amount": Decimal(order["amount"]),
@@ -103,12 +105,12 @@ def _descriptors() -> descriptor_pb2.FileDescriptorSet:
     return descriptor_pb2.FileDescriptorSet(file=[timestamp, own])
 
 
-_DESCRIPTORS = _descriptors()
+DESCRIPTORS = _descriptors()
 
 
 def _message_class() -> Any:
     pool = descriptor_pool.DescriptorPool()
-    for file in _DESCRIPTORS.file:
+    for file in DESCRIPTORS.file:
         pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("Order"))
 
@@ -116,7 +118,8 @@ def _message_class() -> Any:
 _ORDER = _message_class()
 
 
-def _protobuf(order: Order) -> bytes:
+def protobuf_value(order: Order) -> bytes:
+    """Write the value of an order in Protobuf, without a prefix."""
     values = {name: value for name, value in order.items() if value is not None and name != "at"}
     message = _ORDER(**values)
     message.at.FromDatetime(datetime.fromisoformat(order["at"]))
@@ -165,30 +168,32 @@ def _connect_row(order: Order) -> dict[str, Any]:
     }
 
 
-def _connect(order: Order) -> bytes:
+def connect_value(order: Order) -> bytes:
+    """Write the value of an order as Kafka Connect's JsonConverter does with schemas."""
     return json.dumps({"schema": _ROW, "payload": _connect_row(order)}, separators=(",", ":")).encode()
 
 
-def _event(order: Order) -> bytes:
+def event_value(order: Order) -> bytes:
+    """Write the value of an order as a change event of Debezium, in Connect's envelope."""
     event = {"before": None, "after": _connect_row(order), "op": "c", "source": {"lsn": len(order["id"])}}
     return json.dumps({"schema": _EVENT, "payload": event}, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 FORMATS = (
-    RecordFormat(name="json", value=_json),
+    RecordFormat(name="json", value=json_value),
     RecordFormat(name="json in any order", value=_json_in_another_order),
     RecordFormat(name="json, nested", value=_nested, settings=_NESTED),
-    RecordFormat(name="json, keyed by the record", value=_json, key="kafka.key"),
+    RecordFormat(name="json, keyed by the record", value=json_value, key="kafka.key"),
     RecordFormat(
         name="json, keyed by a field of the record key",
-        value=_json,
+        value=json_value,
         key="kafka.key.id",
         settings={"record_key": "json"},
         record_key=lambda order: json.dumps({"id": order["id"]}),
     ),
     RecordFormat(
         name="json, keyed by a header",
-        value=lambda order: _json({name: value for name, value in order.items() if name != "id"}),
+        value=lambda order: json_value({name: value for name, value in order.items() if name != "id"}),
         key='"header:id"',
         headers=lambda order: {"id": order["id"]},
     ),
@@ -199,16 +204,16 @@ FORMATS = (
     ),
     RecordFormat(
         name="avro",
-        value=_avro,
+        value=avro_value,
         settings={"value": "avro", "schema": "order.avsc"},
-        files={"order.avsc": json.dumps(_AVRO).encode()},
+        files={"order.avsc": json.dumps(AVRO).encode()},
     ),
     RecordFormat(
         name="protobuf",
-        value=_protobuf,
+        value=protobuf_value,
         settings={"value": "protobuf", "schema": "order.desc"},
-        files={"order.desc": _DESCRIPTORS.SerializeToString()},
+        files={"order.desc": DESCRIPTORS.SerializeToString()},
     ),
-    RecordFormat(name="connect", value=_connect, settings={"value": "connect"}),
-    RecordFormat(name="debezium", value=_event, settings={"value": "debezium"}),
+    RecordFormat(name="connect", value=connect_value, settings={"value": "connect"}),
+    RecordFormat(name="debezium", value=event_value, settings={"value": "debezium"}),
 )

@@ -57,7 +57,7 @@ class AvroFormat:
     """Values that are one Avro record each, of the schemas of a topic."""
 
     has_deletions = False
-    needs_key = True
+    needs_key = False
 
     def __init__(self, schemas: SchemaTexts) -> None:
         self._schemas = schemas

@@ -46,7 +46,7 @@ class ProtobufFormat:
     """Values that are one Protobuf message each, of the schemas of a topic. `message`: which one of a schema file."""
 
     has_deletions = False
-    needs_key = True
+    needs_key = False
 
     def __init__(self, schemas: SchemaTexts, message: str = "") -> None:
         self._schemas, self._message = schemas, message
