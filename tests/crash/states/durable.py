@@ -97,7 +97,14 @@ COVERED = {
             "index",
             "opclass",
             "type",
+            "database",
+            "depend",
+            "rewrite",
         )
+    },
+    **{
+        f"target: pg_{view}": "transactions that are prepared, and a standby's primary: here is none of them"
+        for view in ("prepared_xacts", "locks", "stat_wal_receiver")
     },
     "storage: open": "the payload file: its digest is in the plan",
     "storage: makedirs": "files",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.compute.decode import record_values
+from makewhole.compute.decode import json_values, record_values
 from makewhole.compute.decode.coordinates import UNNUMBERED
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.decode.unread_keys import unread_keys
@@ -53,7 +53,7 @@ def test_a_record_has_the_same_key_alone_and_among_others(
         numbers = data.draw(st.lists(NUMBERS, min_size=len(values), max_size=len(values)))
         whole = batch(values, numbers)
         alone = [record_values._decode_one_by_one(whole.slice(at, 1), by_place).row(0) for at in range(len(values))]
-        with mock.patch.object(record_values, "_FEWEST_HALVED", few):
+        with mock.patch.object(json_values, "_FEWEST_HALVED", few):
             assert decode_values(whole, by_place).rows() == alone
 
     check()
