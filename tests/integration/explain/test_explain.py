@@ -278,7 +278,7 @@ def test_a_repaired_key_shows_finding_plan_answer_receipt_and_outcome_in_order(s
             "judged",
             "flights→warehouse",
             "missing: committed_before_written, its loader, by group or its own progress, passed its record: the "
-            "store lacks it",
+            "target lacks it",
         ),
         ("outcome", "flights→warehouse", "repaired"),
         ("planned", "flights", f"redeliver, action 2 of plan {PLAN}; the plan is done"),

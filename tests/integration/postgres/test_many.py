@@ -302,7 +302,7 @@ def test_triggers_see_rows_come_back_in_the_order_of_the_undo(
 
 def test_one_bad_row_leaves_the_others_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.sql(f"create table store ({PLAIN}, check (amount <> 777))")
-    alone = count_calls(monkeypatch, "_run_alone")
+    alone = count_calls(monkeypatch, "run_alone")
     items = [store.missing(seq, f"k{seq}", json.dumps({"amount": seq}), ("id", "amount")) for seq in range(2000)]
     assert list(store.apply(*items).refused) == [777]
     assert len(alone) <= 2 * halving._FEW
@@ -311,7 +311,7 @@ def test_one_bad_row_leaves_the_others_together(store: Store, monkeypatch: pytes
 
 def test_stale_rows_are_reported_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.sql(f"create table store ({PLAIN})")
-    alone = count_calls(monkeypatch, "_run_alone")
+    alone = count_calls(monkeypatch, "run_alone")
     store.sql("insert into store (id, amount) select 'k' || n, 7 from generate_series(0, 999) as n")
     seen = {key: store.rows(key) for key in ("k1", "k3")}
     store.sql("update store set note = 'mine' where id = 'k3'")
@@ -354,7 +354,7 @@ def test_a_statement_that_takes_too_long_is_tried_with_fewer_rows(store: Store) 
 def test_a_lock_that_is_not_free_is_no_rows_fault(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.sql(f"create table store ({PLAIN})")
     store.sql("insert into store (id, amount) select 'k' || n, 1 from generate_series(1, 20) as n")
-    alone = count_calls(monkeypatch, "_run_alone")
+    alone = count_calls(monkeypatch, "run_alone")
     monkeypatch.setattr(apply, "_PATIENCE_SECONDS", 1.0)
     items = [store.mismatched(seq, f"k{seq}", '{"amount": 2}', ("id", "amount")) for seq in range(1, 21)]
     with closing(psycopg2.connect(store.connection.dsn)) as other, other.cursor() as cursor:

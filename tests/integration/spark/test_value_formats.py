@@ -121,4 +121,4 @@ def test_a_broken_record_is_kept_with_its_place_and_its_neighbours_are_read(shop
     assert shop.counts(context, LEDGER_HOP).matched == 299
     assert shop.counts(context, STORE_HOP).matched == 299
     closed = shop.certify(context)
-    assert "1 record of orders has no usable key" in str(closed.reason)
+    assert "1 records of orders have no usable key" in str(closed.reason)
