@@ -21,12 +21,14 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
 
     A key is `missing` when all of this holds:
 
-    - The source has it in this window, in copies that pass the hop's filter, or it was handed over to the window by
-      name. Under upsert the latest of its versions is no deletion.
+    - The source has it in this window, in copies that pass the hop's filter; or it was handed over to the window by
+      name; or the source has or had it, and a truncation that this window noticed took its copy at the target. Under
+      upsert the latest of its versions is no deletion, and the target has no row of the key at all.
     - The target has no copy of it that counts, neither in the window's slice nor elsewhere: in other windows
       (`gather_copies`), in the table itself, which is asked for it by key (`look_up_again`), or in the rest of the
       topic's log, which is read for it (`second_round`).
-    - Its absence counts: it is in flight no more, or has waited for too long (`pending`).
+    - Its absence counts: it is in flight no more, or has waited for too long (`pending`), and no transaction in doubt
+      may hold it (`in_doubt`), or has for too long.
     - Nothing else explains it (`marks`): it is not from before the baseline, no record that is gone or could not be
       read may be its copy, no change of the pipeline's file explains it, no store says that it was erased, and no
       certified window saw it in the store.

@@ -61,7 +61,8 @@ def mark_exceptions(task: BucketTask, judged: pl.DataFrame, looked_up: Gathered)
       undecidable.
     - erased: missing → erased.
     - vanished: missing → vanished.
-    - tombstone_unknown: missing → undecidable. What a window saw has vanished, whatever the log lacks.
+    - tombstone_unknown: missing → undecidable. It comes after `vanished`: a row that a window saw is gone from the
+      store, whether or not a tombstone in what the log has lost says why.
     - in_doubt: mismatched, duplicate, conflict → pending; without a record in the window, and unexpected →
       undecidable.
     """

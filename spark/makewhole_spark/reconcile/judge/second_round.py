@@ -2,9 +2,11 @@
 
 Some keys can only be decided by more than a first round has: by the rest of a topic's log, and by the certified windows
 in which missing keys have records. The answer of a bucket names the keys, the driver finds out about those of all
-buckets, and a bucket of which that says anything is judged once more from the start: `task.is_second_round`, with what
-was found in `task.known_since`. It is asked in two turns: by the logs in the first round alone, and by the certified
-windows until these are known (`knows_certified`), be it after the first round or after the logs were read.
+buckets, and a bucket of which that says anything is judged again: `task.is_second_round`, with what was found in
+`task.known_since`. What was clean in the first round stays out of it, unless a log that was read has more copies of
+such keys: then it begins with the first pass again. It is asked in two turns: by the logs in the first round alone, and
+by the certified windows until these are known (`knows_certified`), be it after the first round or after the logs were
+read.
 
 What a second round knows is used where a first round has nothing:
 

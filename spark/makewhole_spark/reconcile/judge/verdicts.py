@@ -3,8 +3,8 @@
 Precedence is the order of the steps, in `judge_bucket` and then in `marks`. Every step, here or in
 `makewhole.compute.judge`, names the verdicts that it may turn, and none of them names `undecidable`, `before_baseline`,
 `erased` or `vanished`: what a step has turned into one of these no later one takes back, and the first that explains a
-key is the one that is reported. One step looks at what is undecidable: a key whose value is not known is given the
-cause `filter_changed` where that is why.
+key is the one that is reported. Two steps give what is undecidable already a cause, and leave its verdict: a
+placeholder, and a changed filter, where that is why a value is not known.
 """
 
 from collections.abc import Collection
