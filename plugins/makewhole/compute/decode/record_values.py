@@ -123,7 +123,8 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
         return _decode_one_by_one(batch, shape)
     coordinates = coordinate_keys(batch, shape.key) if shape.coordinates else None
     if coordinates is not None and not shape.fields and not shape.format.has_deletions:
-        return _with_other_columns(coordinates[0].to_frame(), shape, coordinates)
+        frame = _with_other_columns(coordinates[0].to_frame(), shape, coordinates)
+        return frame.with_columns(pl.Series("is_tombstone", pl.from_arrow(batch.column("value").is_null())))
     parts, left = _decode_together(batch, shape)
     decoded = [(rows, _with_other_columns(frame, shape, _of_rows(coordinates, rows))) for rows, frame in parts]
     left = np.sort(left)  # alone they are not brought into order

@@ -78,3 +78,9 @@ def test_a_value_that_cannot_be_read_leaves_its_key_known() -> None:
         assert keys.null_count() == 2
         assert unread_keys(whole, keys, by_place).to_list()[: len(known)] == known
     assert unread_keys(whole, keys, by_place)[2] == "\0"
+
+
+def test_a_record_without_a_value_is_a_tombstone_also_where_only_its_place_is_read() -> None:
+    by_place = shape(POSITION, {})
+    decoded = decode_values(batch([b"{}", None], [(0, 0, 0), (0, 0, 1)]), by_place)
+    assert decoded.select("key", "is_tombstone").rows() == [('["3","5"]', False), ('["3","6"]', True)]
