@@ -59,7 +59,7 @@ class Worker:
         wait_for(f"connector {name} to stop", lambda: self._state(name)["connector"]["state"] == "STOPPED")
 
     def resume_connector(self, name: str) -> None:
-        """Let a stopped connector go on."""
+        """Resume a stopped connector."""
         self._put(f"/connectors/{name}/resume")
         wait_for(f"connector {name} to run", lambda: self._are_in_state("RUNNING", name))
 

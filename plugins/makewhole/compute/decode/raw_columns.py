@@ -29,8 +29,8 @@ _LEAST = np.iinfo(np.int64).min
 
 
 class Raw(Enum):
-    """What the numbers and bytes of a column are. `DECIMAL`: bytes of an unscaled number, `MOMENT`: units since 1970,
-    `DAY`: days since then. `OTHER_NUMBER`, `OTHER_BYTES`: what only the function of a single value knows."""
+    """The kinds of the numbers and bytes of a column. `DECIMAL`: bytes of an unscaled number, `MOMENT`: units since
+    1970, `DAY`: days since then. `OTHER_NUMBER`, `OTHER_BYTES`: what only the function of a single value knows."""
 
     INTEGER = "integer"
     BOOLEAN = "boolean"
@@ -50,7 +50,7 @@ _OF_BYTES = (Raw.TEXT, Raw.DECIMAL, Raw.OTHER_BYTES)
 
 @dataclass(frozen=True, kw_only=True)
 class RawKind:
-    """What a column holds. `scale`: the digits behind the point of a decimal, or the units of a moment in a second.
+    """The content of a column. `scale`: the digits behind the point of a decimal, or the units of a moment in a second.
     `json_value` returns a single one (int, or bytes) as the field of a JSON object."""
 
     raw: Raw

@@ -67,7 +67,7 @@ class KnownFilters:
 
     @property
     def document(self) -> dict[str, Any]:
-        """What is recorded of them in a window's configuration."""
+        """The part of a window's configuration that records them."""
         columns = {name: dict(places) for name, places in self.columns.items()}
         return {"filters": dict(self.texts), **({"filter_columns": columns} if columns else {})}
 

@@ -1,4 +1,4 @@
-"""Say what the numbering of a topic's producers shows of its records."""
+"""Describe the evidence that the numbering of a topic's producers gives of its records."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol

@@ -15,6 +15,7 @@ from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.decode.same_layout import decode_same_layout
 from makewhole.compute.row_filter import typed_term
 from tests.unit.compute.decode.arrow_alone import decode_with_arrow
+from tests.unit.compute.decode.test_record_values import batch
 from tests.world.examples import examples
 
 pytestmark = pytest.mark.unit
@@ -25,7 +26,6 @@ SHAPE = ValueShape(
     places={"amount": "$.order.total.net", "at": "$.order.at", "again": "$.order.total.net"},
     version="$.order.v",
 )
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 LEAVES: st.SearchStrategy[Any] = st.one_of(
     st.none(),
     st.booleans(),
@@ -43,20 +43,6 @@ ORDERS = st.one_of(
     LEAVES,
 )
 DOCUMENTS = st.fixed_dictionaries({"order": ORDERS}, optional={"note": LEAVES, "total": LEAVES, "amount": LEAVES})
-
-
-def batch(
-    values: list[bytes | None],
-    keys: list[bytes | None] | None = None,
-    headers: list[list[dict[str, Any]]] | None = None,
-) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict(
-        {
-            "key": pa.array(keys or [None] * len(values), pa.binary()),
-            "value": pa.array(values, pa.binary()),
-            "headers": pa.array(headers or [[]] * len(values), HEADERS),
-        }
-    )
 
 
 @settings(max_examples=examples(500), deadline=None)

@@ -7,7 +7,7 @@ from makewhole.compute.canonical import decimal_scale
 from makewhole.native.arrays import Int64s
 
 _MOST_BYTES = 7
-"""Of an unscaled number that is surely one of 64 bits."""
+"""The most bytes of an unscaled number that is surely one of 64 bits."""
 
 
 def decimal_texts(raw: pl.Series, scale: int, declared: str) -> pl.Series | None:

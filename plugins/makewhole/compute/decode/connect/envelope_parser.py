@@ -22,14 +22,14 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:
-    """What stands before a payload, with the schema in it."""
+    """The bytes before a payload, with the schema in them."""
 
     text: bytes
     schema: Any
 
     @cached_property
     def convert(self) -> Convert:
-        """What converts the payloads behind it."""
+        """The converter of the payloads behind it."""
         return conversion(self.schema) or _unchanged
 
     @property

@@ -166,13 +166,6 @@ def test_a_value_that_is_none_of_its_format_has_a_reason(form: ValueFormat, valu
     assert expected in reason(form, value)
 
 
-def test_a_whole_value_is_the_field_value_and_an_empty_one_is_no_tombstone() -> None:
-    assert TextFormat().document("ü".encode(), None) == {"value": "ü"}
-    assert TextFormat().document(b"", None) == {"value": ""}
-    assert BytesFormat().document(b"\x00\xff", None) == {"value": r"\x00ff"}
-    assert BytesFormat().document(b"", None) == {"value": r"\x"}
-
-
 def test_an_opening_that_was_seen_before_reads_what_a_new_parser_reads() -> None:
     seen = ConnectFormat()
     good = b'{"schema":{"type":"struct"},"payload":{"a":1}}'
@@ -402,11 +395,3 @@ def test_many_at_once_are_read_as_one_by_one(data: st.DataObject) -> None:
 
     assert decode_values(batch(values, keys), shape).rows() == alone
     assert one_by_one(values, shape, keys).rows() == alone
-
-
-def test_a_whole_value_is_made_as_it_is_and_anything_else_refused() -> None:
-    whole = b'{"payload": {"id": 1}, "schema": {"type": "struct", "fields": [{"field": "id", "type": "int32"}]}}'
-    assert ConnectFormat().encode(whole) == whole
-    for payload in (b'{"id": 1}', b"[1]", b"no JSON"):
-        with pytest.raises(KeyProblem):
-            ConnectFormat().encode(payload)
