@@ -26,6 +26,7 @@ _PARTS = (
     "replays",
     "upserts",
     "windows",
+    "avro",
     "scale",
     "cluster",
     "history",

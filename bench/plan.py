@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from bench.measuring.data_set import DataSet
 from bench.windows.duel import BY_HAND, DATACOMPY, Duel
 from bench.windows.history_data import History
+from bench.windows.order_records import OrderFormat
 from bench.windows.orders import Orders
 from bench.windows.stage import MAKEWHOLE
 
@@ -21,7 +22,7 @@ class Plan:
     """The data sets of each part, smaller ones first; `rounds` are counted runs of each side, after those that warm up.
 
     Those from `replays` to `findings` are made by the parts themselves. `window_runs`: runs of each side, but for
-    `windows`, which say their own; `findings`: how many keys are missing.
+    `windows` and `avro`, which say their own; `findings`: how many keys are missing.
     """
 
     reads: Sequence[DataSet]
@@ -31,6 +32,7 @@ class Plan:
     replays: Sequence[DataSet]
     upserts: Sequence[DataSet]
     windows: Sequence[Duel]
+    avro: Sequence[Duel]
     scales: Sequence[Orders]
     clusters: Sequence[Orders]
     latencies: Sequence[Orders]
@@ -44,6 +46,11 @@ class Plan:
         """Return the data sets that have to be in topics before these parts, each once."""
         of_parts = {"duels": self.reads, "scans": self.scans, "snapshots": self.snapshots}
         return list(dict.fromkeys(data for part, sets in of_parts.items() if part in parts for data in sets))
+
+
+def _avro(number: int, runs: int, stride: int) -> tuple[Duel, ...]:
+    orders = Orders(number=number, stride=stride, form=OrderFormat.AVRO)
+    return (Duel(orders=orders, runs=runs, sides=_BY_HAND),)
 
 
 def _orders(*numbers: int) -> tuple[Orders, ...]:
@@ -66,6 +73,7 @@ def full() -> Plan:
             for number, runs, sides in ((2_000_000, 1, (*_BY_HAND, DATACOMPY)), (10_000_000, 3, _BY_HAND))
             for stride in (_ONE_IN_TEN_THOUSAND, _ONE_IN_A_HUNDRED)
         ),
+        avro=_avro(10_000_000, 3, _ONE_IN_TEN_THOUSAND),
         scales=_orders(10_000_000, 50_000_000),
         clusters=_orders(2_000_000),
         latencies=_SMALL,
@@ -88,6 +96,7 @@ def quick() -> Plan:
         replays=(one,),
         upserts=(DataSet(records=200_000),),
         windows=(Duel(orders=_orders(1_000_000)[0], runs=1, sides=_BY_HAND),),
+        avro=_avro(1_000_000, 1, _ONE_IN_TEN_THOUSAND),
         scales=_orders(200_000, 1_000_000),
         clusters=_orders(1_000_000),
         latencies=_SMALL,
@@ -109,6 +118,7 @@ def tiny() -> Plan:
         replays=(data,),
         upserts=(data,),
         windows=(Duel(orders=Orders(number=20_000, stride=_ONE_IN_A_HUNDRED), runs=1, sides=_BY_HAND),),
+        avro=_avro(20_000, 1, _ONE_IN_A_HUNDRED),
         scales=tuple(Orders(number=number, stride=_ONE_IN_A_HUNDRED) for number in (4_000, 20_000)),
         clusters=(Orders(number=20_000, stride=_ONE_IN_A_HUNDRED),),
         latencies=_SMALL[:1],

@@ -130,6 +130,11 @@ class Bench:
         for duel in self.plan.windows:
             yield from duel.measured(self.bootstrap, self.folder, self.report)
 
+    def avro(self) -> Iterator[Series]:
+        """Measure whole windows of Avro records, side by side with the job that people write by hand."""
+        for duel in self.plan.avro:
+            yield from duel.measured(self.bootstrap, self.folder, self.report)
+
     def scale(self) -> Iterator[Series]:
         """Measure makewhole's side of whole windows alone, smaller ones first."""
         for orders in self.plan.scales:

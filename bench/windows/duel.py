@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.datacompy_environment import datacompy_python
-from bench.jars import connector_jars, jdbc_driver
+from bench.jars import avro_jar, connector_jars, jdbc_driver
 from bench.measuring.data_set import DataSet
 from bench.measuring.meter import Cost
 from bench.measuring.results import Series
@@ -50,7 +50,7 @@ class Duel:
     def series(self, side: str, costs: Sequence[Cost]) -> Series:
         """Return the series of all runs of a side, in their order, with the first one apart where there is one."""
         return Series(
-            part=f"{WINDOW}{self.orders.share_of_faults}",
+            part=f"{WINDOW}{self.orders.title}",
             side=side,
             data=DataSet(records=self.orders.number),
             cold=costs[0] if self._first else None,
@@ -78,10 +78,11 @@ def _by_datacompy(stage: Stage) -> tuple[Cost, str]:
 def _plain_spark(stage: Stage, module: str, python: str) -> tuple[Cost, str]:
     """Run a job over what plain Spark reads; return its cost and its answer."""
     service = stage.service
-    jars = ",".join(str(jar) for jar in [*connector_jars(), jdbc_driver()])
+    schema = stage.orders.avro_schema
+    jars = ",".join(str(jar) for jar in [*connector_jars(), jdbc_driver(), *([avro_jar()] if schema else [])])
     with tempfile.TemporaryDirectory(dir=service.folder) as folder:
         options = {"bootstrap": service.bootstrap, "dsn": service.dsn, "name": stage.orders.name}
-        options |= {"folder": folder, "jars": jars}
+        options |= {"folder": folder, "jars": jars, "schema": schema or ""}
         arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
         return run_module(module, arguments, {}, python=python)
 

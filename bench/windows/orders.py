@@ -7,12 +7,12 @@ from typing import Any
 from psycopg2 import sql
 
 from bench.topics.fill import idempotent_producer, make_topic, produce
+from bench.windows.order_records import AVRO_SCHEMA, OrderFormat, order_value
 from makewhole.model.connection import PostgresConnection
 from makewhole.postgres.connect import connect
 
 LEDGER_HOP, STORE_HOP = "ledger→orders", "orders→store"
 VERDICTS = ("missing", "duplicate", "mismatched", "unexpected", "conflict", "pending", "undecidable")
-_STATES = ("NEW", "PAID", "SHIPPED", "DONE")
 _NEVER_SENT, _CHANGED, _NEVER_LOADED, _LOADED_TWICE, _SENT_TWICE = 3, 5, 7, 11, 13
 _FAULTS = 5
 _ORDERS_PER_CALL = 50_000
@@ -45,7 +45,7 @@ settle: 0s
 compare: {{amount: "decimal(12,2)", status: string}}
 points:
   ledger: {{kind: ledger, connection: {postgres}, table: {name}.ledger, key: order_id, time: at}}
-  orders: {{kind: topic, connection: {kafka}, topic: {name}, key: "$.order_id"}}
+  orders: {{kind: topic, connection: {kafka}, topic: {name}, key: "$.order_id"{value}}}
   store: {{kind: store, connection: {postgres}, table: {name}.store, key: order_id, time: loaded}}
 hops:
   - {{from: ledger, to: orders}}
@@ -55,6 +55,7 @@ Counts = Mapping[tuple[str, str], int]
 """(hop, verdict) → number of keys."""
 RowsApart = tuple[int, int, int]
 """Rows in the source alone, rows in the target alone, rows of both that are unequal."""
+_SCHEMA_FILE = "order.avsc"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +65,17 @@ class Orders:
 
     number: int
     stride: int
+    form: OrderFormat = OrderFormat.JSON
 
     @property
     def name(self) -> str:
         """The name of the topic, and of the schema of the tables."""
         return f"orders_{self.number}_{self.stride}"
+
+    @property
+    def title(self) -> str:
+        """The share of keys that go wrong, and the format of the records where it is not JSON."""
+        return f"{self.share_of_faults}{'' if self.form is OrderFormat.JSON else f', {self.form.title()}'}"
 
     @property
     def share_of_faults(self) -> str:
@@ -77,7 +84,18 @@ class Orders:
 
     def pipeline_file(self, pipeline: str, *, kafka: str, postgres: str) -> str:
         """Return the file of a pipeline over these orders, with the connections of these names."""
-        return pipeline_text(self.name, pipeline=pipeline, kafka=kafka, postgres=postgres)
+        value = "" if self.avro_schema is None else f", value: {self.form}, schema: {_SCHEMA_FILE}"
+        return pipeline_text(self.name, pipeline=pipeline, kafka=kafka, postgres=postgres, value=value)
+
+    @property
+    def avro_schema(self) -> str | None:
+        """The schema of the records; None: they are JSON."""
+        return AVRO_SCHEMA if self.form is OrderFormat.AVRO else None
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The files that lie beside that of the pipeline, by name."""
+        return {} if self.avro_schema is None else {_SCHEMA_FILE: self.avro_schema}
 
     @property
     def planted(self) -> Counts:
@@ -110,9 +128,10 @@ class Orders:
         }
 
 
-def pipeline_text(name: str, *, pipeline: str, kafka: str, postgres: str) -> str:
-    """Return the file of a pipeline over a topic and the tables of a schema that have this name."""
-    return _PIPELINE.format(pipeline=pipeline, name=name, kafka=kafka, postgres=postgres)
+def pipeline_text(name: str, *, pipeline: str, kafka: str, postgres: str, value: str = "") -> str:
+    """Return the file of a pipeline over a topic and the tables of a schema that have this name; `value` is what it
+    says of the topic's values."""
+    return _PIPELINE.format(pipeline=pipeline, name=name, kafka=kafka, postgres=postgres, value=value)
 
 
 def fill_tables(connection: PostgresConnection, orders: Orders) -> None:
@@ -150,10 +169,6 @@ def fill_topic(bootstrap: str, orders: Orders) -> None:
 
 def _messages(orders: Orders, start: int) -> Iterator[dict[str, Any]]:
     for number in range(start, min(start + _ORDERS_PER_CALL, orders.number + 1)):
-        key = f"O{number:010d}"
-        value = (
-            f'{{"order_id":"{key}","amount":{number * 7919 % 1_000_000 / 100:.2f},"status":"{_STATES[number % 4]}",'
-            '"note":"standard delivery, two parcels","channel":"web"}'
-        )
+        value = order_value(orders.form, number)
         for _ in range({_NEVER_SENT: 0, _SENT_TWICE: 2}.get(number % orders.stride, 1)):
-            yield {"key": key, "value": value}
+            yield {"key": f"O{number:010d}", "value": value}

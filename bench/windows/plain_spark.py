@@ -1,4 +1,5 @@
-"""Read a ledger, a topic and a store by Spark alone: its own connector, parallel JDBC reads, `from_json`.
+"""Read a ledger, a topic and a store by Spark alone: its own connector, parallel JDBC reads, `from_json` or
+`from_avro`.
 
 The jobs beside makewhole's are made of it. It imports nothing of makewhole: not every environment of theirs has that.
 """
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.avro.functions import from_avro
 
 _FIELDS = "order_id string, amount decimal(12,2), status string"
 _READERS = 4
@@ -29,13 +31,13 @@ class Points:
 def answer(compare: Callable[[Points], object]) -> None:
     """Compare the points that the arguments name, print the answer as JSON, and wait for the end of the input."""
     parser = argparse.ArgumentParser()
-    for name in ("bootstrap", "dsn", "name", "folder", "jars"):
+    for name in ("bootstrap", "dsn", "name", "folder", "jars", "schema"):
         parser.add_argument(f"--{name}", required=True)
     wanted = parser.parse_args()
     spark = _session(wanted.folder, wanted.jars)
     points = Points(
         ledger=_table(spark, wanted.dsn, f"{wanted.name}.ledger"),
-        topic=_topic(spark, wanted.bootstrap, wanted.name),
+        topic=_topic(spark, wanted.bootstrap, wanted.name, wanted.schema),
         store=_table(spark, wanted.dsn, f"{wanted.name}.store"),
     )
     print(json.dumps(compare(points)), flush=True)
@@ -77,7 +79,7 @@ def _table(spark: SparkSession, dsn: str, table: str) -> DataFrame:
     return rows.select("order_id", f.col("amount").cast("decimal(12,2)").alias("amount"), "status")
 
 
-def _topic(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
+def _topic(spark: SparkSession, bootstrap: str, topic: str, schema: str) -> DataFrame:
     records = (
         spark.read.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap)
@@ -86,4 +88,5 @@ def _topic(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
         .option("kafka.isolation.level", "read_committed")
         .load()
     )
-    return records.select(f.from_json(f.col("value").cast("string"), _FIELDS).alias("j")).select("j.*")
+    order = from_avro("value", schema) if schema else f.from_json(f.col("value").cast("string"), _FIELDS)
+    return records.select(order.alias("order")).select("order.order_id", "order.amount", "order.status")

@@ -74,11 +74,12 @@ class Service:
             **{variable_of(name): text for name, text in self.connections.items()},
         }
 
-    def write_pipeline(self, text: str) -> None:
-        """Write the file of the pipeline, whose connections are `log` and `db`."""
+    def write_pipeline(self, text: str, beside: Mapping[str, str] | None = None) -> None:
+        """Write the file of the pipeline, whose connections are `log` and `db`, and files that lie beside it."""
         folder = self.folder / "pipelines"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{PIPELINE}.yaml").write_text(text)
+        for name, content in {f"{PIPELINE}.yaml": text, **(beside or {})}.items():
+            (folder / name).write_text(content)
 
     def open_window(self, end: datetime) -> Window:
         """Open the window that ends then, or the next revision of it."""

@@ -66,7 +66,7 @@ def prepared(bootstrap: str, folder: Path, orders: Orders) -> Iterator[Stage]:
         fill_tables(service.database, orders)
         fill_topic(bootstrap, orders)
         try:
-            service.write_pipeline(orders.pipeline_file(PIPELINE, kafka="log", postgres="db"))
+            service.write_pipeline(orders.pipeline_file(PIPELINE, kafka="log", postgres="db"), orders.files)
             yield Stage(service=service, orders=orders, end=datetime.now(UTC))
         finally:
             remove(bootstrap, orders.name)
