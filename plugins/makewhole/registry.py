@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-import httpx
-
 from makewhole.model.connection import RegistryConnection
 from makewhole.model.errors import ConfigurationError, Problem, TransientError
 
@@ -53,6 +51,8 @@ class Registry:
         return {**found, "references": used}
 
     def _get(self, path: str, form: str) -> Mapping[str, Any]:
+        import httpx  # a third of a second, in every process that reads a topic
+
         connection = self._connection
         login = (connection.login, connection.password or "") if connection.login else None
         query = {"format": form} if form else {}

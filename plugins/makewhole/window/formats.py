@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from makewhole.compute.decode.avro.avro_format import AvroFormat
 from makewhole.compute.decode.connect.change_events import ChangeEventFormat
 from makewhole.compute.decode.connect.connect_values import ConnectFormat
 from makewhole.compute.decode.json_values import JSON
-from makewhole.compute.decode.protobuf.protobuf_format import ProtobufFormat
 from makewhole.compute.decode.record_keys import RECORD_KEY_FORMATS, TEXT_KEYS, RecordKeyFormat
 from makewhole.compute.decode.value_format import ValueFormat
 from makewhole.compute.decode.whole_values import BytesFormat, JsonInStringFormat, TextFormat
@@ -16,6 +16,9 @@ from makewhole.lake.storage import Storage
 from makewhole.model.connection import RegistryConnection, registry_of
 from makewhole.model.points import TopicPoint
 from makewhole.window.known_schemas import FileSchema, RegistrySchemas
+
+if TYPE_CHECKING:
+    from makewhole.compute.decode.protobuf.protobuf_format import ProtobufFormat
 
 _of_file = lru_cache(FileSchema)
 
@@ -43,7 +46,9 @@ def _schemas(point: TopicPoint, storage: Storage | None, kind: str, form: str = 
 
 
 @lru_cache
-def _protobuf(schemas: FileSchema | RegistrySchemas, message: str) -> ProtobufFormat:
+def _protobuf(schemas: FileSchema | RegistrySchemas, message: str) -> "ProtobufFormat":
+    from makewhole.compute.decode.protobuf.protobuf_format import ProtobufFormat  # Google's library, for these alone
+
     return ProtobufFormat(schemas, message)
 
 
