@@ -1,4 +1,4 @@
-"""Define the DAG that accepts findings by a person's word."""
+"""Define Airflow's DAG that accepts findings by a person's word."""
 
 from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
 from makewhole.orchestration.accept_dag import accept_dag

@@ -1,4 +1,4 @@
-"""Define the DAG that goes on with windows which were left unfinished."""
+"""Define Airflow's DAG that goes on with windows which were left unfinished."""
 
 from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
 from makewhole.orchestration.dags import continue_dag

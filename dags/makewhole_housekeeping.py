@@ -1,4 +1,4 @@
-"""Define the DAG that keeps the key indexes small."""
+"""Define Airflow's DAG that keeps the key indexes small."""
 
 from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
 from makewhole.orchestration.housekeeping import housekeeping_dag

@@ -1,4 +1,4 @@
-"""Define the DAG for the person on call: a form with pipeline, interval, plan only and reason."""
+"""Define Airflow's DAG for the person on call: a form with pipeline, interval, plan only and reason."""
 
 from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
 from makewhole.orchestration.dags import oncall_dag

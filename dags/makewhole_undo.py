@@ -1,4 +1,4 @@
-"""Define the DAG that takes a plan back."""
+"""Define Airflow's DAG that takes a plan back."""
 
 from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
 from makewhole.orchestration.undo_dag import undo_dag

@@ -8,7 +8,6 @@ import re
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib import resources
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -18,6 +17,8 @@ import msgspec
 from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
 from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 from psycopg2.extensions import parse_dsn
+
+from makewhole.shipped import shipped
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -61,11 +62,8 @@ def connection_defaults(dsn: str) -> dict[str, Any]:
 
 
 def sql_root() -> Path:
-    """Return `sql/` of the checkout, or the copy that an installed wheel carries."""
-    checkout = Path(__file__).resolve().parents[2] / "sql"
-    if (checkout / "migrations").is_dir():
-        return checkout
-    return Path(str(resources.files("makewhole") / "_sql"))
+    """Return the folder with the statements and the migrations."""
+    return shipped("sql")
 
 
 @cache

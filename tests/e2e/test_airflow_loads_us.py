@@ -37,7 +37,6 @@ def surroundings(home: Path, pipelines: Path) -> dict[str, str]:
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(DAGS.parent / "plugins"),
-        "AIRFLOW__CORE__DAG_DISCOVERY_SAFE_MODE": "False",
         "MAKEWHOLE_PIPELINES": str(pipelines),
         "PATH": "/usr/bin:/bin",
     }

@@ -2,6 +2,7 @@
 
 import json
 import os
+from typing import Any
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -39,7 +40,7 @@ def export_storage_connection() -> None:
 def _export(name: str) -> None:
     variable = variable_of(name)
     if variable not in os.environ:
-        os.environ[variable] = _as_json(name)
+        os.environ[variable] = json.dumps(described(name))
 
 
 def signing_key() -> SigningKey:
@@ -60,7 +61,8 @@ def signing_key() -> SigningKey:
     return signing_key_from_environment()
 
 
-def _as_json(name: str) -> str:
+def described(name: str) -> dict[str, Any]:
+    """Return the fields that an Airflow connection has, by their names."""
     connection = BaseHook.get_connection(name)
     fields = {
         "conn_type": connection.conn_type,
@@ -71,4 +73,4 @@ def _as_json(name: str) -> str:
         "schema": connection.schema,
         "extra": connection.extra_dejson,
     }
-    return json.dumps({key: value for key, value in fields.items() if value not in (None, "")})
+    return {key: value for key, value in fields.items() if value not in (None, "")}

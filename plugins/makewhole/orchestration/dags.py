@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, Asset, AssetAlias, CronDataIntervalTimetable, Param, TriggerRule, task
@@ -13,8 +12,9 @@ from makewhole.orchestration import task_ids
 from makewhole.orchestration.operators import PlanApproval, SparkStep
 from makewhole.orchestration.persistence import longest_limits, task_defaults
 from makewhole.orchestration.steps import certifying, opening, repairing
+from makewhole.shipped import shipped
 
-_JOBS = Path(__file__).resolve().parents[3] / "spark" / "jobs"
+_JOBS = shipped("spark/jobs")
 START = datetime(2000, 1, 1)
 # `settle` waits for a moment that is fixed when the window is opened: the wait ends by itself.
 _SETTLE_TIMEOUT = timedelta(days=10_000)

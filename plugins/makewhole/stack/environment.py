@@ -33,7 +33,6 @@ _SMALL = {
     "AIRFLOW__API__WORKERS": "1",
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     # Thin DAG files need not say "airflow", which is what the safe mode looks for before it reads one.
-    "AIRFLOW__CORE__DAG_DISCOVERY_SAFE_MODE": "False",
     "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
     "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
 }

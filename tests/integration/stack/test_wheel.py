@@ -1,5 +1,6 @@
 """Test the wheel: what it carries, and that it works where plain pip has installed it with all that it asks for."""
 
+import json
 import subprocess
 import sys
 import tomllib
@@ -12,6 +13,18 @@ pytestmark = pytest.mark.integration
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 MIGRATIONS = sorted((CHECKOUT / "sql" / "migrations").glob("*.sql"))
+JOBS = sorted((CHECKOUT / "spark" / "jobs").glob("*.py"))
+DAGS = sorted((CHECKOUT / "dags").glob("*.py"))
+PIPELINE = """\
+version: 2
+pipeline: orders
+start: earliest
+points:
+  orders: {kind: topic, connection: log, topic: orders, key: "$.id"}
+  store: {kind: store, connection: db, table: orders, key: id, time: at}
+hops:
+  - {from: orders, to: store}
+"""
 COUNTS_IN_SPARK = (
     "import pyspark; from pyspark.sql import SparkSession;"
     "session = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate();"
@@ -28,28 +41,97 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.timeout(180)
-def test_an_installed_wheel_brings_its_sql_along(wheel: Path, tmp_path: Path, database: str) -> None:
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("installed")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "installed")
+        archive.extractall(folder)
+    return folder
+
+
+def said_where(installed: Path, folder: Path, program: str, **variables: str) -> list[str]:
+    """Return the lines of a program that has the packages of the tests, and makewhole from a wheel alone."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(installed), "PATH": "/usr/bin:/bin", **variables},
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.mark.timeout(180)
+def test_an_installed_wheel_brings_its_sql_along(installed: Path, tmp_path: Path, database: str) -> None:
     program = (
         "from makewhole.journal.database import migrate; from makewhole.sql import load_queries, sql_root;"
         f"print(sql_root()); print(len(migrate({database!r})), 'judged' in load_queries('window_history'))"
     )
 
-    ran = subprocess.run(
-        [sys.executable, "-c", program],
-        env={"PYTHONPATH": str(tmp_path / "installed"), "PATH": "/usr/bin:/bin"},
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
+    root, said = said_where(installed, tmp_path, program)
+    assert root == str(installed / "makewhole" / "_sql")
+    assert said == f"{len(MIGRATIONS)} True"
+
+
+@pytest.mark.timeout(180)
+def test_an_installed_wheel_brings_the_entry_points_of_spark_along(installed: Path, tmp_path: Path) -> None:
+    program = "from makewhole.orchestration import dags; print(*sorted(dags._JOBS.glob('*.py')), sep='\\n')"
+
+    jobs = said_where(installed, tmp_path, program, AIRFLOW_HOME=str(tmp_path))
+
+    assert jobs == [str(installed / "makewhole" / "_jobs" / job.name) for job in JOBS]
+    assert [Path(job).read_text() for job in jobs] == [job.read_text() for job in JOBS]
+
+
+@pytest.mark.timeout(180)
+def test_one_item_of_airflows_settings_gives_the_dags_of_an_installed_wheel(installed: Path, tmp_path: Path) -> None:
+    """Airflow has its own default for which files it opens: those that have the words in them."""
+    (tmp_path / "orders.yaml").write_text(PIPELINE)
+    program = """
+import json
+from airflow.dag_processing.bundles.manager import DagBundlesManager
+from airflow.dag_processing.dagbag import DagBag
+bundle = DagBundlesManager().get_bundle("makewhole")
+bag = DagBag(bundle.path, bundle_path=bundle.path)
+print(bundle.path, json.dumps([sorted(bag.dags), sorted(bag.import_errors)]))
+"""
+    settings = {
+        "AIRFLOW_HOME": str(tmp_path),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(
+            [{"name": "makewhole", "classpath": "makewhole.orchestration.bundle.MakewholeBundle", "kwargs": {}}]
+        ),
+        "MAKEWHOLE_PIPELINES": str(tmp_path),
+    }
+
+    path, found = said_where(installed, tmp_path, program, **settings)[-1].split(" ", 1)
+
+    dags, errors = json.loads(found)
+    assert path == str(installed / "makewhole" / "_dags")
+    assert sorted(file.name for file in Path(path).iterdir() if file.suffix == ".py") == [file.name for file in DAGS]
+    assert errors == []
+    assert dags == [
+        "makewhole_accept",
+        "makewhole_continue",
+        "makewhole_housekeeping",
+        "makewhole_oncall",
+        "makewhole_reconcile_orders",
+        "makewhole_undo",
+    ]
+
+
+@pytest.mark.timeout(180)
+def test_an_airflow_with_an_installed_wheel_knows_connections_to_kafka(installed: Path, tmp_path: Path) -> None:
+    program = (
+        "from airflow.providers_manager import ProvidersManager; hook = ProvidersManager().hooks['kafka'];"
+        "print(hook.package_name, hook.hook_class_name, hook.connection_id_attribute_name)"
     )
 
-    root, said = ran.stdout.splitlines()
-    assert root == str(tmp_path / "installed" / "makewhole" / "_sql")
-    assert said == f"{len(MIGRATIONS)} True"
+    said = said_where(installed, tmp_path, program, AIRFLOW_HOME=str(tmp_path))[-1]
+
+    assert said == "makewhole makewhole.orchestration.kafka_hook.KafkaHook kafka_conn_id"
 
 
 @pytest.mark.extended

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from aiokafka import errors
 from aiokafka.conn import AIOKafkaConnection, collect_hosts, create_conn
 
-from makewhole.kafka.wire.protocol import TopicMetadataRequest
+from makewhole.kafka.wire.protocol import BrokersRequest, TopicMetadataRequest
 from makewhole.kafka.wire.security import connection_arguments
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection
@@ -109,6 +109,16 @@ class Cluster(ClosingContext):
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run a coroutine on the cluster's loop and wait for it."""
         return self.start(work).result()
+
+    async def brokers(self) -> Mapping[int, tuple[str, int]]:
+        """Return the addresses of the brokers by their ids.
+
+        Raises:
+            TransientError: no broker answers.
+        """
+        answer = await self.retry("addresses of the brokers", lambda: self._send_anywhere(BrokersRequest()))
+        self._brokers = {broker[0]: (broker[1], broker[2]) for broker in answer.brokers}
+        return self._brokers
 
     async def topic(self, name: str, *, is_fresh: bool = False) -> Topic:
         """Return the topic's id and leaders, cached until a leader answers that it is none.

@@ -116,6 +116,15 @@ class TopicMetadataRequest(Request[MetadataRequestV12]):
         return request_struct_class([(NO_TOPIC_ID, self._topic, {})], False, False, {})
 
 
+class BrokersRequest(Request[MetadataRequestV12]):
+    """Request for the brokers alone."""
+
+    API_KEY = 3
+
+    def build(self, request_struct_class: type[MetadataRequestV12]) -> MetadataRequestV12:
+        return request_struct_class([], False, False, {})
+
+
 class FetchResponseV13(Response):
     API_KEY = 1
     API_VERSION = 13
