@@ -131,7 +131,7 @@ def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint
     connection = _needed(section, "connection", values.connection_id, "Name the connection to its Kafka cluster")
     topic = _needed(section, "topic", values.topic, "Name the topic")
     value, schema = read_value(section)
-    record_key = read_record_key(section)
+    record_key, key_schema = read_record_key(section, schema)
     note_places(section, key, value, record_key)
     version = _optional(section, "version", values.version_part)
     partitioner = _read_partitioner(section)
@@ -146,6 +146,7 @@ def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint
         value=value,
         schema=schema,
         record_key=record_key,
+        key_schema=key_schema,
         version=version,
         partitioner=partitioner,
     )

@@ -256,10 +256,12 @@ EVENT_FORMATS = ("debezium",)
 """Those whose values are events that carry a row."""
 WHOLE_FORMATS = ("string", "bytes")
 """Those whose values have one field, `value`: the whole."""
-RECORD_KEYS = ("string", "json", "connect", "bytes")
+RECORD_KEYS = ("string", "json", "connect", "avro", "protobuf", "bytes")
 """The formats of record keys, as a pipeline file names them; the first is the default, in which records can be made."""
-KEYS_WITH_FIELDS = ("json", "connect")
+KEYS_WITH_FIELDS = ("json", "connect", "avro", "protobuf")
 """Those whose keys can have fields."""
+WITH_SCHEMA = ("avro", "protobuf")
+"""The formats of values and keys that a schema describes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +286,8 @@ class TopicPoint:
     what describes them.
 
     `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
-    `record_key` is the format of Kafka's own key; None: a text. `key_types`, `key_layout` and `identity` are as in
+    `record_key` is the format of Kafka's own key; None: a text. `key_schema` describes it, as `schema` the values;
+    None beside a format with a schema: the registry of the values. `key_types`, `key_layout` and `identity` are as in
     `TablePoint`. `columns` are those that are no fields of their own name, with their places.
     """
 
@@ -297,6 +300,7 @@ class TopicPoint:
     version: str | None = None
     partitioner: Partitioner = Partitioner.MURMUR2
     record_key: str | None = field(default=None, metadata=WRITTEN_IF_ANY)
+    key_schema: ValueSchema | None = field(default=None, metadata=WRITTEN_IF_ANY)
     key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
     identity: str = field(default="", metadata=NEVER_WRITTEN)
@@ -333,8 +337,8 @@ class TopicPoint:
     @property
     def connections(self) -> tuple[str, ...]:
         """Return the ids of all connections that it needs."""
-        registry = self.schema.registry if self.schema else None
-        return (self.connection,) if registry is None else (self.connection, registry)
+        registries = (schema.registry for schema in (self.schema, self.key_schema) if schema is not None)
+        return tuple(dict.fromkeys((self.connection, *filter(None, registries))))
 
     @property
     def place(self) -> str:

@@ -72,6 +72,8 @@ AVRO = {
     "fields": [{"name": name, "type": kind} for name, kind in _AVRO_TYPES.items()],
 }
 _AVRO_SCHEMA: Any = fastavro.parse_schema(AVRO)
+AVRO_KEY = {"type": "record", "name": "OrderKey", "fields": [{"name": "id", "type": "string"}]}
+_AVRO_KEY_SCHEMA: Any = fastavro.parse_schema(AVRO_KEY)
 
 
 def avro_value(order: Order) -> bytes:
@@ -85,6 +87,13 @@ def avro_value(order: Order) -> bytes:
     body = io.BytesIO()
     fastavro.schemaless_writer(body, _AVRO_SCHEMA, values)
     return body.getvalue()
+
+
+def _avro_key(order: Order) -> str:
+    """Return a record key in Avro: the bytes of a short one are a text."""
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, _AVRO_KEY_SCHEMA, {"id": order["id"]})
+    return body.getvalue().decode()
 
 
 def _descriptors() -> descriptor_pb2.FileDescriptorSet:
@@ -207,6 +216,26 @@ FORMATS = (
         value=avro_value,
         settings={"value": "avro", "schema": "order.avsc"},
         files={"order.avsc": json.dumps(AVRO).encode()},
+    ),
+    RecordFormat(
+        name="avro, keyed by a field of an Avro record key",
+        value=avro_value,
+        key="kafka.key.id",
+        settings={
+            "value": "avro",
+            "schema": "order.avsc",
+            "record_key": "{format: avro, schema: key.avsc}",
+        },
+        record_key=_avro_key,
+        files={"order.avsc": json.dumps(AVRO).encode(), "key.avsc": json.dumps(AVRO_KEY).encode()},
+    ),
+    RecordFormat(
+        name="json, keyed by an Avro text",
+        value=json_value,
+        key="kafka.key",
+        settings={"record_key": "{format: avro, schema: text.avsc}"},
+        record_key=_avro_key,
+        files={"text.avsc": b'"string"'},
     ),
     RecordFormat(
         name="protobuf",

@@ -186,7 +186,7 @@ def _decode_together(batch: pa.RecordBatch, shape: ValueShape) -> DecodedParts:
     if shape.key_paths or shape.coordinates:
         return shape.format.decode_together(batch, wanted)
     key = wanted.pop("key")
-    keys = record_key_texts(batch.column("key"), shape.record_key, key)
+    keys = record_key_texts(batch, shape.record_key, key)
     parts, left = shape.format.decode_together(batch, wanted)
     with_keys, lefts = [], [left]
     for rows, frame in parts:
@@ -347,7 +347,7 @@ def record_part(
     if part.startswith(EVENT):
         return _value_at(document.get(EVENT), part.removeprefix(EVENT))
     if is_in_record_key(part):
-        key, path = None if record_key is None else read_key(record_key), part.removeprefix(RECORD_KEY)
+        key, path = None if record_key is None else read_key(record_key, headers), part.removeprefix(RECORD_KEY)
         if path and key is not None and not isinstance(key, dict):
             raise KeyProblem("record key is no object, and has no field")
         return _value_at(key, path.removeprefix(".")) if path else key
