@@ -7,6 +7,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from makewhole.model.verdict import Duplicates
+
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
@@ -288,7 +290,8 @@ class TopicPoint:
     `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
     `record_key` is the format of Kafka's own key; None: a text. `key_schema` describes it, as `schema` the values;
     None beside a format with a schema: the registry of the values. `key_types`, `key_layout` and `identity` are as in
-    `TablePoint`. `columns` are those that are no fields of their own name, with their places.
+    `TablePoint`. `columns` are those that are no fields of their own name, with their places. `duplicates` asks for
+    its keys with several records, where no hop leads into it.
     """
 
     name: str
@@ -305,6 +308,7 @@ class TopicPoint:
     key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
     identity: str = field(default="", metadata=NEVER_WRITTEN)
     columns: ColumnPlaces = field(default=(), metadata=WRITTEN_IF_ANY)
+    duplicates: Duplicates | None = field(default=None, metadata=WRITTEN_IF_ANY)
 
     def column_place(self, name: str) -> str:
         """Return where the column of a name stands in a record."""
