@@ -7,6 +7,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from makewhole.model.positions import written_path
 from makewhole.model.verdict import Duplicates
 
 if TYPE_CHECKING:
@@ -312,7 +313,7 @@ class TopicPoint:
 
     def column_place(self, name: str) -> str:
         """Return where the column of a name stands in a record."""
-        return dict(self.columns).get(name, f"$.{name}")
+        return dict(self.columns).get(name, f"${written_path((name,))}")
 
     @property
     def key_places(self) -> tuple[str, ...]:

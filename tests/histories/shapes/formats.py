@@ -3,10 +3,11 @@
 import base64
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 import fastavro
@@ -45,13 +46,17 @@ def _json_in_another_order(order: Order) -> bytes:
     return json.dumps({name: order[name] for name in names}, indent=len(order["id"]) % 3, ensure_ascii=False).encode()
 
 
-def _nested(order: Order) -> bytes:
-    inner = {name: order[name] for name in ("amount", "remark", "at")}
+def _nested(order: Order, path: Sequence[str] = ("of_order", "a", "b")) -> bytes:
+    inner: dict[str, Any] = {name: order[name] for name in ("amount", "remark", "at")}
     rest = {name: value for name, value in order.items() if name not in inner}
-    return json_value({**rest, "amount": "another", "of_order": {"a": {"b": inner}}})
+    return json_value({**rest, "amount": "another", **reduce(lambda held, name: {name: held}, reversed(path), inner)})
 
 
 _NESTED = {"columns": flow({name: f'"$.of_order.a.b.{name}"' for name in ("amount", "remark", "at")})}
+_ANY_NAMES = ("of order", "a.b", "it's")
+_OF_ANY_NAMES = {
+    "columns": flow({name: f"\"$['of order']['a.b']['it\\\\'s'].{name}\"" for name in ("amount", "remark", "at")})
+}
 
 
 # Avro and Protobuf
@@ -192,6 +197,11 @@ FORMATS = (
     RecordFormat(name="json", value=json_value),
     RecordFormat(name="json in any order", value=_json_in_another_order),
     RecordFormat(name="json, nested", value=_nested, settings=_NESTED),
+    RecordFormat(
+        name="json, nested in fields of any names",
+        value=lambda order: _nested(order, _ANY_NAMES),
+        settings=_OF_ANY_NAMES,
+    ),
     RecordFormat(name="json, keyed by the record", value=json_value, key="kafka.key"),
     RecordFormat(
         name="json, keyed by a field of the record key",

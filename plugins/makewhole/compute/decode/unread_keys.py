@@ -12,6 +12,7 @@ from makewhole.compute.decode.coordinates import coordinate_keys
 from makewhole.compute.decode.record_values import RECORD_KEY, ValueShape, is_in_record_key, record_part
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem
+from makewhole.model.positions import path_names, written_path
 
 _MOST_COMPARED = 1_000
 _NO_KEY = "\0"
@@ -41,7 +42,7 @@ def unread_keys(batch: pa.RecordBatch, keys: pl.Series, shape: ValueShape) -> pl
 
 def _places(part: str) -> Sequence[str]:
     """Return where Kafka's key may have a part of the business key: itself, or in a field of the same name."""
-    return [part] if is_in_record_key(part) else [RECORD_KEY, f"{RECORD_KEY}.{part.rsplit('.', 1)[-1]}"]
+    return [part] if is_in_record_key(part) else [RECORD_KEY, RECORD_KEY + written_path(path_names(part)[-1:])]
 
 
 @dataclass(frozen=True)
