@@ -15,7 +15,7 @@ from bench.measuring.contender import Contender
 from bench.measuring.data_set import DataSet
 from bench.measuring.meter import Cost
 from bench.measuring.results import Series
-from makewhole.compute.decode.schema_texts import SchemaText
+from makewhole.compute.decode.schema_texts import SCHEMA_HEADER, SchemaText
 
 FORMAT = "format "
 MAKEWHOLE, FROM_AVRO = "makewhole", "from_avro"
@@ -54,7 +54,7 @@ _AVRO_SCHEMA = json.dumps(
 class _OneSchema:
     """A registry with one schema."""
 
-    are_named = True
+    are_named, header = True, SCHEMA_HEADER
 
     def __init__(self, text: str) -> None:
         self._text = SchemaText(text)

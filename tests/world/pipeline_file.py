@@ -41,6 +41,7 @@ def _writing(hop: Settings, points: Mapping[str, Settings], settings: Settings, 
     if target["kind"] != "store" or "write" in hop:
         return hop
     known = [*yaml.safe_load(settings.get("compare", "{}")), *_names(target["key"]), target.get("version")]
+    known += ["id"] if "columns" in target and "id" not in known else []  # a store of other names has its key by one
     write = {name: f'"{kind}"' for name, kind in columns.items() if name not in known}
     return {**hop, "write": flow(write)} if write else hop
 

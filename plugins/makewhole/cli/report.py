@@ -1,6 +1,7 @@
 """Run `makewhole windows`: show what the journal knows of them."""
 
 import json as json_format
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,8 @@ from makewhole.cli.documents import chosen_windows, window_document
 from makewhole.cli.environment import AsJsonLines, console, print_table, printable, service_environment
 from makewhole.compute.judge.copier_commits import COPIER
 from makewhole.journal.database import connect
-from makewhole.model.text import counted
+from makewhole.model.incident import IncidentKind
+from makewhole.model.text import REPEATS, counted
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
 from makewhole.window.readers.copier_text import copier_sentence
@@ -81,7 +83,7 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
         sentences = [
             *_handed_over(document),
             *_accepted(document),
-            *(incident["message"] for incident in document["incidents"]),
+            *(said for incident in document["incidents"] for said in (incident["message"], *_repeated(incident))),
         ]
         reason = document["reason"] or ""
         for sentence in [*(said for said in sentences if said not in reason), *([reason] if reason else [])]:
@@ -93,6 +95,14 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
     if len(documents) == 1:
         show_reach(out, documents[0])
     show_older_open(out, documents[-1])
+
+
+def _repeated(incident: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each of the first keys with several records in a topic that nothing feeds."""
+    if incident["kind"] == IncidentKind.REPEATED_KEYS.value:
+        for found in incident["detail"]["first"]:
+            places = ", ".join([*found["before"], *found["places"]])
+            yield f"{found['key']} of {incident['topic']}: {REPEATS[found['repeat']]}, at {places}"
 
 
 def reach_of(document: dict[str, Any]) -> dict[str, Any] | None:

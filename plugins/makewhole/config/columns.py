@@ -9,6 +9,7 @@ from makewhole.config.record_places import cannot_be_built
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Pipeline, Remedy
 from makewhole.model.points import ColumnPlaces, TablePoint, can_look_up, has_log
+from makewhole.model.positions import written_path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,7 @@ class ColumnsDraft:
 
     def of_topic(self) -> ColumnPlaces:
         """Return the columns that are no fields of their own name."""
-        return tuple((name, place) for name, place in self.places.items() if place != f"$.{name}")
+        return tuple((name, place) for name, place in self.places.items() if place != f"${written_path((name,))}")
 
 
 def read_columns(section: Section, *, of_table: bool) -> ColumnsDraft:

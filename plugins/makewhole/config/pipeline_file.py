@@ -15,7 +15,7 @@ from makewhole.config.columns import note_unbuilt, note_unused
 from makewhole.config.erased import with_tombstone_topics
 from makewhole.config.hops.read_hops import read_hops
 from makewhole.config.hops.remedies import VERDICTS, read_wanted
-from makewhole.config.points import PointDraft, read_points
+from makewhole.config.points import PointDraft, note_fed, read_points
 from makewhole.config.policy import (
     below,
     note_rows_taken_away,
@@ -272,6 +272,7 @@ def _read_pipeline(top: Section) -> Pipeline:
         time_limits=read_time_limits(top),
     )
     note_rows_taken_away(top, pipeline)
+    note_fed(pipeline, drafts)
     columns = {name: draft.columns for name, draft in drafts.items()}
     note_unused(pipeline, columns)
     note_unbuilt(pipeline, columns)

@@ -10,6 +10,7 @@ from makewhole.config.key_types import KeyDraft, read_key
 from makewhole.config.record_formats import note_columns, note_places, read_record_key
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.config.value_schema import FORMAT_KEYS, read_value
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import LINEAGE_PREFIX
 from makewhole.model.points import (
     POSITION,
@@ -23,13 +24,14 @@ from makewhole.model.points import (
     has_log,
     is_by_coordinates,
 )
+from makewhole.model.verdict import Duplicates
 
 _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version", "columns")
 _KEYS = {
     PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key", "headers", "leave_headers", "leave_fields"),
     PointKind.STORE: (*_TABLE_KEYS, "erased"),
     PointKind.TOPIC: (
-        *("kind", "connection", "topic", "key", "version", "partitioner", "record_key", "columns"),
+        *("kind", "connection", "topic", "key", "version", "partitioner", "record_key", "columns", "duplicates"),
         *FORMAT_KEYS,
     ),
 }
@@ -131,10 +133,12 @@ def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint
     connection = _needed(section, "connection", values.connection_id, "Name the connection to its Kafka cluster")
     topic = _needed(section, "topic", values.topic, "Name the topic")
     value, schema = read_value(section)
-    record_key = read_record_key(section)
+    record_key, key_schema = read_record_key(section, schema)
     note_places(section, key, value, record_key)
     version = _optional(section, "version", values.version_part)
     partitioner = _read_partitioner(section)
+    wanted = section.get("duplicates")
+    duplicates = wanted.text(values.choice(Duplicates, "what becomes of duplicates")) if wanted else None
     if connection is None or topic is None or key is None:
         return None
     return TopicPoint(
@@ -146,9 +150,24 @@ def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint
         value=value,
         schema=schema,
         record_key=record_key,
+        key_schema=key_schema,
         version=version,
         partitioner=partitioner,
+        duplicates=duplicates,
     )
+
+
+def note_fed(pipeline: Pipeline, drafts: Mapping[str, PointDraft]) -> None:
+    """Note the topics of which the file asks for keys with several records, and into which a hop leads."""
+    for name, point in pipeline.points.items():
+        into = pipeline.hops_into(name)
+        if into and has_log(point) and point.duplicates is not None:
+            section = drafts[name].place.section()
+            place = section.get_quietly("duplicates") if section else None
+            (place or drafts[name].place).complain(
+                f"asks for the keys of {name} with several records, which hop {into[0].name} finds as `duplicate`",
+                "Take the line out; it is for a topic into which no hop leads",
+            )
 
 
 def _read_partitioner(section: Section) -> Partitioner:

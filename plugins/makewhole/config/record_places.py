@@ -5,6 +5,7 @@ from itertools import combinations
 
 from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.points import TablePoint, TopicPoint
+from makewhole.model.positions import path_names, written_path
 
 FieldPath = tuple[str, ...]
 ColumnPath = tuple[str, FieldPath]
@@ -44,7 +45,7 @@ def _names(pipeline: Pipeline, target: TopicPoint) -> dict[str, None]:
 def _paths(places: Iterable[tuple[str, str]]) -> Iterator[ColumnPath]:
     for name, place in places:
         if place.startswith("$."):
-            yield name, tuple(place.removeprefix("$.").split("."))
+            yield name, path_names(place)
 
 
 def clash(paths: Sequence[ColumnPath]) -> tuple[ColumnPath, ColumnPath] | None:
@@ -63,8 +64,8 @@ def cannot_be_built(pipeline: Pipeline, hop: Hop, source: TablePoint, target: To
     if found is not None:
         (one, at), (other, below) = found
         return (
-            f"a record that `produce` makes of a row of {hop.source} cannot have {one} at $.{'.'.join(at)} and "
-            f"{other} at $.{'.'.join(below)}"
+            f"a record that `produce` makes of a row of {hop.source} cannot have {one} at ${written_path(at)} and "
+            f"{other} at ${written_path(below)}"
         )
     for name, place in other_places(pipeline, target):
         if place == RECORD_KEY:

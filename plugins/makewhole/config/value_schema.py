@@ -1,4 +1,4 @@
-"""Read what a topic point says of its values: their format, and what describes it."""
+"""Read what a topic point says of its values and record keys: their format, and what describes it."""
 
 import base64
 import json
@@ -6,10 +6,10 @@ from pathlib import Path
 
 from makewhole.config import values
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.points import VALUE_FORMATS, ValueSchema
+from makewhole.model.points import VALUE_FORMATS, WITH_SCHEMA, ValueSchema
 
 FORMAT_KEYS = ("value", "registry", "schema", "message")
-_WITH_SCHEMA = ("avro", "protobuf")
+_ONE = {"values": "value", "record keys": "key"}
 _MOST_BYTES = 4 * 2**20
 
 
@@ -18,27 +18,32 @@ def read_value(section: Section) -> tuple[str, ValueSchema | None]:
     place = section.get("value")
     named = place.text(values.value_format) if place else None
     form = named or next(iter(VALUE_FORMATS))
+    return form, read_schema(section, form, "values")
+
+
+def read_schema(section: Section, form: str, what: str) -> ValueSchema | None:
+    """Return what describes values, or record keys (`what`), of a format; what is wrong is noted."""
     registry, schema, message = (section.get(key) for key in FORMAT_KEYS[1:])
-    if form not in _WITH_SCHEMA:
+    if form not in WITH_SCHEMA:
         for other in (registry, schema, message):
             if other is not None:
-                other.complain(f"says what describes values, and {form} needs no description", "Take the line out")
-        return form, None
+                other.complain(f"says what describes {what}, and {form} needs no description", "Take the line out")
+        return None
     if message is not None and form != "protobuf":
         message.complain("names a message, and only protobuf has several in a schema", "Take the line out")
     if (registry is None) is (schema is None):
         (schema or section.absent("registry")).complain(
             f"is there beside a registry, for {form}" if schema else f"is not there, and no schema, for {form}",
-            "Write `registry: {connection: ID}` where each value begins with the number of its schema, "
+            f"Write `registry: {{connection: ID}}` where each {_ONE[what]} begins with the number of its schema, "
             "or `schema: FILE` where none does",
         )
-        return form, None
+        return None
     of_message = (message.text(str) if message else None) or ""
     if registry is not None:
-        return form, _of_registry(registry, of_message)
+        return _of_registry(registry, of_message)
     assert schema is not None
     text = _of_file(schema, form)
-    return form, None if text is None else ValueSchema(text=text, message=of_message)
+    return None if text is None else ValueSchema(text=text, message=of_message)
 
 
 def _of_registry(place: YamlPlace, message: str) -> ValueSchema | None:

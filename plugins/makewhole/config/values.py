@@ -11,6 +11,7 @@ from croniter import croniter
 
 from makewhole.model.pipeline import GROUP_PREFIX, Reach
 from makewhole.model.points import COORDINATES, VALUE_FORMATS, names_of_table
+from makewhole.model.positions import STEPS, path_names, written_path
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -24,9 +25,9 @@ _DURATION = re.compile(r"([0-9]{1,6})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _TIMESTAMP = re.compile(r"timestamp\(\s*([0-6])\s*\)")
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,2})\s*,\s*([0-9]{1,2})\s*\)")
-_JSON_PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_-]*)+")
-_RECORD_KEY = re.compile(r"kafka\.key(\.[A-Za-z_][A-Za-z0-9_-]*)*")
-_EVENT = re.compile(r"event:[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*")
+_JSON_PATH = re.compile(rf"(\$)({STEPS}+)")
+_RECORD_KEY = re.compile(rf"(kafka\.key)({STEPS}*)")
+_EVENT = re.compile(rf"(event:[A-Za-z_][A-Za-z0-9_-]*)({STEPS}*)")
 _HEADER = re.compile(r"header:[\x21-\x7e]+")
 E = TypeVar("E", bound=StrEnum)
 _CRON_FIELDS = (
@@ -119,7 +120,7 @@ def topic(text: str) -> str:
 
 def column(text: str) -> str:
     """Parse the name of a column of a table, taken as it is: any that PostgreSQL has."""
-    if text in _NO_COLUMNS or text.startswith(("$.", "header:")):
+    if text in _NO_COLUMNS or text.startswith(("$.", "$['", "header:")):
         raise UnfitError(f"{shown(text)} is a place in a record, not a column name", "Name a column of the table")
     if text.startswith('"') and text.endswith('"') and len(text) > 1:
         raise UnfitError(
@@ -156,7 +157,10 @@ def table(text: str) -> str:
 
 def topic_part(text: str) -> str:
     """Parse one part of a topic's key: a field of the value, the record's key or a field of it, or a header."""
-    if not any(pattern.fullmatch(text) for pattern in (_RECORD_KEY, _JSON_PATH, _HEADER)):
+    path = _RECORD_KEY.fullmatch(text) or _JSON_PATH.fullmatch(text)
+    if path is not None:
+        return _written(path)
+    if not _HEADER.fullmatch(text):
         near = f". Did you mean '$.{text}'?" if _COLUMN.fullmatch(text) else ""
         raise UnfitError(
             f"{shown(text)} is not a place in a record",
@@ -165,16 +169,22 @@ def topic_part(text: str) -> str:
     return text
 
 
+def _written(path: re.Match[str]) -> str:
+    """Return the one spelling of a place, in which each step begins with a dot."""
+    return path.group(1) + written_path(path_names(path.group(2)))
+
+
 def version_part(text: str) -> str:
     """Parse the version of a topic: one part as a key has it, or a field of the event that carries the row."""
-    return text if _EVENT.fullmatch(text) else topic_part(text)
+    path = _EVENT.fullmatch(text)
+    return topic_part(text) if path is None else _written(path)
 
 
 def key_part(text: str) -> str:
     """Parse one part of a topic's key: what `topic_part` reads, or a coordinate of the record in its log."""
     if text in COORDINATES:
         return text
-    if text.startswith("kafka.") and text != "kafka.key" and not text.startswith("kafka.key."):
+    if text.startswith("kafka.") and text != "kafka.key" and not text.startswith(("kafka.key.", "kafka.key[")):
         raise UnfitError(f"{shown(text)} is not a place in a record", allowed(text, ["kafka.key", *COORDINATES]))
     return topic_part(text)
 

@@ -5,20 +5,21 @@ one of the logs' incidents. Every number gets two expectations, not-null and bet
 null.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from makewhole.gate.counts import agreement_numbers, identity_numbers, verdict_numbers
 from makewhole.gate.frame import FrameCounts
-from makewhole.gate.planned_expectation import Number, Planned, Role
+from makewhole.gate.planned_expectation import HIGHEST, Number, Planned, Role
 from makewhole.gate.points import point_numbers
 from makewhole.gate.summary import HopSummary
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incident_text import incident_sentence
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.verdict import Verdict
+from makewhole.model.points import has_log
+from makewhole.model.verdict import Duplicates, Verdict
 
 _BLOCKING = (
     IncidentKind.TRUNCATED,
@@ -125,7 +126,24 @@ def incident_suite(pipeline: Pipeline, incidents: Sequence[Incident]) -> HopSuit
     numbers = tuple(
         _incident_number(kind, [incident for incident in blocking if incident.kind is kind]) for kind in _BLOCKING
     )
-    return HopSuite(hop="logs", numbers=numbers)
+    return HopSuite(hop="logs", numbers=(*numbers, *_repeated_numbers(pipeline, incidents)))
+
+
+def _repeated_numbers(pipeline: Pipeline, incidents: Sequence[Incident]) -> Iterator[Number]:
+    """Yield the number of keys with several records of each topic of which the file asks for it."""
+    counted = {incident.point: incident for incident in incidents if incident.kind is IncidentKind.REPEATED_KEYS}
+    for point in pipeline.ordered_points():
+        if has_log(point) and point.duplicates is not None:
+            incident, is_refused = counted.get(point.name), point.duplicates is Duplicates.REFUSED
+            yield Number(
+                name=f"{IncidentKind.REPEATED_KEYS.value}_{point.name}",
+                value=None if incident is None else incident.detail["keys"],
+                at_most=0 if is_refused else HIGHEST,
+                sentence=f"the keys of {point.topic} were not counted"
+                if incident is None
+                else incident_sentence(incident),
+                role=Role.FINDING if is_refused else Role.NOTE,
+            )
 
 
 def _incident_number(kind: IncidentKind, incidents: Sequence[Incident]) -> Number:

@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from makewhole.model.pipeline import Pipeline, Reach
+from makewhole.model.points import has_log
+from makewhole.model.verdict import Duplicates
 
 
 class IncidentKind(StrEnum):
@@ -35,6 +37,7 @@ class IncidentKind(StrEnum):
     NO_TIME_INDEX = "no_time_index"  # no index of a large table begins with its time column
     TIMES_AHEAD = "times_ahead"  # rows of a table have times that no window reaches
     PREPARED_TRANSACTION = "prepared_transaction"  # neither committed nor rolled back, it may hold keys of a store
+    REPEATED_KEYS = "repeated_keys"  # how many keys have several records in a topic that nothing feeds
     VALUES_NOT_LOOKED_AT = "values_not_looked_at"  # no index finds the rows of known keys in a store
 
 
@@ -92,6 +95,9 @@ class Incident:
     no_time_index         a table; `column`
     times_ahead           a table; `column`, `rows` with times more than a day ahead, `oldest` and `newest` of these
                             times, as text; `infinite`: rows with the time infinity, which are judged without a time
+    repeated_keys         a topic; `keys`: number of those with several records, of them `resend`, `conflict`, `unknown`
+                            (`makewhole.model.verdict.Repeat`), `records` beyond the first of each, `first`: the first
+                            keys (`key`, `repeat`, `places`, `before`: those of windows before), `files`: all of them
     values_not_looked_at  a store; `reason` (`view`, `no_key_index`), `key`: its columns
     prepared_transaction  a table; `keys`: number of findings that wait for them, `transactions` (`gid`, `owner`,
                             `prepared`: since when, `tables`: those that it wrote to): the oldest, and their `number`
@@ -133,6 +139,12 @@ class Incident:
         """Return whether it may have taken acknowledged records along that nothing upstream would show."""
         return bool(self.doubts)
 
+    def is_refused(self, pipeline: Pipeline) -> bool:
+        """Return whether keys have several records in a topic of which the file refuses them."""
+        point = pipeline.points.get(self.point)
+        is_asked = has_log(point) and point.duplicates is Duplicates.REFUSED
+        return self.kind is IncidentKind.REPEATED_KEYS and is_asked and self.detail["keys"] > 0
+
     def blocks(self, pipeline: Pipeline) -> bool:
         """Return whether a window with it cannot be certified.
 
@@ -141,6 +153,8 @@ class Incident:
         """
         if self.is_partial or self.kind in _UNPROVEN:
             return True
+        if self.kind is IncidentKind.REPEATED_KEYS:
+            return self.is_refused(pipeline)
         is_fed = any(hop.target == self.point for hop in pipeline.hops)
         if self.kind is IncidentKind.LEADER_CHANGED:
             return self.may_have_lost and not is_fed and pipeline.reach is not Reach.LOG

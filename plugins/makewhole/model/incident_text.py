@@ -11,7 +11,7 @@ from makewhole.model.progress_text import (
     stalled_progress,
     unknown_progress,
 )
-from makewhole.model.text import counted
+from makewhole.model.text import counted, repeated_keys_text
 
 _UPSTREAM = (
     "no point of this pipeline feeds the topic, so nothing says what must be in it: add the producer's ledger as a "
@@ -100,6 +100,10 @@ def settled_by(incident: Incident) -> str:
             f"make one: `create index concurrently on {incident.topic} ({incident.detail.get('column')})`"
         ),
         IncidentKind.VALUES_NOT_LOOKED_AT: _settled_values(incident),
+        IncidentKind.REPEATED_KEYS: (
+            "nothing is done about them: what reads the topic has to pass over a second record. Look at its producers: "
+            "without enable.idempotence a retry is a second record, and an application may send again what it had sent"
+        ),
         IncidentKind.LEADER_CHANGED: _settled_leader_change(incident),
         IncidentKind.PREPARED_TRANSACTION: _settled_prepared(incident),
     }.get(incident.kind, "nothing has to be done")
@@ -379,6 +383,7 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
         + ("it is a view" if incident.detail.get("reason") == "view" else "no index finds the rows of a key")
         + ". What is changed there with its time left as it was is not seen"
     ),
+    IncidentKind.REPEATED_KEYS: lambda incident: repeated_keys_text(incident.topic, incident.detail),
     IncidentKind.NO_TIME_INDEX: lambda incident: (
         f"no index of {incident.point} ({incident.topic}) begins with {incident.detail.get('column')}: every window "
         "reads the whole table"

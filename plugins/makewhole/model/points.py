@@ -7,6 +7,9 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from makewhole.model.positions import written_path
+from makewhole.model.verdict import Duplicates
+
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
@@ -256,10 +259,12 @@ EVENT_FORMATS = ("debezium",)
 """Those whose values are events that carry a row."""
 WHOLE_FORMATS = ("string", "bytes")
 """Those whose values have one field, `value`: the whole."""
-RECORD_KEYS = ("string", "json", "connect", "bytes")
+RECORD_KEYS = ("string", "json", "connect", "avro", "protobuf", "bytes")
 """The formats of record keys, as a pipeline file names them; the first is the default, in which records can be made."""
-KEYS_WITH_FIELDS = ("json", "connect")
+KEYS_WITH_FIELDS = ("json", "connect", "avro", "protobuf")
 """Those whose keys can have fields."""
+WITH_SCHEMA = ("avro", "protobuf")
+"""The formats of values and keys that a schema describes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,8 +289,10 @@ class TopicPoint:
     what describes them.
 
     `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
-    `record_key` is the format of Kafka's own key; None: a text. `key_types`, `key_layout` and `identity` are as in
-    `TablePoint`. `columns` are those that are no fields of their own name, with their places.
+    `record_key` is the format of Kafka's own key; None: a text. `key_schema` describes it, as `schema` the values;
+    None beside a format with a schema: the registry of the values. `key_types`, `key_layout` and `identity` are as in
+    `TablePoint`. `columns` are those that are no fields of their own name, with their places. `duplicates` asks for
+    its keys with several records, where no hop leads into it.
     """
 
     name: str
@@ -297,14 +304,16 @@ class TopicPoint:
     version: str | None = None
     partitioner: Partitioner = Partitioner.MURMUR2
     record_key: str | None = field(default=None, metadata=WRITTEN_IF_ANY)
+    key_schema: ValueSchema | None = field(default=None, metadata=WRITTEN_IF_ANY)
     key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
     identity: str = field(default="", metadata=NEVER_WRITTEN)
     columns: ColumnPlaces = field(default=(), metadata=WRITTEN_IF_ANY)
+    duplicates: Duplicates | None = field(default=None, metadata=WRITTEN_IF_ANY)
 
     def column_place(self, name: str) -> str:
         """Return where the column of a name stands in a record."""
-        return dict(self.columns).get(name, f"$.{name}")
+        return dict(self.columns).get(name, f"${written_path((name,))}")
 
     @property
     def key_places(self) -> tuple[str, ...]:
@@ -333,8 +342,8 @@ class TopicPoint:
     @property
     def connections(self) -> tuple[str, ...]:
         """Return the ids of all connections that it needs."""
-        registry = self.schema.registry if self.schema else None
-        return (self.connection,) if registry is None else (self.connection, registry)
+        registries = (schema.registry for schema in (self.schema, self.key_schema) if schema is not None)
+        return tuple(dict.fromkeys((self.connection, *filter(None, registries))))
 
     @property
     def place(self) -> str:

@@ -1,9 +1,12 @@
 """Format numbers, times and sizes for people."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
 _SIZES = ("B", "kB", "MB", "GB", "TB", "PB")
+_LISTED_MOST = 3
 _YEAR_9999_MS = 253_402_300_799_999
 
 
@@ -64,3 +67,23 @@ def listed(values: tuple[int, ...] | list[int], limit: int = 8) -> str:
     """Join the first few: `0, 1, 2 and 5 more`."""
     shown = ", ".join(map(str, values[:limit]))
     return shown if len(values) <= limit else f"{shown} and {len(values) - limit} more"
+
+
+REPEATS: Mapping[str, str] = {
+    "resend": "sent again with the same values",
+    "conflict": "with other values",
+    "unknown": "of which it is not known whether their values are the same",
+}
+"""What the several records of a key are (`makewhole.model.verdict.Repeat`), for people."""
+
+
+def repeated_keys_text(topic: str, detail: Mapping[str, Any]) -> str:
+    """Return how many keys have several records in a topic, by what they are, with the places of the first ones. Keys
+    are not in it: it goes into logs."""
+    if not detail["keys"]:
+        return f"no key of {topic} has a second record"
+    kinds = [f"{detail[repeat]:,} {text}" for repeat, text in REPEATS.items() if detail[repeat]]
+    places = [str([*found["places"]][-1]) for found in detail["first"][:_LISTED_MOST]]
+    more = ", …" if detail["keys"] > len(places) else ""
+    have = "has several records" if detail["keys"] == 1 else "have several records each"
+    return f"{counted(detail['keys'], 'key')} of {topic} {have}: {', '.join(kinds)} (at {', '.join(places)}{more})"

@@ -51,6 +51,22 @@ holds."""
 NOT_KNOWN = (Verdict.PENDING, Verdict.UNDECIDABLE)
 
 
+class Duplicates(StrEnum):
+    """Name what becomes of keys with several records in a topic that nothing feeds: they are reported, or no window
+    with them is certified."""
+
+    REPORT = "report"
+    REFUSED = "refused"
+
+
+class Repeat(StrEnum):
+    """Name what the several records of a key in such a topic are."""
+
+    RESEND = "resend"  # the same values again
+    CONFLICT = "conflict"  # other values, and no version says which is newer
+    UNKNOWN = "unknown"  # nothing is compared, or a compared value is not known
+
+
 class Cause(StrEnum):
     """The mechanism behind a verdict, as far as the evidence carries."""
 

@@ -1,14 +1,14 @@
 """Describe a pipeline as a document that can be signed: everything that its file decides, and no secret."""
 
 from collections.abc import Mapping
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.points import IN_DOCUMENT, WRITTEN_IF_ANY
+from makewhole.model.points import IN_DOCUMENT, WRITTEN_IF_ANY, has_log
 from makewhole.signing.keys import sha256_of
 
 _OF_A_HOP = ("source", "target", "semantics", "where", "consumer_group")
@@ -33,8 +33,12 @@ def judging_sha256(pipeline: Pipeline) -> str:
 
 def reading_sha256(pipeline: Pipeline) -> str:
     """Return the digest that decides whether two windows read points alike, so that their hashes of values can be
-    compared: as `judging_sha256`, but for how far back keys are known."""
-    return _digest(pipeline, "reach")
+    compared: as `judging_sha256`, but for how far back keys are known, and what becomes of keys with several
+    records."""
+    points = {
+        name: replace(point, duplicates=None) if has_log(point) else point for name, point in pipeline.points.items()
+    }
+    return _digest(replace(pipeline, points=points), "reach")
 
 
 def _digest(pipeline: Pipeline, *if_any: str) -> str:

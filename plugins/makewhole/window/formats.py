@@ -9,12 +9,14 @@ from makewhole.compute.decode.connect.change_events import ChangeEventFormat
 from makewhole.compute.decode.connect.connect_values import ConnectFormat
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_keys import RECORD_KEY_FORMATS, TEXT_KEYS, RecordKeyFormat
+from makewhole.compute.decode.schema_keys import avro_keys, protobuf_keys
+from makewhole.compute.decode.schema_texts import KEY_SCHEMA_HEADER
 from makewhole.compute.decode.value_format import ValueFormat
 from makewhole.compute.decode.whole_values import BytesFormat, JsonInStringFormat, TextFormat
 from makewhole.config.connections import from_environment
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import RegistryConnection, registry_of
-from makewhole.model.points import TopicPoint
+from makewhole.model.points import TopicPoint, ValueSchema
 from makewhole.window.known_schemas import FileSchema, RegistrySchemas
 
 if TYPE_CHECKING:
@@ -24,25 +26,22 @@ _of_file = lru_cache(FileSchema)
 
 
 @lru_cache
-def _of_registry(
-    connection: RegistryConnection, storage: Storage, kind: str, form: str, subject: str
-) -> RegistrySchemas:
-    return RegistrySchemas(connection, storage, kind, form, subject)
-
-
-@lru_cache
-def _avro(schemas: FileSchema | RegistrySchemas) -> AvroFormat:
-    return AvroFormat(schemas)
+def _of_registry(connection: RegistryConnection, storage: Storage, *how: str) -> RegistrySchemas:
+    return RegistrySchemas(connection, storage, *how)
 
 
 def _schemas(point: TopicPoint, storage: Storage | None, kind: str, form: str = "") -> FileSchema | RegistrySchemas:
-    """Return the schemas of a point, the same each time, so that what is known of them is known once a process."""
+    """Return the schemas of a point's values, the same each time, so that what is known of them is known once a
+    process."""
     assert point.schema is not None, point.name
-    if point.schema.registry is None:
-        return _of_file(point.schema.text)
-    connection = registry_of(from_environment(point.schema.registry))
-    subject = point.schema.subject or f"{point.topic}-value"
-    return _of_registry(connection, storage or Storage.from_environment(), kind, form, subject)
+    return _described(point.schema, storage, kind, form, point.schema.subject or f"{point.topic}-value")
+
+
+def _described(schema: ValueSchema, storage: Storage | None, *how: str) -> FileSchema | RegistrySchemas:
+    if schema.registry is None:
+        return _of_file(schema.text)
+    connection = registry_of(from_environment(schema.registry))
+    return _of_registry(connection, storage or Storage.from_environment(), *how)
 
 
 @lru_cache
@@ -52,15 +51,26 @@ def _protobuf(schemas: FileSchema | RegistrySchemas, message: str) -> "ProtobufF
     return ProtobufFormat(schemas, message)
 
 
-def _message_of(point: TopicPoint) -> str:
-    return point.schema.message if point.schema else ""
+def _key_schemas(point: TopicPoint, storage: Storage | None, kind: str, form: str = "") -> FileSchema | RegistrySchemas:
+    """Return the schemas of a point's record keys: those of its own, or the registry of its values."""
+    schema = point.key_schema or point.schema
+    assert schema is not None, point.name
+    return _described(schema, storage, kind, form, f"{point.topic}-key", KEY_SCHEMA_HEADER)
+
+
+_avro = lru_cache(AvroFormat)
+_avro_keys, _protobuf_keys = lru_cache(avro_keys), lru_cache(protobuf_keys)
+
+
+def _message_of(schema: ValueSchema | None) -> str:
+    return schema.message if schema else ""
 
 
 FORMATS: Mapping[str, Callable[[TopicPoint, Storage | None], ValueFormat]] = {
     "json": lambda *_: JSON,
     "avro": lambda point, storage: _avro(_schemas(point, storage, "AVRO")),
     "protobuf": lambda point, storage: _protobuf(
-        _schemas(point, storage, "PROTOBUF", "serialized"), _message_of(point)
+        _schemas(point, storage, "PROTOBUF", "serialized"), _message_of(point.schema)
     ),
     "json_in_string": lambda *_: JsonInStringFormat(),
     "connect": lambda *_: ConnectFormat(),
@@ -80,6 +90,16 @@ def format_of(point: TopicPoint, storage: Storage | None = None) -> ValueFormat:
     return FORMATS[point.value](point, storage)
 
 
-def record_key_format_of(point: TopicPoint) -> RecordKeyFormat:
-    """Return the format of the record keys of a topic."""
-    return RECORD_KEY_FORMATS[point.record_key or TEXT_KEYS.name]
+_KEY_FORMATS: Mapping[str, Callable[[TopicPoint, Storage | None], RecordKeyFormat]] = {
+    "avro": lambda point, storage: _avro_keys(_key_schemas(point, storage, "AVRO")),
+    "protobuf": lambda point, storage: _protobuf_keys(
+        _key_schemas(point, storage, "PROTOBUF", "serialized"), _message_of(point.key_schema)
+    ),
+}
+
+
+def record_key_format_of(point: TopicPoint, storage: Storage | None = None) -> RecordKeyFormat:
+    """Return the format of the record keys of a topic. Raises as `format_of`."""
+    name = point.record_key or TEXT_KEYS.name
+    described = _KEY_FORMATS.get(name)
+    return RECORD_KEY_FORMATS[name] if described is None else described(point, storage)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from makewhole.compute.decode.schema_texts import SchemaText
+from makewhole.compute.decode.schema_texts import SCHEMA_HEADER, SchemaText
 from makewhole.compute.keys import KeyProblem
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import RegistryConnection
@@ -25,7 +25,7 @@ _AVRO = "AVRO"
 class FileSchema:
     """One schema, which all values of a topic are of."""
 
-    are_named = False
+    are_named, header = False, SCHEMA_HEADER
 
     def __init__(self, text: str) -> None:
         self._text = SchemaText(text)
@@ -38,11 +38,20 @@ class FileSchema:
 
 
 class RegistrySchemas:
-    """The schemas of a registry, of one kind (`AVRO`, `PROTOBUF`)."""
+    """The schemas of a registry, of one kind (`AVRO`, `PROTOBUF`). `header`: the one by which records name them."""
 
     are_named = True
 
-    def __init__(self, connection: RegistryConnection, storage: Storage, kind: str, form: str, subject: str) -> None:
+    def __init__(
+        self,
+        connection: RegistryConnection,
+        storage: Storage,
+        kind: str,
+        form: str,
+        subject: str,
+        header: str = SCHEMA_HEADER,
+    ) -> None:
+        self.header = header
         self._connection, self._registry, self._storage = connection, Registry(connection), storage
         self._kind, self._form, self._subject = kind, form, subject
         server = hashlib.sha256(connection.url.encode()).hexdigest()[:16]

@@ -40,6 +40,13 @@ from makewhole.window.readers.partitions_missing import PARTITIONS, partitions_m
 from makewhole_spark.carrier import Carrier, carry_released
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer
 from makewhole_spark.reconcile.bucket.task import BucketTask, SecondRound, has_slices
+from makewhole_spark.reconcile.count_repeated import (
+    RepeatsOfBucket,
+    RepeatTask,
+    count_repeats,
+    repeat_incidents,
+    repeat_tasks,
+)
 from makewhole_spark.reconcile.gather.baseline import baseline_incidents
 from makewhole_spark.reconcile.gather.bucket_tasks import bucket_tasks
 from makewhole_spark.reconcile.gather.certified_windows import to_judge_again
@@ -122,8 +129,8 @@ def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -
     neighbours = NeighbouringWindows(journal=journal, context=context, manifests=manifests)
     tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
     of_index = index_tasks(neighbours)
-    both: list[IndexTask | BucketTask] = [*of_index, *tasks]
-    done = carry_released(carrier, journal, both, _index_or_judge)
+    every: list[IndexTask | RepeatTask | BucketTask] = [*of_index, *repeat_tasks(neighbours), *tasks]
+    done = carry_released(carrier, journal, every, _run)
     runs = key_runs(neighbours, of_index, [run for run in done if isinstance(run, WrittenRun)])
     answers = _judge_again(carrier, neighbours, tasks, [answer for answer in done if isinstance(answer, BucketAnswer)])
     groups = hop_groups(neighbours, answers)
@@ -142,12 +149,15 @@ def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -
     happened = [incident for group in groups.values() for incident in group.incidents]
     happened += doubt_incidents(context.pipeline, answers)
     happened += baseline_incidents(neighbours, _older_than_log(answers))
+    happened += repeat_incidents(context, [answer for answer in done if isinstance(answer, RepeatsOfBucket)])
     incidents.put(journal, context.window, happened)
     return _commit(journal, context, outcomes, runs)
 
 
-def _index_or_judge(task: IndexTask | BucketTask) -> WrittenRun | BucketAnswer:
-    """Run either kind of task: together they leave no core idle between them."""
+def _run(task: IndexTask | RepeatTask | BucketTask) -> WrittenRun | RepeatsOfBucket | BucketAnswer:
+    """Run any kind of task: together they leave no core idle between them."""
+    if isinstance(task, RepeatTask):
+        return count_repeats(task)
     return write_run(task) if isinstance(task, IndexTask) else judge_bucket(task)
 
 

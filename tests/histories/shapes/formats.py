@@ -3,10 +3,11 @@
 import base64
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 import fastavro
@@ -45,13 +46,17 @@ def _json_in_another_order(order: Order) -> bytes:
     return json.dumps({name: order[name] for name in names}, indent=len(order["id"]) % 3, ensure_ascii=False).encode()
 
 
-def _nested(order: Order) -> bytes:
-    inner = {name: order[name] for name in ("amount", "remark", "at")}
+def _nested(order: Order, path: Sequence[str] = ("of_order", "a", "b")) -> bytes:
+    inner: dict[str, Any] = {name: order[name] for name in ("amount", "remark", "at")}
     rest = {name: value for name, value in order.items() if name not in inner}
-    return json_value({**rest, "amount": "another", "of_order": {"a": {"b": inner}}})
+    return json_value({**rest, "amount": "another", **reduce(lambda held, name: {name: held}, reversed(path), inner)})
 
 
 _NESTED = {"columns": flow({name: f'"$.of_order.a.b.{name}"' for name in ("amount", "remark", "at")})}
+_ANY_NAMES = ("of order", "a.b", "it's")
+_OF_ANY_NAMES = {
+    "columns": flow({name: f"\"$['of order']['a.b']['it\\\\'s'].{name}\"" for name in ("amount", "remark", "at")})
+}
 
 
 # Avro and Protobuf
@@ -72,6 +77,8 @@ AVRO = {
     "fields": [{"name": name, "type": kind} for name, kind in _AVRO_TYPES.items()],
 }
 _AVRO_SCHEMA: Any = fastavro.parse_schema(AVRO)
+AVRO_KEY = {"type": "record", "name": "OrderKey", "fields": [{"name": "id", "type": "string"}]}
+_AVRO_KEY_SCHEMA: Any = fastavro.parse_schema(AVRO_KEY)
 
 
 def avro_value(order: Order) -> bytes:
@@ -85,6 +92,13 @@ def avro_value(order: Order) -> bytes:
     body = io.BytesIO()
     fastavro.schemaless_writer(body, _AVRO_SCHEMA, values)
     return body.getvalue()
+
+
+def _avro_key(order: Order) -> str:
+    """Return a record key in Avro: the bytes of a short one are a text."""
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, _AVRO_KEY_SCHEMA, {"id": order["id"]})
+    return body.getvalue().decode()
 
 
 def _descriptors() -> descriptor_pb2.FileDescriptorSet:
@@ -183,6 +197,11 @@ FORMATS = (
     RecordFormat(name="json", value=json_value),
     RecordFormat(name="json in any order", value=_json_in_another_order),
     RecordFormat(name="json, nested", value=_nested, settings=_NESTED),
+    RecordFormat(
+        name="json, nested in fields of any names",
+        value=lambda order: _nested(order, _ANY_NAMES),
+        settings=_OF_ANY_NAMES,
+    ),
     RecordFormat(name="json, keyed by the record", value=json_value, key="kafka.key"),
     RecordFormat(
         name="json, keyed by a field of the record key",
@@ -207,6 +226,26 @@ FORMATS = (
         value=avro_value,
         settings={"value": "avro", "schema": "order.avsc"},
         files={"order.avsc": json.dumps(AVRO).encode()},
+    ),
+    RecordFormat(
+        name="avro, keyed by a field of an Avro record key",
+        value=avro_value,
+        key="kafka.key.id",
+        settings={
+            "value": "avro",
+            "schema": "order.avsc",
+            "record_key": "{format: avro, schema: key.avsc}",
+        },
+        record_key=_avro_key,
+        files={"order.avsc": json.dumps(AVRO).encode(), "key.avsc": json.dumps(AVRO_KEY).encode()},
+    ),
+    RecordFormat(
+        name="json, keyed by an Avro text",
+        value=json_value,
+        key="kafka.key",
+        settings={"record_key": "{format: avro, schema: text.avsc}"},
+        record_key=_avro_key,
+        files={"text.avsc": b'"string"'},
     ),
     RecordFormat(
         name="protobuf",

@@ -261,3 +261,27 @@ def forget_schemas() -> None:
 
     formats._of_registry.cache_clear()
     formats._avro.cache_clear()
+
+
+def test_record_keys_of_the_same_registry_are_the_keys_and_bad_ones_are_kept(
+    avro: ReconciledShop, registry: RegistryServer
+) -> None:
+    key_schema = {"type": "record", "name": "OrderKey", "fields": [{"name": "id", "type": "string"}]}
+    start = registry.register(9, key_schema, "orders-key")
+    avro.format = {**avro.format, "record_key": "avro"}
+    avro.describe(compare=COMPARE, is_observing=True, topic_key="kafka.key.id")
+    made = orders(range(20))
+    avro.write("outbox", made)
+    for order in [*made[:3], *made[4:16], made[11]]:
+        avro.send_raw(avro.encode(order), key=start + body(key_schema, {"id": order["id"]}))
+    avro.send_raw(avro.encode(made[16]), key=start[:-1] + b"\x0a" + body(key_schema, {"id": "O16"}))
+    avro.write("warehouse", [*made[:3], *made[4:7], *made[8:16]])
+
+    context = avro.judge_and_ask_the_gate()
+
+    assert avro.found(context, STORE_HOP) == {"O7": ("missing", "lost_after_topic")}
+    found = avro.found(context, LEDGER_HOP)
+    assert found.pop("O11") == ("duplicate", "retry_without_idempotence")
+    assert set(found) == {"O3", "O16", "O17", "O18", "O19"}
+    assert {verdict for verdict, _ in found.values()} == {"undecidable"}, "any of them may have the unread key"
+    assert "record key: schema ids/10 is not in the registry" in str(avro.certify(context).reason)

@@ -7,6 +7,7 @@ import pytest
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Remedy
+from makewhole.model.points import ValueSchema
 
 pytestmark = pytest.mark.unit
 
@@ -57,12 +58,12 @@ def test_the_version_of_a_row_may_be_a_field_of_its_event(tmp_path: Path) -> Non
         (
             "key: kafka.key.id",
             "points.orders.key: kafka.key.id is a field of the record key, which is read as a text. Write 'record_key: "
-            "json' (or connect) at the point, or 'kafka.key' for the key as a whole",
+            "json' (or connect, avro, protobuf) at the point, or 'kafka.key' for the key as a whole",
         ),
         (
             "record_key: bytes, key: kafka.key.id",
             "points.orders.key: kafka.key.id is a field of the record key, which is read as a text. Write 'record_key: "
-            "json' (or connect) at the point, or 'kafka.key' for the key as a whole",
+            "json' (or connect, avro, protobuf) at the point, or 'kafka.key' for the key as a whole",
         ),
         (
             'key: "$.id", version: "event:ts_ms"',
@@ -80,8 +81,9 @@ def test_the_version_of_a_row_may_be_a_field_of_its_event(tmp_path: Path) -> Non
             "inside it), 'kafka.key' or 'header:NAME'",
         ),
         (
-            "record_key: avro, key: kafka.key",
-            "points.orders.record_key: 'avro' is not a format of record keys. Allowed: bytes, connect, json, string",
+            "record_key: debezium, key: kafka.key",
+            "points.orders.record_key: 'debezium' is not a format of record keys. Allowed: avro, bytes, connect, json, "
+            "protobuf, string",
         ),
         (
             'value: Debezium, key: "$.id"',
@@ -123,5 +125,53 @@ def test_a_column_in_a_field_of_the_record_key_is_refused_where_keys_have_none(t
     found, *_ = problems(tmp_path, 'key: "$.id", columns: {amount: kafka.key.amount}')
     assert found == (
         "points.orders.columns.amount: kafka.key.amount is a field of the record key, which is read as a text. Write "
-        "'record_key: json' (or connect) at the point, or 'kafka.key' for the key as a whole"
+        "'record_key: json' (or connect, avro, protobuf) at the point, or 'kafka.key' for the key as a whole"
     )
+
+
+def test_an_avro_record_key_is_described_by_the_registry_of_the_values_or_by_its_own(tmp_path: Path) -> None:
+    (tmp_path / "key.avsc").write_text('"string"')
+    values = "value: avro, registry: {connection: registry}, key: kafka.key"
+
+    of_values = load_pipeline(write(tmp_path, f"{values}, record_key: avro")).topic("orders")
+    of_file = load_pipeline(write(tmp_path, f"{values}, record_key: {{format: avro, schema: key.avsc}}")).topic(
+        "orders"
+    )
+    other = "{format: protobuf, registry: {connection: other}}"
+    of_other = load_pipeline(write(tmp_path, f"{values}.id, record_key: {other}")).topic("orders")
+
+    assert (of_values.record_key, of_values.key_schema, of_values.connections) == ("avro", None, ("log", "registry"))
+    assert (of_file.record_key, of_file.key_schema) == ("avro", ValueSchema(text='"string"'))
+    assert of_other.key_schema == ValueSchema(registry="other")
+    assert of_other.connections == ("log", "registry", "other")
+    assert not of_file.can_encode
+
+
+@pytest.mark.parametrize(
+    ("orders", "expected"),
+    [
+        (
+            "key: kafka.key, record_key: avro",
+            "points.orders.record_key: is avro, and no registry of the values has the schemas of the keys. Write "
+            "'record_key: {format: avro, registry: {connection: ID}}' where each key begins with the number of its "
+            "schema, or 'record_key: {format: avro, schema: FILE}' where none does",
+        ),
+        (
+            "key: kafka.key, record_key: {format: avro}",
+            "points.orders.record_key.registry: is not there, and no schema, for avro. Write `registry: {connection: "
+            "ID}` where each key begins with the number of its schema, or `schema: FILE` where none does",
+        ),
+        (
+            "key: kafka.key, record_key: {format: json, message: Key}",
+            "points.orders.record_key.message: says what describes record keys, and json needs no description. Take "
+            "the line out",
+        ),
+        (
+            "key: kafka.key, record_key: {format: protobuf, registry: {connection: registry}}",
+            "points.orders.key: kafka.key is a whole message, and a key is one of its fields. Write 'kafka.key.' and "
+            "the field's name",
+        ),
+    ],
+)
+def test_a_record_key_without_what_describes_it_is_refused(tmp_path: Path, orders: str, expected: str) -> None:
+    assert problems(tmp_path, orders) == [expected]

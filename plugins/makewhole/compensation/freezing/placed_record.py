@@ -10,6 +10,7 @@ from makewhole.config.record_places import ColumnPath, column_paths, is_placed, 
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.points import TablePoint
+from makewhole.model.positions import written_path
 from makewhole.model.refusal import RefusalCode
 from makewhole.tables.rows import LedgerRecord
 
@@ -43,8 +44,8 @@ def _tree(source: TablePoint, fields: Mapping[str, msgspec.Raw], paths: Iterable
         if not isinstance(node, dict) or path[-1] in node:
             raise ActionRefusedError.of(
                 RefusalCode.UNFIT,
-                f"the record of a row of {source.table} cannot have {name} at $.{'.'.join(path)}, where another of its "
-                f"columns stands; name a column that holds the whole value under `payload` at points.{source.name}",
+                f"the record of a row of {source.table} cannot have {name} at ${written_path(path)}, where another of "
+                f"its columns stands; name a column that holds the whole value under `payload` at points.{source.name}",
             )
         node[path[-1]] = fields[name]
     return tree

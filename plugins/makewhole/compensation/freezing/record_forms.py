@@ -20,6 +20,7 @@ from makewhole.model.errors import ActionRefusedError, CorruptionError, RefusedE
 from makewhole.model.pipeline import Hop
 from makewhole.model.plan import LINEAGE_PREFIX
 from makewhole.model.points import TablePoint
+from makewhole.model.positions import path_names
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.reading import OpenTable
 from makewhole.tables.rows import LedgerRecord
@@ -86,7 +87,9 @@ class RecordForms:
         """Return the fields that are compared by value, whatever their types."""
         topic = self._sources.pipeline.topic(hop.target)
         compared = map(topic.column_place, self._sources.pipeline.compare)
-        return {part.removeprefix("$.") for part in (*compared, *topic.key, topic.version or "")}
+        places = (*compared, *topic.key, topic.version or "")
+        paths = (path_names(place) for place in places if place.startswith("$."))
+        return {path[0] for path in paths if len(path) == 1}
 
 
 class _Ledger:

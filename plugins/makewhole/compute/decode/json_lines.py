@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from makewhole.compute.decode.json_document import DEEPEST
+from makewhole.compute.decode.json_layout import Path
 from makewhole.native.arrays import ArrowArray
 
 _kernels: Any = pc  # as Any: the type stubs do not know these functions of binary and struct columns
@@ -23,8 +24,8 @@ class UnusualBatch(Exception):  # noqa: N818 - not an error: another decoder tak
     """The batch has a value that must be decoded record by record."""
 
 
-def read_lines(values: ArrowArray, wanted: Mapping[str, pa.DataType]) -> pa.Table:
-    """Read the wanted paths (`a.b`) of each value of a binary column, one row per value.
+def read_lines(values: ArrowArray, wanted: Mapping[Path, pa.DataType]) -> pa.Table:
+    """Read the wanted paths of each value of a binary column, one row per value.
 
     Raises:
         UnusualBatch, ArrowInvalid, ArrowNotImplementedError: some value is unusual.
@@ -37,9 +38,9 @@ def read_lines(values: ArrowArray, wanted: Mapping[str, pa.DataType]) -> pa.Tabl
     return table
 
 
-def column_at(table: pa.Table, path: str) -> ArrowArray:
+def column_at(table: pa.Table, path: Path) -> ArrowArray:
     """Return the column of a path."""
-    first, *rest = path.split(".")
+    first, *rest = path
     column: ArrowArray = table.column(first).combine_chunks()
     for name in rest:
         column = _kernels.struct_field(column, name)
@@ -96,10 +97,10 @@ def _most_brackets(starts: npt.NDArray[np.int32], body: npt.NDArray[np.uint8]) -
     return int(np.bincount(np.searchsorted(starts, opening, side="right")).max())
 
 
-def _schema(wanted: Mapping[str, pa.DataType]) -> pa.Schema:
+def _schema(wanted: Mapping[Path, pa.DataType]) -> pa.Schema:
     tree: dict[str, Any] = {}
     for path, kind in wanted.items():
-        *parents, leaf = path.split(".")
+        *parents, leaf = path
         node = tree
         for parent in parents:
             node = node.setdefault(parent, {})

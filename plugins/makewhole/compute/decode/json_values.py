@@ -17,6 +17,7 @@ import pyarrow as pa
 from makewhole.compute.canonical import canonical_text, decimal_scale
 from makewhole.compute.decode.envelopes import may_be_envelopes
 from makewhole.compute.decode.json_document import parse_document
+from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.json_lines import UnusualBatch, are_usable_texts, column_at, read_lines
 from makewhole.compute.decode.same_layout import VERSION, decode_same_layout, is_rendered
 from makewhole.compute.decode.value_format import DecodedParts, Headers, WantedLeaf
@@ -102,18 +103,18 @@ def _arrow_type(declared: str) -> pa.DataType | None:
 def _read_with_arrow(values: ArrowArray, wanted: Mapping[str, WantedLeaf]) -> pl.DataFrame:
     if may_be_envelopes(values, {leaf.path[0] for leaf in wanted.values()}):
         raise UnusualBatch
-    key, types = wanted.get("key"), dict[str, pa.DataType]()
+    key, types = wanted.get("key"), dict[Path, pa.DataType]()
     if key is not None:
-        types[".".join(key.path)] = _key_type(values[0].as_py(), key.path)
+        types[key.path] = _key_type(values[0].as_py(), key.path)
     for leaf in wanted.values():
         kind = pa.int64() if leaf.declared == VERSION else _arrow_type(leaf.declared)
-        if kind is not None and types.setdefault(".".join(leaf.path), kind) != kind:
+        if kind is not None and types.setdefault(leaf.path, kind) != kind:
             raise UnusualBatch
     table = read_lines(values, types)
-    frame = [] if key is None else [_usable_keys(column_at(table, ".".join(key.path)))]
+    frame = [] if key is None else [_usable_keys(column_at(table, key.path))]
     for name, leaf in wanted.items():
         if name != "key":
-            frame.append(_typed(column_at(table, ".".join(leaf.path)), leaf.declared).alias(name))
+            frame.append(_typed(column_at(table, leaf.path), leaf.declared).alias(name))
     return pl.DataFrame(frame)
 
 

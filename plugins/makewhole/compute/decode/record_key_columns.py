@@ -6,28 +6,28 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.decode.connect.connect_values import ConnectFormat
 from makewhole.compute.decode.connect.envelope_parser import EnvelopeParser
 from makewhole.compute.decode.connect.payload_columns import payloads_by_opening
-from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_keys import RecordKeyFormat
 from makewhole.compute.decode.value_format import ValueFormat, WantedLeaf
 from makewhole.native.arrays import ArrowArray
 
 _QUOTED = r'^"[^"\\\x00-\x1f]+"$'
 _INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
-_CONNECT = ConnectFormat()
 _ENVELOPES = EnvelopeParser()
 
 
-def record_key_texts(column: ArrowArray, form: RecordKeyFormat, wanted: WantedLeaf) -> pl.Series:
-    """Return the texts that a column of record keys has at a path, numbers as JSON writes them; null where one is left.
+def record_key_texts(batch: pa.RecordBatch, form: RecordKeyFormat, wanted: WantedLeaf) -> pl.Series:
+    """Return the texts that the record keys of a batch (columns `key` and `headers`) have at a path, numbers as JSON
+    writes them; null where one is left.
 
     `wanted` has the path in the key, empty for the key as a whole, and its type as a leaf that is a key.
     """
+    column = batch.column("key")
+    if not wanted.path and form.whole is not None:
+        wanted = wanted._replace(path=(form.whole,))
     if wanted.path:
-        fields = _WITH_FIELDS.get(form.name)
-        return _nothing(len(column)) if fields is None else _of_field(column, fields, wanted)
+        return _nothing(len(column)) if form.fields is None else _of_field(batch, form.fields, wanted)
     whole = _WHOLE.get(form.name)
     return _nothing(len(column)) if whole is None else whole(column)
 
@@ -36,9 +36,10 @@ def _nothing(size: int) -> pl.Series:
     return pl.repeat(None, size, dtype=pl.String, eager=True)
 
 
-def _of_field(column: ArrowArray, form: ValueFormat, wanted: WantedLeaf) -> pl.Series:
-    parts, _ = form.decode_together(pa.record_batch({"value": column}), {"key": wanted})
-    texts = _nothing(len(column))
+def _of_field(batch: pa.RecordBatch, form: ValueFormat, wanted: WantedLeaf) -> pl.Series:
+    keys = pa.record_batch({"value": batch.column("key"), "headers": batch.column("headers")})
+    parts, _ = form.decode_together(keys, {"key": wanted})
+    texts = _nothing(batch.num_rows)
     for rows, frame in parts:
         texts = texts.scatter(rows, frame["key"])
     return texts
@@ -72,7 +73,6 @@ def _as_scalars_in_envelopes(column: ArrowArray) -> pl.Series:
     return texts
 
 
-_WITH_FIELDS: Mapping[str, ValueFormat] = {"json": JSON, "connect": _CONNECT}
 _WHOLE: Mapping[str, Callable[[ArrowArray], pl.Series]] = {
     "string": _as_texts,
     "json": _as_scalars,

@@ -6,6 +6,7 @@ The format of the values says how: many at once, as far as it can, and the other
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +28,10 @@ from makewhole.compute.row_filter import TypedTerm
 from makewhole.compute.versions import UNREADABLE, version_number
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
 from makewhole.model.points import COORDINATES, KeyType
+from makewhole.model.positions import path_names, written_path
 
 RECORD_KEY = "kafka.key"
+_path_names = lru_cache(maxsize=1_000)(path_names)  # for each record
 _NO_COORDINATES: Mapping[str, int] = {}
 _KEY_LEAVES = {
     KeyType.STRING: KEY,
@@ -63,11 +66,11 @@ class ValueShape:
 
     def place_of(self, name: str) -> str:
         """Return where the column of a name stands in a record: `$.path.to.field`, `kafka.key` or `header:NAME`."""
-        return self.places.get(name, f"$.{name}")
+        return self.places.get(name, f"${written_path((name,))}")
 
     @property
     def key_paths(self) -> list[str]:
-        return [part.removeprefix("$.") for part in self.key if part.startswith("$.")]
+        return [part.removeprefix("$") for part in self.key if part.startswith("$.")]
 
     @property
     def coordinates(self) -> list[str]:
@@ -107,7 +110,7 @@ class ValueShape:
 
 def top_fields(places: Iterable[str]) -> frozenset[str]:
     """Return the fields at the top of a value that these places name, or lead through."""
-    return frozenset(place.split(".")[1] for place in places if place.startswith("$."))
+    return frozenset(path_names(place)[0] for place in places if place.startswith("$."))
 
 
 def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
@@ -186,7 +189,7 @@ def _decode_together(batch: pa.RecordBatch, shape: ValueShape) -> DecodedParts:
     if shape.key_paths or shape.coordinates:
         return shape.format.decode_together(batch, wanted)
     key = wanted.pop("key")
-    keys = record_key_texts(batch.column("key"), shape.record_key, key)
+    keys = record_key_texts(batch, shape.record_key, key)
     parts, left = shape.format.decode_together(batch, wanted)
     with_keys, lefts = [], [left]
     for rows, frame in parts:
@@ -213,10 +216,10 @@ def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
 def _names(place: str) -> tuple[str, ...]:
     """Return the path of names of a place in a value, or in a record key."""
     if is_in_record_key(place):
-        return tuple(place.split(".")[2:])
+        return path_names(place.removeprefix(RECORD_KEY))
     if place.startswith(EVENT):
-        return (EVENT, *place.removeprefix(EVENT).split("."))
-    return tuple(place.removeprefix("$.").split("."))
+        return (EVENT, *path_names(_of_event(place)))
+    return path_names(place)
 
 
 def _of_rows(keys: KeysAndProblems | None, rows: Any) -> KeysAndProblems | None:
@@ -343,14 +346,14 @@ def record_part(
     if part in COORDINATES:
         return coordinate(part, coordinates)
     if part.startswith("$."):
-        return _value_at(document, part.removeprefix("$."))
+        return _value_at(document, part.removeprefix("$"))
     if part.startswith(EVENT):
-        return _value_at(document.get(EVENT), part.removeprefix(EVENT))
+        return _value_at(document.get(EVENT), _of_event(part))
     if is_in_record_key(part):
-        key, path = None if record_key is None else read_key(record_key), part.removeprefix(RECORD_KEY)
+        key, path = None if record_key is None else read_key(record_key, headers), part.removeprefix(RECORD_KEY)
         if path and key is not None and not isinstance(key, dict):
             raise KeyProblem("record key is no object, and has no field")
-        return _value_at(key, path.removeprefix(".")) if path else key
+        return _value_at(key, path) if path else key
     name = part.removeprefix("header:")
     values = [entry["value"] for entry in headers or () if entry["key"] == name]
     if len(values) != 1:
@@ -358,8 +361,13 @@ def record_part(
     return None if values[0] is None else utf8_text(values[0], f"header {name}")
 
 
+def _of_event(place: str) -> str:
+    """Return the path of a field of an event."""
+    return f".{place.removeprefix(EVENT)}"
+
+
 def _value_at(document: Any, path: str) -> Any:
-    for name in path.split("."):
+    for name in _path_names(path):
         if not isinstance(document, dict):
             return None
         document = document.get(name)

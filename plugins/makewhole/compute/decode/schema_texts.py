@@ -15,7 +15,7 @@ from makewhole.compute.decode.value_format import Headers
 from makewhole.compute.keys import KeyProblem
 from makewhole.native.arrays import Int32s, Int64s
 
-SCHEMA_HEADER = "__value_schema_id"
+SCHEMA_HEADER, KEY_SCHEMA_HEADER = "__value_schema_id", "__key_schema_id"
 PREFIX_BYTES = 5
 _ID_BYTES, _GUID_BYTES = 5, 17
 _ONE_SCHEMA = "file"
@@ -30,10 +30,14 @@ class SchemaText(NamedTuple):
 
 
 class SchemaTexts(Protocol):
-    """The schemas of a topic's values. `are_named`: each record names its own; otherwise all have one."""
+    """The schemas of a topic's values, or of its record keys. `are_named`: each record names its own; otherwise all
+    have one. `header`: the one that can name it in place of the prefix."""
 
     @property
     def are_named(self) -> bool: ...
+
+    @property
+    def header(self) -> str: ...
 
     def text(self, name: str) -> SchemaText:
         """Return a schema: `ids/7`, `guids/…`, or `file` where all have one.
@@ -71,9 +75,9 @@ def named_body(value: bytes | None, headers: Headers, schemas: SchemaTexts) -> N
         raise KeyProblem("value is null (a tombstone)")
     if not schemas.are_named:
         return NamedBody(_ONE_SCHEMA, 0)
-    named = [entry["value"] for entry in headers or () if entry["key"] == SCHEMA_HEADER]
+    named = [entry["value"] for entry in headers or () if entry["key"] == schemas.header]
     if named:
-        return NamedBody(_of_header(named[-1]), 0)
+        return NamedBody(_of_header(named[-1], schemas.header), 0)
     if len(value) < PREFIX_BYTES:
         raise KeyProblem("value is shorter than the prefix that names its schema")
     if value[0] != 0:
@@ -81,12 +85,12 @@ def named_body(value: bytes | None, headers: Headers, schemas: SchemaTexts) -> N
     return NamedBody(f"ids/{int.from_bytes(value[1:PREFIX_BYTES], 'big')}", PREFIX_BYTES)
 
 
-def _of_header(content: bytes | None) -> str:
+def _of_header(content: bytes | None, header: str) -> str:
     if content is not None and len(content) == _ID_BYTES and content[0] == 0:
         return f"ids/{int.from_bytes(content[1:], 'big')}"
     if content is not None and len(content) == _GUID_BYTES and content[0] == 1:
         return f"guids/{UUID(bytes=content[1:])}"
-    raise KeyProblem(f"header {SCHEMA_HEADER} names no schema")
+    raise KeyProblem(f"header {header} names no schema")
 
 
 class BodiesOfSchema(NamedTuple):
@@ -133,7 +137,7 @@ def rows_without_header(batch: Any, schemas: SchemaTexts) -> Int64s:
     rows, headers = np.arange(batch.num_rows), batch.column("headers")
     if not schemas.are_named:
         return rows
-    is_named = _kernels.equal(_kernels.struct_field(headers.flatten(), "key"), SCHEMA_HEADER)
+    is_named = _kernels.equal(_kernels.struct_field(headers.flatten(), "key"), schemas.header)
     if not is_named.true_count:
         return rows
     with_header = _kernels.list_parent_indices(headers).filter(is_named).to_numpy(zero_copy_only=False)

@@ -12,6 +12,7 @@ from makewhole.compute.decode.coordinates import coordinate_keys
 from makewhole.compute.decode.record_values import RECORD_KEY, ValueShape, is_in_record_key, record_part
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem
+from makewhole.model.positions import path_names, written_path
 
 _MOST_COMPARED = 1_000
 _NO_KEY = "\0"
@@ -23,14 +24,15 @@ def unread_keys(batch: pa.RecordBatch, keys: pl.Series, shape: ValueShape) -> pl
     the business key, or where all records of the batch that could be read have it so. Null: it may be any key. A key
     that is no content of a record needs no reading.
 
-    `batch` has the column `key` where `shape` asks for it. What is no key of the topic has a text that is none.
+    `batch` has `headers`, and `key` where `shape` asks for it. What is no key of the topic has a text that is none; one
+    whose schema is not known may be any key.
     """
     if shape.coordinates:
         return coordinate_keys(batch, shape.key)[0].fill_null(_NO_KEY)
     unread = keys.is_null().arg_true().to_list()
     business_keys: list[str | None] = [None] * len(keys)
     if unread and "key" in batch.schema.names and len(shape.key) == 1:
-        record_keys = _RecordKeys(batch.column("key"), shape)
+        record_keys = _RecordKeys(batch, shape)
         place = next((place for place in _places(shape.key[0]) if record_keys.agree(keys, place)), None)
         if place is not None:
             for at, text in zip(unread, record_keys.texts(unread, place), strict=True):
@@ -40,14 +42,14 @@ def unread_keys(batch: pa.RecordBatch, keys: pl.Series, shape: ValueShape) -> pl
 
 def _places(part: str) -> Sequence[str]:
     """Return where Kafka's key may have a part of the business key: itself, or in a field of the same name."""
-    return [part] if is_in_record_key(part) else [RECORD_KEY, f"{RECORD_KEY}.{part.rsplit('.', 1)[-1]}"]
+    return [part] if is_in_record_key(part) else [RECORD_KEY, RECORD_KEY + written_path(path_names(part)[-1:])]
 
 
 @dataclass(frozen=True)
 class _RecordKeys:
     """The record keys of a batch."""
 
-    column: Any
+    batch: Any
     shape: ValueShape
 
     def agree(self, keys: pl.Series, place: str) -> bool:
@@ -61,9 +63,11 @@ class _RecordKeys:
 
     def texts(self, rows: Sequence[int], place: str) -> Iterator[str | None]:
         """Yield the texts that these rows have as business key there."""
-        for raw in self.column.take(pa.array(rows, type=pa.int64())).to_pylist():
+        at = pa.array(rows, type=pa.int64())
+        raw_keys, all_headers = (self.batch.column(name).take(at).to_pylist() for name in ("key", "headers"))
+        for raw, headers in zip(raw_keys, all_headers, strict=True):
             try:
-                part = record_part(place, raw, {}, (), self.shape.record_key.read)
+                part = record_part(place, raw, {}, headers, self.shape.record_key.read)
                 yield None if raw is None else part_text(part, self.shape.key_kinds[0])
             except KeyProblem:
-                yield _NO_KEY
+                yield None if self.shape.record_key.is_described else _NO_KEY

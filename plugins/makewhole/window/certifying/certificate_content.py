@@ -12,6 +12,7 @@ from makewhole.journal import acceptances, incidents, plan_progress, plans, wind
 from makewhole.journal.findings import window_findings
 from makewhole.journal.results import gate_answers, handover_keys, hop_results, snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
+from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.window import PartitionRange, Window
 from makewhole.signing.keys import canonical_bytes, sha256_of
@@ -173,7 +174,7 @@ def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
             for name, manifest in sorted(manifests.items())
             if "accounting_by_partition" in manifest
         },
-        "incidents": [asdict(incident) for incident in incidents.of(journal, window)],
+        "incidents": [_without_keys(incident) for incident in incidents.of(journal, window)],
         **({"looked_at": looked} if (looked := snapshot_manifests.looked_at(manifests)) else {}),
         "counts": {
             stage: {hop: vars(result.counts) for hop, result in hop_results.results(journal, window, stage).items()}
@@ -191,6 +192,15 @@ def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
         },
         "plan": _plan_with_receipts(journal, window),
     }
+
+
+def _without_keys(incident: Incident) -> dict[str, Any]:
+    """Return an incident without the keys that it names: a certificate is for ever, and keys may have to be erased."""
+    document = asdict(incident)
+    named = [
+        {name: part for name, part in found.items() if name != "key"} for found in incident.detail.get("first", ())
+    ]
+    return document | ({"detail": {**incident.detail, "first": named}} if named else {})
 
 
 def _plan_with_receipts(journal: PgConnection, window: Window) -> Mapping[str, Any] | None:

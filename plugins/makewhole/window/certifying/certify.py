@@ -176,11 +176,12 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
             f"the gate could not answer after compensation: {'; '.join(last.failures).rstrip('.')}. {_CONTINUED}"
         )
     blocking = [incident for incident in incidents.of(journal, window) if incident.blocks(pipeline)]
-    if any(incident.kind is not IncidentKind.LEADER_CHANGED for incident in blocking):
+    refused = [incident for incident in blocking if incident.is_refused(pipeline)]
+    if any(incident.kind is not IncidentKind.LEADER_CHANGED for incident in blocking if incident not in refused):
         return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
     failed = "; ".join(last.failures) if last.answer is not GateAnswer.PASS else _open_again(journal, window, last)
     if failed is not None:
-        return _uncertified_state(journal, pipeline, window, failed)
+        return _uncertified_state(journal, pipeline, window, failed, is_known=bool(refused))
     if blocking:
         return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
     changed = _changed_configuration(journal, pipeline, window)
@@ -269,14 +270,19 @@ def _incident_reason(blocking: Sequence[Incident], results: Mapping[str, HopResu
     )
 
 
-def _uncertified_state(journal: PgConnection, pipeline: Pipeline, window: Window, why: str) -> tuple[WindowState, str]:
-    """Return the state and the reason of a window whose last gate report is not PASS, or holds no more: `why`."""
+def _uncertified_state(
+    journal: PgConnection, pipeline: Pipeline, window: Window, why: str, *, is_known: bool
+) -> tuple[WindowState, str]:
+    """Return the state and the reason of a window whose last gate report is not PASS, or holds no more: `why`.
+    `is_known`: it has keys with several records in a topic of which the file refuses them."""
     accepted = acceptances.count_accepted(journal, window)
     remaining = sum(
         getattr(result.counts, verdict.value) - accepted.get(hop, {}).get(verdict.value, 0)
         for hop, result in final_results(journal, window).items()
         for verdict in (*GAPS, *((Verdict.VANISHED,) if is_brought_back(pipeline, hop) else ()))
     )
+    if not remaining and is_known:
+        return WindowState.GAPS, why
     if not remaining:
         return WindowState.NOT_KNOWN, f"not proven: {why}"
     if remaining == window_findings.count_refused_by(journal, window, (*GAPS, Verdict.VANISHED), CANNOT_BE_READ):

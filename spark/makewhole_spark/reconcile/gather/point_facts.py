@@ -89,6 +89,12 @@ class PointFacts:
         return PointIndex(versions=files) if self.is_table_of_versions else PointIndex(rows=files)
 
 
+def runs_before(neighbours: NeighbouringWindows, point: str, bucket: str) -> tuple[IndexFile, ...]:
+    """Return the files of the key index for a bucket of a topic, of the windows before this one that read it as it is
+    now."""
+    return _PointRuns.of(neighbours, point).files(bucket, frozenset()).earlier
+
+
 def _later_files(neighbours: NeighbouringWindows, hop: Hop) -> FilesOfWindows:
     """Return the source's files of later windows, with every version: a run of the index has at most two per key."""
     if hop.semantics is not Semantics.UPSERT or not neighbours.later:

@@ -14,7 +14,9 @@ from makewhole.compute.decode.json_lines import UnusualBatch
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.decode.same_layout import decode_same_layout
 from makewhole.compute.row_filter import typed_term
+from makewhole.model.positions import written_path
 from tests.unit.compute.decode.arrow_alone import decode_with_arrow
+from tests.unit.compute.decode.avro.written import HEADERS
 from tests.unit.compute.decode.test_record_values import batch
 from tests.world.examples import examples
 
@@ -134,3 +136,25 @@ def test_a_field_reached_through_an_envelope_is_no_problem(
 
     assert (problem or "") in (decoded["problem"][0] or "")
     assert (decoded["key"][0], decoded["c:note"][0]) == ((None, None) if problem else ("1", "x"))
+
+
+NAMES = ("of order", "a.b", "it's", 'say "x"', "größe", "back\\slash", "[0]", "$")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("as_ascii", [True, False])
+def test_fields_of_any_name_are_read_alike_many_at_once_and_one_by_one(name: str, as_ascii: bool) -> None:
+    rows = [{name: {"total net": number}, "id": f"O{number}", "of": {"order": -1}} for number in range(40)]
+    values = [json.dumps(row, ensure_ascii=as_ascii).encode() for row in rows]
+    in_any_order = [
+        json.dumps(dict(reversed(row.items())), indent=number % 3).encode() for number, row in enumerate(rows)
+    ]
+    place = f"${written_path((name, 'total net'))}"
+    shape = ValueShape(key=("$.id",), compare={"total": "int"}, places={"total": place})
+    for content in (values, in_any_order):
+        batch = pa.record_batch(
+            {"value": pa.array(content, pa.binary()), "headers": pa.array([None] * len(rows), HEADERS)}
+        )
+        decoded = decode_values(batch, shape)
+        assert decoded["c:total"].to_list() == [str(number) for number in range(40)]
+        assert decoded.equals(record_values._decode_one_by_one(batch, shape))

@@ -12,11 +12,14 @@ from makewhole.model.points import KeyType
 
 pytestmark = pytest.mark.unit
 
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
 
 def found(records: list[tuple[bytes | None, str | None]], **shape: Any) -> list[str | None]:
     """Return the keys of those that could not be read, of records given by their Kafka key and their business key."""
     known = ValueShape(**{"key": ("$.id",), "compare": {}, **shape})
-    batch = pa.RecordBatch.from_pydict({"key": pa.array([key for key, _ in records], type=pa.binary())})
+    record_keys = pa.array([key for key, _ in records], type=pa.binary())
+    batch = pa.RecordBatch.from_pydict({"key": record_keys, "headers": pa.array([None] * len(records), HEADERS)})
     keys = pl.Series([key for _, key in records], dtype=pl.String)
     return [text for text, key in zip(unread_keys(batch, keys, known).to_list(), keys, strict=True) if key is None]
 

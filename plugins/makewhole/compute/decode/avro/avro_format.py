@@ -53,19 +53,24 @@ _RAW_OF_KIND = {
 _UNITS = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 
 
+WHOLE = ""
+"""The field of a record key that is no record: no field of a schema is called so."""
+
+
 class AvroFormat:
-    """Values that are one Avro record each, of the schemas of a topic."""
+    """Values that are one Avro record each, of the schemas of a topic. `of_keys`: they are record keys, and one that is
+    no record is a field of the name `WHOLE`."""
 
     has_deletions = False
     needs_key = False
 
-    def __init__(self, schemas: SchemaTexts) -> None:
-        self._schemas = schemas
+    def __init__(self, schemas: SchemaTexts, *, of_keys: bool = False) -> None:
+        self._schemas, self._parsed = schemas, _parsed_key if of_keys else _parsed
 
     def document(self, value: bytes | None, headers: Headers) -> Mapping[str, Any]:
         """Decode one value. Raises as `ValueFormat.document`."""
         named = named_body(value, headers, self._schemas)
-        reader = _reader(_parsed(named.schema, self._schemas.text(named.schema)))
+        reader = _reader(self._parsed(named.schema, self._schemas.text(named.schema)))
         return reader.document(value or b"", named.start)
 
     def template_value(self, value: bytes | None, headers: Headers) -> Any:
@@ -75,7 +80,7 @@ class AvroFormat:
     def encode(self, payload: bytes) -> bytes:
         """Encode by the newest schema. Raises as `ValueFormat.encode`."""
         text, prefix = self._schemas.newest()
-        return prefix + encode_body(_parsed("of new records", text), parse_document(payload))
+        return prefix + encode_body(self._parsed("of new records", text), parse_document(payload))
 
     def decode_together(self, batch: Any, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
         """Decode the values of each schema in one pass."""
@@ -92,7 +97,7 @@ class AvroFormat:
     def _program(self, name: str, wanted: Mapping[str, WantedLeaf]) -> AvroProgram | None:
         """Return the program that scans bodies for what is wanted; None: they are left."""
         try:
-            schema = _parsed(name, self._schemas.text(name))
+            schema = self._parsed(name, self._schemas.text(name))
         except KeyProblem:
             return None
         return _program(schema, tuple(dict.fromkeys(leaf.path for leaf in wanted.values())))
@@ -104,6 +109,16 @@ def _parsed(name: str, text: SchemaText) -> AvroType:
         return parse_schema(text.text, [reference for _, reference in text.references])
     except SchemaProblem as problem:
         raise KeyProblem(f"schema {name} is no Avro schema: {problem}") from None
+
+
+@lru_cache(maxsize=_MOST_SCHEMAS_KEPT)
+def _parsed_key(name: str, text: SchemaText) -> AvroType:
+    """Return the type of a key; where it is no record, a record of it alone: its bytes are the same."""
+    kind = _parsed(name, text)
+    top = kind.branch_beside_null()
+    if top is not None and top.kind == "record":
+        return kind
+    return AvroType(kind="record", names=(WHOLE,), inner=(kind,))
 
 
 @lru_cache(maxsize=_MOST_SCHEMAS_KEPT)

@@ -8,7 +8,7 @@ import fastavro
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from makewhole.compute.decode.schema_texts import SchemaText
+from makewhole.compute.decode.schema_texts import SCHEMA_HEADER, SchemaText
 from makewhole.compute.keys import KeyProblem
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -22,8 +22,8 @@ MOMENTS = st.one_of(st.integers(-(10**17), 10**17), LONGS)
 class Schemas:
     """The schemas of a topic in memory."""
 
-    def __init__(self, schemas: dict[str, Any], *, are_named: bool = True) -> None:
-        self.are_named = are_named
+    def __init__(self, schemas: dict[str, Any], *, are_named: bool = True, header: str = SCHEMA_HEADER) -> None:
+        self.are_named, self.header = are_named, header
         self._schemas = schemas
 
     def text(self, name: str) -> SchemaText:

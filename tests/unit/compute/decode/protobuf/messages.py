@@ -7,7 +7,7 @@ from google.protobuf import descriptor_pb2, message_factory
 from hypothesis import strategies as st
 
 from makewhole.compute.decode.protobuf.descriptors import message_at
-from makewhole.compute.decode.schema_texts import SchemaText
+from makewhole.compute.decode.schema_texts import SCHEMA_HEADER, SchemaText
 from makewhole.compute.keys import KeyProblem
 
 FIELD = descriptor_pb2.FieldDescriptorProto
@@ -58,8 +58,8 @@ def class_of(file: Any, *index: int) -> Any:
 class Schemas:
     """The schemas of a topic in memory."""
 
-    def __init__(self, files: dict[str, Any], *, are_named: bool = True) -> None:
-        self.are_named = are_named
+    def __init__(self, files: dict[str, Any], *, are_named: bool = True, header: str = SCHEMA_HEADER) -> None:
+        self.are_named, self.header = are_named, header
         self._texts = {name: text_of(file) for name, file in files.items()}
 
     def text(self, name: str) -> SchemaText:
