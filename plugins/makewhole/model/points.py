@@ -7,6 +7,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from makewhole.model.value_types import with_unit
+
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
@@ -285,7 +287,8 @@ class TopicPoint:
 
     `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
     `record_key` is the format of Kafka's own key; None: a text. `key_types`, `key_layout` and `identity` are as in
-    `TablePoint`. `columns` are those that are no fields of their own name, with their places.
+    `TablePoint`. `columns` are those that are no fields of their own name, with their places. `units` are those of
+    places at which a number counts since 1970 (`makewhole.model.value_types`).
     """
 
     name: str
@@ -301,6 +304,7 @@ class TopicPoint:
     key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
     identity: str = field(default="", metadata=NEVER_WRITTEN)
     columns: ColumnPlaces = field(default=(), metadata=WRITTEN_IF_ANY)
+    units: ColumnPlaces = field(default=(), metadata=WRITTEN_IF_ANY)
 
     def column_place(self, name: str) -> str:
         """Return where the column of a name stands in a record."""
@@ -313,8 +317,8 @@ class TopicPoint:
 
     @property
     def version_place(self) -> str | None:
-        """The place of the version."""
-        return self.version
+        """The place of the version, with its unit."""
+        return None if self.version is None else with_unit(self.version, self.units)
 
     @property
     def kind(self) -> PointKind:

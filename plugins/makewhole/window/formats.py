@@ -9,6 +9,7 @@ from makewhole.compute.decode.connect.connect_values import ConnectFormat
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.protobuf.protobuf_format import ProtobufFormat
 from makewhole.compute.decode.record_keys import RECORD_KEY_FORMATS, TEXT_KEYS, RecordKeyFormat
+from makewhole.compute.decode.unit_values import UnitFormat
 from makewhole.compute.decode.value_format import ValueFormat
 from makewhole.compute.decode.whole_values import BytesFormat, JsonInStringFormat, TextFormat
 from makewhole.config.connections import from_environment
@@ -72,7 +73,8 @@ def format_of(point: TopicPoint, storage: Storage | None = None) -> ValueFormat:
     Raises:
         ConfigurationError: the connection to its registry is not there, or cannot be understood.
     """
-    return FORMATS[point.value](point, storage)
+    form = FORMATS[point.value](point, storage)
+    return UnitFormat(form, dict(point.units)) if point.units else form
 
 
 def record_key_format_of(point: TopicPoint) -> RecordKeyFormat:

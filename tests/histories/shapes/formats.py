@@ -54,6 +54,14 @@ def _nested(order: Order) -> bytes:
 _NESTED = {"columns": flow({name: f'"$.of_order.a.b.{name}"' for name in ("amount", "remark", "at")})}
 
 
+def _counted(order: Order) -> bytes:
+    """Write the value of an order with its moment in microseconds and its day in days, as a schema's types do."""
+    return json_value({**order, **{name: _connect_row(order)[name] for name in ("at", "due")}})
+
+
+_COUNTED = {"columns": flow({"at": '{field: "$.at", as: timestamp(us)}', "due": '{field: "$.due", as: date(days)}'})}
+
+
 # Avro and Protobuf
 
 _AVRO_TYPES: Mapping[str, Any] = {
@@ -183,6 +191,7 @@ FORMATS = (
     RecordFormat(name="json", value=json_value),
     RecordFormat(name="json in any order", value=_json_in_another_order),
     RecordFormat(name="json, nested", value=_nested, settings=_NESTED),
+    RecordFormat(name="json, counted since 1970", value=_counted, settings=_COUNTED),
     RecordFormat(name="json, keyed by the record", value=json_value, key="kafka.key"),
     RecordFormat(
         name="json, keyed by a field of the record key",
