@@ -15,8 +15,8 @@ from makewhole.compute.versions import version_unit
 from makewhole.config.hops.where import ORDERING, Literal, WhereTerm, parse_where
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline
-from makewhole.model.points import TablePoint, can_look_up
-from makewhole.model.value_types import ValueTypes
+from makewhole.model.points import TablePoint, can_look_up, has_log
+from makewhole.model.value_types import UNITS, ValueTypes
 
 _TEXT, _OWN = "string", "own"
 _NATURES = {
@@ -181,7 +181,20 @@ class _TypedColumns:
             remedy = "Write a literal that is one, or filter by another column"
             found = f"{listed}, and {literal!s:.40} is none that it can be compared with"
             problems.append(_problem(f"hops {hop.name}.where", found, remedy))
+        problems += self._counted_otherwise(hop, term, declared)
         return declared
+
+    def _counted_otherwise(self, hop: Hop, term: WhereTerm, declared: str) -> Iterator[Problem]:
+        """Yield a term that compares a column as no moment, where the records count one in a unit."""
+        unit = _unit_of(self.pipeline, [hop.source], term.column)
+        if unit is not None and term.literals and moment_digits(declared) is None and declared != "date":
+            yield _problem(
+                f"hops {hop.name}.where",
+                f"{hop.source} counts {term.column} in {unit}, and {term.literals[0]!s:.40} would be compared with it "
+                f"as {declared}",
+                "Write a moment or a day, such as '2013-01-31 12:00:00Z', or take the unit out at the point to filter "
+                "by the number",
+            )
 
     def unordered(self, terms: Sequence[tuple[Hop, WhereTerm]], types: Mapping[str, str]) -> Iterator[Problem]:
         """Yield the terms whose order is not the same on both sides; `types` are those of the filters' columns."""
@@ -197,7 +210,8 @@ class _TypedColumns:
         if common not in (None, _TEXT):
             return str(common)
         own = literal_type(term.literals[0])
-        compared = _filter_type_of(self.pipeline.compare.get(term.column, _TEXT))
+        unit = _unit_of(self.pipeline, self.pipeline.points, term.column)
+        compared = _filter_type_of(self.pipeline.compare.get(term.column, UNITS[unit].type if unit else _TEXT))
         literals = [filter_value(literal, compared) for literal in term.literals]
         is_fit = all(_is_searchable(kind.nature, compared) for _, kind in self.of(term.column))
         if common is not None and compared != _TEXT and is_fit and not any(isinstance(one, Unread) for one in literals):
@@ -238,6 +252,13 @@ class _TypedColumns:
                     found,
                     "Name a column of type timestamptz, timestamp or date, or a view that casts",
                 )
+
+
+def _unit_of(pipeline: Pipeline, points: Iterable[str], column: str) -> str | None:
+    """Return the unit in which the records of one of these points count a column; None: in none."""
+    topics = (pipeline.points[point] for point in points if has_log(pipeline.points[point]))
+    units = (dict(topic.units).get(topic.column_place(column)) for topic in topics if has_log(topic))
+    return next(filter(None, units), None)
 
 
 def _common(natures: Iterable[str]) -> str | None:

@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from yaml import MappingNode
+
 from makewhole.config import values
 from makewhole.config.hops.where import parse_where
+from makewhole.config.place_units import UnitsDraft
 from makewhole.config.record_places import cannot_be_built
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Pipeline, Remedy
@@ -14,10 +17,12 @@ from makewhole.model.positions import written_path
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnsDraft:
-    """The columns of a point as far as they could be read: name → column or place, and where each stands."""
+    """The columns of a point as far as they could be read: name → column or place, and where each stands; and the units
+    of a topic's places."""
 
     places: Mapping[str, str] = field(default_factory=dict)
     lines: Mapping[str, YamlPlace] = field(default_factory=dict)
+    units: UnitsDraft = field(default_factory=UnitsDraft)
 
     def of_table(self) -> ColumnPlaces:
         """Return the columns that have another name than in the table."""
@@ -33,17 +38,25 @@ def read_columns(section: Section, *, of_table: bool) -> ColumnsDraft:
     place = section.get("columns")
     places: dict[str, str] = {}
     lines: dict[str, YamlPlace] = {}
+    units = UnitsDraft()
     for name, line in (place.section() if place else None) or ():
         try:
             values.logical_name(name)
         except values.UnfitError as unfit:
             line.complain(unfit.found, unfit.remedy)
-        found = line.text(values.column if of_table else values.topic_part)
+        found = _column_of_table(line) if of_table else units.read(line, values.topic_part)
         if found is not None:
             places[name], lines[name] = found, line
     if of_table:
         _note_named_twice(places, lines)
-    return ColumnsDraft(places=places, lines=lines)
+    return ColumnsDraft(places=places, lines=lines, units=units)
+
+
+def _column_of_table(line: YamlPlace) -> str | None:
+    if isinstance(line.node, MappingNode):
+        line.complain("is a mapping, and a column of a table has its own type", "Name the column")
+        return None
+    return line.text(values.column)
 
 
 def _note_named_twice(places: Mapping[str, str], lines: Mapping[str, YamlPlace]) -> None:

@@ -15,6 +15,7 @@ from makewhole.config.columns import note_unbuilt, note_unused
 from makewhole.config.erased import with_tombstone_topics
 from makewhole.config.hops.read_hops import read_hops
 from makewhole.config.hops.remedies import VERDICTS, read_wanted
+from makewhole.config.place_units import note_unfit_units
 from makewhole.config.points import PointDraft, note_fed, read_points
 from makewhole.config.policy import (
     below,
@@ -276,6 +277,7 @@ def _read_pipeline(top: Section) -> Pipeline:
     columns = {name: draft.columns for name, draft in drafts.items()}
     note_unused(pipeline, columns)
     note_unbuilt(pipeline, columns)
+    note_unfit_units(pipeline, {name: draft.units for name, draft in columns.items()})
     return pipeline
 
 

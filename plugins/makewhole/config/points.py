@@ -1,12 +1,13 @@
 """Read the `points` of a pipeline file."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from makewhole.config import values
 from makewhole.config.columns import ColumnsDraft, named_as_in_file, read_columns
 from makewhole.config.erased import read_erased
 from makewhole.config.key_types import KeyDraft, read_key
+from makewhole.config.place_units import read_version
 from makewhole.config.record_formats import note_columns, note_places, read_record_key
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.config.value_schema import FORMAT_KEYS, read_value
@@ -112,10 +113,10 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
     columns = read_columns(section, of_table=kind is not PointKind.TOPIC) if kind else ColumnsDraft()
     point: Point | None = None
     if kind is PointKind.TOPIC:
-        topic = _read_topic(name, section, key)
+        topic = _read_topic(name, section, key, columns)
         if topic is not None:
             note_columns(columns, topic.value, topic.record_key)
-        point = None if topic is None else replace(topic, columns=columns.of_topic())
+        point = topic
     elif kind is not None:
         table = _read_table(name, kind, section, key)
         point = None if table is None else named_as_in_file(table, columns)
@@ -129,13 +130,13 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
     )
 
 
-def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint | None:
+def _read_topic(name: str, section: Section, key: KeyDraft | None, columns: ColumnsDraft) -> TopicPoint | None:
     connection = _needed(section, "connection", values.connection_id, "Name the connection to its Kafka cluster")
     topic = _needed(section, "topic", values.topic, "Name the topic")
     value, schema = read_value(section)
     record_key, key_schema = read_record_key(section, schema)
     note_places(section, key, value, record_key)
-    version = _optional(section, "version", values.version_part)
+    version = read_version(section, columns.units)
     partitioner = _read_partitioner(section)
     wanted = section.get("duplicates")
     duplicates = wanted.text(values.choice(Duplicates, "what becomes of duplicates")) if wanted else None
@@ -154,6 +155,8 @@ def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint
         version=version,
         partitioner=partitioner,
         duplicates=duplicates,
+        columns=columns.of_topic(),
+        units=tuple(columns.units.units.items()),
     )
 
 

@@ -69,6 +69,8 @@ def record_key_format(text: str) -> str:
 
 def _places(section: Section, key: KeyDraft | None) -> Iterator[tuple[YamlPlace, str]]:
     version = section.get_quietly("version")
+    if version is not None and isinstance(version.node, MappingNode):
+        version = Section(version).get_quietly("field")
     if key is not None:
         yield from ((key.place, part) for part in key.names)
     if version is not None and isinstance(version.node, ScalarNode):

@@ -12,6 +12,7 @@ from croniter import croniter
 from makewhole.model.pipeline import GROUP_PREFIX, Reach
 from makewhole.model.points import COORDINATES, VALUE_FORMATS, names_of_table
 from makewhole.model.positions import STEPS, path_names, written_path
+from makewhole.model.value_types import UNITS
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -312,6 +313,13 @@ def compare_type(text: str) -> str:
             f"{shown(text)} is not a possible decimal", "Write decimal(p,s) with p from 1 to 38 and s from 0 to p"
         )
     return f"decimal({precision},{scale})"
+
+
+def unit(text: str) -> str:
+    """Parse the unit in which a record counts a moment or a day."""
+    if text not in UNITS:
+        raise UnfitError(f"{shown(text)} is not a unit", allowed(text, UNITS))
+    return text
 
 
 def boolean(text: str) -> bool:

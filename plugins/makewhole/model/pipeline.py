@@ -20,6 +20,7 @@ from makewhole.model.points import (
     has_log,
 )
 from makewhole.model.time_limits import DEFAULT_LIMITS, TimeLimits
+from makewhole.model.value_types import places_with_units
 from makewhole.model.verdict import Verdict
 
 
@@ -261,7 +262,11 @@ class Pipeline:
     @property
     def column_places(self) -> dict[str, dict[str, str]]:
         """The places of columns by point, of those that have any under another name."""
-        return {name: dict(point.columns) for name, point in self.points.items() if point.columns}
+        places = {
+            name: places_with_units(point.columns, point.units if has_log(point) else ())
+            for name, point in self.points.items()
+        }
+        return {name: of_point for name, of_point in places.items() if of_point}
 
     def compared_in(self, columns: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
         """Return the compared columns with their types and with these places (`column_places`)."""

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from makewhole.model.positions import written_path
+from makewhole.model.value_types import with_unit
 from makewhole.model.verdict import Duplicates
 
 if TYPE_CHECKING:
@@ -291,8 +292,9 @@ class TopicPoint:
     `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
     `record_key` is the format of Kafka's own key; None: a text. `key_schema` describes it, as `schema` the values;
     None beside a format with a schema: the registry of the values. `key_types`, `key_layout` and `identity` are as in
-    `TablePoint`. `columns` are those that are no fields of their own name, with their places. `duplicates` asks for
-    its keys with several records, where no hop leads into it.
+    `TablePoint`. `columns` are those that are no fields of their own name, with their places. `units` are those of
+    places at which a number counts since 1970 (`makewhole.model.value_types`). `duplicates` asks for its keys with
+    several records, where no hop leads into it.
     """
 
     name: str
@@ -310,6 +312,7 @@ class TopicPoint:
     identity: str = field(default="", metadata=NEVER_WRITTEN)
     columns: ColumnPlaces = field(default=(), metadata=WRITTEN_IF_ANY)
     duplicates: Duplicates | None = field(default=None, metadata=WRITTEN_IF_ANY)
+    units: ColumnPlaces = field(default=(), metadata=WRITTEN_IF_ANY)
 
     def column_place(self, name: str) -> str:
         """Return where the column of a name stands in a record."""
@@ -322,8 +325,8 @@ class TopicPoint:
 
     @property
     def version_place(self) -> str | None:
-        """The place of the version."""
-        return self.version
+        """The place of the version, with its unit."""
+        return None if self.version is None else with_unit(self.version, self.units)
 
     @property
     def kind(self) -> PointKind:

@@ -1,7 +1,10 @@
-"""Name the types by which a window reads the values of columns, where the columns say more than the pipeline file."""
+"""Name the types by which a window reads the values of columns, where columns or places say more than `compare`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+_Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,3 +29,32 @@ class ValueTypes:
 
 DECLARED = ValueTypes()
 """Every column as the file declares it."""
+
+
+class Unit(NamedTuple):
+    """What a number since 1970 counts: parts of a second, `10 ** digits` of them, or days (`digits` is None)."""
+
+    digits: int | None
+    type: str
+
+
+UNITS: Mapping[str, Unit] = {
+    "timestamp(s)": Unit(0, "timestamp"),
+    "timestamp(ms)": Unit(3, "timestamp"),
+    "timestamp(us)": Unit(6, "timestamp"),
+    "timestamp(ns)": Unit(9, "timestamp"),
+    "date(days)": Unit(None, "date"),
+}
+"""The units as a pipeline file names them."""
+
+
+def with_unit(place: str, units: _Pairs) -> str:
+    """Return a place of a record with the unit of what stands there, if it has one."""
+    unit = dict(units).get(place)
+    return place if unit is None else f"{place} as {unit}"
+
+
+def places_with_units(columns: _Pairs, units: _Pairs) -> dict[str, str]:
+    """Return the columns of a topic that are read otherwise than as a field of their name: name → place and unit."""
+    own = {place.removeprefix("$."): place for place, _ in units if place.startswith("$.") and "." not in place[2:]}
+    return {name: with_unit(place, units) for name, place in {**own, **dict(columns)}.items()}

@@ -11,6 +11,7 @@ from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_keys import RECORD_KEY_FORMATS, TEXT_KEYS, RecordKeyFormat
 from makewhole.compute.decode.schema_keys import avro_keys, protobuf_keys
 from makewhole.compute.decode.schema_texts import KEY_SCHEMA_HEADER
+from makewhole.compute.decode.unit_values import UnitFormat
 from makewhole.compute.decode.value_format import ValueFormat
 from makewhole.compute.decode.whole_values import BytesFormat, JsonInStringFormat, TextFormat
 from makewhole.config.connections import from_environment
@@ -87,7 +88,8 @@ def format_of(point: TopicPoint, storage: Storage | None = None) -> ValueFormat:
     Raises:
         ConfigurationError: the connection to its registry is not there, or cannot be understood.
     """
-    return FORMATS[point.value](point, storage)
+    form = FORMATS[point.value](point, storage)
+    return UnitFormat(form, dict(point.units)) if point.units else form
 
 
 _KEY_FORMATS: Mapping[str, Callable[[TopicPoint, Storage | None], RecordKeyFormat]] = {

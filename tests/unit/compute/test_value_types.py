@@ -1,5 +1,6 @@
 """Test by which types a window reads the columns of tables, and which it refuses."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from makewhole.compute.value_types import ColumnKind, value_types
 from makewhole.config.key_layout import with_layout
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
-from makewhole.model.points import PointKind, TablePoint
+from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.value_types import ValueTypes
 from makewhole.window.configuration import configuration_document
 
@@ -176,3 +177,23 @@ def test_what_a_window_reads_otherwise_leaves_the_document_of_its_file_as_it_is(
     )
     assert configuration_document(read) == configuration_document(written)
     assert with_layout(read, {}).compare == {"x": "string"}
+
+
+def test_a_filter_of_a_column_that_only_records_have_is_compared_in_its_unit() -> None:
+    topic = TopicPoint(
+        name="log",
+        connection="k",
+        topic="log",
+        key=("$.id",),
+        units=(("$.paid", "timestamp(ms)"), ("$.due", "date(days)")),
+    )
+    of_tables = pipeline()
+    where = "paid > '2025-03-01' and due = '2025-03-02' and other = '2025-03-02'"
+    hop = Hop(source="log", target="copy", remedies=OBSERVING, where=where)
+    both = replace(of_tables, points={"log": topic, "copy": of_tables.points["copy"]}, hops=(hop,))
+
+    found, problems = value_types(both, {"copy": {"id": TEXT, "at": ColumnKind.of("date"), "x": TEXT}})
+    assert (found.filters, problems) == ({"paid": "timestamp", "due": "date", "other": "string"}, [])
+
+    _, [problem] = value_types(replace(both, hops=(replace(hop, where="paid > 17"),)), {})
+    assert problem.found == "log counts paid in timestamp(ms), and 17 would be compared with it as int"

@@ -27,6 +27,7 @@ def test_every_example_is_a_good_file(tmp_path: Path) -> None:
         "flights",
         "departures",
         "orders_by_other_names",
+        "orders_that_count",
         "orders",
         "customers",
         "orders_by_position",

@@ -21,7 +21,7 @@ from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_key_columns import record_key_texts
 from makewhole.compute.decode.record_keys import TEXT_KEYS, RecordKeyFormat, RecordKeyReader, read_text, utf8_text
 from makewhole.compute.decode.same_layout import BOOLEAN_KEY, KEY, NUMBER_KEY, TEXT_KEY, VERSION
-from makewhole.compute.decode.value_format import EVENT, DecodedParts, Deletion, ValueFormat, WantedLeaf
+from makewhole.compute.decode.value_format import EVENT, DecodedParts, Deletion, ValueFormat, WantedLeaf, path_of
 from makewhole.compute.key_values import canonical_keys, part_text
 from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.row_filter import TypedTerm
@@ -217,9 +217,7 @@ def _names(place: str) -> tuple[str, ...]:
     """Return the path of names of a place in a value, or in a record key."""
     if is_in_record_key(place):
         return path_names(place.removeprefix(RECORD_KEY))
-    if place.startswith(EVENT):
-        return (EVENT, *path_names(_of_event(place)))
-    return path_names(place)
+    return path_of(place)
 
 
 def _of_rows(keys: KeysAndProblems | None, rows: Any) -> KeysAndProblems | None:

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple, Protocol
 import polars as pl
 import pyarrow as pa
 
+from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.keys import KeyProblem
+from makewhole.model.positions import path_names
 from makewhole.native.arrays import Int64s
 
 EVENT = "event:"
@@ -23,8 +25,15 @@ class WantedLeaf(NamedTuple):
     """A leaf by its path of names, and its declared type: that of a compared column, or one of the kinds of keys of
     `makewhole.compute.decode.same_layout`, or its `VERSION`."""
 
-    path: tuple[str, ...]
+    path: Path
     declared: str
+
+
+def path_of(place: str) -> Path:
+    """Return the path of a place in a value, or in the event that carries it."""
+    if place.startswith(EVENT):
+        return (EVENT, *path_names(f".{place.removeprefix(EVENT)}"))
+    return path_names(place)
 
 
 class Deletion(KeyProblem):

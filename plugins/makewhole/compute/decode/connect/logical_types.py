@@ -12,7 +12,8 @@ from decimal import Context, Decimal
 from functools import partial
 from typing import Any
 
-from makewhole.compute.moments import day_text, moment_text, time_text
+from makewhole.compute.decode.counts import counted_day, counted_moment, whole_number
+from makewhole.compute.moments import time_text
 from makewhole.compute.placeholders import is_placeholder
 
 Convert = Callable[[Any], Any]
@@ -22,10 +23,7 @@ JSON_TEXT = f"{_DATA}Json"
 _EXACT = Context(prec=100_000)
 _MILLI, _MICRO, _NANO = 3, 6, 9
 _MICROSECONDS, _DAY_MICROSECONDS = 10**6, 86_400 * 10**6
-_MOST_DIGITS, _MOST_BITS = 25, 1_000_000
-# What Debezium sends for PostgreSQL's infinities, seen with 3.2.0. No column can hold these moments and days.
-_ENDLESS_MS = {9_223_372_036_825_200: "infinity", -9_223_372_036_832_400: "-infinity"}
-_ENDLESS_DAYS = {-2_147_472_692: "infinity", -2_147_472_691: "-infinity"}
+_MOST_BITS = 1_000_000
 _SIGNED_YEAR = re.compile(r"([+-])([0-9]{4,6})(-.*)", re.DOTALL)
 
 
@@ -135,7 +133,7 @@ def _decimal(scale: int, value: Any) -> Any:
 
 
 def _scaled_decimal(value: Any) -> Any:
-    return _decimal(_whole(value["scale"]), value["value"]) if set(value) == {"scale", "value"} else value
+    return _decimal(whole_number(value["scale"]), value["value"]) if set(value) == {"scale", "value"} else value
 
 
 def _bits(length: int, value: Any) -> str:
@@ -143,25 +141,6 @@ def _bits(length: int, value: Any) -> str:
     if length > _MOST_BITS:
         raise ValueError("too many bits")
     return f"{int.from_bytes(_bytes(value), 'little'):0{length}b}"
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < _MOST_DIGITS:
-        value = int(value) if value == value.to_integral_value() else value
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError("not a whole number")
-    return value
-
-
-def _day(value: Any) -> str:
-    days = _whole(value)
-    return _ENDLESS_DAYS.get(days) or day_text(days)
-
-
-def _moment(digits: int, value: Any) -> str:
-    count = _whole(value)
-    milliseconds, finer = divmod(count, 10 ** (digits - _MILLI))
-    return (not finer and _ENDLESS_MS.get(milliseconds)) or moment_text(count, 10**digits, "Z")
 
 
 def _moment_with_zone(value: Any) -> Any:
@@ -174,7 +153,7 @@ def _moment_with_zone(value: Any) -> Any:
 
 
 def _clock(digits: int, value: Any) -> str:
-    microseconds, finer = divmod(_whole(value) * _MICROSECONDS, 10**digits)
+    microseconds, finer = divmod(whole_number(value) * _MICROSECONDS, 10**digits)
     if finer or not 0 <= microseconds <= _DAY_MICROSECONDS:
         raise ValueError("no time of a day that PostgreSQL has")
     return time_text(microseconds)
@@ -205,11 +184,11 @@ _MOMENTS = {
     f"{_TIME}NanoTimestamp": _NANO,
 }
 _NAMED: Mapping[str, Callable[[Mapping[str, Any]], Convert]] = {
-    **{name: _constant(partial(_moment, digits)) for name, digits in _MOMENTS.items()},
+    **{name: _constant(partial(counted_moment, digits)) for name, digits in _MOMENTS.items()},
     _DECIMAL: _with_number(_decimal, "scale"),
-    f"{_CONNECT}Date": _constant(_day),
+    f"{_CONNECT}Date": _constant(counted_day),
     f"{_CONNECT}Time": _constant(partial(_clock, _MILLI)),
-    f"{_TIME}Date": _constant(_day),
+    f"{_TIME}Date": _constant(counted_day),
     f"{_TIME}Time": _constant(partial(_clock, _MILLI)),
     f"{_TIME}MicroTime": _constant(partial(_clock, _MICRO)),
     f"{_TIME}NanoTime": _constant(partial(_clock, _NANO)),

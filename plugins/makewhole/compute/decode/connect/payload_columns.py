@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import canonical_text, moment_digits
+from makewhole.compute.canonical import canonical_text
 from makewhole.compute.decode.connect.decimal_texts import decimal_texts
 from makewhole.compute.decode.connect.envelope_parser import EnvelopeParser, Opening
 from makewhole.compute.decode.connect.logical_types import (
@@ -17,11 +17,11 @@ from makewhole.compute.decode.connect.logical_types import (
     is_plain_struct,
     moment_digits_of,
 )
+from makewhole.compute.decode.counts import usual_moments
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.leaf_columns import ValueColumn
 from makewhole.compute.decode.same_layout import BOOLEAN_KEY, KEY, NUMBER_KEY, TEXT_KEY, VERSION
 from makewhole.compute.decode.value_format import DecodedParts, WantedLeaf
-from makewhole.compute.moments import MICROSECOND_DIGITS
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
 from makewhole.compute.versions import version_number
 from makewhole.native.arrays import ArrowArray, Bools, Int64s
@@ -30,7 +30,6 @@ from makewhole.native.byte_strings import Blobs
 _MOST_SCHEMAS = 4
 _RAW_TYPES = {"int8": "bigint", "int16": "bigint", "int32": "bigint", "int64": "bigint", "bytes": "string"}
 _RAW_TYPES["string"] = "string"
-_FIRST_MICROSECOND, _PAST_MICROSECONDS = -62_135_596_800_000_000, 253_402_300_800_000_000  # of the years 1 to 9999
 
 
 class PayloadRows(NamedTuple):
@@ -126,7 +125,7 @@ def _converted(frame: pl.DataFrame, leaves: Mapping[str, _Leaf], wanted: Mapping
 def _column(raw: pl.Series, leaf: _Leaf, declared: str) -> pl.Series:
     """Return the canonical texts of a column, or the numbers of versions, from the leaves' own texts."""
     if leaf.unit_digits is not None and declared != VERSION:
-        moments = _usual_moments(raw, leaf.unit_digits, declared)
+        moments = usual_moments(raw, leaf.unit_digits, declared)
         if moments is not None:
             return moments
     if leaf.decimal_scale is not None and declared != VERSION:
@@ -145,17 +144,3 @@ def _column(raw: pl.Series, leaf: _Leaf, declared: str) -> pl.Series:
 def _value(text: str, leaf: _Leaf) -> Any:
     assert leaf.convert is not None
     return leaf.convert(int(text) if leaf.wanted.declared == "bigint" else text)
-
-
-def _usual_moments(raw: pl.Series, unit_digits: int, declared: str) -> pl.Series | None:
-    """Return moments of the years 1 to 9999 as canonical texts; None: there are others, or they would be rounded."""
-    digits = moment_digits(declared)
-    if digits is None or not unit_digits <= digits:
-        return None
-    unit = 10 ** (MICROSECOND_DIGITS - unit_digits)
-    counts = raw.cast(pl.Int64, strict=False)
-    usual = counts.is_between(_FIRST_MICROSECOND // unit, _PAST_MICROSECONDS // unit, closed="left")
-    if counts.null_count() != raw.null_count() or not usual.all():
-        return None
-    moments: pl.Series = (counts * unit).cast(pl.String)
-    return moments
