@@ -43,3 +43,12 @@ select
 -- hides_rows --
 -- Whether policies of row security apply to the user of this session in a table: rows may be hidden.
 select coalesce(row_security_active(to_regclass(%(table)s)::oid), false)
+
+-- equal_unlike_columns --
+-- Those of some columns of a table whose collation takes different texts for one (a nondeterministic one), with its name.
+select a.attname::text as name, format('%%I.%%I', n.nspname, c.collname) as collation
+from pg_attribute as a
+join pg_collation as c on c.oid = a.attcollation and not c.collisdeterministic
+join pg_namespace as n on n.oid = c.collnamespace
+where a.attrelid = to_regclass(%(table)s) and a.attname = any(%(columns)s)
+order by a.attnum

@@ -16,7 +16,8 @@ from makewhole.journal.acceptances import KeyWord
 from makewhole.journal.database import connect
 from makewhole.journal.key_history import Judgement, KeyAction
 from makewhole.journey.copies import JourneyCopy
-from makewhole.journey.events import Event, Replays, events, is_replay, record_text, replays_of
+from makewhole.journey.events import COPIES, Event, Replays, events, is_replay, record_text, replays_of, row_text
+from makewhole.journey.last_judged import last_judged, last_judged_text
 from makewhole.journey.trace import Journey, Stop, business_key, trace
 from makewhole.lake.storage import Storage
 from makewhole.model.points import PointKind
@@ -45,8 +46,8 @@ def explain(
 
 
 def journey_document(journey: Journey) -> dict[str, Any]:
-    """Return what `--json` prints: `points` in order, `windows` per window and hop, `actions`, `acceptances`, and all
-    of it as `events`."""
+    """Return what `--json` prints: `points` in order, `windows` per window and hop, what was `last_judged` on each hop,
+    `actions`, `acceptances`, and all of it as `events`."""
     replays = replays_of(journey)
     return {
         "pipeline": journey.pipeline,
@@ -55,6 +56,7 @@ def journey_document(journey: Journey) -> dict[str, Any]:
         "known": journey.is_known,
         "points": [_point(stop, replays) for stop in journey.stops],
         "windows": [_judgement(item) for item in journey.judgements],
+        "last_judged": [_judgement(item) for item in last_judged(journey)],
         "actions": [_action(action) for action in journey.actions],
         "acceptances": [_word(word) for word in journey.words],
         "events": [vars(event) | {"time": _iso(event.time)} for event in events(journey)],
@@ -101,11 +103,16 @@ def _iso(moment: Any) -> str | None:
 
 
 def _show(journey: Journey) -> None:
+    """Print what was last judged, where the key is, and what happened to it: a copy stands in the first table alone."""
     _console.print(f"key {printable(journey.key)} of {journey.pipeline}, hash {journey.key_hash}")
+    if judged := last_judged_text(journey):
+        _console.print(f"last judged: {judged}")
     _console.print()
     print_table(_console, _copies_table(journey))
-    _console.print()
-    print_table(_console, _events_table(events(journey)))
+    happened = [event for event in events(journey) if event.kind not in COPIES]
+    if happened:
+        _console.print()
+        print_table(_console, _events_table(happened))
     for stop in journey.stops:
         for problem in stop.problems:
             _console.print(Text(f"not looked at: {stop.point}: {printable(problem)}", style="yellow"))
@@ -127,7 +134,7 @@ def _copies_table(journey: Journey) -> Table:
 
 def _place(stop: Stop, copy: JourneyCopy, replays: Replays) -> str:
     if stop.kind is not PointKind.TOPIC:
-        return f"{stop.system} {copy.place}"
+        return row_text(stop, copy)
     return f"{record_text(copy, replays)} (window {copy.window})"
 
 

@@ -18,6 +18,7 @@ _COMMANDS = {
     "windows": "report:windows",
     "findings": "findings:findings",
     "explain": "explain:explain",
+    "doctor": "doctor:doctor",
     "index": "index:index_app",
     "plan": "plan.command:plan_app",
     "accept": "accept:accept",

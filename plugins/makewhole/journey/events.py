@@ -17,6 +17,10 @@ from makewhole.window.readers.copier_text import commits_text
 _LAST = datetime.max.replace(tzinfo=UTC)
 _AHEAD = timedelta(days=1)
 
+_RECORD, _ROW = "record", "row"
+COPIES = frozenset((_RECORD, _ROW))
+"""The kinds of events that are copies of the key."""
+
 Replays = Mapping[str, frozenset[str]]
 """Plan → the positions (`partition:offset`) at which it wrote the key."""
 
@@ -63,15 +67,15 @@ def _of_stop(stop: Stop, replays: Replays) -> Iterator[Event]:
     for copy in stop.copies:
         yield Event(
             time=copy.time,
-            kind="record" if stop.kind is PointKind.TOPIC else "row",
+            kind=_RECORD if stop.kind is PointKind.TOPIC else _ROW,
             where=stop.point,
-            text=record_text(copy, replays) if stop.kind is PointKind.TOPIC else _row_text(stop, copy),
+            text=record_text(copy, replays) if stop.kind is PointKind.TOPIC else row_text(stop, copy),
             window=copy.window,
             revision=copy.revision,
         )
 
 
-def _row_text(stop: Stop, copy: JourneyCopy) -> str:
+def row_text(stop: Stop, copy: JourneyCopy) -> str:
     """Describe a row in words: its table and place, and whether it has a time that no window reaches."""
     is_ahead = copy.time is not None and copy.time > datetime.now(UTC) + _AHEAD
     return f"{stop.system} {copy.place}" + (", no window reaches its time" if is_ahead else "")

@@ -5,7 +5,7 @@ reported with what was found, and does not stop the rest.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -49,7 +49,7 @@ class Stop:
 @dataclass(frozen=True, kw_only=True)
 class Journey:
     """All that is known of one key: `stops` in the pipeline's order, `judgements`, `actions` and the `words` of people
-    oldest first."""
+    oldest first. `superseded`: those of the judgements whose hop a newer revision of their window has judged, too."""
 
     pipeline: str
     key: str
@@ -58,6 +58,7 @@ class Journey:
     judgements: tuple[Judgement, ...]
     actions: tuple[KeyAction, ...]
     words: tuple[KeyWord, ...] = ()
+    superseded: tuple[Judgement, ...] = ()
 
     @property
     def is_known(self) -> bool:
@@ -138,6 +139,7 @@ def trace(
         judgements=tuple(sorted([*judgements, *others], key=lambda item: (item.window, item.revision, item.hop))),
         actions=tuple(key_history.key_actions(journal, pipeline.name, hashed)),
         words=tuple(acceptances.words_on_key(journal, pipeline.name, hashed)),
+        superseded=tuple(_superseded(journal, [held.window for held in seen], judgements)),
     )
 
 
@@ -176,6 +178,22 @@ def _seen(
         copies[name] = [replace(copy, window=window.number, revision=revision) for copy in held]
     slices = {name: manifest["files"] for name, manifest in snapshot_manifests.snapshots(journal, window).items()}
     return _WindowCopies(window=window, slices=slices, copies=copies, problems=problems)
+
+
+def _superseded(
+    journal: PgConnection, newest: Sequence[Window], judgements: Sequence[Judgement]
+) -> Iterator[Judgement]:
+    """Return those of the judgements whose hop was judged again in the newest revision of their window."""
+    revisions = {window.number: window for window in newest}
+    judged: dict[int, Collection[str]] = {}
+    for item in judgements:
+        window = revisions.get(item.window)
+        if window is None or item.revision >= window.revision:
+            continue
+        if item.window not in judged:
+            judged[item.window] = key_history.judged_at(journal, window)
+        if item.hop in judged[item.window]:
+            yield item
 
 
 def _stop(pipeline: Pipeline, point: Point, seen: list[_WindowCopies], connection_of: ConnectionOf, key: str) -> Stop:

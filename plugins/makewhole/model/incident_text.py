@@ -26,13 +26,15 @@ def incident_sentence(incident: Incident) -> str:
     return _SENTENCES[incident.kind](incident)
 
 
+def abort_text(topic: str | None, partition: int | None, offset: int | None) -> str:
+    """Return what ends a hanging transaction."""
+    return f"end it with `kafka-transactions.sh abort --topic {topic} --partition {partition} --start-offset {offset}`"
+
+
 def settled_by(incident: Incident) -> str:
     """Return what would settle a window that cannot be certified because of it, or what to look at otherwise."""
     if incident.kind is IncidentKind.HANGING_TRANSACTION:
-        return (
-            f"end it with `kafka-transactions.sh abort --topic {incident.topic} --partition {incident.partition} "
-            f"--start-offset {incident.lo}`, then run this window again"
-        )
+        return f"{abort_text(incident.topic, incident.partition, incident.lo)}, then run this window again"
     if incident.kind is IncidentKind.BASELINE_UNKNOWN and incident.detail.get("stamps"):
         return (
             "write `start:` into the pipeline's file, with the time from which on the topic has its records (ask its "
@@ -105,7 +107,7 @@ def settled_by(incident: Incident) -> str:
             "without enable.idempotence a retry is a second record, and an application may send again what it had sent"
         ),
         IncidentKind.LEADER_CHANGED: _settled_leader_change(incident),
-        IncidentKind.PREPARED_TRANSACTION: _settled_prepared(incident),
+        IncidentKind.PREPARED_TRANSACTION: SETTLES_PREPARED,
     }.get(incident.kind, "nothing has to be done")
 
 
@@ -343,13 +345,13 @@ def _prepared(incident: Incident) -> str:
     )
 
 
-def _settled_prepared(_: Incident) -> str:
-    return (
-        "stop the sink, and settle each by the range of offsets that it holds, as its gid or a table that it wrote to "
-        "has it: COMMIT PREPARED where the range ends at or before the sink's committed offset, ROLLBACK PREPARED "
-        "where it begins at or after it. Any other, and one whose range nothing shows, a person decides; its age "
-        "decides nothing. What waits longer than pending.max_age is missing"
-    )
+SETTLES_PREPARED = (
+    "stop the sink, and settle each by the range of offsets that it holds, as its gid or a table that it wrote to has "
+    "it: COMMIT PREPARED where the range ends at or before the sink's committed offset, ROLLBACK PREPARED where it "
+    "begins at or after it. Any other, and one whose range nothing shows, a person decides; its age decides nothing. "
+    "What waits longer than pending.max_age is missing"
+)
+"""What settles prepared transactions of a store."""
 
 
 def _filter_changed(incident: Incident) -> str:

@@ -29,6 +29,7 @@ def test_every_command_of_the_design_is_there() -> None:
         "certificate verify",
         "check",
         "demo",
+        "doctor",
         "down",
         "explain",
         "findings",

@@ -32,7 +32,7 @@ def erased_in(session: PgConnection, point: TablePoint, keys: Sequence[str]) -> 
     """Return what `erased_keys` does, in the caller's transaction."""
     if point.erased is None or point.erased.topics or not keys:
         return set()
-    shape = TableShape(point=_table_of_erased(point), compare={}, filters={})
+    shape = TableShape(point=table_of_erased(point), compare={}, filters={})
     types = column_types(session, shape)
     names_key = sql.SQL("true") if point.erased.column is None else _has_value(point.erased.column)
     erased: set[str] = set()
@@ -49,7 +49,7 @@ def erased_in(session: PgConnection, point: TablePoint, keys: Sequence[str]) -> 
     return erased.intersection(keys)
 
 
-def _table_of_erased(point: TablePoint) -> TablePoint:
+def table_of_erased(point: TablePoint) -> TablePoint:
     """Return the table that names erased keys, as a point: another one, or the store itself."""
     assert point.erased is not None
     if point.erased.table is None:

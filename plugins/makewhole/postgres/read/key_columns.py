@@ -7,6 +7,7 @@ from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.points import TablePoint
 from makewhole.postgres.connect import connect
+from makewhole.postgres.read.erased import table_of_erased
 from makewhole.postgres.read.expressions import column_types, regclass_text
 from makewhole.postgres.read.identities import read_identity, read_server
 from makewhole.postgres.read.relations import relation_kind
@@ -41,6 +42,9 @@ def describe_columns(
             if single_value(_run(session, "hides_rows", table=regclass_text(point))):
                 problems.append(_hidden_rows(point))
                 continue
+            if unfit := _unfit_collations(session, point):
+                problems += unfit
+                continue
             columns[point.name] = TableColumns(
                 types=tuple(known[column] for column in point.key),
                 ids=_column_ids(session, point),
@@ -58,6 +62,31 @@ def _hidden_rows(point: TablePoint) -> Problem:
         found=f"row security may hide rows of {point.table} from the user of connection {point.connection}",
         remedy=f"{SEE_ALL_ROWS}: a row that is hidden looks like one that is lost",
     )
+
+
+def _unfit_collations(session: PgConnection, point: TablePoint) -> list[Problem]:
+    """Return the columns of keys, of the table and of that which names its erased keys, that take different texts for
+    one: looked up by a key, they give the rows of another."""
+    asked = [("key", regclass_text(point), point.table, list(point.key))]
+    if point.erased is not None and point.erased.table is not None:
+        of_erased = table_of_erased(point)
+        asked.append(("erased", regclass_text(of_erased), of_erased.table, list(of_erased.key)))
+    return [
+        Problem(
+            file="pipeline file",
+            path=f"points.{point.name}.{path}",
+            found=(
+                f"column {row.name} of {table} has the collation {row.collation}, which is nondeterministic: texts "
+                "that differ are equal there, so that two keys would be one"
+            ),
+            remedy=(
+                'Give the column a deterministic collation, or name a view that reads it with `collate "C"`; what the '
+                "collation takes for one are two keys then, as they are in a topic"
+            ),
+        )
+        for path, regclass, table, columns in asked
+        for row in _run(session, "equal_unlike_columns", table=regclass, columns=columns)
+    ]
 
 
 def _column_ids(session: PgConnection, point: TablePoint) -> dict[str, str]:
