@@ -29,7 +29,7 @@ _KEYS = {
     PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key", "headers", "leave_headers", "leave_fields"),
     PointKind.STORE: (*_TABLE_KEYS, "erased"),
     PointKind.TOPIC: (
-        *("kind", "connection", "topic", "key", "version", "partitioner", "record_key", "columns"),
+        *("kind", "connection", "topic", "key", "version", "partitioner", "record_key", "columns", "publish"),
         *FORMAT_KEYS,
     ),
 }
@@ -47,6 +47,7 @@ class PointDraft:
     has_version: bool
     point: Point | None
     columns: ColumnsDraft = field(default_factory=ColumnsDraft)
+    publish: YamlPlace | None = None
 
     @property
     def needs_payload(self) -> bool:
@@ -124,6 +125,7 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
         has_version=section.has("version"),
         point=point,
         columns=columns,
+        publish=section.get("publish") if kind is PointKind.TOPIC else None,
     )
 
 

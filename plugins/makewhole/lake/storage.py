@@ -20,7 +20,7 @@ from pyarrow import fs
 from makewhole.compute.frames import with_place
 from makewhole.file_system import arrow_file_system, check_name, connection_of, is_object_store, path_below
 from makewhole.lake.marked_rows import marked_rows
-from makewhole.lake.parquet_writer import GrowingParquet
+from makewhole.lake.parquet_writer import GrowingParquet, PackedParquet
 from makewhole.lake.sorted_parquet import SortedParquet, SortedRows
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
 from makewhole.native.arrays import Bools
@@ -106,6 +106,11 @@ class Storage:
         path = f"{folder}/part-{uuid4().hex[:16]}.parquet"
         system, full = self._to_write(path)
         return GrowingParquet(path, system, full, never_null)
+
+    def packed_parquet(self, path: str) -> PackedParquet:
+        """Return a new file of this path, for rows that people read with their own tools."""
+        system, full = self._to_write(path)
+        return PackedParquet(path, system, full)
 
     def sorted_parquet(self, folder: str) -> SortedParquet:
         """Return a new file of the folder, for frames whose rows are in key order."""
