@@ -41,7 +41,8 @@ def _read(section: Section, name: str, drafts: Mapping[str, PointDraft]) -> Publ
 def _path(text: str) -> str:
     if not _PATH.fullmatch(text):
         raise UnfitError(
-            f"{shown(text)} is no folder of a storage", "Write '/folder', 's3://connection@bucket/folder' or another URI"
+            f"{shown(text)} is no folder of a storage",
+            "Write '/folder', 's3://connection@bucket/folder' or another URI",
         )
     return text.rstrip("/")
 

@@ -14,6 +14,7 @@ from functools import partial
 from uuid import uuid4
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
@@ -203,6 +204,22 @@ class Storage:
                     frame = pl.from_arrow(batch)
                     assert isinstance(frame, pl.DataFrame)
                     yield frame.select(columns)
+
+    def pieces(self, path: str, rows: int) -> Iterator[pa.Table]:
+        """Read a file in pieces of so many rows; the last one has what is left.
+
+        Raises:
+            CorruptionError: the file does not exist.
+        """
+        with self._open(path) as file:
+            held = file.schema_arrow.empty_table()
+            for batch in file.iter_batches(rows):
+                held = pa.concat_tables([held, pa.Table.from_batches([batch])])
+                while held.num_rows >= rows:
+                    yield held.slice(0, rows)
+                    held = held.slice(rows)
+        if held.num_rows:
+            yield held
 
     def _open(self, path: str) -> pq.ParquetFile:
         system, full = self._locate(path)

@@ -26,7 +26,7 @@ class Change(StrEnum):
 
 
 SCHEMA: pa.Schema = pa.schema(
-    [  # type: ignore[arg-type]
+    [
         ("window", pa.int32()),
         ("revision", pa.int32()),
         ("change", pa.string()),

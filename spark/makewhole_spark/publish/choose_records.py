@@ -11,7 +11,7 @@ from makewhole.compute.judge.survivors import COPIES, DOUBTED, Chosen, LeftOut, 
 from makewhole.compute.keys import hashes_of_hex
 from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.findings.window_findings import JudgedFinding, count_left_out
-from makewhole.key_index.files import maybe_known, rows_of_keys
+from makewhole.key_index.files import IndexFile, maybe_known, rows_of_keys
 from makewhole.lake.rows_by_bucket import BucketRows
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Semantics
@@ -59,9 +59,7 @@ def choice_tasks(neighbours: NeighbouringWindows, point: str, folder: str) -> li
     """Return the tasks that choose the records of a point."""
     context = neighbours.context
     hop = next(hop for hop in context.pipeline.hops if point in (hop.source, hop.target))
-    facts = (
-        PointFacts.of_source(neighbours, hop) if point == hop.source else PointFacts.of_target(neighbours, hop, ())
-    )
+    facts = PointFacts.of_source(neighbours, hop) if point == hop.source else PointFacts.of_target(neighbours, hop, ())
     doubted = neighbours.by_bucket(f"{folder}/doubted", _doubted(neighbours, point), DOUBTED)
     return [
         ChoiceTask(
@@ -91,7 +89,9 @@ def _doubted(neighbours: NeighbouringWindows, point: str) -> Iterator[pl.DataFra
     for batch in StoredFindings(window=context.window).batches(journal):
         rows = [row for judged in batch if (row := _doubt(hops, judged, point)) is not None]
         if rows:
-            frame = pl.DataFrame(rows, schema={"key_hash": pl.String, "why": pl.String, "cause": pl.String}, orient="row")
+            frame = pl.DataFrame(
+                rows, schema={"key_hash": pl.String, "why": pl.String, "cause": pl.String}, orient="row"
+            )
             yield frame.select(*hashes_of_hex(), "why", "cause")
 
 
@@ -142,7 +142,7 @@ def _choose(task: ChoiceTask) -> Chosen:
 def _known_before(task: ChoiceTask, keys: pl.DataFrame) -> pl.DataFrame:
     """Return what the windows before this one had of some keys, as a run of the key index."""
     storage, index = task.context.storage, task.end.index.copies
-    files: Sequence = (*index.former, *index.earlier)
+    files: Sequence[IndexFile] = (*index.former, *index.earlier)
     maybe = keys.filter(pl.Series(maybe_known(storage, files, keys), dtype=pl.Boolean)) if files else empty(HASHES)
     rows = rows_of_keys(storage, files, maybe)
     return as_read_now(rows, task.context.pipeline.compared_at(task.point), is_upsert=task.is_upsert)

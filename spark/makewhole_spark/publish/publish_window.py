@@ -22,6 +22,7 @@ from makewhole.model.points import Publish
 from makewhole.model.window import PartitionRange, Window
 from makewhole.publishing import place
 from makewhole.publishing.manifest import VERSION, PublishedFile, count_chunks, files_of, in_order
+from makewhole.publishing.send import Sending
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext, window_context
 from makewhole_spark.carrier import Carrier, carry_released
@@ -38,14 +39,14 @@ _HOLDER = "publish"  # one name: the next runner takes over at once, and the epo
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedPoint:
+class PublishedNow:
     """What a run published of a point: the windows with their manifests, in their order."""
 
     point: str
     windows: tuple[PublishedWindow, ...]
 
 
-def publish_windows(carrier: Carrier, journal: PgConnection, context: WindowContext) -> list[PublishedPoint]:
+def publish_windows(carrier: Carrier, journal: PgConnection, context: WindowContext) -> list[PublishedNow]:
     """Publish what is due of every point that the pipeline publishes: the window, and older ones that are certified and
     not published yet.
 
@@ -56,9 +57,7 @@ def publish_windows(carrier: Carrier, journal: PgConnection, context: WindowCont
     return [_publish_point(carrier, journal, context, publish) for publish in context.pipeline.publish]
 
 
-def _publish_point(
-    carrier: Carrier, journal: PgConnection, context: WindowContext, publish: Publish
-) -> PublishedPoint:
+def _publish_point(carrier: Carrier, journal: PgConnection, context: WindowContext, publish: Publish) -> PublishedNow:
     pipeline = context.pipeline
     publication = publications.begin(
         journal,
@@ -79,10 +78,26 @@ def _publish_point(
         run.show_decided()
     now = publications.published(journal, publication)
     journal.commit()
+    if publish.topic is not None:
+        _send(run, context, publish.topic, now)
     decided = {(one.number, one.revision) for one in known if one.visible_at is not None}
-    return PublishedPoint(
+    return PublishedNow(
         point=publish.point, windows=tuple(one for one in now if (one.number, one.revision) not in decided)
     )
+
+
+def _send(run: "_Run", context: WindowContext, topic: str, windows: Sequence[PublishedWindow]) -> None:
+    point = context.pipeline.topic(topic)
+    sending = Sending(
+        journal=run.journal,
+        publication=run.publication,
+        lease=run.lease,
+        folder=run.folder,
+        connection=context.kafka(point),
+        topic=point,
+    )
+    sent = sending.send(windows)
+    logger.info("%d records of %s were sent into topic %s", sent, run.publication.point, point.topic)
 
 
 def _due(
@@ -171,7 +186,9 @@ def _write_tasks(
     for partition, path, _ in (file for bucket in chosen for file in bucket.files):
         by_partition.setdefault(partition, []).append(path)
     held = {*by_partition, *(file.partition for file in before)}
-    is_event = all(hop.semantics is Semantics.EVENT for hop in context.pipeline.hops if point in (hop.source, hop.target))
+    is_event = all(
+        hop.semantics is Semantics.EVENT for hop in context.pipeline.hops if point in (hop.source, hop.target)
+    )
     elsewhere = _later_files(known, context.window) if is_event else ()
     for whole in _archived(context, point, archive):
         if whole.partition in held:
@@ -220,9 +237,7 @@ class _Content:
         """The files of what changed, in the order in which they are sent."""
         return in_order(file for piece in self.written for file in piece.files)
 
-    def manifest(
-        self, journal: PgConnection, publication: Publication, snapshot: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def manifest(self, journal: PgConnection, publication: Publication, snapshot: Mapping[str, Any]) -> dict[str, Any]:
         """Return the manifest."""
         window, pipeline = self.context.window, self.context.pipeline
         certificate = certificates.of_revision(journal, window)

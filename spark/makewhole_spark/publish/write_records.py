@@ -15,7 +15,7 @@ from makewhole.kafka.log.reader import read_range
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import CorruptionError
 from makewhole.model.window import PartitionRange
-from makewhole.native.arrays import Int64s
+from makewhole.native.arrays import ArrowArray, Int64s
 from makewhole.publishing.manifest import SCHEMA, Change, PublishedFile, data_folder
 from makewhole.window.context import WindowContext
 
@@ -114,7 +114,7 @@ def _publish(task: WriteTask, rows: pl.DataFrame) -> Iterator[PublishedFile]:
     yield file
 
 
-def _records(task: WriteTask, offsets: Int64s, keys: pa.Array) -> Iterator[pa.Table]:
+def _records(task: WriteTask, offsets: Int64s, keys: ArrowArray) -> Iterator[pa.Table]:
     """Yield the records at these offsets, ascending, with the business keys that they have."""
     archive = ArchiveLog(task.context.storage.uri(task.archive))
     for batch in read_range(archive, task.range, columns=_RECORD).batches():
@@ -125,9 +125,9 @@ def _records(task: WriteTask, offsets: Int64s, keys: pa.Array) -> Iterator[pa.Ta
             yield _table(task, Change.PUBLISH, batch.filter(pa.array(is_chosen)), keys.take(pa.array(at[is_chosen])))
 
 
-def _table(task: WriteTask, change: Change, records: pa.RecordBatch, keys: pa.Array) -> pa.Table:
+def _table(task: WriteTask, change: Change, records: pa.RecordBatch, keys: ArrowArray) -> pa.Table:
     window, rows = task.context.window, records.num_rows
-    columns: Mapping[str, pa.Array] = {
+    columns: Mapping[str, ArrowArray] = {
         "window": pa.repeat(pa.scalar(window.number, pa.int32()), rows),
         "revision": pa.repeat(pa.scalar(window.revision, pa.int32()), rows),
         "change": pa.repeat(pa.scalar(change.value), rows),
@@ -158,7 +158,7 @@ def _withdraw(task: WriteTask, rows: pl.DataFrame) -> Iterator[PublishedFile]:
     yield file
 
 
-def _repeated(change: Change, rows: int) -> pa.Array:
+def _repeated(change: Change, rows: int) -> ArrowArray:
     return pa.repeat(pa.scalar(change.value), rows)
 
 

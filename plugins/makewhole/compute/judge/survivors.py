@@ -57,8 +57,10 @@ def choose_first(copies: pl.DataFrame, replays: pl.DataFrame, known: pl.DataFram
     """Choose the first record of each key. `known`: what the windows before had of these keys, as a run of the key
     index; `replays`: what compensation wrote (`REPLAYS`); `doubted`: `DOUBTED`."""
     ordered = mark_replays(committed_copies(copies), replays).sort(*HASH, "is_replay", "partition", "offset")
-    earlier = first_copies(known, is_later=False).group_by(HASH).agg(
-        pl.col("row_hash").alias("earlier"), pl.len().alias("known")
+    earlier = (
+        first_copies(known, is_later=False)
+        .group_by(HASH)
+        .agg(pl.col("row_hash").alias("earlier"), pl.len().alias("known"))
     )
     keys = ordered.group_by(HASH, maintain_order=True).agg(
         *(pl.col(name).first() for name in SURVIVORS),
