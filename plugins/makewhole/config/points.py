@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from yaml.nodes import ScalarNode
+
 from makewhole.config import values
 from makewhole.config.columns import ColumnsDraft, named_as_in_file, read_columns
 from makewhole.config.erased import read_erased
@@ -47,7 +49,7 @@ class PointDraft:
     has_version: bool
     point: Point | None
     columns: ColumnsDraft = field(default_factory=ColumnsDraft)
-    publish: YamlPlace | None = None
+    publish: "PublishDraft | None" = None
 
     @property
     def needs_payload(self) -> bool:
@@ -72,6 +74,15 @@ class PointDraft:
     def is_by_coordinates(self) -> bool:
         """Whether it is a topic whose key is where its records lie, or how they are numbered."""
         return self.kind is PointKind.TOPIC and self.key is not None and is_by_coordinates(self.key.names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishDraft:
+    """What a topic point says of where it is published. `topic` is the name of a point, which may not be one."""
+
+    place: YamlPlace
+    section: Section
+    topic: str | None
 
 
 def read_points(top: Section) -> Mapping[str, PointDraft]:
@@ -125,7 +136,7 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
         has_version=section.has("version"),
         point=point,
         columns=columns,
-        publish=section.get("publish") if kind is PointKind.TOPIC else None,
+        publish=_read_publish(section) if kind is PointKind.TOPIC else None,
     )
 
 
@@ -151,6 +162,16 @@ def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint
         version=version,
         partitioner=partitioner,
     )
+
+
+def _read_publish(section: Section) -> PublishDraft | None:
+    place = section.get("publish")
+    published = place.section() if place else None
+    if place is None or published is None:
+        return None
+    topic = published.get_quietly("topic")
+    is_text = topic is not None and isinstance(topic.node, ScalarNode)
+    return PublishDraft(place=place, section=published, topic=topic.node.value if topic and is_text else None)
 
 
 def _read_partitioner(section: Section) -> Partitioner:

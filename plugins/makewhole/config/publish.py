@@ -18,10 +18,10 @@ def read_publish(
     """Return what is published of which points, in file order; what is wrong is noted."""
     published: list[Publish] = []
     for name, draft in drafts.items():
-        section = draft.publish.section() if draft.publish is not None else None
-        if draft.publish is None or section is None:
+        if draft.publish is None:
             continue
-        _check_point(draft.publish, name, draft, hops, compare)
+        section = draft.publish.section
+        _check_point(draft.publish.place, name, draft, hops, compare)
         wanted = _read(section, name, drafts)
         _check_places(section, wanted, hops, published)
         published.append(wanted)

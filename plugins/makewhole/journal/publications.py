@@ -48,6 +48,11 @@ class PublishedWindow:
     newest_revision: int
     state: str
 
+    @property
+    def is_newest(self) -> bool:
+        """Whether no later revision of the window is there that is not published."""
+        return self.revision == self.newest_revision
+
 
 def begin(journal: PgConnection, *, pipeline: str, point: str, root: str, topic: str) -> Publication:
     """Return the publication of a point at these places, which is made where it is new.

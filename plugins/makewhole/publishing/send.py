@@ -89,10 +89,15 @@ class Sending:
         return noted
 
     def _done(self, writer: ReplayWriter, in_journal: int) -> int:
-        """Fence every producer before, then return the number of chunks in the topic; the journal follows.
+        """Fence every producer before, then return the number of chunks in the topic; the journal follows before the
+        next one is sent, so that the marker equals its number or is one ahead."""
+        done = self._count_done(writer, in_journal)
+        if done > in_journal:
+            publications.note_sent(self.journal, self.publication, done, {})
+            self.journal.commit()
+        return done
 
-        The journal follows each chunk before the next, so that the marker equals its number or is one ahead.
-        """
+    def _count_done(self, writer: ReplayWriter, in_journal: int) -> int:
         marker = writer.open()
         if marker is None:
             ends = {int(partition): offset for partition, offset in self.publication.sent_ends.items()}
