@@ -3,8 +3,8 @@
     python -m bench.windows.published --records 10000000
 
 Each consumer decodes every order and adds the amounts up by status. On one side it reads the topic (`kafka_log`, the
-faster of Spark's ways to it) and drops repeated keys, as consumers do without makewhole; on the other it reads the files
-that the manifest names. All must have the same answer. What publishing costs, once for all, is measured besides: the
+faster of Spark's ways to it) and drops repeated keys, as consumers do without makewhole; on the other it reads what
+the manifest names. All must have the same answer. What publishing costs, once for all, is measured besides: the
 application from its start to its end.
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bench.measuring.contender import Contender
+from bench.measuring.contender import Contender, Task
 from bench.measuring.meter import Cost, Meter
 from bench.windows.orders import Orders
 from bench.windows.service import PIPELINE
@@ -107,13 +107,17 @@ def measured(bootstrap: str, folder: Path, orders: Orders, consumers: int, repor
     with prepared(bootstrap, folder, orders) as stage, ExitStack() as stack:
         manifest, publishing = _publish(stage)
         files = [str(_published(stage) / file["path"]) for file in manifest["files"]]
-        tasks = {OWN: (deduplicate, bootstrap, orders.name), ONCE: (read_published, files)}
+        tasks: dict[str, tuple[Task, tuple[Any, ...]]] = {
+            OWN: (deduplicate, (bootstrap, orders.name)),
+            ONCE: (read_published, (files,)),
+        }
         sides = {side: stack.enter_context(Contender(side, folder)) for side in tasks}
         costs: dict[str, list[Cost]] = {side: [] for side in tasks}
         for number in range(1 + consumers):
             answers = {}
             for side in (OWN, ONCE) if number % 2 == 0 else (ONCE, OWN):
-                answers[side], cost = sides[side].run(*tasks[side])
+                task, arguments = tasks[side]
+                answers[side], cost = sides[side].run(task, *arguments)
                 costs[side] += [cost] if number else []
                 report(stage.line("consumer", side, cost))
             if answers[OWN] != answers[ONCE]:
@@ -165,6 +169,10 @@ def _run_job(stage: Stage, window: Window) -> Cost:
     return meter.cost
 
 
+def _report(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
 def main() -> None:
     """Measure, and print the figures as JSON."""
     parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
@@ -172,13 +180,13 @@ def main() -> None:
     parser.add_argument("--consumers", type=int, default=4)
     wanted = parser.parse_args()
     orders = Orders(number=wanted.records, stride=_STRIDE)
-    with (
-        tempfile.TemporaryDirectory(prefix="makewhole-bench-") as scratch,
-        KafkaServer(Path(scratch) / "kafka") as server,
-    ):
-        found = measured(
-            server.bootstrap, Path(scratch), orders, wanted.consumers, lambda line: print(line, file=sys.stderr)
-        )
+    with tempfile.TemporaryDirectory(prefix="makewhole-bench-") as scratch:
+        server = KafkaServer(Path(scratch) / "kafka")
+        try:
+            server.start()
+            found = measured(server.bootstrap, Path(scratch), orders, wanted.consumers, _report)
+        finally:
+            server.stop()
     print(json.dumps(found.document(wanted.consumers), indent=1))
 
 

@@ -18,7 +18,7 @@ ROWS_OF_A_CHUNK = 10_000
 """The most records of a transaction that sends a published window into a topic."""
 
 
-class Change(StrEnum):
+class RecordChange(StrEnum):
     """What a row says of the record at its position: it is published, or what was published of it is withdrawn."""
 
     PUBLISH = "publish"
@@ -79,19 +79,9 @@ def own_files(manifest: Mapping[str, Any]) -> list[PublishedFile]:
 
 def in_order(files: Iterable[PublishedFile]) -> list[PublishedFile]:
     """Return files in the order in which they are sent; those of a partition are in that of their offsets already."""
-    return sorted(files, key=lambda file: (file.change == Change.PUBLISH, file.partition))
+    return sorted(files, key=lambda file: (file.change == RecordChange.PUBLISH, file.partition))
 
 
 def count_chunks(files: Sequence[PublishedFile]) -> int:
     """Return the number of transactions in which files are sent."""
     return sum(file.chunks for file in files)
-
-
-def manifest_path(number: int, revision: int) -> str:
-    """Return the path of a manifest below the folder of a publication."""
-    return f"manifests/window={number:08d}.revision={revision:04d}.json"
-
-
-def data_folder(number: int, revision: int) -> str:
-    """Return the folder with the files of a revision of a window, below that of the publication."""
-    return f"data/window-{number:08d}/revision-{revision:04d}"

@@ -9,7 +9,7 @@ from makewhole.lake.storage import Storage
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Publish
-from makewhole.publishing.manifest import data_folder, manifest_path
+from makewhole.publishing.layout import data_folder, manifest_path
 
 OWNER = "owner.json"
 """The file that says whose the folder is."""

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from makewhole.file_system import path_below
 from makewhole.journal import publications
 from makewhole.journal.publications import Publication, PublishedWindow
-from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.window import Window
-from makewhole.publishing.manifest import manifest_path
+from makewhole.publishing.layout import manifest_path
 from makewhole.sql import PgConnection
 
 
@@ -40,7 +40,7 @@ class PublishedPoint:
 
     def manifest_uri(self, window: PublishedWindow) -> str:
         """Return the full name of the manifest of a window."""
-        return Storage(root=self.publication.root).uri(manifest_path(window.number, window.revision))
+        return path_below(self.publication.root, manifest_path(window.number, window.revision))
 
 
 def published_points(journal: PgConnection, pipeline: str) -> list[PublishedPoint]:

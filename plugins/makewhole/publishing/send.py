@@ -49,7 +49,7 @@ class Sending:
         """Send what the topic does not have yet of published windows, in their order. Return the number of records.
 
         Raises:
-            RefusedError: the topic has records of somebody else, or fewer partitions than it had.
+            RefusedError: the topic has records of another writer, or fewer partitions than it had.
             CorruptionError: what is in the topic contradicts the journal.
         """
         chunks = sum(window.chunks for window in windows)

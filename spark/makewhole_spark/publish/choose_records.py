@@ -7,7 +7,7 @@ import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, empty
 from makewhole.compute.indexed_keys.former_readings import as_read_now
-from makewhole.compute.judge.survivors import COPIES, DOUBTED, Chosen, LeftOut, choose_first, choose_latest
+from makewhole.compute.judge.survivors import COPIES, DOUBTED, ChosenSurvivors, LeftOut, choose_first, choose_latest
 from makewhole.compute.keys import hashes_of_hex
 from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.findings.window_findings import JudgedFinding, count_left_out
@@ -128,7 +128,7 @@ def choose_records(task: ChoiceTask) -> ChosenRecords:
     )
 
 
-def _choose(task: ChoiceTask) -> Chosen:
+def _choose(task: ChoiceTask) -> ChosenSurvivors:
     context, storage = task.context, task.context.storage
     copies = storage.read_parquet(task.end.files, list(COPIES))
     assert copies is not None

@@ -70,7 +70,7 @@ def _publish_point(carrier: Carrier, journal: PgConnection, context: WindowConte
     journal.commit()
     known = publications.published(journal, publication)
     folder = place.claim(publication, is_new=not known)
-    run = _Run(carrier=carrier, journal=journal, publication=publication, lease=lease, folder=folder)
+    run = _PublishingRun(carrier=carrier, journal=journal, publication=publication, lease=lease, folder=folder)
     run.show_decided()
     for number, revision in _due(journal, publication, context.window, known):
         window = windows.load(journal, pipeline.name, number, revision)
@@ -86,7 +86,7 @@ def _publish_point(carrier: Carrier, journal: PgConnection, context: WindowConte
     )
 
 
-def _send(run: "_Run", context: WindowContext, topic: str, windows: Sequence[PublishedWindow]) -> None:
+def _send(run: "_PublishingRun", context: WindowContext, topic: str, windows: Sequence[PublishedWindow]) -> None:
     point = context.pipeline.topic(topic)
     sending = Sending(
         journal=run.journal,
@@ -117,7 +117,7 @@ def _due(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Run:
+class _PublishingRun:
     """A run that publishes windows of one publication, for as long as it has the lease."""
 
     carrier: Carrier
@@ -151,9 +151,9 @@ class _Run:
         archive = manifests[point]["archive"]
         tasks = list(_write_tasks(self, context, point, archive, chosen, before, known))
         written = self._carry(tasks, write_records)
-        content = _Content(context=context, point=point, chosen=chosen, written=written, before=before)
+        content = _ManifestContent(context=context, point=point, chosen=chosen, written=written, before=before)
         manifest = content.manifest(self.journal, self.publication, manifests[point])
-        leases.renew(self.journal, self.lease)  # holds its row locked: nobody else decides meanwhile
+        leases.renew(self.journal, self.lease)  # holds its row locked: no other run decides meanwhile
         publications.decide(self.journal, self.publication, window, manifest, count_chunks(content.own_files))
         self.journal.commit()
         for file in context.storage.files_below(f"{window.prefix}/{folder}/chosen"):
@@ -173,7 +173,7 @@ def _files_before(known: Sequence[PublishedWindow], window: Window) -> tuple[Pub
 
 
 def _write_tasks(
-    run: _Run,
+    run: _PublishingRun,
     context: WindowContext,
     point: str,
     archive: str,
@@ -223,7 +223,7 @@ def _later_files(known: Sequence[PublishedWindow], window: Window) -> tuple[str,
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Content:
+class _ManifestContent:
     """What a manifest says of a revision of a window."""
 
     context: WindowContext

@@ -16,7 +16,8 @@ from makewhole.lake.storage import Storage
 from makewhole.model.errors import CorruptionError
 from makewhole.model.window import PartitionRange
 from makewhole.native.arrays import ArrowArray, Int64s
-from makewhole.publishing.manifest import SCHEMA, Change, PublishedFile, data_folder
+from makewhole.publishing.layout import data_folder
+from makewhole.publishing.manifest import SCHEMA, PublishedFile, RecordChange
 from makewhole.window.context import WindowContext
 
 _RECORD = ("partition", "offset", "timestamp", "key", "value", "headers")
@@ -88,7 +89,7 @@ def standing_rows(folder: Storage, files: Sequence[PublishedFile], part: Partiti
         .sort("offset", "revision")
         .unique("offset", keep="last", maintain_order=True)
     )
-    return newest.filter(pl.col("change") == Change.PUBLISH.value).select(*SURVIVORS)
+    return newest.filter(pl.col("change") == RecordChange.PUBLISH.value).select(*SURVIVORS)
 
 
 def _keys_of(folder: Storage, paths: Sequence[str], rows: pl.DataFrame) -> pl.DataFrame:
@@ -105,7 +106,7 @@ def _publish(task: WriteTask, rows: pl.DataFrame) -> Iterator[PublishedFile]:
     if rows.is_empty():
         return
     offsets = rows["offset"].to_numpy()
-    file = _new_file(task, Change.PUBLISH, rows, _records(task, offsets, rows["key"].to_arrow()))
+    file = _new_file(task, RecordChange.PUBLISH, rows, _records(task, offsets, rows["key"].to_arrow()))
     if file.rows != len(rows):
         raise CorruptionError(
             f"{task.context.window.label}: the archive {task.archive} has {file.rows} of the {len(rows)} records of "
@@ -122,10 +123,12 @@ def _records(task: WriteTask, offsets: Int64s, keys: ArrowArray) -> Iterator[pa.
         at = np.searchsorted(offsets, read)
         is_chosen = np.append(offsets, -1)[np.minimum(at, len(offsets))] == read
         if is_chosen.any():
-            yield _table(task, Change.PUBLISH, batch.filter(pa.array(is_chosen)), keys.take(pa.array(at[is_chosen])))
+            yield _table(
+                task, RecordChange.PUBLISH, batch.filter(pa.array(is_chosen)), keys.take(pa.array(at[is_chosen]))
+            )
 
 
-def _table(task: WriteTask, change: Change, records: pa.RecordBatch, keys: ArrowArray) -> pa.Table:
+def _table(task: WriteTask, change: RecordChange, records: pa.RecordBatch, keys: ArrowArray) -> pa.Table:
     window, rows = task.context.window, records.num_rows
     columns: Mapping[str, ArrowArray] = {
         "window": pa.repeat(pa.scalar(window.number, pa.int32()), rows),
@@ -144,12 +147,14 @@ def _withdraw(task: WriteTask, rows: pl.DataFrame) -> Iterator[PublishedFile]:
         return
     offsets = rows["offset"].to_numpy()
     tables = (
-        table.set_column(table.schema.get_field_index("change"), "change", _repeated(Change.WITHDRAW, table.num_rows))
+        table.set_column(
+            table.schema.get_field_index("change"), "change", _repeated(RecordChange.WITHDRAW, table.num_rows)
+        )
         .set_column(table.schema.get_field_index("value"), "value", pa.nulls(table.num_rows, pa.binary()))
         .cast(SCHEMA)
         for table in _records(task, offsets, rows["key"].to_arrow())
     )
-    file = _new_file(task, Change.WITHDRAW, rows, tables)
+    file = _new_file(task, RecordChange.WITHDRAW, rows, tables)
     if file.rows != len(rows):
         raise CorruptionError(
             f"{task.context.window.label}: the archive {task.archive} has {file.rows} of the {len(rows)} records of "
@@ -158,11 +163,11 @@ def _withdraw(task: WriteTask, rows: pl.DataFrame) -> Iterator[PublishedFile]:
     yield file
 
 
-def _repeated(change: Change, rows: int) -> ArrowArray:
+def _repeated(change: RecordChange, rows: int) -> ArrowArray:
     return pa.repeat(pa.scalar(change.value), rows)
 
 
-def _new_file(task: WriteTask, change: Change, rows: pl.DataFrame, tables: Iterator[pa.Table]) -> PublishedFile:
+def _new_file(task: WriteTask, change: RecordChange, rows: pl.DataFrame, tables: Iterator[pa.Table]) -> PublishedFile:
     window = task.context.window
     name = f"{change.value}-{task.range.partition:05d}-{rows['offset'][0]:020d}-{uuid4().hex[:12]}.parquet"
     written = 0

@@ -43,7 +43,7 @@ DOUBTED: Schema = HASHES | {"why": pl.String, "cause": pl.String}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chosen:
+class ChosenSurvivors:
     """What is published of some keys (`SURVIVORS`), and what is not (`LEFT_OUT`, without those that were only sent
     again). `resent_keys` were published before, `resent_records` stand behind the record that is."""
 
@@ -53,7 +53,9 @@ class Chosen:
     resent_records: int
 
 
-def choose_first(copies: pl.DataFrame, replays: pl.DataFrame, known: pl.DataFrame, doubted: pl.DataFrame) -> Chosen:
+def choose_first(
+    copies: pl.DataFrame, replays: pl.DataFrame, known: pl.DataFrame, doubted: pl.DataFrame
+) -> ChosenSurvivors:
     """Choose the first record of each key. `known`: what the windows before had of these keys, as a run of the key
     index; `replays`: what compensation wrote (`REPLAYS`); `doubted`: `DOUBTED`."""
     ordered = mark_replays(committed_copies(copies), replays).sort(*HASH, "is_replay", "partition", "offset")
@@ -81,7 +83,7 @@ def choose_first(copies: pl.DataFrame, replays: pl.DataFrame, known: pl.DataFram
     return _chosen(keys.with_columns(why.alias("why")), doubted)
 
 
-def choose_latest(copies: pl.DataFrame, known: pl.DataFrame, doubted: pl.DataFrame) -> Chosen:
+def choose_latest(copies: pl.DataFrame, known: pl.DataFrame, doubted: pl.DataFrame) -> ChosenSurvivors:
     """Choose the latest version of each key, a tombstone where that deletes it; arguments as of `choose_first`."""
     committed = committed_copies(copies)
     own = committed.sort(*HASH, "partition", "offset").group_by(HASH, maintain_order=True)
@@ -118,7 +120,7 @@ def choose_latest(copies: pl.DataFrame, known: pl.DataFrame, doubted: pl.DataFra
     return _chosen(keys.with_columns(why.alias("why")), doubted)
 
 
-def _chosen(keys: pl.DataFrame, doubted: pl.DataFrame) -> Chosen:
+def _chosen(keys: pl.DataFrame, doubted: pl.DataFrame) -> ChosenSurvivors:
     """Divide keys, each with `places` and, where nothing of it is published by itself, `why`."""
     said = doubted.unique(HASH, keep="first").rename({"why": "doubt"})
     marked = keys.join(said, on=HASH, how="left", maintain_order="left")
@@ -128,7 +130,7 @@ def _chosen(keys: pl.DataFrame, doubted: pl.DataFrame) -> Chosen:
     marked = marked.with_columns(why.alias("why"))
     chosen = marked.filter(pl.col("why").is_null())
     resent = (marked["why"] == LeftOut.RESEND.value).fill_null(False)
-    return Chosen(
+    return ChosenSurvivors(
         survivors=chosen.select(*SURVIVORS),
         left_out=marked.filter(pl.col("why").is_not_null() & ~resent).select(*LEFT_OUT),
         resent_keys=int(resent.sum()),

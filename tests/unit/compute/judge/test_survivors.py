@@ -9,13 +9,13 @@ import pytest
 from makewhole.compute.frames import REPLAYS, TOPIC_KEYS, empty
 from makewhole.compute.indexed_keys.key_runs import build_key_run
 from makewhole.compute.judge.judge_copies import mark_replays
-from makewhole.compute.judge.survivors import DOUBTED, Chosen, LeftOut, choose_first, choose_latest
+from makewhole.compute.judge.survivors import DOUBTED, ChosenSurvivors, LeftOut, choose_first, choose_latest
 from makewhole.compute.keys import with_hash
 
 pytestmark = pytest.mark.unit
 
 NO_REPLAYS = empty(REPLAYS)
-NOBODY = empty(DOUBTED)
+NO_DOUBTS = empty(DOUBTED)
 
 
 def copies(*rows: dict[str, Any]) -> pl.DataFrame:
@@ -40,19 +40,19 @@ NOTHING = run_of(copies({"key": "other", "row_hash": 1, "offset": 1}).clear())
 NO_VERSIONS = run_of(copies({"key": "other", "row_hash": 1, "offset": 1}).clear(), has_versions=True)
 
 
-def first(*rows: dict[str, Any], known: pl.DataFrame = NOTHING, doubted: pl.DataFrame = NOBODY) -> Chosen:
+def first(*rows: dict[str, Any], known: pl.DataFrame = NOTHING, doubted: pl.DataFrame = NO_DOUBTS) -> ChosenSurvivors:
     return choose_first(copies(*rows), NO_REPLAYS, known, doubted)
 
 
-def latest(*rows: dict[str, Any], known: pl.DataFrame = NO_VERSIONS) -> Chosen:
-    return choose_latest(copies(*rows), known, NOBODY)
+def latest(*rows: dict[str, Any], known: pl.DataFrame = NO_VERSIONS) -> ChosenSurvivors:
+    return choose_latest(copies(*rows), known, NO_DOUBTS)
 
 
-def positions(chosen: Chosen) -> dict[str, int]:
+def positions(chosen: ChosenSurvivors) -> dict[str, int]:
     return dict(chosen.survivors.select("key", "offset").iter_rows())
 
 
-def why(chosen: Chosen) -> dict[str, str]:
+def why(chosen: ChosenSurvivors) -> dict[str, str]:
     return dict(chosen.left_out.select("key", "why").iter_rows())
 
 
@@ -104,7 +104,7 @@ def test_original_is_chosen_before_a_replay_of_it() -> None:
     replays = rows.head(1).select(
         pl.lit("p").alias("plan"), "key_hi", "key_lo", "partition", "offset", pl.lit(False).alias("is_produced")
     )
-    assert positions(choose_first(rows, replays, NOTHING, NOBODY)) == {"a": 9}
+    assert positions(choose_first(rows, replays, NOTHING, NO_DOUBTS)) == {"a": 9}
 
 
 def test_key_that_a_finding_doubts_is_left_out_with_its_cause() -> None:
