@@ -27,6 +27,7 @@ CHUNK_HEADER = "makewhole-published-chunk"
 """The publication and the number of the transaction."""
 
 _FIRST_MILLISECOND = 1  # of 1970: librdkafka takes 0 for now
+_NOW_MS = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,10 @@ class PublishedRecords:
     def messages(self) -> Iterator[MessageFields]:
         """Yield value, key, headers, partition and timestamp of each record."""
         chunk = (CHUNK_HEADER, f"{self.name}/{self.chunk}".encode())
-        for row in self.rows.to_pylist():
+        times: Any = self.rows.column("timestamp").cast(pa.int64())
+        stamps = times.fill_null(_NOW_MS).to_pylist()
+        rows: Any = self.rows.drop_columns("timestamp").to_pylist()
+        for row, stamp in zip(rows, stamps, strict=True):
             own: list[Header] = [(header["key"], header["value"]) for header in row["headers"] or ()]
             headers = [
                 *own,
@@ -56,7 +60,6 @@ class PublishedRecords:
                 (ORIGIN_HEADER, f"{row['partition']}:{row['offset']}".encode()),
                 chunk,
             ]
-            stamp = 0 if row["timestamp"] is None else int(row["timestamp"].timestamp() * 1000)
             partition = row["partition"] % self.partitions
             yield row["value"], row["record_key"], headers, partition, max(stamp, _FIRST_MILLISECOND)
 

@@ -42,7 +42,8 @@ SCHEMA: pa.Schema = pa.schema(
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedFile:
-    """A file of a published window: rows of one partition in the order of offsets, all of one `change`."""
+    """A file of a published window: rows of one partition in the order of offsets, all of one `change`. One that is not
+    `sent` withdraws records whose keys a later window has published: in a topic that record counts already."""
 
     path: str
     revision: int
@@ -50,6 +51,7 @@ class PublishedFile:
     change: str
     rows: int
     sha256: str
+    is_sent: bool = True
 
     @property
     def chunks(self) -> int:
@@ -74,7 +76,7 @@ def files_of(manifest: Mapping[str, Any]) -> list[PublishedFile]:
 def own_files(manifest: Mapping[str, Any]) -> list[PublishedFile]:
     """Return the files of what changed with this revision, in the order in which they are sent: what is withdrawn goes
     first, as its key may be published again."""
-    return in_order(file for file in files_of(manifest) if file.revision == manifest["revision"])
+    return in_order(file for file in files_of(manifest) if file.revision == manifest["revision"] and file.is_sent)
 
 
 def in_order(files: Iterable[PublishedFile]) -> list[PublishedFile]:
@@ -84,4 +86,4 @@ def in_order(files: Iterable[PublishedFile]) -> list[PublishedFile]:
 
 def count_chunks(files: Sequence[PublishedFile]) -> int:
     """Return the number of transactions in which files are sent."""
-    return sum(file.chunks for file in files)
+    return sum(file.chunks for file in files if file.is_sent)

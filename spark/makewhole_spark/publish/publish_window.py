@@ -17,7 +17,6 @@ from makewhole.journal.results import snapshot_manifests
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Semantics
 from makewhole.model.points import Publish
 from makewhole.model.window import PartitionRange, Window
 from makewhole.publishing import place
@@ -186,10 +185,7 @@ def _write_tasks(
     for partition, path, _ in (file for bucket in chosen for file in bucket.files):
         by_partition.setdefault(partition, []).append(path)
     held = {*by_partition, *(file.partition for file in before)}
-    is_event = all(
-        hop.semantics is Semantics.EVENT for hop in context.pipeline.hops if point in (hop.source, hop.target)
-    )
-    elsewhere = _later_files(known, context.window) if is_event else ()
+    elsewhere = _later_files(known, context.window)
     for whole in _archived(context, point, archive):
         if whole.partition in held:
             for part in split_range(whole, _RECORDS_PER_TASK):
@@ -214,7 +210,8 @@ def _archived(context: WindowContext, point: str, archive: str) -> Iterator[Part
 
 
 def _later_files(known: Sequence[PublishedWindow], window: Window) -> tuple[str, ...]:
-    """Return the files of later windows. An event is published once: where it stands there, it stays there."""
+    """Return the files of later windows: a key that is published there stays there. An event is published once, and of
+    versions the later one counts, also for those who read a topic."""
     newest: dict[int, PublishedWindow] = {}
     for one in known:
         if one.number > window.number and (one.number not in newest or one.revision > newest[one.number].revision):

@@ -2,7 +2,7 @@
 the positions of those that were and are not chosen any more."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 import numpy as np
@@ -63,12 +63,18 @@ def write_records(task: WriteTask) -> WrittenRecords:
     chosen = _in_range(task, task.context.storage.read_parquet(task.chosen, list(SURVIVORS)))
     before = standing_rows(task.folder, task.before, task.range)
     added = chosen.join(before, on="offset", how="anti", maintain_order="left")
-    in_later = _keys_of(task.folder, task.elsewhere, added)
-    added = added.join(in_later, on="key", how="anti", maintain_order="left")
     withdrawn = before.join(chosen, on="offset", how="anti", maintain_order="left")
-    files = [*_withdraw(task, withdrawn), *_publish(task, added)]
-    standing = len(before) - len(withdrawn) + len(added)
-    return WrittenRecords(files=tuple(files), standing=standing, elsewhere=len(in_later))
+    in_later = _keys_of(task.folder, task.elsewhere, pl.concat([added, withdrawn]))
+    new = added.join(in_later, on="key", how="anti", maintain_order="left")
+    gone = withdrawn.join(in_later, on="key", how="anti", maintain_order="left")
+    overtaken = withdrawn.join(in_later, on="key", how="semi", maintain_order="left")
+    files = [
+        *_withdraw(task, gone),
+        *(replace(file, is_sent=False) for file in _withdraw(task, overtaken)),
+        *_publish(task, new),
+    ]
+    standing = len(before) - len(withdrawn) + len(new)
+    return WrittenRecords(files=tuple(files), standing=standing, elsewhere=len(added) - len(new))
 
 
 def _in_range(task: WriteTask, rows: pl.DataFrame | None) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -10,10 +11,12 @@ from unittest import mock
 import polars as pl
 import pytest
 
+from makewhole.compute.judge.survivors import ChosenSurvivors
 from makewhole.journal.database import connect
 from makewhole.kafka.replay import MARKER_TOPIC
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.window.context import WindowContext
+from makewhole_spark.publish import choose_records
 from makewhole_spark.publish.publish_window import publish_windows
 from tests.integration.spark.conftest import NewShop
 from tests.world.consumer import Record
@@ -219,6 +222,40 @@ def test_latest_version_of_each_key_is_published_and_a_deletion_is(shop: Reconci
     [manifest] = publish(shop, certified(shop, day=1))
     assert standing(folder).filter(pl.col("window") == 2)["key"].to_list() == ["O3"]
     assert manifest["sent_again"]["keys_of_other_windows"] == 1
+
+
+def test_revision_sends_nothing_of_a_key_whose_later_version_is_in_the_topic(shop: ReconciledShop) -> None:
+    shop.more_columns = {"version": "bigint"}
+    shop.sql("drop table outbox; drop table warehouse")
+    shop.make_tables(", version bigint")
+    name = shop.add_topic()
+    folder = publishing(shop, into=name, has_ledger=False, is_upsert=True, has_version=True)
+    first = [{**order, "version": 1} for order in orders(range(2))]
+    shop.send(first)
+    shop.write("warehouse", first)
+    with choosing(lambda survivors: survivors.filter(pl.col("key") == "O0")):
+        publish(shop, certified(shop))
+    later = [at_day(1.1, {**order, "version": 2}) for order in first]
+    shop.send(later)
+    shop.sql("update warehouse set version = 2")
+    publish(shop, certified(shop, day=1))
+    with choosing(lambda survivors: survivors.filter(pl.col("key") == "O1")):
+        [manifest] = publish(shop, certified(shop))
+    assert (manifest["revision"], manifest["published"], manifest["withdrawn"], manifest["records"]) == (2, 0, 1, 0)
+    assert standing(folder).select("window", "key").rows() == [(2, "O0"), (2, "O1")]
+    assert sent(shop, name) == [("O0", "publish"), ("O0", "publish"), ("O1", "publish")]
+
+
+@contextmanager
+def choosing(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Iterator[None]:
+    """Have other records chosen, as when a window is judged by what was not known before."""
+    real = choose_records._choose
+    with mock.patch.object(choose_records, "_choose", lambda task: changed_choice(real(task), change)):
+        yield
+
+
+def changed_choice(chosen: ChosenSurvivors, change: Callable[[pl.DataFrame], pl.DataFrame]) -> ChosenSurvivors:
+    return replace(chosen, survivors=change(chosen.survivors))
 
 
 # Who else is there
