@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 from makewhole.model.errors import TransientError
 from makewhole.model.gate import GateAnswer
+from makewhole.publishing import published
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole.window.spark_steps import accounts
 from makewhole_spark.carrier import Carrier
+from makewhole_spark.publish.publish_window import publish_windows
 from makewhole_spark.reconcile.judge_window import reconcile
 from makewhole_spark.snapshot.take import take_snapshots
-from makewhole_spark.step_names import RECONCILE, SNAPSHOT, VALIDATE
+from makewhole_spark.step_names import PUBLISH, RECONCILE, SNAPSHOT, VALIDATE
 from makewhole_spark.validate import ask_gate, keep_answer
 
 
@@ -51,4 +53,14 @@ def _validate(job: Job) -> str:
     return answer
 
 
-_RUNS: Mapping[str, Callable[[Job], str]] = {SNAPSHOT: _snapshot, RECONCILE: _reconcile, VALIDATE: _validate}
+def _publish(job: Job) -> str:
+    publish_windows(job.carrier, job.journal, job.context)
+    return published.published_text(job.journal, job.context.pipeline, job.context.window)
+
+
+_RUNS: Mapping[str, Callable[[Job], str]] = {
+    SNAPSHOT: _snapshot,
+    RECONCILE: _reconcile,
+    VALIDATE: _validate,
+    PUBLISH: _publish,
+}

@@ -485,3 +485,38 @@ left join makewhole.accepted_now as word
     on (word.pipeline, word.number, word.revision, word.hop, word.key_hash)
      = (finding.pipeline, finding.number, finding.revision, finding.hop, finding.key_hash)
     and finding.outcome in ('open', 'refused');
+
+-- What is published once for everyone: the records of a topic point, in the folder `root` of a storage, and from there in
+-- `topic` (its place; empty: none). `partitions` are those of the topic when the first record was sent. `sent_chunks`
+-- follows the receipts in Kafka; `sent_ends`: partition → offset behind the last record sent.
+create table makewhole.publication (
+    id text primary key,
+    pipeline text not null,
+    point text not null,
+    root text not null unique,
+    topic text not null default '',
+    partitions integer check (partitions > 0),
+    sent_chunks bigint not null default 0 check (sent_chunks >= 0),
+    sent_ends jsonb not null default '{}',
+    began_at timestamptz not null default clock_timestamp()
+);
+create index publication_of_point on makewhole.publication (pipeline, point);
+create unique index publication_into_topic on makewhole.publication (topic) where topic <> '';
+
+-- What was published of a revision of a window: decided once, by its row here, and visible once its `manifest` stands
+-- beside its files. `ordinal` is the order in which it is sent, in `chunks` from `first_chunk` on.
+create table makewhole.published_window (
+    publication text not null references makewhole.publication (id),
+    pipeline text not null,
+    number integer not null,
+    revision integer not null,
+    ordinal integer not null check (ordinal > 0),
+    manifest jsonb not null,
+    first_chunk bigint not null check (first_chunk >= 0),
+    chunks bigint not null check (chunks >= 0),
+    decided_at timestamptz not null default clock_timestamp(),
+    visible_at timestamptz,
+    primary key (publication, number, revision),
+    unique (publication, ordinal),
+    foreign key (pipeline, number, revision) references makewhole.window
+);

@@ -29,10 +29,11 @@ def shop_file(
     is_observing: bool = False,
     database: str = "local_postgres",
     time_limits: str | None = None,
+    publish: str | None = None,
     **schedule: str,
 ) -> str:
     """Return the YAML of a shop's pipeline; `schedule` and `until` as given. `is_observing`: it names no remedy.
-    `database`: the connection to it."""
+    `database`: the connection to it. `publish`: where its topic is published."""
     settings = {"description": f"Orders of the shop {name}"} | ({"time_limits": time_limits} if time_limits else {})
     settings |= {key: f'"{value}"' for key, value in schedule.items()}
     settings |= {
@@ -41,9 +42,10 @@ def shop_file(
         "compare": '{amount: "decimal(8,2)"}',
         "compensation": f"{{limits: {{share: 1.0}}, approval: {{{approval}}}}}",
     }
+    published = {} if publish is None else {"publish": publish}
     points = {
         "outbox": ledger(database, f"{name}.outbox"),
-        "orders": topic("local_kafka", f"{name}-orders", partitioner="crc32"),
+        "orders": topic("local_kafka", f"{name}-orders", partitioner="crc32", **published),
         "warehouse": store(database, f"{name}.warehouse"),
     }
     hops = [{"from": "outbox", "to": "orders"}, {"from": "orders", "to": "warehouse"}]

@@ -1,9 +1,12 @@
 """Test windows that Airflow begins: on schedule, by backfill, by the on-call form; and what they leave behind."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.e2e.scenarios.failures import Broken
@@ -79,6 +82,23 @@ def test_the_events_of_the_pipelines_asset_keep_the_head_of_the_chain(scheduled:
     assert [head["handed_over"] for head in heads.values()] == [0, 0]
     options = [part for head in kept for part in ("--head", head)]
     assert stage.run_command("certificate", "verify", "scheduled", "--json", *options).code == 0
+
+
+def test_each_certified_window_is_published_and_reported_to_an_asset(scheduled: Scheduled, stage: Stage) -> None:
+    """The first by the pipeline's own DAG, its revision by the on-call form, which publishes what changed: nothing."""
+    events = stage.get("/assets/events", limit=100)["asset_events"]
+    reported = [event["extra"] for event in events if event["name"] == "makewhole_published_scheduled"]
+    points = {(extra["window"], extra["revision"]): extra["points"]["orders"] for extra in reported}
+    assert sorted(points) == [(1, 1), (1, 2)]
+    assert {(point["records"], point["complete_through"]) for point in points.values()} == {(ORDERS, 1)}
+    first, second = (json.loads(Path(points[1, revision]["manifest"]).read_text()) for revision in (1, 2))
+    assert (first["published"], second["published"], second["withdrawn"]) == (ORDERS, 0, 0)
+    assert second["files"] == first["files"]
+    folder = Path(points[1, 1]["manifest"]).parents[1]
+    rows = pl.concat([pl.read_parquet(folder / file["path"]) for file in first["files"]])
+    assert sorted(rows["key"]) == sorted(names(tuple(range(ORDERS))))
+    listed = stage.run_command("published", "scheduled", "--json").document
+    assert (listed["window"], listed["revision"], listed["is_newest"], listed["records"]) == (1, 2, True, ORDERS)
 
 
 # Backfilled
@@ -205,5 +225,6 @@ def test_a_missing_column_is_red_at_once_and_says_what_to_do(broken: Broken) -> 
 
 
 def test_when_the_column_is_there_the_cleared_run_goes_on_and_certifies(broken: Broken) -> None:
-    assert broken.mended_tasks == dict.fromkeys(WAY, "success") | dict.fromkeys(SKIPPED_WITHOUT_GAPS, "skipped")
+    skipped = (*SKIPPED_WITHOUT_GAPS, "publish")  # another pipeline publishes, and this one nothing
+    assert broken.mended_tasks == dict.fromkeys(WAY, "success") | dict.fromkeys(skipped, "skipped")
     assert (broken.mended["revision"], broken.mended["state"], broken.mended["reason"]) == (1, "certified", None)

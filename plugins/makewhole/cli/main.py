@@ -22,6 +22,7 @@ _COMMANDS = {
     "index": "index:index_app",
     "plan": "plan.command:plan_app",
     "accept": "accept:accept",
+    "published": "published:published",
     "certificate": "certificate:certificate_app",
 }
 

@@ -27,6 +27,7 @@ from makewhole.config.policy import (
     read_pending_max_age,
     read_time_limits,
 )
+from makewhole.config.publish import read_publish
 from makewhole.config.tree import Problems, Section, YamlPlace, read_tree
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Hop, Pipeline, Reach
@@ -250,6 +251,7 @@ def _read_pipeline(top: Section) -> Pipeline:
     found_late = late.text(values.duration) if late else None
     late_time, pending = Pipeline.late if found_late is None else found_late, read_pending_max_age(top)
     retry_time = retry_for.text(values.duration) if retry_for else None
+    compare = _read_compare(top)
     pipeline = Pipeline(
         name=(name.text(values.name) if name else None) or "",
         description=(description.text(str) if description else None) or "",
@@ -261,7 +263,7 @@ def _read_pipeline(top: Section) -> Pipeline:
         late=late_time,
         reach=_read_reach(top, hops, drafts),
         history=read_history(top, late_time + pending),
-        compare=_read_compare(top),
+        compare=compare,
         points=with_tombstone_topics(
             {name: draft.point for name, draft in drafts.items() if draft.point is not None}, hops, top
         ),
@@ -271,6 +273,7 @@ def _read_pipeline(top: Section) -> Pipeline:
         approval=read_approval(compensation),
         retry_for=Pipeline.retry_for if retry_time is None else retry_time,
         time_limits=read_time_limits(top),
+        publish=read_publish(drafts, hops, compare),
     )
     note_rows_taken_away(top, pipeline)
     note_fed(pipeline, drafts)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from yaml.nodes import ScalarNode
+
 from makewhole.config import values
 from makewhole.config.columns import ColumnsDraft, named_as_in_file, read_columns
 from makewhole.config.erased import read_erased
@@ -33,6 +35,7 @@ _KEYS = {
     PointKind.STORE: (*_TABLE_KEYS, "erased"),
     PointKind.TOPIC: (
         *("kind", "connection", "topic", "key", "version", "partitioner", "record_key", "columns", "duplicates"),
+        "publish",
         *FORMAT_KEYS,
     ),
 }
@@ -50,6 +53,7 @@ class PointDraft:
     has_version: bool
     point: Point | None
     columns: ColumnsDraft = field(default_factory=ColumnsDraft)
+    publish: "PublishDraft | None" = None
 
     @property
     def needs_payload(self) -> bool:
@@ -74,6 +78,15 @@ class PointDraft:
     def is_by_coordinates(self) -> bool:
         """Whether it is a topic whose key is where its records lie, or how they are numbered."""
         return self.kind is PointKind.TOPIC and self.key is not None and is_by_coordinates(self.key.names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishDraft:
+    """What a topic point says of where it is published. `topic` is the name of a point, which may not be one."""
+
+    place: YamlPlace
+    section: Section
+    topic: str | None
 
 
 def read_points(top: Section) -> Mapping[str, PointDraft]:
@@ -127,6 +140,7 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
         has_version=section.has("version"),
         point=point,
         columns=columns,
+        publish=_read_publish(section) if kind is PointKind.TOPIC else None,
     )
 
 
@@ -171,6 +185,16 @@ def note_fed(pipeline: Pipeline, drafts: Mapping[str, PointDraft]) -> None:
                 f"asks for the keys of {name} with several records, which hop {into[0].name} finds as `duplicate`",
                 "Take the line out; it is for a topic into which no hop leads",
             )
+
+
+def _read_publish(section: Section) -> PublishDraft | None:
+    place = section.get("publish")
+    published = place.section() if place else None
+    if place is None or published is None:
+        return None
+    topic = published.get_quietly("topic")
+    is_text = topic is not None and isinstance(topic.node, ScalarNode)
+    return PublishDraft(place=place, section=published, topic=topic.node.value if topic and is_text else None)
 
 
 def _read_partitioner(section: Section) -> Partitioner:

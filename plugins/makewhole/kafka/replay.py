@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from makewhole.kafka.partitioner import librdkafka_name
-from makewhole.kafka.replay_records import ReplayRecords, TopicRules
+from makewhole.kafka.replay_records import SentRecords, TopicRules
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import PermanentError, TransientError
 from makewhole.model.points import Partitioner
@@ -106,7 +106,7 @@ class ReplayWriter:
     def write(
         self,
         chunk: int,
-        records: ReplayRecords,
+        records: SentRecords,
         handed_over: Callable[[], None] = lambda: None,
         delivered: Callable[[RecordPositions], None] = lambda _: None,
     ) -> None:
@@ -145,7 +145,7 @@ class ReplayWriter:
         if consumer is not None:
             consumer.close()
 
-    def _produce(self, producer: Producer, records: ReplayRecords, deliveries: "_Deliveries") -> None:
+    def _produce(self, producer: Producer, records: SentRecords, deliveries: "_Deliveries") -> None:
         """Hand the records to the producer.
 
         Arguments go by position: by name each call takes a sixth longer, and this is most of what a replay does.

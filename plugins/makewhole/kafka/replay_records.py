@@ -1,10 +1,10 @@
 """Prepare the records of a chunk for the producer: find those that the broker would refuse, add lineage headers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -25,6 +25,8 @@ _EXTRA = msgspec.json.Decoder(ProduceExtra)
 _POWERS_OF_TEN = 10 ** np.arange(1, 10)
 
 Header = tuple[str, str | bytes | None]
+MessageFields = tuple[bytes | None, bytes | None, list[Header], int, int]
+"""Value, key, headers, partition and timestamp of a record, as the producer takes them."""
 _RecordCheck = tuple[NDArray[np.bool_], RefusalCode, str]
 """Which records are refused, and why: the code, and the text with `{partition}` and `{count}` of the record."""
 
@@ -66,6 +68,17 @@ class TopicRules:
     is_create_time: bool
 
 
+class SentRecords(Protocol):
+    """The records of a transaction."""
+
+    @property
+    def seqs(self) -> Sequence[int]:
+        """The numbers of the records, by which their positions are reported."""
+
+    def messages(self) -> Iterator[MessageFields]:
+        """Yield the records, in the order of their numbers."""
+
+
 @dataclass(frozen=True)
 class ReplayRecords:
     """Records to write, in order.
@@ -94,7 +107,7 @@ class ReplayRecords:
         """Convert the columns now, which is what takes time in `messages`."""
         _ = self._message_columns
 
-    def messages(self) -> Iterator[tuple[bytes | None, bytes | None, list[Header], int, int]]:
+    def messages(self) -> Iterator[MessageFields]:
         """Yield value, key, headers, partition and timestamp of each record, as the producer takes them."""
         parts = self._message_columns
         return zip(parts.values, parts.keys, _headers(parts, self.lineage), parts.partitions, parts.stamps, strict=True)

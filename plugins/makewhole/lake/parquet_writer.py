@@ -103,6 +103,13 @@ class GrowingParquet(ClosingContext):
         )
 
 
+class PackedParquet(GrowingParquet):
+    """A Parquet file for people's own tools: packed tightly, with the statistics by which a reader skips row groups."""
+
+    def _writer_of(self, stream: Any, schema: pa.Schema) -> pq.ParquetWriter:
+        return pq.ParquetWriter(cast(IO[Any], stream), schema, compression="zstd")
+
+
 def leaf_name(field: "pa.Field[Any]") -> str:
     """Return the name that Parquet gives to the values of a column."""
     return f"{field.name}.list.element" if pa.types.is_nested(field.type) else field.name

@@ -14,13 +14,14 @@ from functools import partial
 from uuid import uuid4
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
 from makewhole.compute.frames import with_place
 from makewhole.file_system import arrow_file_system, check_name, connection_of, is_object_store, path_below
 from makewhole.lake.marked_rows import marked_rows
-from makewhole.lake.parquet_writer import GrowingParquet
+from makewhole.lake.parquet_writer import GrowingParquet, PackedParquet
 from makewhole.lake.sorted_parquet import SortedParquet, SortedRows
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
 from makewhole.native.arrays import Bools
@@ -106,6 +107,11 @@ class Storage:
         path = f"{folder}/part-{uuid4().hex[:16]}.parquet"
         system, full = self._to_write(path)
         return GrowingParquet(path, system, full, never_null)
+
+    def packed_parquet(self, path: str) -> PackedParquet:
+        """Return a new file of this path, for rows that people read with their own tools."""
+        system, full = self._to_write(path)
+        return PackedParquet(path, system, full)
 
     def sorted_parquet(self, folder: str) -> SortedParquet:
         """Return a new file of the folder, for frames whose rows are in key order."""
@@ -198,6 +204,22 @@ class Storage:
                     frame = pl.from_arrow(batch)
                     assert isinstance(frame, pl.DataFrame)
                     yield frame.select(columns)
+
+    def pieces(self, path: str, rows: int) -> Iterator[pa.Table]:
+        """Read a file in pieces of so many rows; the last one has what is left.
+
+        Raises:
+            CorruptionError: the file does not exist.
+        """
+        with self._open(path) as file:
+            held = file.schema_arrow.empty_table()
+            for batch in file.iter_batches(rows):
+                held = pa.concat_tables([held, pa.Table.from_batches([batch])])
+                while held.num_rows >= rows:
+                    yield held.slice(0, rows)
+                    held = held.slice(rows)
+        if held.num_rows:
+            yield held
 
     def _open(self, path: str) -> pq.ParquetFile:
         system, full = self._locate(path)

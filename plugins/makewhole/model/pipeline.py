@@ -12,6 +12,7 @@ from makewhole.model.points import (
     NEVER_WRITTEN,
     WRITTEN_IF_ANY,
     Point,
+    Publish,
     SinkProgress,
     TablePoint,
     TopicPoint,
@@ -205,9 +206,9 @@ class Pipeline:
     error is tried again for `retry_for`. `pending_max_age` is how long a key may be handed over from window to window.
     `late` is how far before a window rows of tables are looked for that came since the window before. `reach` is `LOG`
     where the file accepts that nothing upstream of a topic says what was sent to it. `history` is how far back the key
-    index knows the keys of topics; None: for ever.
-    `filter_types` are those by which a window reads the columns of filters, and `as_written` is the pipeline of the
-    file, where this one is as a window reads it.
+    index knows the keys of topics; None: for ever. `publish` are the topic points that are published.
+    `filter_types` are those by which a window reads the columns of filters, `as_written` the pipeline of the file where
+    this one is as a window reads it.
     """
 
     name: str
@@ -228,6 +229,7 @@ class Pipeline:
     retry_for: timedelta = timedelta(hours=6)
     time_limits: TimeLimits = DEFAULT_LIMITS
     history: timedelta | None = field(default=None, metadata=WRITTEN_IF_ANY)
+    publish: tuple[Publish, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     filter_types: Mapping[str, str] = field(default_factory=dict, metadata=NEVER_WRITTEN)
     as_written: "Pipeline | None" = field(default=None, metadata=NEVER_WRITTEN)
 

@@ -367,6 +367,16 @@ class TopicPoint:
 Point = TablePoint | TopicPoint
 
 
+@dataclass(frozen=True, kw_only=True)
+class Publish:
+    """Name where the records of a topic point are published, each key once: in the folder `path` of a storage (None:
+    beside the windows), and from there into the topic point `topic` (None: into none)."""
+
+    point: str
+    path: str | None = None
+    topic: str | None = None
+
+
 def names_of_table(text: str) -> tuple[str, ...]:
     """Split the name of a table at its dots; a part in quotation marks is taken as it is.
 

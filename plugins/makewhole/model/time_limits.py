@@ -21,6 +21,11 @@ class TimeLimits:
     certify: timedelta = timedelta(hours=1)
 
     @property
+    def publish(self) -> timedelta:
+        """The limit of publishing a window, which reads as much as its snapshot does."""
+        return self.snapshot
+
+    @property
     def longest(self) -> timedelta:
         """The limit of the step that may take longest: of every single statement, too."""
         limits: list[timedelta] = [getattr(self, item.name) for item in fields(self)]

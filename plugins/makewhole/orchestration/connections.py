@@ -25,7 +25,9 @@ def export_connections(pipeline: Pipeline) -> None:
 
     Variables that exist are left as they are. Only the task's process and the Spark driver that it starts see them.
     """
-    for name in sorted({name for point in pipeline.points.values() for name in point.connections}):
+    named = {name for point in pipeline.points.values() for name in point.connections}
+    named |= {name for publish in pipeline.publish if (name := connection_of(publish.path or "")) is not None}
+    for name in sorted(named):
         _export(name)
     export_storage_connection()
 

@@ -9,7 +9,7 @@ from airflow.sdk import DAG, Asset, AssetAlias, CronDataIntervalTimetable, Param
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration import task_ids
-from makewhole.orchestration.operators import PlanApproval, SparkStep
+from makewhole.orchestration.operators import PlanApproval, PublishStep, SparkStep
 from makewhole.orchestration.persistence import longest_limits, task_defaults
 from makewhole.orchestration.steps import certifying, opening, repairing
 from makewhole.shipped import shipped
@@ -61,7 +61,8 @@ def reconcile_dag(pipeline: Pipeline) -> DAG:
         params=_form(),
         tags=["makewhole", pipeline.name],
     ) as dag:
-        _window_tasks(longest_limits([pipeline]), opening.open_window, pipeline.name)
+        certified = _window_tasks(longest_limits([pipeline]), opening.open_window, pipeline.name)
+        _publish_task([pipeline], certified, pipeline.name)
     return dag
 
 
@@ -88,7 +89,7 @@ def oncall_dag(pipelines: Sequence[Pipeline]) -> DAG:
         params={"pipeline": choice, **_form()},
         tags=["makewhole"],
     ) as dag:
-        _window_tasks(longest_limits(pipelines), opening.open_window, None)
+        _publish_task(pipelines, _window_tasks(longest_limits(pipelines), opening.open_window, None))
     return dag
 
 
@@ -110,7 +111,7 @@ def continue_dag(pipelines: Sequence[Pipeline]) -> DAG:
         },
         tags=["makewhole"],
     ) as dag:
-        _window_tasks(longest_limits(pipelines), opening.continue_window)
+        _publish_task(pipelines, _window_tasks(longest_limits(pipelines), opening.continue_window))
     return dag
 
 
@@ -138,8 +139,9 @@ def _form() -> dict[str, Param]:
     }
 
 
-def _window_tasks(limits: TimeLimits, begin: Callable[..., Any], *arguments: str | None) -> None:
-    """Wire the tasks of a window, the first of which opens it or takes it up: `begin`, called with `arguments`."""
+def _window_tasks(limits: TimeLimits, begin: Callable[..., Any], *arguments: str | None) -> Any:
+    """Wire the tasks of a window, the first of which opens it or takes it up: `begin`, called with `arguments`. Return
+    the last one."""
     open_window = task(task_id=task_ids.OPEN_WINDOW, execution_timeout=limits.open_window)(begin)(*arguments)
     # A long interval: when a task is rescheduled within seconds, Airflow can take its first end for a failure.
     settle = task.sensor(
@@ -150,15 +152,7 @@ def _window_tasks(limits: TimeLimits, begin: Callable[..., Any], *arguments: str
         execution_timeout=_POKE_LIMIT,
     )(opening.settle)()
     snapshot, reconcile, validate = (
-        SparkStep(
-            task_id=name,
-            application=str(_JOBS / f"{name}.py"),
-            conn_id="spark_default",
-            name=f"makewhole {name}",
-            conf={"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"},
-            execution_timeout=_spark_limit(limits, name),
-        )
-        for name in task_ids.SPARK_STEPS
+        SparkStep(**_spark_job(name, _spark_limit(limits, name))) for name in task_ids.SPARK_STEPS
     )
     plan = task.branch(task_id=task_ids.PLAN, execution_timeout=limits.plan)(repairing.plan)()
     approve = PlanApproval.of_planned()
@@ -168,11 +162,34 @@ def _window_tasks(limits: TimeLimits, begin: Callable[..., Any], *arguments: str
         task_id=task_ids.CERTIFY,
         trigger_rule=TriggerRule.ALL_DONE,
         execution_timeout=limits.certify,
-        outlets=[_certified(next(iter(arguments), None))],
+        outlets=[_asset(_certified(next(iter(arguments), None)), task_ids.CERTIFIED_ALIAS)],
     )(certifying.certify)()
     open_window >> settle >> snapshot >> reconcile >> validate >> plan
     plan >> [approve, compensate, verify, certify]
     approve >> compensate >> verify >> certify
+    return certify
+
+
+def _publish_task(pipelines: Sequence[Pipeline], certified: Any, pipeline_name: str | None = None) -> None:
+    """Wire the task that publishes the window behind its last one, where any of these pipelines publishes anything."""
+    if any(pipeline.publish for pipeline in pipelines):
+        name_and_uri = None if pipeline_name is None else task_ids.published_asset(pipeline_name)
+        certified >> PublishStep(
+            **_spark_job(task_ids.PUBLISH, longest_limits(pipelines).publish),
+            outlets=[_asset(name_and_uri, task_ids.PUBLISHED_ALIAS)],
+        )
+
+
+def _spark_job(name: str, limit: timedelta) -> dict[str, Any]:
+    """Return the arguments of an operator that submits the job of a step."""
+    return {
+        "task_id": name,
+        "application": str(_JOBS / f"{name}.py"),
+        "conn_id": "spark_default",
+        "name": f"makewhole {name}",
+        "conf": {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"},
+        "execution_timeout": limit,
+    }
 
 
 def _spark_limit(limits: TimeLimits, name: str) -> timedelta:
@@ -181,11 +198,16 @@ def _spark_limit(limits: TimeLimits, name: str) -> timedelta:
     return sum((getattr(limits, step) for step in steps_left), timedelta())
 
 
-def _certified(pipeline_name: str | None) -> Asset | AssetAlias:
-    """Return the asset whose event holds the head of the chain; an alias of it where the form names the pipeline."""
-    if pipeline_name is None:
-        return AssetAlias(name=task_ids.CERTIFIED_ALIAS)
-    name, uri = task_ids.certified_asset(pipeline_name)
+def _certified(pipeline_name: str | None) -> tuple[str, str] | None:
+    """Return name and URI of the asset whose event holds the head of the chain."""
+    return None if pipeline_name is None else task_ids.certified_asset(pipeline_name)
+
+
+def _asset(name_and_uri: tuple[str, str] | None, alias: str) -> Asset | AssetAlias:
+    """Return the asset that a task updates; an alias of it where the form names the pipeline."""
+    if name_and_uri is None:
+        return AssetAlias(name=alias)
+    name, uri = name_and_uri
     return Asset(name=name, uri=uri)
 
 

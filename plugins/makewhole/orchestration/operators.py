@@ -11,7 +11,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from makewhole.orchestration import task_ids
-from makewhole.orchestration.steps import window_of_run
+from makewhole.orchestration.steps import publishing, window_of_run
 
 _PERMANENT = "Error code is: 64."
 
@@ -66,6 +66,16 @@ class SparkStep(SparkSubmitOperator):
             "again and shows what is wrong: %s",
             *(label, self.task_id, str(error) or type(error).__name__),
         )
+
+
+class PublishStep(SparkStep):
+    """The Spark job that publishes a certified window, and the event that says so."""
+
+    def execute(self, context: Context) -> None:
+        """Publish the window, and report it to the asset; skipped where the pipeline publishes nothing."""
+        publishing.require_published_points(context)
+        super().execute(context)
+        publishing.announce(context)
 
 
 class PlanApproval(ApprovalOperator):

@@ -15,6 +15,7 @@ APPROVE = "approve"
 COMPENSATE = "compensate"
 VERIFY = "verify"
 CERTIFY = "certify"
+PUBLISH = "publish"
 
 SPARK_STEPS = (SNAPSHOT, RECONCILE, VALIDATE)
 """The tasks that submit Spark, in their order: the application of one goes on with those after it."""
@@ -36,6 +37,15 @@ CERTIFIED_ALIAS = "makewhole_certified"
 def certified_asset(pipeline: str) -> tuple[str, str]:
     """Return name and URI of the asset that a certificate of a pipeline updates."""
     return f"makewhole_{pipeline}", f"makewhole://certified/{pipeline}"
+
+
+PUBLISHED_ALIAS = "makewhole_published"
+"""The asset alias of runs whose form names the pipeline: its event is one of what the pipeline publishes."""
+
+
+def published_asset(pipeline: str) -> tuple[str, str]:
+    """Return name and URI of the asset that each published window of a pipeline updates."""
+    return f"makewhole_published_{pipeline}", f"makewhole://published/{pipeline}"
 
 
 def reconcile_dag_id(pipeline: str) -> str:

@@ -21,7 +21,7 @@ ACTIONS = {"produce": 2, "redeliver": 3, "quarantine": 2}
 GROUPS = "groups: {watch: [oncall], others: [viewer, admin]}"
 
 FILES = {
-    "scheduled": shop_file("scheduled", schedule=f"{STARTED.minute} {STARTED.hour} * * *"),
+    "scheduled": shop_file("scheduled", publish="{}", schedule=f"{STARTED.minute} {STARTED.hour} * * *"),
     "outlasted": shop_file("outlasted", database=far_database("outlasted")),
     "backfilled": shop_file("backfilled", schedule="0 0 * * *", until=utc(FIRST_DAY + 2 * DAY)),
     "answered": shop_file("answered", approval="above_actions: 0, by: [group:watch]"),

@@ -46,6 +46,7 @@ def test_every_command_of_the_design_is_there() -> None:
         "plan stop",
         "plan undo",
         "plan watch",
+        "published",
         "run",
         "status",
         "up",

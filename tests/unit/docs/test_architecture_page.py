@@ -22,6 +22,7 @@ STEPS = (
     "compensate",
     "verify",
     "certify",
+    "publish",
     "undo-and-accept",
 )
 """The pages of the steps, in the order of a window."""

@@ -107,6 +107,11 @@ def versions_of(copies: pl.DataFrame, hop: str) -> pl.DataFrame:
     return _versions(_mark_outside(committed_copies(copies), hop))
 
 
+def versions_in_order(copies: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+    """Return committed copies (with `is_replay`) and those of other windows as versions, for `latest_states`."""
+    return _with_elsewhere(_versions(copies), before)
+
+
 def _mark_outside(copies: pl.DataFrame, hop: str) -> pl.DataFrame:
     """Mark the copies that do not pass the filter of a hop. Where the window of one knew another filter, what it says
     of the key is not known."""

@@ -76,6 +76,7 @@ def _path(onward: Mapping[str, list[str]], start: str, goal: str) -> tuple[str, 
 def note_unjoined(ends: list[Ends], written_topics: list[str | None], drafts: Mapping[str, PointDraft]) -> None:
     """Note points that no hop joins or writes to; not when some name could not be read, since that may be the one."""
     named = {name for hop in ends for name in (hop.source, hop.target)} | set(written_topics)
+    named |= {draft.publish.topic for draft in drafts.values() if draft.publish and draft.publish.topic}
     if None in named or not ends:
         return
     for name, draft in drafts.items():

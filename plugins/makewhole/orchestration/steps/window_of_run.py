@@ -8,7 +8,7 @@ from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
 from makewhole.model.pipeline import Pipeline
-from makewhole.orchestration.task_ids import OPEN_WINDOW, RECONCILE, SNAPSHOT
+from makewhole.orchestration.task_ids import OPEN_WINDOW, PUBLISH, RECONCILE, SNAPSHOT
 
 if TYPE_CHECKING:
     from makewhole.model.window import Window
@@ -71,6 +71,7 @@ def committed_step(task_id: str, context: Mapping[str, Any]) -> str | None:
     """
     from makewhole.config.key_layout import with_layout
     from makewhole.journal.database import connect
+    from makewhole.publishing.published import committed_publication
     from makewhole.window.spark_steps import committed
 
     pipeline, loaded = _load_window(context)
@@ -80,5 +81,7 @@ def committed_step(task_id: str, context: Mapping[str, Any]) -> str | None:
             return committed.committed_snapshots(journal, window)
         if task_id == RECONCILE:
             return committed.committed_results(journal, window)
+        if task_id == PUBLISH:
+            return committed_publication(journal, pipeline, loaded)
         ti = context["ti"]
         return committed.committed_answer(journal, window, ti.run_id) if ti.try_number <= 1 else None

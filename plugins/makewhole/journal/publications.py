@@ -1,0 +1,115 @@
+"""Read and write what is published once for everyone: places, windows in their order, and how far a topic has them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from psycopg2.extras import Json
+
+from makewhole.journal.statements import scope
+from makewhole.model.errors import RefusedError
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection, record, records, statements_of
+
+_run = statements_of("publication")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publication:
+    """What is published of a topic point: into the folder `root`, and from there into the place `topic` (empty: none).
+
+    `partitions`: those of that topic when the first record was sent; `sent_chunks` and `sent_ends` follow the receipts
+    there, and never lead."""
+
+    id: str
+    pipeline: str
+    point: str
+    root: str
+    topic: str
+    partitions: int | None
+    sent_chunks: int
+    sent_ends: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedWindow:
+    """A revision of a window as it was published; `newest_revision` and `state` are those of the window now."""
+
+    number: int
+    revision: int
+    ordinal: int
+    manifest: Mapping[str, Any]
+    first_chunk: int
+    chunks: int
+    visible_at: datetime | None
+    decided_at: datetime
+    newest_revision: int
+    state: str
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether no later revision of the window is there that is not published."""
+        return self.revision == self.newest_revision
+
+
+def begin(journal: PgConnection, *, pipeline: str, point: str, root: str, topic: str) -> Publication:
+    """Return the publication of a point at these places, which is made where it is new.
+
+    Raises:
+        RefusedError: something else is published there.
+    """
+    places = {"root": root, "topic": topic}
+    _run(journal, "insert_publication", id=uuid4().hex, pipeline=pipeline, point=point, **places)
+    found = records(Publication, _run(journal, "at_places", **places))
+    wanted = [one for one in found if (one.pipeline, one.point, one.root, one.topic) == (pipeline, point, root, topic)]
+    if len(found) == len(wanted) == 1:
+        return wanted[0]
+    other = next(one for one in found if one not in wanted)
+    raise RefusedError(
+        f"{pipeline}: {point} cannot be published to {root}{' and ' + topic if topic else ''}: "
+        f"{other.root}{' with ' + other.topic if other.topic else ''} has what is published of {other.point} of "
+        f"pipeline {other.pipeline}. Give it a folder and a topic of its own"
+    )
+
+
+def of_pipeline(journal: PgConnection, pipeline: str) -> list[Publication]:
+    """Return the publications of a pipeline, by point."""
+    return records(Publication, _run(journal, "of_pipeline", pipeline=pipeline))
+
+
+def due(journal: PgConnection, publication: Publication, window: Window) -> list[tuple[int, int]]:
+    """Return (number, revision) of the certified windows that are not published yet, from the first that was, or from
+    this one on, in their order."""
+    rows = _run(journal, "due_windows", publication=publication.id, **scope(window))
+    return [(row.number, row.revision) for row in rows]
+
+
+def published(journal: PgConnection, publication: Publication) -> list[PublishedWindow]:
+    """Return what was published, in the order in which it was."""
+    return [record(PublishedWindow, row) for row in _run(journal, "published_windows", publication=publication.id)]
+
+
+def decide(
+    journal: PgConnection, publication: Publication, window: Window, manifest: Mapping[str, Any], chunks: int
+) -> None:
+    """Decide what is published of a revision of a window; what was decided before stays."""
+    given = {"publication": publication.id, "manifest": Json(manifest), "chunks": chunks}
+    _run(journal, "put_window", **scope(window), **given)
+
+
+def note_visible(journal: PgConnection, publication: Publication, number: int, revision: int) -> None:
+    """Note that a manifest stands beside its files."""
+    _run(journal, "note_visible", publication=publication.id, number=number, revision=revision)
+
+
+def note_partitions(journal: PgConnection, publication: Publication, partitions: int) -> None:
+    """Note how many partitions the topic has into which records are sent."""
+    _run(journal, "note_partitions", publication=publication.id, partitions=partitions)
+
+
+def note_sent(journal: PgConnection, publication: Publication, chunks: int, ends: Mapping[int, int]) -> None:
+    """Follow the receipts: so many chunks are in the topic, up to these offsets by partition."""
+    by_name = {str(partition): offset for partition, offset in ends.items()}
+    _run(journal, "note_sent", publication=publication.id, chunks=chunks, ends=Json(by_name))

@@ -1,0 +1,148 @@
+"""Send what was published into a topic: in the order in which it was, transaction by transaction, each exactly once.
+
+A transaction holds the records of a chunk and its number, as a marker; the journal follows. A restart fences whoever
+was before, and asks the marker.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from makewhole.journal import leases, publications
+from makewhole.journal.leases import Lease
+from makewhole.journal.publications import Publication, PublishedWindow
+from makewhole.kafka.offsets import TopicLog
+from makewhole.kafka.published_records import PublishedRecords, is_sent
+from makewhole.kafka.replay import ReplayWriter
+from makewhole.lake.storage import Storage
+from makewhole.model.connection import KafkaConnection
+from makewhole.model.errors import CorruptionError, RefusedError, TransientError
+from makewhole.model.points import TopicPoint
+from makewhole.model.positions import RecordPositions
+from makewhole.publishing.manifest import ROWS_OF_A_CHUNK, own_files
+from makewhole.sql import PgConnection
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sending:
+    """A publication, the lease of the run that publishes it, and the topic into which it is sent."""
+
+    journal: PgConnection
+    publication: Publication
+    lease: Lease
+    folder: Storage
+    connection: KafkaConnection
+    topic: TopicPoint
+
+    @property
+    def identity(self) -> str:
+        """The transactional id, which is also the group whose committed offset is the marker."""
+        return f"publish-{self.publication.pipeline}-{self.publication.point}-{self.topic.topic}"
+
+    def send(self, windows: Sequence[PublishedWindow]) -> int:
+        """Send what the topic does not have yet of published windows, in their order. Return the number of records.
+
+        Raises:
+            RefusedError: the topic has records of another writer, or fewer partitions than it had.
+            CorruptionError: what is in the topic contradicts the journal.
+        """
+        chunks = sum(window.chunks for window in windows)
+        if self.publication.sent_chunks >= chunks:
+            return 0
+        partitions = self._partitions()
+        writer = ReplayWriter(self.connection, self.topic.topic, self.identity)
+        try:
+            done, sent = self._done(writer, self.publication.sent_chunks), 0
+            for number, rows in _chunks(self.folder, windows, done):
+                records = PublishedRecords(rows=rows, partitions=partitions, name=self.publication.id, chunk=number)
+                self._write(writer, records)
+                sent += rows.num_rows
+        finally:
+            writer.close()
+        return sent
+
+    def _partitions(self) -> int:
+        """Return the number of partitions into which records are sent, which stays what it was at first."""
+        with TopicLog(self.connection, self.topic.topic) as log:
+            ends = {partition: end.offset for partition, end in log.high_watermarks().items()}
+        noted = self.publication.partitions
+        if noted is None:
+            if any(ends.values()):
+                raise RefusedError(
+                    f"topic {self.topic.topic} is not empty, and nothing of {self.publication.point} was sent into it: "
+                    "nothing is. Name a topic of its own"
+                )
+            publications.note_partitions(self.journal, self.publication, len(ends))
+            self.journal.commit()
+            return len(ends)
+        if len(ends) < noted:
+            raise RefusedError(
+                f"topic {self.topic.topic} had {noted} partitions and has {len(ends)}: it was made again, and what was "
+                "sent is gone. Publish into a new topic"
+            )
+        return noted
+
+    def _done(self, writer: ReplayWriter, in_journal: int) -> int:
+        """Fence every producer before, then return the number of chunks in the topic; the journal follows before the
+        next one is sent, so that the marker equals its number or is one ahead."""
+        done = self._count_done(writer, in_journal)
+        if done > in_journal:
+            publications.note_sent(self.journal, self.publication, done, {})
+            self.journal.commit()
+        return done
+
+    def _count_done(self, writer: ReplayWriter, in_journal: int) -> int:
+        marker = writer.open()
+        if marker is None:
+            ends = {int(partition): offset for partition, offset in self.publication.sent_ends.items()}
+            has_next = is_sent(self.connection, self.topic.topic, self.publication.id, in_journal, ends)
+            return in_journal + has_next
+        if marker not in (in_journal, in_journal + 1):
+            raise CorruptionError(
+                f"{writer.marker} says that {marker} chunks were sent into {self.topic.topic}, and the journal "
+                f"{in_journal}: another makewhole publishes there. Nothing more is sent"
+            )
+        return marker
+
+    def _write(self, writer: ReplayWriter, records: PublishedRecords) -> None:
+        ends = dict[int, int]()
+
+        def note(positions: RecordPositions) -> None:
+            for partition, offset in zip(positions.partitions, positions.offsets, strict=True):
+                ends[partition] = max(ends.get(partition, 0), offset + 1)
+
+        for attempt in range(1, _ATTEMPTS + 1):
+            leases.renew(self.journal, self.lease)  # raises where a newer runner fenced this one
+            self.journal.commit()
+            try:
+                writer.write(records.chunk, records, delivered=note)
+                break
+            except TransientError:
+                if attempt == _ATTEMPTS:
+                    raise
+                if self._done(writer, records.chunk) > records.chunk:
+                    break
+        publications.note_sent(self.journal, self.publication, records.chunk + 1, ends)
+        self.journal.commit()
+
+
+def _chunks(folder: Storage, windows: Sequence[PublishedWindow], done: int) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the chunks that are left, with their numbers."""
+    for window in windows:
+        if window.first_chunk + window.chunks <= done:
+            continue
+        number = window.first_chunk
+        for file in own_files(window.manifest):
+            if number + file.chunks <= done:
+                number += file.chunks
+                continue
+            for rows in folder.pieces(file.path, ROWS_OF_A_CHUNK):
+                if number >= done:
+                    yield number, rows
+                number += 1

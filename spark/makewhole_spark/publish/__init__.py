@@ -1,0 +1,1 @@
+"""Choose the records of a window that are published, read them from its archive, and write what changed."""

@@ -1,0 +1,62 @@
+-- What is published once for everyone, window by window.
+
+-- insert_publication --
+-- Write a publication, unless its folder or its topic has one.
+insert into makewhole.publication (id, pipeline, point, root, topic)
+values (%(id)s, %(pipeline)s, %(point)s, %(root)s, %(topic)s)
+on conflict do nothing;
+
+-- at_places --
+-- Read the publications at a folder or a topic.
+select id, pipeline, point, root, topic, partitions, sent_chunks, sent_ends
+from makewhole.publication
+where root = %(root)s or (topic = %(topic)s and topic <> '');
+
+-- of_pipeline --
+-- Read the publications of a pipeline.
+select id, pipeline, point, root, topic, partitions, sent_chunks, sent_ends
+from makewhole.publication where pipeline = %(pipeline)s order by point, began_at;
+
+-- due_windows --
+-- Read the certified windows that are not published yet as their newest revision has them, from one on.
+select number, revision from makewhole.window
+where pipeline = %(pipeline)s and is_newest and state = 'certified' and number >= coalesce(
+    (select min(number) from makewhole.published_window where publication = %(publication)s), %(number)s
+) and not exists (
+    select from makewhole.published_window as done
+    where done.publication = %(publication)s and done.number = makewhole.window.number
+      and done.revision = makewhole.window.revision
+)
+order by number;
+
+-- published_windows --
+-- Read what was published, in its order.
+select published.number, published.revision, ordinal, manifest, first_chunk, chunks, visible_at, decided_at,
+    newest.revision as newest_revision, newest.state
+from makewhole.published_window as published
+join makewhole.window as newest
+    on newest.pipeline = published.pipeline and newest.number = published.number and newest.is_newest
+where publication = %(publication)s
+order by ordinal;
+
+-- put_window --
+-- Decide what is published of a revision of a window; what is decided stays.
+insert into makewhole.published_window (publication, pipeline, number, revision, ordinal, manifest, first_chunk, chunks)
+select %(publication)s, %(pipeline)s, %(number)s, %(revision)s, coalesce(max(ordinal), 0) + 1, %(manifest)s,
+    coalesce(max(first_chunk + chunks), 0), %(chunks)s
+from makewhole.published_window where publication = %(publication)s
+on conflict (publication, number, revision) do nothing;
+
+-- note_visible --
+-- Note that the manifest of a revision of a window stands beside its files.
+update makewhole.published_window set visible_at = clock_timestamp()
+where publication = %(publication)s and number = %(number)s and revision = %(revision)s and visible_at is null;
+
+-- note_partitions --
+-- Note how many partitions the topic has to which records are sent.
+update makewhole.publication set partitions = %(partitions)s where id = %(publication)s and partitions is null;
+
+-- note_sent --
+-- Follow the receipts of what was sent.
+update makewhole.publication set sent_chunks = %(chunks)s, sent_ends = sent_ends || %(ends)s
+where id = %(publication)s and sent_chunks < %(chunks)s;

@@ -1,0 +1,76 @@
+"""Test the task that publishes a window: in which DAGs it is, and what it reports to the asset."""
+
+from collections import defaultdict
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+from airflow.sdk import DAG, Asset, AssetAlias
+from airflow.sdk.exceptions import AirflowSkipException
+
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.points import Publish
+from makewhole.orchestration.dags import continue_dag, oncall_dag, reconcile_dag
+from makewhole.orchestration.steps import publishing
+
+pytestmark = pytest.mark.unit
+
+PLAIN = Pipeline(name="plain", points={}, hops=())
+PUBLISHING = Pipeline(name="shop", points={}, hops=(), publish=(Publish(point="orders", path="/once"),))
+ASSET = Asset(name="makewhole_published_shop", uri="makewhole://published/shop")
+POINTS = {"orders": {"manifest": "/once/manifests/w", "topic": None, "records": 5, "complete_through": 7}}
+
+
+def outlets(dag: DAG) -> list[Any]:
+    """Return what the task that publishes updates; the test fails where there is none."""
+    task = dag.get_task("publish")
+    assert task.upstream_task_ids == {"certify"}
+    return list(task.outlets)
+
+
+def test_only_dags_of_pipelines_that_publish_have_the_task() -> None:
+    assert outlets(reconcile_dag(PUBLISHING)) == [ASSET]
+    for dag in (oncall_dag([PLAIN, PUBLISHING]), continue_dag([PLAIN, PUBLISHING])):
+        assert outlets(dag) == [AssetAlias(name="makewhole_published")]
+    for dag in (reconcile_dag(PLAIN), oncall_dag([PLAIN]), continue_dag([PLAIN])):
+        assert "publish" not in dag.task_ids
+
+
+def context() -> dict[str, Any]:
+    """Return what a task of a run is given, whose window was opened."""
+    opened = {"pipeline": "shop", "window": 7, "revision": 2, "label": "shop window 7 (revision 2)"}
+    events: Any = defaultdict(MagicMock)
+    return {"ti": SimpleNamespace(xcom_pull=MagicMock(return_value=opened)), "outlet_events": events}
+
+
+def published(monkeypatch: pytest.MonkeyPatch, points: dict[str, Any], pipeline: Pipeline = PUBLISHING) -> None:
+    window = SimpleNamespace(number=7, revision=2)
+    monkeypatch.setattr(publishing, "load_pipeline", lambda _: pipeline)
+    monkeypatch.setattr("makewhole.journal.database.connect", lambda: nullcontext(None))
+    monkeypatch.setattr("makewhole.journal.windows.load", lambda *_: window)
+    monkeypatch.setattr("makewhole.publishing.published.published_of", lambda *_: points)
+
+
+def test_event_says_which_window_is_published_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    published(monkeypatch, POINTS)
+    given = context()
+    publishing.announce(given)
+    extra = {"pipeline": "shop", "window": 7, "revision": 2, "points": POINTS}
+    assert given["outlet_events"][ASSET].extra == extra
+    given["outlet_events"][AssetAlias(name="makewhole_published")].add.assert_called_once_with(ASSET, extra=extra)
+
+
+def test_window_that_waits_for_an_older_one_has_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    published(monkeypatch, {})
+    given = context()
+    with pytest.raises(AirflowSkipException, match="is not published yet: it waits for an older window"):
+        publishing.announce(given)
+    assert given["outlet_events"] == {}
+
+
+def test_task_is_skipped_where_the_pipeline_publishes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    published(monkeypatch, {}, PLAIN)
+    with pytest.raises(AirflowSkipException, match="publishes nothing: no topic point of its file has 'publish'"):
+        publishing.require_published_points(context())
