@@ -72,7 +72,7 @@ class Lake:
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Return every row, in an order that depends on its values alone."""
-        return sorted(self.table(name).scan().to_arrow().to_pylist(), key=str)
+        return in_order(self.table(name).scan().to_arrow().to_pylist())
 
     def list_again(self, name: str, file: int = 0) -> str:
         """List a file of a table once more, as a sink that lost its own progress does; return its path."""
@@ -81,6 +81,11 @@ class Lake:
         with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
             append.append_data_file(data)
         return data.file_path
+
+
+def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows in an order that depends on their values alone."""
+    return sorted(rows, key=lambda row: [str(value) for _, value in sorted(row.items())])
 
 
 def row_of(order: Order) -> dict[str, Any]:

@@ -39,6 +39,10 @@ class FileRows:
     rows: pa.Table
     numbers: np.ndarray[tuple[int], np.dtype[np.int64]]
 
+    def only(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> "FileRows":
+        """Return those of the rows that are kept."""
+        return self if kept.all() else FileRows(rows=self.rows.filter(pa.array(kept)), numbers=self.numbers[kept])
+
 
 @dataclass(frozen=True, kw_only=True)
 class FileReader:
