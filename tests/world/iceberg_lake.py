@@ -74,13 +74,16 @@ class Lake:
         """Return every row, in an order that depends on its values alone."""
         return in_order(self.table(name).scan().to_arrow().to_pylist())
 
-    def list_again(self, name: str, file: int = 0) -> str:
-        """List a file of a table once more, as a sink that lost its own progress does; return its path."""
+    def list_again(self, name: str) -> str:
+        """List the newest file of a table once more, as a sink that lost its own progress does; return its path."""
         table = self.table(name)
-        data = sorted(table.scan().plan_files(), key=lambda task: task.file.file_path)[file].file
+        snapshot = table.current_snapshot()
+        assert snapshot is not None
+        entries = [entry for one in snapshot.manifests(table.io) for entry in one.fetch_manifest_entry(table.io)]
+        newest = max(entries, key=lambda entry: entry.sequence_number or 0).data_file
         with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
-            append.append_data_file(data)
-        return data.file_path
+            append.append_data_file(newest)
+        return newest.file_path
 
 
 def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -41,6 +41,16 @@ AsidePlace = tuple[str, int, str]
 """Plan, action and place of a row that was moved aside."""
 
 
+def topics_of(point: TablePoint) -> tuple[str, ...]:
+    """Return the topics that lead into a dataset whose rows say theirs."""
+    return () if point.dataset is None else point.dataset.of_topics
+
+
+def filled_column(point: TablePoint) -> str | None:
+    """Return the column of a new row that gets the name of its topic; None: nothing says which it is."""
+    return point.dataset.topic if point.dataset is not None and len(topics_of(point)) == 1 else None
+
+
 @dataclass(kw_only=True)
 class DatasetChunk:
     """The rows of the keys of a chunk, as its items see and change them, one after the other.
@@ -119,6 +129,8 @@ class DatasetChunk:
         values = dict.fromkeys(self.schema.names) if old is None else json.loads(old.image)
         for name in item.columns:
             self._set(values, name, fields.get(name), is_moment=name == item.moment)
+        if old is None and (filled := filled_column(self.point)) is not None and filled not in item.columns:
+            self._set(values, filled, topics_of(self.point)[0], is_moment=False)
         self._require_filled(values)
         new = self._row_of(values)
         self._require_as_expected(item, new)

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import column_text, decimal_scale, is_own_text, moment_digits
+from makewhole.compute.canonical import ARRAY, canonical_text, column_text, decimal_scale, is_own_text, moment_digits
 from makewhole.compute.moments import MICROSECOND_DIGITS
 from makewhole.datasets.arrow_types import ColumnType, NestedColumn
 from makewhole.datasets.nested_columns import column_at
-from makewhole.datasets.nested_values import json_texts
+from makewhole.datasets.nested_values import json_texts, readable_values
 from makewhole.datasets.own_texts import microseconds, scalar_texts
 
 _INTEGERS = ("int", "bigint")
@@ -27,6 +27,8 @@ def declared_texts(array: NestedColumn, declared: str) -> pl.Series:
     `makewhole.compute.canonical.column_text` reads."""
     if is_own_text(declared):
         return own_texts(array)
+    if declared.endswith(ARRAY) and pa.types.is_nested(array.type):
+        return pl.Series([canonical_text(value, declared) for value in readable_values(array)], dtype=pl.String)
     if _is_canonical(array.type, declared):
         return own_texts(array)
     if moment_digits(declared) == MICROSECOND_DIGITS and _is_whole_microseconds(array.type):

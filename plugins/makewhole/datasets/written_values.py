@@ -68,10 +68,16 @@ def _scalar(value: Any, kind: ColumnType) -> Any:
     if pa.types.is_time(kind):
         return _time(value, kind)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return canonical_text(value, "string")
+        return _text(value)
     if isinstance(value, str) and value.startswith("\\x"):
         return bytes.fromhex(value[2:]).hex()
     raise ValueError("no value of its type")
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, dict | list):
+        raise ValueError("no text")
+    return canonical_text(value, "string")
 
 
 def _canonical(value: Any, declared: str) -> str:

@@ -68,7 +68,7 @@ class ChunkSource:
         return DatasetChunk(
             schema=schema,
             point=self.point,
-            description=description_of(self.source.table),
+            description=description_of(self.source.table, self.point),
             id=chunk,
             number=table_number(self.source.table),
             place=f"commit {attempt}",

@@ -157,7 +157,7 @@ class IcebergSession:
     def open_table(self, point: TablePoint) -> IcebergTable:
         source = load_table(self.connection, point.table)
         require_columns(source, point)
-        return IcebergTable(connection=self.connection, point=point, description=description_of(source))
+        return IcebergTable(connection=self.connection, point=point, description=description_of(source, point))
 
     def column_types(self, point: TablePoint) -> Mapping[str, str]:
         return {name: sql_type(kind) for name, kind in self._types(point).items()}
