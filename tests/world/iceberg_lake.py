@@ -31,9 +31,10 @@ POSITION = pa.struct(
 
 @dataclass(frozen=True, kw_only=True)
 class Lake:
-    """A catalogue in a file of SQLite, whose warehouse is a folder."""
+    """A catalogue in a file of SQLite, or in the database at `uri`, whose warehouse is a folder."""
 
     folder: Path
+    uri: str = ""
 
     @property
     def catalog(self) -> Catalog:
@@ -44,7 +45,7 @@ class Lake:
     def _properties(self) -> dict[str, str]:
         return {
             "type": "sql",
-            "uri": f"sqlite:///{self.folder}/catalog.db",
+            "uri": self.uri or f"sqlite:///{self.folder}/catalog.db",
             "warehouse": f"file://{self.folder}/warehouse",
         }
 

@@ -1,10 +1,13 @@
 """Test chunks on Iceberg tables: what they change and leave alone, beside other writers, kills and earlier runners."""
 
+import json
 import struct
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import pyarrow as pa
 import pytest
@@ -300,3 +303,28 @@ def test_a_value_that_a_column_does_not_hold_and_a_changed_row_are_refused(lake:
     }
     assert len(lake.table(TABLE).history()) == 3  # nothing was committed for a chunk that does nothing
     assert ORDERS.names == lake.table(TABLE).schema().as_arrow().names
+
+
+def test_a_catalogue_in_postgresql_is_read_and_written_with_its_password_apart(
+    lake: Lake, journal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = urlsplit(journal)
+    own = replace(lake, uri=urlunsplit(address._replace(scheme="postgresql+psycopg2")))
+    own.make_table(TABLE)
+    own.append(TABLE, rows_of(orders(range(3))))
+    host = address.netloc.rpartition("@")[2]
+    uri = urlunsplit(address._replace(scheme="postgresql+psycopg2", netloc=f"{{login}}:{{password}}@{host}"))
+    fields = json.loads(own.described)
+    described = {
+        "conn_type": "iceberg",
+        "login": unquote(address.username or ""),
+        "password": unquote(address.password or ""),
+        "extra": {**fields["extra"], "uri": uri},
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(described))
+    tables = tables_of(from_environment("lake"))
+
+    receipt = write(tables, chunk_id(), new_row(0, 5), new_amount(tables, 1, "O1", "9.00"))
+
+    assert (receipt.actions, receipt.refused) == (2, {})
+    assert own.rows(TABLE) == in_order(rows_of([*orders([0, 2, 5]), {**orders([1])[0], "amount": "9.00"}]))

@@ -1,13 +1,18 @@
 """Test whole windows over an Iceberg table: what is found, and where it lies."""
 
-import pytest
+import json
+from collections.abc import Mapping
 
+import pytest
+from typer.testing import CliRunner
+
+from makewhole.cli.main import app
 from makewhole.compensation.preview.dry_report import Forecast
 from makewhole.model.window import WindowState
 from tests.integration.datasets.iceberg_shop import TABLE, IcebergShop
 from tests.world.iceberg_lake import in_order, rows_of
 from tests.world.orders import Order, orders
-from tests.world.pipeline_file import Settings
+from tests.world.pipeline_file import Settings, dataset
 from tests.world.shop import STORE_HOP
 from tests.world.windows import Found
 
@@ -104,3 +109,51 @@ def test_a_window_is_repaired_certified_and_undone(shop: IcebergShop) -> None:
         shop.run(context, undo)
         assert shop.refused(undo) == {}
         assert shop.lake.rows(TABLE) == before
+
+
+def checked(shop: IcebergShop) -> tuple[int, list[Mapping[str, str]]]:
+    """Return the exit code of `makewhole check --tables`, and what it says of the pipeline file."""
+    result = CliRunner().invoke(app, ["check", "--tables", "--json", str(shop.file)], catch_exceptions=False)
+    problems = json.loads(result.stdout)["problems"]
+    return result.exit_code, [{name: one[name] for name in ("path", "found")} for one in problems]
+
+
+def test_check_says_what_a_table_lacks_and_what_cannot_be_done_with_it(shop: IcebergShop) -> None:
+    shop.describe_lake(compensation=ALL)
+    assert checked(shop) == (0, [])
+    shop.describe_lake(warehouse=dataset("lake", "dw.elsewhere"))
+    found = "there is no table dw.elsewhere in the catalogue of connection lake"
+    assert checked(shop) == (2, [{"path": "points.warehouse.table", "found": found}])
+    shop.describe_lake(warehouse=dataset("lake", TABLE, key="number", time="stamp"))
+    assert checked(shop) == (2, [{"path": "points.warehouse.stamp", "found": "dw.warehouse has no column stamp"}])
+    shop.describe_lake(warehouse=dataset("lake", TABLE, erased="{column: region}"))
+    found = "dw.warehouse (point warehouse) is a table of Iceberg, which cannot name erased keys"
+    assert checked(shop) == (2, [{"path": "points.warehouse.erased", "found": found}])
+
+
+@pytest.mark.on_spark
+@pytest.mark.timeout(300)
+def test_python_workers_of_spark_read_the_files_of_a_snapshot(shop: IcebergShop) -> None:
+    shop.describe_lake()
+    trade_badly(shop)
+    context = shop.judged()
+    assert shop.found(context, STORE_HOP) == FOUND
+    assert shop.manifests(context)["warehouse"]["rows"] == 11
+
+
+def test_rows_that_come_late_are_found_by_the_next_window(shop: IcebergShop) -> None:
+    """Of a slice that was read before only the rows are read that came since."""
+    shop.describe_lake()
+    shop.send(MADE)
+    shop.load(MADE)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    later = orders(range(100, 104), 1)
+    shop.send(later)
+    shop.load([*later, MADE[5], *orders([91])])
+
+    second = shop.judged(1)
+
+    assert shop.found(second, STORE_HOP) == {
+        "O5": ("duplicate", "written_before_committed"),
+        "O91": ("unexpected", "not_in_source"),
+    }

@@ -92,8 +92,8 @@ def test_files_have_a_path_and_name_their_positions_one_by_one(tmp_path: Path) -
             POSITIONED,
             '["$.a", "$.b"]',
             [
-                "points.lake (line 6): has no 'key': its rows are known by their positions, and log is not. Write 'key: "
-                "position' at points.log if it is the topic that they came from, or name a 'key' here"
+                "points.lake (line 6): has no 'key': its rows are known by their positions, and log is not. Write "
+                "'key: position' at points.log if it is the topic that they came from, or name a 'key' here"
             ],
         ),
         (
