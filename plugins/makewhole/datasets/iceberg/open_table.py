@@ -1,0 +1,175 @@
+"""Read the rows of keys of an Iceberg table as it is now, as plans take them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import NoReturn
+
+import polars as pl
+from pyiceberg.table import Table
+
+from makewhole.compute.value_types import ColumnKind
+from makewhole.datasets.arrow_types import ColumnType
+from makewhole.datasets.column_types import column_kinds, sql_type
+from makewhole.datasets.iceberg.catalog import NoTableError, load_table
+from makewhole.datasets.iceberg.describe import arrow_schema, description_of, table_number
+from makewhole.datasets.iceberg.predicates import of_keys
+from makewhole.datasets.iceberg.reading import Snapshotted
+from makewhole.datasets.key_rows import KeyRow, in_order, key_rows, latest_first
+from makewhole.datasets.nested_columns import all_types
+from makewhole.datasets.row_frames import is_of_topics
+from makewhole.datasets.row_keys import key_texts, wanted_key
+from makewhole.model.connection import IcebergConnection
+from makewhole.model.errors import ActionRefusedError, RefusedError
+from makewhole.model.points import KeyType, TablePoint
+from makewhole.model.refusal import RefusalCode
+from makewhole.tables.description import TableDescription
+from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
+
+
+def refuse_ledger() -> NoReturn:
+    """Refuse what only ledgers are asked for: a dataset is none."""
+    raise RefusedError("an Iceberg table cannot be a ledger")
+
+
+def require_columns(table: Table, point: TablePoint) -> None:
+    """Check that a table has the columns that a point names.
+
+    Raises:
+        RefusedError: it lacks one.
+    """
+    absent = sorted(point.named_columns - set(all_types(arrow_schema(table.schema()))))
+    if absent:
+        raise RefusedError(f"point {point.name}: {point.table} has no column {', '.join(absent)}")
+
+
+def rows_of_keys(
+    source: Snapshotted,
+    point: TablePoint,
+    keys: Iterable[str],
+    compare: Mapping[str, str] = MappingProxyType({}),
+    *,
+    is_exact: bool,
+) -> dict[str, list[KeyRow]]:
+    """Return all rows of keys in the order of their files, whole. `is_exact`: not those of an equal key in another
+    spelling.
+
+    Raises:
+        RefusedError: the table cannot hold one of the keys.
+    """
+    schema = arrow_schema(source.schema)
+    wanted = {key: wanted_key(schema, point, key, is_exact=is_exact) for key in keys}
+    if not wanted:
+        return {}
+    kinds = next(iter(wanted.values()))[1]
+    found: dict[str, list[KeyRow]] = {text: [] for text, _ in wanted.values()}
+    for text, row in _found_rows(source, point, list(found), kinds, compare):
+        found[text].append(row)
+    return {key: found[text] for key, (text, _) in wanted.items() if found[text]}
+
+
+def _found_rows(
+    source: Snapshotted,
+    point: TablePoint,
+    texts: Sequence[str],
+    kinds: Sequence[KeyType],
+    compare: Mapping[str, str],
+) -> Iterator[tuple[str, KeyRow]]:
+    """Yield rows with the text of their key by these types."""
+    where = of_keys(source.schema, replace(point, key_layout=tuple(kinds)), texts)
+    columns = [field.name for field in source.schema.columns]
+    asked, number = pl.Series(texts, dtype=pl.String).implode(), table_number(source.table)
+    for listed, rows in source.rows(source.files(where), columns, where):
+        keys, own = key_texts(rows.rows, point, kinds), is_of_topics(rows.rows, point)
+        kept = keys.is_in(asked).fill_null(value=False)
+        kept = kept if own is None else kept & own
+        if not kept.any():
+            continue
+        these = rows.only(kept.to_numpy())
+        places = source.places(listed, these).to_list()
+        origins = [(listed.file.file_path, listed.listing, int(at)) for at in these.numbers]
+        yield from zip(keys.filter(kept), key_rows(these.rows, point, number, places, origins, compare), strict=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IcebergTable:
+    """A table of a point (`OpenTable`)."""
+
+    connection: IcebergConnection
+    point: TablePoint
+    description: TableDescription
+
+    locks_for_new_rows = False
+
+    def rows_of_key(self, key: str, *, is_exact: bool = True, is_latest_first: bool = False) -> list[TableRow]:
+        return [one.row for one in self.valued_rows({}, key, is_exact=is_exact, is_latest_first=is_latest_first)]
+
+    def valued_rows(
+        self, compare: Mapping[str, str], key: str, *, is_exact: bool = True, is_latest_first: bool = False
+    ) -> list[ValuedRow]:
+        source = self._source(compare)
+        rows = in_order(rows_of_keys(source, self.point, [key], compare, is_exact=is_exact).get(key, []))
+        return _valued(latest_first(rows) if is_latest_first else rows)
+
+    def valued_rows_of_many(
+        self, compare: Mapping[str, str], keys: Sequence[str], *, is_exact: bool = True
+    ) -> Mapping[str, Sequence[ValuedRow]]:
+        found = rows_of_keys(self._source(compare), self.point, keys, compare, is_exact=is_exact)
+        return {key: _valued(in_order(rows)) for key, rows in found.items()}
+
+    def ledger_record(self, key: str, reading: LedgerReading) -> LedgerRecord | None:
+        refuse_ledger()
+
+    def ledger_records(self, keys: Sequence[str], reading: LedgerReading) -> Mapping[str, LedgerRecord]:
+        refuse_ledger()
+
+    def erased(self, keys: Sequence[str]) -> set[str]:
+        return set()
+
+    def require_quarantine_possible(self) -> None:
+        """Do nothing: no table reaches into another one."""
+
+    def _source(self, compare: Mapping[str, str]) -> Snapshotted:
+        source = Snapshotted(self.connection, self.point.table, None)
+        absent = sorted(set(compare) - set(all_types(arrow_schema(source.schema))))
+        if absent:
+            raise ActionRefusedError.of(
+                RefusalCode.UNFIT, f"{self.point.table} has no column {', '.join(absent)} to compare"
+            )
+        return source
+
+
+def _valued(rows: Sequence[KeyRow]) -> list[ValuedRow]:
+    return [ValuedRow(row=_bare(one.row), place=one.row.place or "", values=one.values) for one in rows]
+
+
+def _bare(row: TableRow) -> TableRow:
+    """Return a row as plans keep it: without its image, of which they have the text."""
+    return replace(row, image=None, place=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IcebergSession:
+    """A session, of which nothing stays open between two requests (`TableSession`)."""
+
+    connection: IcebergConnection
+
+    def open_table(self, point: TablePoint) -> IcebergTable:
+        source = load_table(self.connection, point.table)
+        require_columns(source, point)
+        return IcebergTable(connection=self.connection, point=point, description=description_of(source, point))
+
+    def column_types(self, point: TablePoint) -> Mapping[str, str]:
+        return {name: sql_type(kind) for name, kind in self._types(point).items()}
+
+    def column_kinds(self, point: TablePoint) -> Mapping[str, ColumnKind]:
+        return column_kinds(self._types(point))
+
+    def may_read(self, point: TablePoint, columns: Sequence[str]) -> bool:
+        return True
+
+    def _types(self, point: TablePoint) -> Mapping[str, ColumnType]:
+        try:
+            return all_types(arrow_schema(load_table(self.connection, point.table).schema()))
+        except NoTableError:
+            return {}
