@@ -61,6 +61,27 @@ class ObjectStoreConnection(Connection):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FolderConnection(Connection):
+    """A connection to a folder of this machine, or of a file system that all machines mount."""
+
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HdfsConnection(Connection):
+    """A connection to HDFS. `address` is `host:port` of the NameNode, or a name service; `properties` are those of
+    Hadoop's clients (`dfs.*`, `hadoop.*`)."""
+
+    address: str
+    properties: Mapping[str, str] = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        """The address as clients name it."""
+        return f"hdfs://{self.address}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class RegistryConnection(Connection):
     """A connection to a schema registry. `ca_file`: certificates by which its own is checked; None: the usual ones."""
 
