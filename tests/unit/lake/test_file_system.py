@@ -81,8 +81,8 @@ def test_a_client_has_the_settings_of_its_connection(monkeypatch: pytest.MonkeyP
         *(
             (
                 name,
-                "environment: MAKEWHOLE_STORAGE: has a secret or options in it, or no NameNode. Write hdfs://<connection "
-                "id>@<host>:<port>/<path>, and the options into a connection of the type hdfs",
+                "environment: MAKEWHOLE_STORAGE: has a secret or options in it, or no NameNode. Write "
+                "hdfs://<connection id>@<host>:<port>/<path>, and the options into a connection of the type hdfs",
             )
             for name in ("hdfs://me:s3cret@host/prefix", "hdfs:///prefix", "hdfs://host/prefix?user=me")
         ),
