@@ -38,11 +38,17 @@ def pipeline_file(
 def _writing(hop: Settings, points: Mapping[str, Settings], settings: Settings, columns: Mapping[str, str]) -> Settings:
     """Return a hop that names the columns of its store which are not compared."""
     target = points[hop["to"]]
-    if target["kind"] != "store" or "write" in hop:
+    if _kind(target) is not PointKind.STORE or "write" in hop:
         return hop
-    known = [*yaml.safe_load(settings.get("compare", "{}")), *_names(target["key"]), target.get("version")]
+    key = _names(target["key"]) if "key" in target else []
+    known = [*yaml.safe_load(settings.get("compare", "{}")), *key, target.get("version")]
     write = {name: f'"{kind}"' for name, kind in columns.items() if name not in known}
     return {**hop, "write": flow(write)} if write else hop
+
+
+def _kind(point: Settings) -> PointKind:
+    """Return the kind of a point; a dataset is a store."""
+    return PointKind.STORE if point["kind"] == "dataset" else PointKind(point["kind"])
 
 
 def _names(key: str) -> list[str]:
@@ -55,8 +61,8 @@ def _repairing(hop: Settings, points: Mapping[str, Settings], settings: Settings
     source, target = points[hop["from"]], points[hop["to"]]
     kinds = HopKinds(
         name="",
-        source=PointKind(source["kind"]),
-        target=PointKind(target["kind"]),
+        source=_kind(source),
+        target=_kind(target),
         semantics=Semantics(hop.get("semantics", "event")),
         has_version="version" in (source if source["kind"] == "topic" else target),
         has_template="reverse" in hop,
@@ -119,6 +125,11 @@ def ledger(connection: str, table: str, **settings: str) -> dict[str, str]:
 def store(connection: str, table: str, **settings: str) -> dict[str, str]:
     """Return a store with the key `id` and the time `at`, unless `settings` say otherwise."""
     return ledger(connection, table, **settings) | {"kind": "store"}
+
+
+def dataset(connection: str, table: str, **settings: str) -> dict[str, str]:
+    """Return a dataset in Iceberg's format with the key `id` and the time `at`, unless `settings` say otherwise."""
+    return store(connection, table, **settings) | {"kind": "dataset", "format": "iceberg"}
 
 
 def topic(connection: str, name: str, **settings: str) -> dict[str, str]:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import NoReturn
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from makewhole.config.catalogues import read_iceberg
 from makewhole.config.connection_text import FILE_VARIABLE, find_connection
-from makewhole.config.other_kinds import installed_kind
+from makewhole.config.other_kinds import ReadConnection, installed_kind
 from makewhole.model.connection import (
     Connection,
     FolderConnection,
@@ -81,6 +82,8 @@ _AWS_PARAMETERS = {
 """The fields that the extra of a connection to an object store may have, as Airflow names it, and as pyarrow does."""
 _HDFS_EXAMPLE = '{"conn_type": "hdfs", "host": "<NameNode>", "port": 8020}'
 _FOLDER_EXAMPLE = '{"conn_type": "fs", "extra": {"path": "/<folder>"}}'
+_OTHERS: Mapping[str, ReadConnection] = {"iceberg": read_iceberg}
+"""What reads connections of other types that makewhole comes with."""
 _FIELDS = ("conn_type", "host", "port", "login", "password", "schema", "extra", "description")
 
 
@@ -249,12 +252,13 @@ def _build(connection_id: str, fields: Mapping[str, object], place: _ConnectionP
         return _hdfs(connection_id, fields, extra, place)
     if kind == "fs":
         return _folder(connection_id, extra, place)
-    other = installed_kind(kind)
-    if other is None:
+    other = None if kind in _OTHERS else installed_kind(kind)
+    if other is None and kind not in _OTHERS:
         found = "has a conn_type that makewhole does not read" if kind else "has no conn_type"
-        place.fail(found, "Use kafka, postgres, http for a schema registry, or fs, hdfs or aws for files")
+        place.fail(found, "Use kafka, postgres, http for a schema registry, iceberg, or fs, hdfs or aws for files")
+    read = _OTHERS[kind] if other is None else other.read_connection
     try:
-        return other.read_connection(connection_id, fields, extra)
+        return read(connection_id, fields, extra)
     except ValueError as error:
         place.fail(str(error), f"Write it as the kind {kind} asks for")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from makewhole.config import values
 from makewhole.config.columns import note_unbuilt, note_unused
+from makewhole.config.datasets import note_positions, with_dataset_topics
 from makewhole.config.erased import with_tombstone_topics
 from makewhole.config.hops.read_hops import read_hops
 from makewhole.config.hops.remedies import VERDICTS, read_wanted
@@ -29,7 +30,7 @@ from makewhole.config.policy import (
 from makewhole.config.tree import Problems, Section, YamlPlace, read_tree
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Hop, Pipeline, Reach
-from makewhole.model.points import PointKind
+from makewhole.model.points import Point, PointKind
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
 _NAME_LINE = re.compile(r"^pipeline:[ \t]*[\"']?([a-z][a-z0-9_]*)[\"']?[ \t]*(?:#.*)?$", re.MULTILINE)
@@ -261,9 +262,7 @@ def _read_pipeline(top: Section) -> Pipeline:
         reach=_read_reach(top, hops, drafts),
         history=read_history(top, late_time + pending),
         compare=_read_compare(top),
-        points=with_tombstone_topics(
-            {name: draft.point for name, draft in drafts.items() if draft.point is not None}, hops, top
-        ),
+        points=_read_topics_of(drafts, hops, top),
         hops=hops,
         gate=read_gate(top),
         limits=read_limits(compensation),
@@ -276,6 +275,13 @@ def _read_pipeline(top: Section) -> Pipeline:
     note_unused(pipeline, columns)
     note_unbuilt(pipeline, columns)
     return pipeline
+
+
+def _read_topics_of(drafts: Mapping[str, PointDraft], hops: Sequence[Hop], top: Section) -> dict[str, Point]:
+    """Return the points; those to which it matters know which topics lead into them."""
+    points = {name: draft.point for name, draft in drafts.items() if draft.point is not None}
+    note_positions(points, hops, {name: draft.place for name, draft in drafts.items()})
+    return with_dataset_topics(with_tombstone_topics(points, hops, top), hops)
 
 
 def _read_reach(top: Section, hops: Sequence[Hop], drafts: Mapping[str, PointDraft]) -> Reach | None:

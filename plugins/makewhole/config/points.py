@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from makewhole.config import values
 from makewhole.config.columns import ColumnsDraft, named_as_in_file, read_columns
+from makewhole.config.datasets import DATASET, DATASET_KEYS, DatasetDraft, PointWord, read_dataset
 from makewhole.config.erased import read_erased
 from makewhole.config.key_types import KeyDraft, read_key
 from makewhole.config.record_formats import note_columns, note_places, read_record_key
@@ -34,7 +35,7 @@ _KEYS = {
     ),
 }
 _SHORT_KEYS = {"position": POSITION, "sequence": SEQUENCE}
-_ANY_KEYS = tuple(sorted({key for keys in _KEYS.values() for key in keys}))
+_ANY_KEYS = tuple(sorted({key for keys in (*_KEYS.values(), DATASET_KEYS) for key in keys}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,14 +100,12 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
     section = place.section()
     if section is None:
         return PointDraft(place=place, kind=None, key=None, has_version=False, point=None)
-    kind_place = section.need("kind", f"Say which it is: {', '.join(PointKind)}")
-    kind = kind_place.text(values.choice(PointKind, "a kind of point")) if kind_place else None
-    section.only(*(_KEYS[kind] if kind else _ANY_KEYS))
-    key = None
-    if kind is PointKind.TOPIC:
-        key = read_key(section, values.key_part, _SHORT_KEYS)
-    elif kind is not None:
-        key = read_key(section, values.column)
+    kind_place = section.need("kind", f"Say which it is: {', '.join(PointWord)}")
+    word = kind_place.text(values.choice(PointWord, "a kind of point")) if kind_place else None
+    kind = None if word is None else PointKind.STORE if word is DATASET else PointKind(word)
+    section.only(*(DATASET_KEYS if word is DATASET else _KEYS[kind] if kind else _ANY_KEYS))
+    dataset = read_dataset(section) if word is DATASET else None
+    key = _read_key(section, kind, dataset)
     columns = read_columns(section, of_table=kind is not PointKind.TOPIC) if kind else ColumnsDraft()
     point: Point | None = None
     if kind is PointKind.TOPIC:
@@ -115,7 +114,7 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
             note_columns(columns, topic.value, topic.record_key)
         point = None if topic is None else replace(topic, columns=columns.of_topic())
     elif kind is not None:
-        table = _read_table(name, kind, section, key)
+        table = _read_table(name, kind, section, key, dataset)
         point = None if table is None else named_as_in_file(table, columns)
     return PointDraft(
         place=place,
@@ -125,6 +124,17 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
         point=point,
         columns=columns,
     )
+
+
+def _read_key(section: Section, kind: PointKind | None, dataset: DatasetDraft | None) -> KeyDraft | None:
+    """Return the key of a point. A dataset without one is known by the positions of its rows."""
+    if kind is None:
+        return None
+    if kind is PointKind.TOPIC:
+        return read_key(section, values.key_part, _SHORT_KEYS)
+    if dataset is not None and dataset.has_position and not section.has("key"):
+        return dataset.key_by_position()
+    return read_key(section, values.column)
 
 
 def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint | None:
@@ -157,9 +167,16 @@ def _read_partitioner(section: Section) -> Partitioner:
     return named or Partitioner.MURMUR2
 
 
-def _read_table(name: str, kind: PointKind, section: Section, key: KeyDraft | None) -> TablePoint | None:
-    connection = _needed(section, "connection", values.connection_id, "Name the connection to its PostgreSQL database")
-    table = _needed(section, "table", values.table, "Name the table, with its schema if it has one: 'ops.departures'")
+def _read_table(
+    name: str, kind: PointKind, section: Section, key: KeyDraft | None, dataset: DatasetDraft | None
+) -> TablePoint | None:
+    system = "PostgreSQL database" if dataset is None else "catalogue or its storage"
+    connection = _needed(section, "connection", values.connection_id, f"Name the connection to its {system}")
+    if dataset is not None:
+        table = dataset.name
+    else:
+        remedy = "Name the table, with its schema if it has one: 'ops.departures'"
+        table = _needed(section, "table", values.table, remedy)
     if kind is PointKind.LEDGER:
         time = _needed(section, "time", values.column, "Name the column that says when a row was recorded")
     else:
@@ -188,6 +205,7 @@ def _read_table(name: str, kind: PointKind, section: Section, key: KeyDraft | No
         leave_headers=(left.words(str) if left else None) or (),
         leave_fields=(left_fields.words(str) if left_fields else None) or (),
         erased=erased,
+        dataset=None if dataset is None else dataset.place,
     )
 
 

@@ -7,7 +7,7 @@ from typing import IO, TypeVar, cast
 
 import hdfs_native
 
-from makewhole.file_stores.store import ListedFile, answering, as_changed, hidden_name
+from makewhole.file_stores.store import FileEntry, answering, as_changed, hidden_name
 
 Renamed = TypeVar("Renamed")
 
@@ -25,7 +25,7 @@ class HdfsStore:
     def root(self) -> str:
         return f"{self.url}{self.folder}"
 
-    def list(self) -> Sequence[ListedFile]:
+    def list(self) -> Sequence[FileEntry]:
         with answering(self.root):
             try:
                 self.client.get_file_info(self.folder)
@@ -35,7 +35,7 @@ class HdfsStore:
                 found = list(self.client.list_status(self.folder, recursive=True))
             return sorted(self._listed(status) for status in found if not status.isdir)
 
-    def find(self, path: str) -> ListedFile | None:
+    def find(self, path: str) -> FileEntry | None:
         with answering(self.root):
             try:
                 return self._listed(self.client.get_file_info(self._full(path)))
@@ -78,8 +78,8 @@ class HdfsStore:
     def _full(self, path: str) -> str:
         return f"{self.folder.rstrip('/')}/{path}"
 
-    def _listed(self, status: hdfs_native.FileStatus) -> ListedFile:
-        return ListedFile(
+    def _listed(self, status: hdfs_native.FileStatus) -> FileEntry:
+        return FileEntry(
             path=status.path.removeprefix(self.folder.rstrip("/")).lstrip("/"),
             size_bytes=status.length,
             modified_ms=status.modification_time,

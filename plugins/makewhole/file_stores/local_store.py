@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
 
-from makewhole.file_stores.store import ListedFile, answering, as_changed, hidden_name
+from makewhole.file_stores.store import FileEntry, answering, as_changed, hidden_name
 
 _MILLISECOND = 1_000_000
 
@@ -19,7 +19,7 @@ class LocalStore:
     root: str
     has_exclusive_names = True
 
-    def list(self) -> Sequence[ListedFile]:
+    def list(self) -> Sequence[FileEntry]:
         if not Path(self.root).exists():
             return []
         with answering(self.root), as_changed(self.root):
@@ -27,7 +27,7 @@ class LocalStore:
             found = [self._listed(Path(folder, name)) for folder, _, names in walked for name in names]
             return sorted(file for file in found if file is not None)
 
-    def find(self, path: str) -> ListedFile | None:
+    def find(self, path: str) -> FileEntry | None:
         with answering(self.root):
             return self._listed(self._full(path))
 
@@ -70,13 +70,13 @@ class LocalStore:
     def _full(self, path: str) -> Path:
         return Path(self.root, path)
 
-    def _listed(self, full: Path) -> ListedFile | None:
+    def _listed(self, full: Path) -> FileEntry | None:
         """Return a file that is there; it may have gone since its folder was listed."""
         try:
             status = full.stat()
         except FileNotFoundError:
             return None
-        return ListedFile(
+        return FileEntry(
             path=full.relative_to(self.root).as_posix(),
             size_bytes=status.st_size,
             modified_ms=status.st_mtime_ns // _MILLISECOND,

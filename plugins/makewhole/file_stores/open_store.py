@@ -12,6 +12,7 @@ from makewhole.model.errors import RefusedError
 
 FileConnection = FolderConnection | HdfsConnection | ObjectStoreConnection
 """The connections that lead to files."""
+FILE_CONNECTIONS = (FolderConnection, HdfsConnection, ObjectStoreConnection)
 
 
 def file_store(connection: Connection, path: str) -> FileStore:

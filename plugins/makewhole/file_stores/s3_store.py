@@ -7,7 +7,7 @@ from typing import IO, cast
 
 from pyarrow import fs
 
-from makewhole.file_stores.store import ListedFile, answering
+from makewhole.file_stores.store import FileEntry, answering
 
 _MILLISECOND = 1_000_000
 
@@ -28,13 +28,13 @@ class S3Store:
     def root(self) -> str:
         return f"s3://{self.folder}"
 
-    def list(self) -> Sequence[ListedFile]:
+    def list(self) -> Sequence[FileEntry]:
         with answering(self.root):
             selector = fs.FileSelector(self.folder, allow_not_found=True, recursive=True)
             found = self.client.get_file_info(selector)
             return sorted(self._listed(info) for info in found if info.type is fs.FileType.File)
 
-    def find(self, path: str) -> ListedFile | None:
+    def find(self, path: str) -> FileEntry | None:
         with answering(self.root):
             [info] = self.client.get_file_info([self._full(path)])
             return self._listed(info) if info.type is fs.FileType.File else None
@@ -60,8 +60,8 @@ class S3Store:
     def _full(self, path: str) -> str:
         return f"{self.folder.rstrip('/')}/{path}"
 
-    def _listed(self, info: fs.FileInfo) -> ListedFile:
-        return ListedFile(
+    def _listed(self, info: fs.FileInfo) -> FileEntry:
+        return FileEntry(
             path=info.path.removeprefix(f"{self.folder.rstrip('/')}/"),
             size_bytes=int(info.size or 0),
             modified_ms=int(info.mtime_ns or 0) // _MILLISECOND,

@@ -10,7 +10,7 @@ from makewhole.model.errors import RefusedError, TransientError
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class ListedFile:
+class FileEntry:
     """A file as it was when its folder was listed: its path below the root, its size, and when it was last written in
     milliseconds since 1970. One that was written again differs in one of these."""
 
@@ -38,7 +38,7 @@ class FileStore(Protocol):
         writes it, and what."""
         ...
 
-    def list(self) -> Sequence[ListedFile]:
+    def list(self) -> Sequence[FileEntry]:
         """Return all files, by path, those in folders below among them; of no root there are none.
 
         Raises:
@@ -46,7 +46,7 @@ class FileStore(Protocol):
         """
         ...
 
-    def find(self, path: str) -> ListedFile | None:
+    def find(self, path: str) -> FileEntry | None:
         """Return a file as it is now; None: there is none."""
         ...
 

@@ -82,6 +82,15 @@ class HdfsConnection(Connection):
 
 
 @dataclass(frozen=True, kw_only=True)
+class IcebergConnection(Connection):
+    """A connection to a catalogue of Iceberg tables. `catalog` is its name; `properties` are pyiceberg's (`type`,
+    `uri`, `warehouse`, `s3.*`, …), secrets among them."""
+
+    catalog: str
+    properties: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RegistryConnection(Connection):
     """A connection to a schema registry. `ca_file`: certificates by which its own is checked; None: the usual ones."""
 

@@ -7,6 +7,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from makewhole.model.positions import DatasetPlace
+
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
@@ -135,7 +137,8 @@ class TablePoint:
     either: what the table is, whatever connection or point is called; empty where no window was opened. Nor is
     `version_unit`: how far apart two versions in its column are at least (a moment counts microseconds).
     `erased` (store) says which keys were deleted on purpose. `columns` are those of the table that the pipeline's file
-    knows by another name; key, time and all other columns of the point are named as the file names them.
+    knows by another name; key, time and all other columns of the point are named as the file names them. `dataset`:
+    what it has besides where it is one, whose `table` is a name in a catalogue, or a path.
     """
 
     name: str
@@ -156,6 +159,7 @@ class TablePoint:
     version_unit: Decimal = field(default=Decimal(0), metadata=NEVER_WRITTEN)
     erased: Erased | None = None
     columns: ColumnPlaces = field(default=(), metadata=WRITTEN_IF_ANY)
+    dataset: DatasetPlace | None = field(default=None, metadata=WRITTEN_IF_ANY)
 
     def column_place(self, name: str) -> str:
         """Return the column of the table that the file knows by a name."""
@@ -182,6 +186,7 @@ class TablePoint:
             record_key=new.get(self.record_key or ""),
             headers=tuple((name, new.get(source, source)) for name, source in self.headers),
             erased=erased,
+            dataset=None if self.dataset is None else self.dataset.renamed(rename),
         )
 
     @property
@@ -189,7 +194,8 @@ class TablePoint:
         """The columns that the point itself names: key, time and the like."""
         erased = None if self.erased is None else self.erased.column
         single = (self.time, self.version, self.payload, self.record_key, erased)
-        return frozenset((*self.key, *self.header_columns, *filter(None, single)))
+        positions = () if self.dataset is None else self.dataset.named_columns
+        return frozenset((*self.key, *self.header_columns, *positions, *filter(None, single)))
 
     @property
     def in_table(self) -> "TablePoint":

@@ -1,18 +1,21 @@
 """Stores of files of each system: a folder, a real HDFS, a real S3 server; each started once a session."""
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from makewhole.config.connections import from_airflow_fields
-from makewhole.file_stores.open_store import file_store
 from makewhole.file_stores.store import FileStore
+from makewhole.stack.kafka_server import KafkaServer
+from makewhole_spark.carrier import Carrier
 from tests.integration.cluster.object_store import BUCKET, ObjectStore
+from tests.integration.files.files_shop import FilesShop
+from tests.world.environment import enter, service_environment
+from tests.world.files_lake import FilesPlace
 from tests.world.hdfs_servers import HdfsServers
-
-MakeStore = Callable[[str], FileStore]
+from tests.world.kept_sessions import kept_sessions
+from tests.world.topics import delete_topics, make_topic
 
 
 @pytest.fixture(scope="session")
@@ -33,20 +36,43 @@ def s3(server_folder: Path) -> Iterator[ObjectStore]:
 
 
 @pytest.fixture
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> FileStore:
-    """An empty store of the test's own, of the system that the test is run for."""
-    return _store(request.param, request, tmp_path)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> FilesPlace:
+    """A place of the test's own, of the system that the test is run for; in a folder, if it does not say."""
+    return _place(getattr(request, "param", "folder"), request, tmp_path)
 
 
-def _store(system: str, request: pytest.FixtureRequest, folder: Path) -> FileStore:
+@pytest.fixture
+def store(place: FilesPlace) -> FileStore:
+    """An empty store of the test's own."""
+    return place.store
+
+
+def _place(system: str, request: pytest.FixtureRequest, folder: Path) -> FilesPlace:
     name = f"t-{uuid.uuid4().hex[:12]}"
     if system == "folder":
-        connection = from_airflow_fields("lake", "fs", extra={"path": str(folder)})
-        return file_store(connection, name)
+        return FilesPlace(path=f"/{name}", fields={"conn_type": "fs", "extra": {"path": str(folder)}})
     if system == "hdfs":
         port = request.getfixturevalue("hdfs").port
-        return file_store(from_airflow_fields("lake", "hdfs", host="127.0.0.1", port=port), f"/lake/{name}")
+        return FilesPlace(path=f"/lake/{name}", fields={"conn_type": "hdfs", "host": "127.0.0.1", "port": port})
     s3: ObjectStore = request.getfixturevalue("s3")
     extra = {"endpoint_url": f"http://{s3.endpoint}", "region_name": "us-east-1"}
-    connection = from_airflow_fields("lake", "aws", login=s3.access_key, password=s3.secret_key, extra=extra)
-    return file_store(connection, f"s3://{BUCKET}/{name}")
+    fields = {"conn_type": "aws", "login": s3.access_key, "password": s3.secret_key, "extra": extra}
+    return FilesPlace(path=f"s3://{BUCKET}/{name}", fields=fields)
+
+
+@pytest.fixture
+def shop(
+    place: FilesPlace,
+    carrier: Carrier,
+    kafka: KafkaServer,
+    journal: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[FilesShop]:
+    """A shop with a warehouse of files and an empty topic; of PostgreSQL it has the journal alone."""
+    shop = FilesShop(carrier=carrier, bootstrap=kafka.bootstrap, dsn="", journal=journal, folder=tmp_path, place=place)
+    enter(monkeypatch, {**service_environment(shop, tmp_path), "AIRFLOW_CONN_LAKE": place.described})
+    make_topic(shop.admin, shop.topic)
+    with kept_sessions():
+        yield shop
+    delete_topics(shop.admin, [shop.topic, *shop.more_topics])

@@ -12,7 +12,7 @@ from makewhole.model.errors import TransientError
 
 pytestmark = pytest.mark.integration
 
-EVERY = pytest.mark.parametrize("store", ["folder", "hdfs", "s3"], indirect=True)
+EVERY = pytest.mark.parametrize("place", ["folder", "hdfs", "s3"], indirect=True)
 _WRITERS = 20
 
 
@@ -51,7 +51,7 @@ def test_a_name_that_is_taken_is_left_as_it_is_and_can_be_replaced(store: FileSt
         store.open("a").read()
 
 
-@pytest.mark.parametrize("store", ["folder", "hdfs"], indirect=True)
+@pytest.mark.parametrize("place", ["folder", "hdfs"], indirect=True)
 def test_of_many_that_publish_one_name_one_succeeds_and_its_content_is_there(store: FileStore) -> None:
     contents = [f"{number}".encode() * 1000 for number in range(_WRITERS)]
     with ThreadPoolExecutor(_WRITERS) as pool:
@@ -62,7 +62,7 @@ def test_of_many_that_publish_one_name_one_succeeds_and_its_content_is_there(sto
     assert store.has_exclusive_names
 
 
-@pytest.mark.parametrize("store", ["s3"], indirect=True)
+@pytest.mark.parametrize("place", ["s3"], indirect=True)
 def test_s3_says_that_it_does_not_choose_one_of_many(store: FileStore) -> None:
     assert not store.has_exclusive_names
 

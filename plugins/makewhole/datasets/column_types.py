@@ -1,0 +1,85 @@
+"""Name the types of Arrow columns as SQL does, by which a pipeline's columns are read."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from makewhole.compute.value_types import ColumnKind
+from makewhole.datasets.arrow_types import ColumnType
+from makewhole.tables.description import Column, bare
+
+_PLAIN = {
+    pa.bool_(): "boolean",
+    pa.int8(): "smallint",
+    pa.int16(): "smallint",
+    pa.int32(): "integer",
+    pa.int64(): "bigint",
+    pa.uint8(): "smallint",
+    pa.uint16(): "integer",
+    pa.uint32(): "bigint",
+    pa.uint64(): "numeric(20,0)",
+    pa.float16(): "real",
+    pa.float32(): "real",
+    pa.float64(): "double precision",
+    pa.string(): "text",
+    pa.large_string(): "text",
+    pa.string_view(): "text",
+    pa.date32(): "date",
+}
+_JSON = "jsonb"
+
+
+def is_uuid(kind: ColumnType) -> bool:
+    """Return whether values are UUIDs."""
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.uuid"
+
+
+def sql_type(kind: ColumnType) -> str:
+    """Return the name of a type, with its modifier."""
+    if is_uuid(kind):
+        return "uuid"
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if pa.types.is_decimal(kind):
+        return f"numeric({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return f"timestamp {'without' if kind.tz is None else 'with'} time zone"
+    if pa.types.is_time(kind):
+        return "time without time zone"
+    if _is_list(kind):
+        return f"{sql_type(kind.value_type)}[]"
+    return _JSON if pa.types.is_struct(kind) or pa.types.is_map(kind) else "bytea"
+
+
+def _is_list(kind: ColumnType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+
+
+def column_kind(kind: ColumnType) -> ColumnKind:
+    """Return what the values of a column are compared by."""
+    full = sql_type(kind)
+    if _is_list(kind):
+        element = kind.value_type
+        if pa.types.is_nested(element):  # compared as the JSON that it is
+            return ColumnKind.of(_JSON, full_type=_JSON)
+        return ColumnKind.of(bare(full.removesuffix("[]")) + "[]", element=bare(full.removesuffix("[]")))
+    return ColumnKind.of(bare(full), full_type=full)
+
+
+def column_kinds(types: Mapping[str, ColumnType]) -> dict[str, ColumnKind]:
+    """Return what the values of columns are compared by."""
+    return {name: column_kind(kind) for name, kind in types.items()}
+
+
+def described_column(name: str, kind: ColumnType, *, is_required: bool) -> Column:
+    """Return a column as what writes rows knows it: datasets fill nothing of their own."""
+    full = bare(sql_type(kind))
+    return Column(
+        name=name,
+        type=full,
+        base_type=full,
+        is_generated=False,
+        is_identity_always=False,
+        is_required=is_required,
+        has_default=False,
+    )

@@ -1,0 +1,1 @@
+"""Iceberg tables: read as of one snapshot, file by file, and written by commits that nothing came between."""

@@ -1,0 +1,84 @@
+"""Open catalogues and tables of Iceberg, and turn what goes wrong there into makewhole's own errors."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
+    CommitFailedException,
+    CommitStateUnknownException,
+    ForbiddenError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    RESTError,
+    UnauthorizedError,
+)
+from pyiceberg.table import Table
+from sqlalchemy.exc import SQLAlchemyError
+
+from makewhole.model.connection import IcebergConnection
+from makewhole.model.errors import PermanentError, RefusedError, TransientError
+
+_MOST_CATALOGS = 8
+
+
+class NoTableError(RefusedError):
+    """There is no such table in the catalogue."""
+
+
+def open_catalog(connection: IcebergConnection) -> Catalog:
+    """Return the catalogue of a connection.
+
+    Raises:
+        TransientError: it cannot be reached.
+    """
+    with translated(f"the catalogue of connection {connection.id}"):
+        return _catalog(os.getpid(), connection.catalog, tuple(sorted(connection.properties.items())))
+
+
+@lru_cache(maxsize=_MOST_CATALOGS)
+def _catalog(process: int, name: str, properties: tuple[tuple[str, str], ...]) -> Catalog:  # noqa: ARG001 - one a process
+    return load_catalog(name, **dict(properties))
+
+
+def load_table(connection: IcebergConnection, name: str) -> Table:
+    """Return a table as it is now.
+
+    Raises:
+        NoTableError: there is none.
+        TransientError: the catalogue cannot be reached.
+    """
+    catalog = open_catalog(connection)
+    with translated(f"{name} at connection {connection.id}"):
+        try:
+            return catalog.load_table(name)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            raise NoTableError(f"there is no table {name} in the catalogue of connection {connection.id}") from None
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Turn errors of the catalogue and of the storage into makewhole's. Their own messages may hold addresses with
+    secrets, and are not passed on.
+
+    Raises:
+        TransientError: a system did not answer, a file is gone, or another writer was faster.
+        PermanentError: it refuses.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise TransientError(
+            f"a file of {what} is gone: the snapshot that it belongs to was expired, or the file was removed from the "
+            "storage; read again, and if it is still gone, restore it, for the table cannot be read without it"
+        ) from error
+    except (UnauthorizedError, ForbiddenError, AuthorizationExpiredError, PermissionError) as error:
+        raise PermanentError(f"{what} may not be used ({type(error).__name__}); give the user the right to") from None
+    except (CommitFailedException, CommitStateUnknownException) as error:
+        raise TransientError(f"{what} was changed by another writer meanwhile ({type(error).__name__})") from None
+    except (SQLAlchemyError, RESTError, OSError, pa.ArrowException) as error:
+        raise TransientError(f"{what} does not answer as it should ({type(error).__name__})") from None

@@ -1,0 +1,64 @@
+"""Name a view of an Iceberg table: one snapshot of it, with the schema by which its columns are named."""
+
+import json
+from dataclasses import asdict, dataclass
+
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+
+from makewhole.model.errors import TransientError
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotView:
+    """A table (`uuid`: one that is made again has another), its snapshot (None: it has no rows yet), the number of that
+    among the commits of the table, and the schema."""
+
+    uuid: str
+    snapshot: int | None
+    sequence: int
+    schema: int
+
+    @property
+    def text(self) -> str:
+        """The view as a text, which travels to readers and is kept."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def of_text(cls, text: str) -> "SnapshotView":
+        """Return the view of a text."""
+        return cls(**json.loads(text))
+
+    def schema_in(self, table: Table) -> Schema:
+        """Return the schema by which columns are named."""
+        return table.schemas()[self.schema]
+
+    def snapshot_in(self, table: Table, name: str) -> Snapshot | None:
+        """Return the snapshot; None: the table had no rows.
+
+        Raises:
+            TransientError: it is there no longer.
+        """
+        if str(table.metadata.table_uuid) != self.uuid:
+            raise TransientError(f"{name} was dropped and made again while it was read; read again")
+        if self.snapshot is None:
+            return None
+        snapshot = table.snapshot_by_id(self.snapshot)
+        if snapshot is None:
+            raise TransientError(
+                f"snapshot {self.snapshot} of {name} was expired while it was read; read again, and keep snapshots for "
+                "longer than a window takes"
+            )
+        return snapshot
+
+
+def view_now(table: Table) -> SnapshotView:
+    """Return the view of a table as it is now."""
+    snapshot = table.current_snapshot()
+    return SnapshotView(
+        uuid=str(table.metadata.table_uuid),
+        snapshot=None if snapshot is None else snapshot.snapshot_id,
+        sequence=0 if snapshot is None else snapshot.sequence_number or 0,
+        schema=table.metadata.current_schema_id,
+    )

@@ -1,0 +1,81 @@
+"""Iceberg tables as a kind of table: what reads and writes those that a catalogue knows."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from makewhole.datasets.iceberg.describe import SYSTEM, describe_columns, existing
+from makewhole.datasets.iceberg.open_table import IcebergSession, refuse_ledger
+from makewhole.datasets.iceberg.predicates import inside
+from makewhole.datasets.iceberg.reading import HeldSnapshot, IcebergReader, Snapshotted
+from makewhole.model.connection import IcebergConnection
+from makewhole.model.errors import Problem, RefusedError
+from makewhole.model.points import SinkProgress, TablePoint
+from makewhole.tables.columns import TableColumns
+from makewhole.tables.in_doubt import KeysInDoubt
+from makewhole.tables.progress import ProgressRows
+from makewhole.tables.shape import TableShape, TimeBounds
+from makewhole.tables.tables import Ability
+from makewhole.tables.writing import ChunkForecaster, TableWriter
+
+
+@dataclass(frozen=True)
+class IcebergTables:
+    """The tables of a catalogue (`Tables`)."""
+
+    connection: IcebergConnection
+
+    system = SYSTEM
+    abilities = frozenset[Ability]()
+
+    def describe_columns(self, shapes: Iterable[TableShape]) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
+        return describe_columns(self.connection, shapes)
+
+    @contextmanager
+    def session(self, purpose: str) -> Iterator[IcebergSession]:
+        yield IcebergSession(connection=self.connection)
+
+    @contextmanager
+    def hold_view(self, shape: TableShape) -> Iterator[HeldSnapshot]:
+        existing(self.connection, shape)
+        yield HeldSnapshot(source=Snapshotted(self.connection, shape.point.table, None), shape=shape)
+
+    def reader(self, shape: TableShape, view: str | None = None) -> IcebergReader:
+        return IcebergReader(self.connection, shape, view)
+
+    def lags_behind(self, moment: datetime) -> str | None:
+        return None
+
+    def estimate_rows(self, point: TablePoint, bounds: TimeBounds | None) -> int:
+        source = Snapshotted(self.connection, point.table, None)
+        return sum(listed.file.record_count for listed in source.files(inside(source.schema, point, bounds)))
+
+    def seen_now(self) -> str:
+        refuse_ledger()
+
+    def keys_not_seen(
+        self, shape: TableShape, keys: Sequence[str], seen: str, every_before: datetime | None = None
+    ) -> list[str]:
+        refuse_ledger()
+
+    def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
+        return KeysInDoubt()
+
+    def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
+        return set()
+
+    def read_progress(
+        self, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]
+    ) -> dict[int, ProgressRows]:
+        raise RefusedError("an Iceberg table keeps no sink's progress in rows")
+
+    @contextmanager
+    def writer(self, point: TablePoint, purpose: str) -> Iterator[TableWriter]:
+        raise RefusedError(f"{point.table} is an Iceberg table, which is not repaired yet")
+        yield
+
+    @contextmanager
+    def forecaster(self) -> Iterator[ChunkForecaster]:
+        raise RefusedError("an Iceberg table is not repaired yet")
+        yield

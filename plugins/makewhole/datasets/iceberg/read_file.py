@@ -1,0 +1,128 @@
+"""Read the rows of a data file with their numbers in it, without those that deletes take away.
+
+Columns are found by the numbers that Iceberg gives them: a renamed one under its name of now, a promoted one in its
+type of now, one that the file does not have as null, or as its partition or its default says. Only the groups of rows
+are read that may hold what is asked for.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.visitors import bind, translate_column_names
+from pyiceberg.io.pyarrow import (
+    _get_column_projection_values,
+    _read_deletes,
+    _to_requested_schema,
+    expression_to_pyarrow,
+    pyarrow_to_schema,
+)
+from pyiceberg.manifest import FileFormat
+from pyiceberg.schema import Schema, prune_columns
+from pyiceberg.table import Table
+
+from makewhole.datasets.iceberg.data_files import ListedFile
+from makewhole.model.errors import RefusedError
+
+_NANOSECONDS_FROM = 3
+"""The version of the format from which on moments may have nanoseconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRows:
+    """Rows of a data file, and the number of each in it from 0 on."""
+
+    rows: pa.Table
+    numbers: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileReader:
+    """Reads data files of a table by the columns of a schema; what deletes say is read once."""
+
+    table: Table
+    schema: Schema
+    deleted: dict[str, dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]] = field(default_factory=dict)
+
+    def read(
+        self, listed: ListedFile, columns: Sequence[str], where: BooleanExpression | None = None
+    ) -> Iterator[FileRows]:
+        """Yield the rows of a file that are there, with these top columns; at least those for which `where` holds.
+
+        Raises:
+            RefusedError: it is of a format that is not read.
+        """
+        if listed.file.file_format is not FileFormat.PARQUET:
+            raise RefusedError(
+                f"{self.table.name()[-1]} has a data file in {listed.file.file_format.name}, and only Parquet is read; "
+                "rewrite it (Spark: `call system.rewrite_data_files`), or take the table out of the pipeline"
+            )
+        projected = self.schema.select(*columns) if columns else Schema()
+        gone = self._gone(listed)
+        with self.table.io.new_input(listed.file.file_path).open() as file:
+            parquet: Any = ds.ParquetFileFormat(pre_buffer=True)
+            fragment = parquet.make_fragment(file)
+            yield from self._rows(fragment, listed, projected, where, gone)
+
+    def _rows(
+        self,
+        fragment: Any,
+        listed: ListedFile,
+        projected: Schema,
+        where: BooleanExpression | None,
+        gone: np.ndarray[tuple[int], np.dtype[np.int64]],
+    ) -> Iterator[FileRows]:
+        version = self.table.metadata.format_version
+        physical, downcast = fragment.physical_schema, version < _NANOSECONDS_FROM
+        mapping = self.table.name_mapping()
+        own = pyarrow_to_schema(physical, mapping, downcast_ns_timestamp_to_us=downcast, format_version=version)
+        spec = self.table.specs().get(listed.file.spec_id)
+        missing = _get_column_projection_values(listed.file, projected, self.schema, spec, own.field_ids)
+        read = prune_columns(own, projected.field_ids, select_full_types=False)
+        names = [column.name for column in read.columns]
+        groups = self._groups(fragment, own, where)
+        starts = np.cumsum([0, *(group.num_rows for group in fragment.row_groups)])
+        for number in groups:
+            at = int(starts[number])
+            scanner = ds.Scanner.from_fragment(fragment.subset(row_group_ids=[number]), schema=physical, columns=names)
+            for batch in scanner.to_batches():
+                numbers = np.arange(at, at + len(batch), dtype=np.int64)
+                at += len(batch)
+                kept = np.isin(numbers, gone, invert=True) if len(gone) else np.ones(len(numbers), dtype=bool)
+                left = batch if kept.all() else batch.filter(pa.array(kept))
+                if not len(left):
+                    continue
+                rows = _to_requested_schema(
+                    projected,
+                    read,
+                    left,
+                    downcast_ns_timestamp_to_us=downcast,
+                    projected_missing_fields=missing,
+                    allow_timestamp_tz_mismatch=True,
+                )
+                yield FileRows(rows=pa.Table.from_batches([rows]), numbers=numbers[kept])
+
+    def _groups(self, fragment: Any, own: Schema, where: BooleanExpression | None) -> Sequence[int]:
+        """Return the numbers of the groups of rows that may hold what is asked for."""
+        if where is None or isinstance(where, AlwaysTrue):
+            return range(len(fragment.row_groups))
+        bound = bind(self.schema, where, case_sensitive=True)
+        translated = translate_column_names(bound, own, case_sensitive=True)
+        wanted = expression_to_pyarrow(bind(own, translated, case_sensitive=True), own)
+        return sorted(group.id for part in fragment.split_by_row_group(wanted) for group in part.row_groups)
+
+    def _gone(self, listed: ListedFile) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Return the numbers of the rows that deletes take away."""
+        found = [np.empty(0, dtype=np.int64)]
+        for delete in listed.deletes:
+            known = self.deleted.get(delete.file_path)
+            if known is None:
+                positions = _read_deletes(self.table.io, delete)
+                known = {path: np.asarray(rows.to_numpy(), dtype=np.int64) for path, rows in positions.items()}
+                self.deleted[delete.file_path] = known
+            found += [known[path] for path in (listed.file.file_path,) if path in known]
+        return np.unique(np.concatenate(found))

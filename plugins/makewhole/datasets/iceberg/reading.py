@@ -1,0 +1,192 @@
+"""Read Iceberg tables: views that are held, parts of rows, and the rows of keys."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
+
+from makewhole.datasets.iceberg.catalog import load_table, translated
+from makewhole.datasets.iceberg.data_files import ListedFile, listed_files
+from makewhole.datasets.iceberg.describe import arrow_schema, existing
+from makewhole.datasets.iceberg.held_view import SnapshotView, view_now
+from makewhole.datasets.iceberg.predicates import inside, of_keys
+from makewhole.datasets.iceberg.read_file import FileReader, FileRows
+from makewhole.datasets.nested_columns import top_column
+from makewhole.datasets.row_frames import frame_of_rows, is_in_slice, is_inside, is_of_topics, rows_ahead, times_of_rows
+from makewhole.datasets.row_keys import key_texts
+from makewhole.model.connection import IcebergConnection
+from makewhole.model.window import TimeSlice
+from makewhole.tables.in_doubt import TransactionInDoubt
+from makewhole.tables.reading import ReadPlan
+from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
+
+FilesOfPart = tuple[ListedFile, ...]
+"""Some data files of a snapshot."""
+
+
+class Snapshotted:
+    """A table as a view has it: the files of its snapshot, and their rows."""
+
+    def __init__(self, connection: IcebergConnection, name: str, view: SnapshotView | None) -> None:
+        self.table = load_table(connection, name)
+        self.name, self.view = name, view or view_now(self.table)
+        self.snapshot = self.view.snapshot_in(self.table, name)
+        self.schema = self.view.schema_in(self.table)
+        self.files_read = FileReader(table=self.table, schema=self.schema)
+
+    def files(self, where: BooleanExpression | None = None) -> list[ListedFile]:
+        """Return the data files that may have rows for which `where` holds."""
+        is_of_now = self.view.schema == self.table.metadata.current_schema_id
+        with translated(self.name):
+            return listed_files(self.table, self.snapshot, self.name, where if is_of_now else None)
+
+    def rows(
+        self, files: Sequence[ListedFile], columns: Sequence[str], where: BooleanExpression | None = None
+    ) -> Iterator[tuple[ListedFile, FileRows]]:
+        """Yield the rows of files with the top columns in which these lie."""
+        schema = arrow_schema(self.schema)
+        tops = sorted({top_column(schema, name) for name in columns})
+        for listed in files:
+            with translated(self.name):
+                for rows in self.files_read.read(listed, tops, where):
+                    yield listed, rows
+
+    def places(self, listed: ListedFile, rows: FileRows) -> pl.Series:
+        """Return where rows lie."""
+        before, after = listed.place(self.table.location()).split(":{}", 1)
+        frame = pl.DataFrame({"n": pl.Series(rows.numbers)})
+        return frame.select(pl.format(f"{before}:{{}}{after}", "n")).to_series()
+
+    def certain_files(self, seen: str) -> frozenset[tuple[str, int]]:
+        """Return the files, with the numbers of their commits, that were there when `seen` was; of a snapshot that is
+        gone they are known by their commits alone."""
+        before = SnapshotView.of_text(seen)
+        if before.uuid != self.view.uuid or before.snapshot is None:
+            return frozenset()
+        files = self.files()
+        old = self.table.snapshot_by_id(before.snapshot)
+        if old is None:
+            return frozenset((one.file.file_path, one.sequence) for one in files if one.sequence <= before.sequence)
+        known = {(one.file.file_path, one.sequence) for one in listed_files(self.table, old, self.name)}
+        return frozenset(known)
+
+
+class IcebergReader:
+    """A reader of rows as frames (`TableReader`)."""
+
+    def __init__(self, connection: IcebergConnection, shape: TableShape, view: str | None) -> None:
+        self._connection, self._shape = connection, shape
+        self._view = None if view is None else SnapshotView.of_text(view)
+        self.counted = 0
+        self.in_doubt: Sequence[TransactionInDoubt] = ()
+
+    @cached_property
+    def _source(self) -> Snapshotted:
+        if self._view is None:
+            existing(self._connection, self._shape)
+        return Snapshotted(self._connection, self._shape.point.table, self._view)
+
+    def part(self, bounds: TimeBounds | None, part: FilesOfPart) -> Iterator[pl.DataFrame]:
+        """Read the rows of a part of the table."""
+        source, point = self._source, self._shape.point
+        where = inside(source.schema, point, bounds)
+        certain = {} if bounds is None else {seen: source.certain_files(seen) for seen in _seen(bounds)}
+        for listed, rows in source.rows(part, sorted(self._shape.column_names()), where):
+            kept = np.ones(len(rows.numbers), dtype=bool)
+            if bounds is not None and point.time is not None:
+                is_certain = {
+                    seen: pl.Series([(listed.file.file_path, listed.sequence) in files]).new_from_index(0, len(kept))
+                    for seen, files in certain.items()
+                }
+                kept = is_inside(times_of_rows(rows.rows, point), is_certain, bounds).to_numpy()
+            yield from self._frames(source, listed, _only(rows, kept))
+
+    def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Read the rows of these keys."""
+        source = self._source
+        where = of_keys(source.schema, self._shape.point, keys)
+        wanted = pl.Series("key", keys, dtype=pl.String).implode()
+        for listed, rows in source.rows(source.files(where), sorted(self._shape.column_names()), where):
+            found = key_texts(rows.rows, self._shape.point).is_in(wanted).fill_null(value=False)
+            yield from self._frames(source, listed, _only(rows, found.to_numpy()))
+
+    def _frames(self, source: Snapshotted, listed: ListedFile, rows: FileRows) -> Iterator[pl.DataFrame]:
+        own = is_of_topics(rows.rows, self._shape.point)
+        rows = rows if own is None else _only(rows, own.to_numpy())
+        if not len(rows.numbers):
+            return
+        self.counted += len(rows.numbers)
+        yield frame_of_rows(rows.rows, source.places(listed, rows), self._shape)
+
+
+def _seen(bounds: TimeBounds) -> set[str]:
+    """Return every view that the bounds compare rows with."""
+    named = (bounds.seen_before, *(one.seen_before for one in bounds.earlier))
+    return {seen for seen in named if seen is not None}
+
+
+def _only(rows: FileRows, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> FileRows:
+    if kept.all():
+        return rows
+    return FileRows(rows=rows.rows.filter(pa.array(kept)), numbers=rows.numbers[kept])
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldSnapshot:
+    """A snapshot of a table, by which others read (`TableView`)."""
+
+    source: Snapshotted
+    shape: TableShape
+
+    has_places = True
+    has_time_index = True
+    has_key_index = True
+
+    @property
+    def seen(self) -> str:
+        return self.source.view.text
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(listed.file.file_size_in_bytes for listed in self.source.files())
+
+    def plan(self, bounds: TimeBounds | None, parts: int) -> ReadPlan:
+        """Return files for each part, so that these are of about one size."""
+        files = self.source.files(inside(self.source.schema, self.shape.point, bounds))
+        sizes, found = [0] * max(parts, 1), [list[ListedFile]() for _ in range(max(parts, 1))]
+        for listed in sorted(files, key=lambda one: -one.file.file_size_in_bytes):
+            at = sizes.index(min(sizes))
+            sizes[at] += listed.file.file_size_in_bytes
+            found[at].append(listed)
+        return ReadPlan(view=self.seen, seen=self.seen, parts=tuple(tuple(part) for part in found))
+
+    def count_rows(self, slices: Sequence[TimeSlice]) -> dict[int, int]:
+        return {one.window: sum(int(is_in_slice(times, one).sum()) for _, times in self._times(one)) for one in slices}
+
+    def count_rows_and_ahead(self, slices: Sequence[TimeSlice]) -> tuple[dict[int, int], RowsAhead]:
+        ahead = TimeSlice(window=0, start=datetime.now(UTC), end=datetime.max.replace(tzinfo=UTC))
+        return self.count_rows(slices), rows_ahead(times for _, times in self._times(ahead))
+
+    def count_new_rows(self, of: TimeSlice, seen: str) -> int:
+        certain = self.source.certain_files(seen)
+        return sum(
+            int(is_in_slice(times, of).sum())
+            for listed, times in self._times(of)
+            if (listed.file.file_path, listed.sequence) not in certain
+        )
+
+    def _times(self, of: TimeSlice) -> Iterator[tuple[ListedFile, pl.Series]]:
+        """Yield the times of rows in microseconds, at least those of a slice."""
+        point = self.shape.point
+        where = inside(self.source.schema, point, TimeBounds(start=of.start, end=of.end))
+        topic = () if point.dataset is None or point.dataset.topic is None else (point.dataset.topic,)
+        columns = [*(() if point.time is None else (point.time,)), *topic]
+        for listed, rows in self.source.rows(self.source.files(where), columns, where):
+            own = is_of_topics(rows.rows, point)
+            kept = rows if own is None else _only(rows, own.to_numpy())
+            yield listed, times_of_rows(kept.rows, point)

@@ -1,0 +1,79 @@
+"""Write the values of Arrow columns as texts, each type in one way, as PostgreSQL would write them."""
+
+import polars as pl
+import pyarrow as pa
+
+from makewhole.datasets.arrow_types import NestedColumn
+from makewhole.datasets.column_types import is_uuid
+
+_FIRST_US, _LAST_US = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""The years 1 to 9999, in microseconds since 1970."""
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def scalar_texts(array: NestedColumn) -> pl.Series:
+    """Return the texts of a column without parts; null stays null."""
+    kind = array.type
+    if is_uuid(kind):
+        return _uuid_texts(array.storage)
+    if pa.types.is_null(kind):
+        return pl.Series([None] * len(array), dtype=pl.String)
+    if pa.types.is_timestamp(kind):
+        return _moment_texts(array)
+    if pa.types.is_date(kind):
+        return _as_strings(pl.from_arrow(array.cast(pa.date32())), "%Y-%m-%d")
+    if pa.types.is_time(kind):
+        return _as_strings(pl.from_arrow(array.cast(pa.time64("ns"))), "%H:%M:%S%.6f")
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return pl.Series(
+            [None if value is None else "\\x" + value.hex() for value in array.to_pylist()], dtype=pl.String
+        )
+    if pa.types.is_decimal(kind):
+        return _series(array).cast(pl.String)
+    return _series(array.cast(pa.large_string()))
+
+
+def _series(array: NestedColumn) -> pl.Series:
+    series = pl.from_arrow(array)
+    assert isinstance(series, pl.Series)
+    return series
+
+
+def _as_strings(series: object, form: str) -> pl.Series:
+    assert isinstance(series, pl.Series)
+    return series.dt.strftime(form)
+
+
+def _uuid_texts(array: NestedColumn) -> pl.Series:
+    digits = [None if value is None else value.hex() for value in array.to_pylist()]
+    texts = [d and f"{d[:8]}-{d[8:12]}-{d[12:16]}-{d[16:20]}-{d[20:]}" for d in digits]
+    return pl.Series(texts, dtype=pl.String)
+
+
+def _moment_texts(array: NestedColumn) -> pl.Series:
+    """Return moments in ISO's form with a space; one outside the years 1 to 9999, that no date names, as a number."""
+    kind = array.type
+    numbers = _series(array.view(pa.int64()))
+    unit = _PER_SECOND[kind.unit]
+    seconds, rest = numbers // unit, numbers % unit
+    first, last = _FIRST_US // 1_000_000, _LAST_US // 1_000_000
+    is_dated = seconds.is_between(first, last, closed="left")
+    dated = pl.DataFrame({"s": seconds, "d": is_dated}).select(pl.when("d").then("s")).to_series()
+    texts = (dated * 1_000).cast(pl.Datetime("ms")).dt.strftime("%Y-%m-%d %H:%M:%S")
+    digits = len(str(unit)) - 1
+    fraction = (
+        ("." + rest.cast(pl.String).str.zfill(digits)) if digits else pl.Series([""]).new_from_index(0, len(rest))
+    )
+    frame = pl.DataFrame({"texts": texts + fraction, "numbers": numbers, "is_dated": is_dated})
+    zone = "+00" if kind.tz is not None else ""
+    undated = pl.format(f"{{}} {kind.unit} since 1970", "numbers")
+    return frame.select(pl.when("is_dated").then(pl.col("texts") + zone).otherwise(undated)).to_series()
+
+
+def microseconds(array: NestedColumn) -> pl.Series:
+    """Return the moments of a column in microseconds since 1970 (a day's is its midnight); finer ones are cut off."""
+    kind = array.type
+    if pa.types.is_date(kind):
+        return _series(array.cast(pa.date32()).view(pa.int32())).cast(pl.Int64) * 86_400_000_000
+    numbers, unit = _series(array.view(pa.int64())), _PER_SECOND[kind.unit]
+    return numbers // (unit // 1_000_000) if unit > 1_000_000 else numbers * (1_000_000 // unit)

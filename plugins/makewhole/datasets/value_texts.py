@@ -1,0 +1,59 @@
+"""Render Arrow columns as the texts that frames of rows have in the declared types of a pipeline."""
+
+from collections.abc import Callable
+
+import polars as pl
+import pyarrow as pa
+
+from makewhole.compute.canonical import decimal_scale, is_own_text, moment_digits
+from makewhole.compute.moments import MICROSECOND_DIGITS
+from makewhole.datasets.arrow_types import ColumnType, NestedColumn
+from makewhole.datasets.nested_values import json_texts
+from makewhole.datasets.own_texts import microseconds, scalar_texts
+
+_INTEGERS = ("int", "bigint")
+
+
+def own_texts(array: NestedColumn) -> pl.Series:
+    """Return the texts of a column in its own type: scalars as SQL writes them, lists and parts as JSON."""
+    if pa.types.is_nested(array.type):
+        return pl.Series(json_texts(array), dtype=pl.String)
+    return scalar_texts(array)
+
+
+def declared_texts(array: NestedColumn, declared: str) -> pl.Series:
+    """Return the texts of a column for `table_frame`: in its declared type, or else its own behind `!`, which
+    `makewhole.compute.canonical.column_text` reads."""
+    if is_own_text(declared):
+        return own_texts(array)
+    if _is_canonical(array.type, declared):
+        return own_texts(array)
+    if moment_digits(declared) == MICROSECOND_DIGITS and _is_whole_microseconds(array.type):
+        return microseconds(array).cast(pl.String)
+    return "!" + own_texts(array)
+
+
+def _is_canonical(kind: ColumnType, declared: str) -> bool:
+    """Return whether the own texts of a column are those of the declared type."""
+    if pa.types.is_boolean(kind):
+        return declared == "boolean"
+    if pa.types.is_integer(kind):
+        return declared in _INTEGERS
+    if pa.types.is_floating(kind):
+        return declared == "double"
+    if pa.types.is_decimal(kind):
+        return bool(decimal_scale(declared) == kind.scale)
+    return False
+
+
+def _is_whole_microseconds(kind: ColumnType) -> bool:
+    return bool(pa.types.is_timestamp(kind)) and kind.unit != "ns"
+
+
+def mapped(texts: pl.Series, convert: Callable[[str], object], dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
+    """Return what texts are converted to, each different one once; null stays null."""
+    known = texts.drop_nulls().unique()
+    if not len(known):
+        return pl.Series(texts.name, [None] * len(texts), dtype=dtype)
+    read = pl.Series([convert(text) for text in known], dtype=dtype)
+    return texts.replace_strict(known, read, default=None, return_dtype=dtype)

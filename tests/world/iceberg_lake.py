@@ -1,0 +1,102 @@
+"""Keep Iceberg tables of orders in a catalogue of their own, on a folder, and write them as loaders and others do."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.table import Table
+
+from tests.world.orders import Order
+
+_TYPES: dict[str, Any] = {
+    "id": pa.string(),
+    "number": pa.int64(),
+    "region": pa.string(),
+    "amount": pa.decimal128(8, 2),
+    "at": pa.timestamp("us", "UTC"),
+}
+ORDERS = pa.schema(_TYPES)
+"""The columns of a table of orders."""
+POSITION = pa.struct(
+    [("partition", pa.int32()), ("offset", pa.int64()), ("timestamp", pa.int64()), ("topic", pa.string())]
+)
+"""The column that a sink writes the position of each record into."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lake:
+    """A catalogue in a file of SQLite, whose warehouse is a folder."""
+
+    folder: Path
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalogue, made where it is not there."""
+        return load_catalog("default", **self._properties)
+
+    @property
+    def _properties(self) -> dict[str, str]:
+        return {
+            "type": "sql",
+            "uri": f"sqlite:///{self.folder}/catalog.db",
+            "warehouse": f"file://{self.folder}/warehouse",
+        }
+
+    @property
+    def described(self) -> str:
+        """The Airflow connection to it, as JSON."""
+        return json.dumps({"conn_type": "iceberg", "extra": self._properties})
+
+    def make_table(self, name: str, schema: pa.Schema = ORDERS, **settings: Any) -> Table:
+        """Make a table, empty; in the place of one of its name."""
+        self.catalog.create_namespace_if_not_exists(name.rpartition(".")[0])
+        if self.catalog.table_exists(name):
+            self.catalog.drop_table(name)
+        return self.catalog.create_table(name, schema=schema, **settings)
+
+    def table(self, name: str) -> Table:
+        """Return a table as it is now."""
+        return self.catalog.load_table(name)
+
+    def append(self, name: str, rows: Iterable[Mapping[str, Any]]) -> Table:
+        """Append rows in one file, as a loader does."""
+        table = self.table(name)
+        table.append(pa.Table.from_pylist(list(rows), schema=table.schema().as_arrow()))
+        return table
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Return every row, in an order that depends on its values alone."""
+        return sorted(self.table(name).scan().to_arrow().to_pylist(), key=str)
+
+    def list_again(self, name: str, file: int = 0) -> str:
+        """List a file of a table once more, as a sink that lost its own progress does; return its path."""
+        table = self.table(name)
+        data = sorted(table.scan().plan_files(), key=lambda task: task.file.file_path)[file].file
+        with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+            append.append_data_file(data)
+        return data.file_path
+
+
+def row_of(order: Order) -> dict[str, Any]:
+    """Return the row that a loader makes of an order."""
+    moment = None if order.get("at") is None else datetime.fromisoformat(order["at"])
+    return {**order, "amount": Decimal(order["amount"]), "at": moment}
+
+
+def rows_of(orders: Iterable[Order]) -> list[dict[str, Any]]:
+    """Return the rows of orders."""
+    return [row_of(order) for order in orders]
+
+
+def with_position(orders: Sequence[Order], topic: str, first: int = 0) -> list[dict[str, Any]]:
+    """Return rows of a sink that keeps the positions of records: those of one partition, from an offset on."""
+    return [
+        {**row_of(order), "_kafka_metadata": {"partition": 0, "offset": first + at, "timestamp": 0, "topic": topic}}
+        for at, order in enumerate(orders)
+    ]
