@@ -17,15 +17,14 @@ from makewhole.file_stores.store import FileStore
 from makewhole.model.connection import Connection
 from tests.world.orders import Order
 
-ORDERS = pa.schema(
-    [
-        pa.field("id", pa.string(), nullable=False),
-        ("number", pa.int64()),
-        ("region", pa.string()),
-        ("amount", pa.decimal128(8, 2)),
-        ("at", pa.timestamp("us", "UTC")),
-    ]
-)
+_COLUMNS: list["pa.Field[Any]"] = [
+    pa.field("id", pa.string(), nullable=False),
+    pa.field("number", pa.int64()),
+    pa.field("region", pa.string()),
+    pa.field("amount", pa.decimal128(8, 2)),
+    pa.field("at", pa.timestamp("us", "UTC")),
+]
+ORDERS = pa.schema(_COLUMNS)
 """The columns of a file of orders."""
 POSITIONED = ORDERS.append(pa.field("p", pa.int32())).append(pa.field("o", pa.int64()))
 """The same with the position of each record."""

@@ -25,14 +25,15 @@ class HdfsStore:
     def root(self) -> str:
         return f"{self.url}{self.folder}"
 
-    def list(self) -> Sequence[FileEntry]:
+    def list(self, folder: str = "") -> Sequence[FileEntry]:
+        top = self._full(folder).rstrip("/") or "/"
         with answering(self.root):
             try:
-                self.client.get_file_info(self.folder)
+                self.client.get_file_info(top)
             except FileNotFoundError:
                 return []
             with as_changed(self.root):
-                found = list(self.client.list_status(self.folder, recursive=True))
+                found = list(self.client.list_status(top, recursive=True))
             return sorted(self._listed(status) for status in found if not status.isdir)
 
     def find(self, path: str) -> FileEntry | None:

@@ -19,12 +19,13 @@ class LocalStore:
     root: str
     has_exclusive_names = True
 
-    def list(self) -> Sequence[FileEntry]:
-        if not Path(self.root).exists():
+    def list(self, folder: str = "") -> Sequence[FileEntry]:
+        top = self._full(folder)
+        if not top.exists():
             return []
         with answering(self.root), as_changed(self.root):
-            walked = os.walk(self.root, onerror=_raise)  # else a folder that cannot be read would be an empty one
-            found = [self._listed(Path(folder, name)) for folder, _, names in walked for name in names]
+            walked = os.walk(top, onerror=_raise)  # else a folder that cannot be read would be an empty one
+            found = [self._listed(Path(below, name)) for below, _, names in walked for name in names]
             return sorted(file for file in found if file is not None)
 
     def find(self, path: str) -> FileEntry | None:

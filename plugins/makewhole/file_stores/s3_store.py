@@ -28,9 +28,9 @@ class S3Store:
     def root(self) -> str:
         return f"s3://{self.folder}"
 
-    def list(self) -> Sequence[FileEntry]:
+    def list(self, folder: str = "") -> Sequence[FileEntry]:
         with answering(self.root):
-            selector = fs.FileSelector(self.folder, allow_not_found=True, recursive=True)
+            selector = fs.FileSelector(self._full(folder).rstrip("/"), allow_not_found=True, recursive=True)
             found = self.client.get_file_info(selector)
             return sorted(self._listed(info) for info in found if info.type is fs.FileType.File)
 

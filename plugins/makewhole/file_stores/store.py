@@ -38,8 +38,8 @@ class FileStore(Protocol):
         writes it, and what."""
         ...
 
-    def list(self) -> Sequence[FileEntry]:
-        """Return all files, by path, those in folders below among them; of no root there are none.
+    def list(self, folder: str = "") -> Sequence[FileEntry]:
+        """Return all files in a folder, by path, those in folders below among them; of no folder there are none.
 
         Raises:
             TransientError: the system does not answer.

@@ -7,11 +7,11 @@ from typing import Any
 from tests.world.files_lake import FilesPlace, rows_of
 from tests.world.orders import Order
 from tests.world.pipeline_file import Settings
-from tests.world.windows import ReconciledShop
+from tests.world.repaired_shop import RepairedShop
 
 
 @dataclass(kw_only=True)
-class FilesShop(ReconciledShop):
+class FilesShop(RepairedShop):
     """A shop whose warehouse is a dataset at a place."""
 
     place: FilesPlace

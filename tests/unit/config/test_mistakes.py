@@ -115,8 +115,8 @@ compensation:
             "gate.tolerance.pending (line 2): -1 is too small. Write a whole number of 0 or more"
         ]),
         ("kind: store", "kind: stor", [
-            "points.warehouse.kind (line 6): 'stor' is not a kind of point. Allowed: dataset, ledger, store, topic. Did "
-            "you mean 'store'?"
+            "points.warehouse.kind (line 6): 'stor' is not a kind of point. Allowed: dataset, ledger, store, topic. "
+            "Did you mean 'store'?"
         ]),
         (", time: recorded_at", "", [
             "points.outbox.time (line 4): is missing. Name the column that says when a row was recorded"

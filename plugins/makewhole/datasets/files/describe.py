@@ -1,6 +1,5 @@
 """Describe the columns of datasets of files, and what each dataset is."""
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
@@ -8,7 +7,6 @@ import pyarrow as pa
 from makewhole.datasets.column_types import column_kinds, described_column, sql_type
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.nested_columns import all_types, leaf_types
-from makewhole.file_stores.store import FileStore
 from makewhole.model.connection import Connection
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.points import TablePoint
@@ -18,11 +16,6 @@ from makewhole.tables.identities import ServerIdentity, TableIdentity
 from makewhole.tables.shape import TableShape
 
 SYSTEM = "Parquet files"
-
-
-def dataset_number(store: FileStore) -> int:
-    """Return a number for a dataset, by where it lies."""
-    return int.from_bytes(hashlib.sha256(store.root.encode()).digest()[:4]) >> 1
 
 
 def describe_columns(
@@ -77,7 +70,7 @@ def _problem(point: TablePoint, path: str, found: str, remedy: str) -> Problem:
 def _columns(source: FileSource, shape: TableShape) -> TableColumns:
     types, number = (
         all_types(source.schema(sorted(shape.column_names())) or pa.schema([])),
-        dataset_number(source.store),
+        source.number,
     )
     server = ServerIdentity(system=SYSTEM, data=source.store.root, started="", is_standby=False, database=0)
     return TableColumns(

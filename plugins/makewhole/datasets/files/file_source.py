@@ -1,5 +1,6 @@
 """A dataset of files as a view has it: its files, its columns, and its rows."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import cached_property
@@ -10,10 +11,11 @@ import pyarrow as pa
 
 from makewhole.datasets.arrow_types import ColumnType
 from makewhole.datasets.files.file_view import SeenFiles, files_of_view, seen_text, view_text
-from makewhole.datasets.files.listing import DataFile, Listing, listing_now
-from makewhole.datasets.files.parquet_rows import RowGroups, ParquetRows, read_rows, read_schema
+from makewhole.datasets.files.listing import DataFile, Listing, folder_name, listing_now
+from makewhole.datasets.files.parquet_rows import ParquetRows, RowGroups, read_rows, read_schema
 from makewhole.datasets.files.spans import Wanted
-from makewhole.datasets.nested_columns import all_types, top_column
+from makewhole.datasets.nested_columns import all_types, column_at, top_column
+from makewhole.datasets.value_texts import own_texts
 from makewhole.file_stores.open_store import file_store
 from makewhole.model.connection import Connection
 from makewhole.model.points import TablePoint
@@ -27,6 +29,7 @@ class FileSource:
     """The files of a dataset, as a view has them, or as they are now."""
 
     def __init__(self, connection: Connection, point: TablePoint, view: str | None = None) -> None:
+        self.connection = connection
         self.store, self.name = file_store(connection, point.table), point.table
         self._view, self._schemas = view, dict[DataFile, pa.Schema]()
         self._marker = "" if point.dataset is None else point.dataset.marker
@@ -61,17 +64,32 @@ class FileSource:
             self._schemas[data] = pa.schema([*fields, *(pa.field(*one) for one in self._folder_types.items())])
         return self._schemas[data]
 
-    def schema(self, wanted: Sequence[str] = ()) -> pa.Schema | None:
-        """Return the columns of the newest file, and of older ones until it has all that are wanted; None: there is no
-        file. Raises what `read_schema` does."""
+    def schema(self, wanted: Sequence[str] | None = None) -> pa.Schema | None:
+        """Return the columns of all files, each with the type that it has in the newest; with `wanted`, of no more
+        files than it takes to know these. None: there is no file. Raises what `read_schema` does."""
         found: pa.Schema | None = None
         for data in sorted(self.files, key=lambda one: (-one.file.modified_ms, one.path)):
             own = self.schema_of(data)
             known = [] if found is None else found.names
             found = pa.schema([*(found or ()), *(field for field in own if field.name not in known)])
-            if set(wanted) <= all_types(found).keys():
+            if wanted is not None and set(wanted) <= all_types(found).keys():
                 return found
         return found
+
+    @property
+    def number(self) -> int:
+        """A number for the dataset, by where it lies."""
+        return int.from_bytes(hashlib.sha256(self.store.root.encode()).digest()[:4]) >> 1
+
+    @property
+    def folder_columns(self) -> list[str]:
+        """The columns that the names of folders hold."""
+        return list(self._folder_types)
+
+    def folder_of(self, row: pa.Table) -> str:
+        """Return the folder that a row belongs into by its values; empty: the dataset has no such folders."""
+        texts = {name: own_texts(column_at(row, name))[0] for name in self._folder_types}
+        return "/".join(folder_name(name, text) for name, text in texts.items())
 
     @cached_property
     def _folder_types(self) -> dict[str, ColumnType]:
@@ -97,6 +115,18 @@ class FileSource:
         tops = {top: schema.field(top).type for top in sorted({top_column(schema, name) for name in columns})}
         for data, groups in part:
             for rows in read_rows(self.store, data, tops, wanted, groups):
+                yield data, rows
+
+    def whole_rows(self, point: TablePoint, wanted: Wanted = None) -> Iterator[tuple[DataFile, ParquetRows]]:
+        """Yield rows of all files with all columns that their files have, and those that the point names. Raises what
+        `rows` does."""
+        known = self.schema()
+        for data in self.files:
+            own = self.schema_of(data)
+            named = {top_column(known or own, name) for name in point.named_columns}
+            types = {field.name: field.type for field in own}
+            types |= {name: (known or own).field(name).type for name in sorted(named - types.keys())}
+            for rows in read_rows(self.store, data, types, wanted):
                 yield data, rows
 
     @property

@@ -10,6 +10,8 @@ from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.open_dataset import FilesSession, refuse_ledger
 from makewhole.datasets.files.parquet_rows import count_rows
 from makewhole.datasets.files.reading import FilesReader, HeldListing
+from makewhole.datasets.files.write.forecast import FilesForecaster
+from makewhole.datasets.files.write.write_chunk import FilesWriter
 from makewhole.file_stores.open_store import FileConnection
 from makewhole.model.connection import FolderConnection, HdfsConnection
 from makewhole.model.errors import Problem, RefusedError
@@ -19,7 +21,6 @@ from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.progress import ProgressRows
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.tables import Ability
-from makewhole.tables.writing import ChunkForecaster, TableWriter
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class FileTables:
     connection: FileConnection
 
     system = SYSTEM
-    abilities = frozenset[Ability]()
+    abilities = frozenset({Ability.REPAIRED})
 
     def describe_columns(self, shapes: Iterable[TableShape]) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
         return describe_columns(self.connection, shapes)
@@ -72,14 +73,12 @@ class FileTables:
         raise RefusedError("a dataset of files keeps no sink's progress in rows")
 
     @contextmanager
-    def writer(self, point: TablePoint, purpose: str) -> Iterator[TableWriter]:
-        raise RefusedError(f"{point.table} is a dataset of files, which is not repaired")
-        yield
+    def writer(self, point: TablePoint, purpose: str) -> Iterator[FilesWriter]:
+        yield FilesWriter(connection=self.connection, point=point)
 
     @contextmanager
-    def forecaster(self) -> Iterator[ChunkForecaster]:
-        raise RefusedError("a dataset of files is not repaired")
-        yield
+    def forecaster(self, point: TablePoint) -> Iterator[FilesForecaster]:
+        yield FilesForecaster(connection=self.connection, point=point)
 
 
 def server_of_files(connection: FileConnection) -> object:

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from makewhole.file_stores.store import FileEntry, FileStore
 from makewhole.model.errors import TransientError
 
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+_SAFE = " -_.,;@()!$&+~"
 _COPYING = "._COPYING_"
 _RANGE = re.compile(r"(.+)\+(\d+)\+(\d+)\+(\d+)(\.[^/+]*)?")
 _LISTED_MOST = 8
@@ -50,6 +51,11 @@ class DataFile:
             return None
         topic, partition, first, last, _ = match.groups()
         return OffsetsNamed(topic=topic, partition=int(partition), first=int(first), last=int(last))
+
+
+def folder_name(name: str, text: str | None) -> str:
+    """Return the name of a folder that holds the value of a column."""
+    return f"{quote(name, safe=_SAFE)}={_NULL_FOLDER if text is None else quote(text, safe=_SAFE)}"
 
 
 @dataclass(frozen=True, kw_only=True)

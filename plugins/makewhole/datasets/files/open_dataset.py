@@ -13,7 +13,7 @@ from makewhole.compute.canonical import column_text
 from makewhole.compute.value_types import ColumnKind
 from makewhole.datasets.arrow_types import ColumnType
 from makewhole.datasets.column_types import column_kinds, sql_type
-from makewhole.datasets.files.describe import dataset_number, description_of
+from makewhole.datasets.files.describe import description_of
 from makewhole.datasets.files.file_source import FileSource, places_of
 from makewhole.datasets.files.listing import DataFile
 from makewhole.datasets.files.spans import of_keys
@@ -51,7 +51,8 @@ class RowInParquet:
 def rows_of_keys(
     source: FileSource, point: TablePoint, keys: Iterable[str], *, is_exact: bool, has_images: bool = False
 ) -> dict[str, list[RowInParquet]]:
-    """Return all rows of keys by time and place, whole. `is_exact`: not those of an equal key in another spelling.
+    """Return all rows of keys by time and place, with all columns of their files. `is_exact`: not those of an equal key
+    in another spelling.
 
     What plans know a row by does not change when its file is written again: its values, and which of equal ones it is.
 
@@ -59,7 +60,7 @@ def rows_of_keys(
         RefusedError: the dataset cannot hold one of the keys.
         TransientError: what `FileSource.rows` raises.
     """
-    schema = source.schema(sorted(point.named_columns))
+    schema = source.schema()
     if schema is None:
         return {}
     wanted = {key: wanted_key(schema, point, key, is_exact=is_exact) for key in keys}
@@ -69,7 +70,7 @@ def rows_of_keys(
     found: dict[str, list[RowInParquet]] = {text: [] for text, _ in wanted.values()}
     for row in _found_rows(source, schema, point, kinds, list(found), has_images=has_images):
         found[row.key].append(row)
-    return {key: _in_order(found[text]) for key, (text, _) in wanted.items() if found[text]}
+    return {key: in_order(found[text]) for key, (text, _) in wanted.items() if found[text]}
 
 
 def _found_rows(
@@ -81,8 +82,8 @@ def _found_rows(
     *,
     has_images: bool,
 ) -> Iterator[RowInParquet]:
-    asked, number = pl.Series(texts, dtype=pl.String).implode(), dataset_number(source.store)
-    for data, rows in source.rows(source.whole, schema.names, of_keys(all_types(schema), point, texts)):
+    asked, number = pl.Series(texts, dtype=pl.String).implode(), source.number
+    for data, rows in source.whole_rows(point, of_keys(all_types(schema), point, texts)):
         keys, own = key_texts(rows.rows, point, kinds), is_of_topics(rows.rows, point)
         kept = keys.is_in(asked).fill_null(value=False)
         kept = kept if own is None else kept & own
@@ -104,7 +105,7 @@ def _found_rows(
             )
 
 
-def _in_order(rows: Sequence[RowInParquet]) -> list[RowInParquet]:
+def in_order(rows: Sequence[RowInParquet]) -> list[RowInParquet]:
     """Return rows by time and place, each numbered among those that equal it."""
     ordered = sorted(
         rows, key=lambda row: (row.time is None, row.time or 0, row.data.file.modified_ms, row.data.path, row.number)
@@ -190,7 +191,7 @@ class FilesSession:
     connection: Connection
 
     def open_table(self, point: TablePoint) -> FilesTable:
-        schema = FileSource(self.connection, point).schema(sorted(point.named_columns)) or pa.schema([])
+        schema = FileSource(self.connection, point).schema() or pa.schema([])
         absent = sorted(point.named_columns - all_types(schema).keys())
         if absent:
             raise RefusedError(f"point {point.name}: no file of {point.table} has a column {', '.join(absent)}")
@@ -206,4 +207,4 @@ class FilesSession:
         return True
 
     def _types(self, point: TablePoint) -> Mapping[str, ColumnType]:
-        return all_types(FileSource(self.connection, point).schema(sorted(point.named_columns)) or pa.schema([]))
+        return all_types(FileSource(self.connection, point).schema() or pa.schema([]))

@@ -45,19 +45,19 @@ def read_schema(store: FileStore, data: DataFile) -> pa.Schema:
         UnreadableFileError: it is no whole Parquet file.
         TransientError: it is gone, or the system does not answer.
     """
-    with _opened(store, data) as file:
+    with opened(store, data) as file:
         return file.schema_arrow
 
 
 def groups_of(store: FileStore, data: DataFile) -> int:
     """Return the number of groups of rows of a file. Raises what `read_schema` does."""
-    with _opened(store, data) as file:
+    with opened(store, data) as file:
         return file.num_row_groups
 
 
 def count_rows(store: FileStore, data: DataFile) -> int:
     """Return the number of rows of a file. Raises what `read_schema` does."""
-    with _opened(store, data) as file:
+    with opened(store, data) as file:
         return file.metadata.num_rows
 
 
@@ -75,7 +75,7 @@ def read_rows(
         UnreadableFileError: it is no whole Parquet file.
         TransientError: it is gone, was written again, or the system does not answer.
     """
-    with _opened(store, data) as file:
+    with opened(store, data) as file:
         own = file.schema_arrow
         present = [name for name in columns if name in own.names and name not in data.folders]
         edges = np.cumsum([0, *(file.metadata.row_group(at).num_rows for at in range(file.num_row_groups))])
@@ -114,7 +114,7 @@ def require_unchanged(store: FileStore, data: DataFile) -> None:
 
 
 @contextmanager
-def _opened(store: FileStore, data: DataFile) -> Iterator[pq.ParquetFile]:
+def opened(store: FileStore, data: DataFile) -> Iterator[pq.ParquetFile]:
     try:
         with store.open(data.path) as content, pq.ParquetFile(content) as file:
             yield file

@@ -76,6 +76,6 @@ class IcebergTables:
         yield
 
     @contextmanager
-    def forecaster(self) -> Iterator[ChunkForecaster]:
+    def forecaster(self, point: TablePoint) -> Iterator[ChunkForecaster]:
         raise RefusedError("an Iceberg table is not repaired yet")
         yield
