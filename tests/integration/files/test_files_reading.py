@@ -123,10 +123,8 @@ def test_a_file_that_comes_after_the_view_is_not_in_it(place: FilesPlace) -> Non
 
 
 def test_values_decide_where_files_have_other_types_or_lack_a_column(place: FilesPlace) -> None:
-    texts = pa.schema(
-        [pa.field("id", pa.string()), pa.field("amount", pa.string()), pa.field("at", pa.timestamp("ns"))]
-    )
-    without = pa.schema([pa.field("id", pa.string()), pa.field("at", pa.timestamp("ms", "UTC"))])
+    texts = ORDERS.set(3, pa.field("amount", pa.string())).set(4, pa.field("at", pa.timestamp("ns")))
+    without = ORDERS.remove(3).set(3, pa.field("at", pa.timestamp("ms", "UTC")))
     place.add("a.parquet", rows_of(MADE[:2]))
     moment = datetime(2025, 3, 1)
     place.add(
