@@ -103,7 +103,7 @@ def _broken(lab: Lab, order: FileOrder, verdict: str, cause: str) -> Outcome:
         "temporary name, renames it for one of many, and goes on behind the last file. It is killed anywhere."
     ),
     made="The writer of `examples/files` in a process of its own, a real NameNode and DataNode; SIGKILL at any step.",
-    why="The files are the progress: what has its name is whole, and nobody writes its offsets again.",
+    why="The files are the progress: what has its name is whole, and its offsets are not written again.",
     covered_by=("tests/integration/files/test_exact_writer.py",),
 )
 def files_with_offsets(lab: Lab) -> Outcome:
