@@ -89,6 +89,24 @@ def test_rows_are_known_by_their_positions_without_a_key(shop: FilesShop) -> Non
     ]
 
 
+def test_a_key_in_a_file_that_no_marker_commits_is_in_doubt_and_another_one_is_missing(shop: FilesShop) -> None:
+    """O2 is in a file whose job has not ended, and O3 is nowhere; once the job has ended, O2 is there."""
+    shop.describe_files(more={"committed": "_SUCCESS"})
+    shop.send(MADE)
+    shop.load("job=1/a.parquet", [*MADE[:2], *MADE[4:]])
+    shop.place.store.publish("job=1/_SUCCESS", b"")
+    shop.load("job=2/a.parquet", [MADE[2]])
+
+    context = shop.judged()
+
+    assert shop.found(context, STORE_HOP)["O2"] == ("pending", "in_doubt")
+    [doubt] = shop.evidence(context, STORE_HOP, "O2")["in_doubt"]
+    assert (doubt["gid"], doubt["file"]) == ("job=2/a.parquet", True)
+    shop.place.store.publish("job=2/_SUCCESS", b"")
+    again = shop.judged()
+    assert shop.found(again, STORE_HOP) == {"O3": ("missing", "lost_after_topic")}
+
+
 def test_rows_that_come_late_are_found_by_the_next_window(shop: FilesShop) -> None:
     """Of a slice that was read before only rows of files are read that came since, or were written again."""
     shop.describe_files()

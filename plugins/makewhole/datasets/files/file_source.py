@@ -117,6 +117,10 @@ class FileSource:
             for rows in read_rows(self.store, data, tops, wanted, groups):
                 yield data, rows
 
+    def rows_of(self, data: DataFile, columns: Sequence[str]) -> Iterator[tuple[DataFile, ParquetRows]]:
+        """Yield the rows of one file, whether it counts or not. Raises what `rows` does."""
+        yield from self.rows(((data, None),), columns)
+
     def whole_rows(self, point: TablePoint, wanted: Wanted = None) -> Iterator[tuple[DataFile, ParquetRows]]:
         """Yield rows of all files with all columns that their files have, and those that the point names. Raises what
         `rows` does."""

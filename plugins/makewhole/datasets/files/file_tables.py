@@ -5,11 +5,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+import polars as pl
+
 from makewhole.datasets.files.describe import SYSTEM, describe_columns, existing
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.open_dataset import FilesSession, refuse_ledger
 from makewhole.datasets.files.parquet_rows import count_rows
-from makewhole.datasets.files.reading import FilesReader, HeldListing
+from makewhole.datasets.files.reading import FilesReader, HeldListing, files_in_doubt
 from makewhole.datasets.files.write.forecast import FilesForecaster
 from makewhole.datasets.files.write.write_chunk import FilesWriter
 from makewhole.file_stores.open_store import FileConnection
@@ -62,7 +64,10 @@ class FileTables:
         refuse_ledger()
 
     def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
-        return KeysInDoubt()
+        """Return the files without a marker that hold one of the keys. None of the keys is held by them: what a file
+        adds changes no row that is there."""
+        source, asked = FileSource(self.connection, shape.point), pl.Series("key", keys, dtype=pl.String).implode()
+        return KeysInDoubt(transactions=tuple(files_in_doubt(source, shape.point, asked)))
 
     def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
         return set()

@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 
 import polars as pl
 
 from makewhole.datasets.files.file_source import FileSource, FilesPart, all_of, places_of
 from makewhole.datasets.files.listing import DataFile
-from makewhole.datasets.files.parquet_rows import ParquetRows, groups_of
+from makewhole.datasets.files.parquet_rows import ParquetRows, UnreadableFileError, groups_of
 from makewhole.datasets.files.spans import inside, of_keys
 from makewhole.datasets.nested_columns import all_types
 from makewhole.datasets.row_frames import frame_of_rows, is_in_slice, is_inside, is_of_topics, rows_ahead, times_of_rows
 from makewhole.datasets.row_keys import key_texts
 from makewhole.model.connection import Connection
+from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole.tables.reading import ReadPlan
@@ -53,6 +55,7 @@ class FilesReader:
         for data, rows in source.rows(source.whole, columns, wanted):
             found = key_texts(rows.rows, point).is_in(asked).fill_null(value=False)
             yield from self._frames(data, rows.only(found.to_numpy()))
+        self.in_doubt = tuple(files_in_doubt(source, point, asked))
 
     def _frames(self, data: DataFile, rows: ParquetRows) -> Iterator[pl.DataFrame]:
         own = is_of_topics(rows.rows, self._shape.point)
@@ -66,6 +69,25 @@ def _seen(bounds: TimeBounds) -> set[str]:
     """Return every view that the bounds compare rows with."""
     named = (bounds.seen_before, *(one.seen_before for one in bounds.earlier))
     return {seen for seen in named if seen is not None}
+
+
+def files_in_doubt(source: FileSource, point: TablePoint, keys: pl.Series) -> Iterator[TransactionInDoubt]:
+    """Yield the files without a marker that hold one of the keys, or cannot be read, as transactions in doubt: their
+    rows are there once a marker commits them. `keys`: one list."""
+    for data in source.listing.uncommitted:
+        try:
+            found = (key_texts(rows.rows, point).is_in(keys).any() for _, rows in source.rows_of(data, point.key))
+            if not any(found):
+                continue
+        except UnreadableFileError:
+            pass  # its job may be at work: it may hold any key
+        yield TransactionInDoubt(
+            gid=data.path,
+            owner="",
+            prepared=datetime.fromtimestamp(data.file.modified_ms / 1000, UTC),
+            tables=(point.table,),
+            is_file=True,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
