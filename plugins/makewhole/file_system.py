@@ -4,6 +4,8 @@
     s3://bucket/prefix                      S3; the SDK's own chain finds the credentials
     s3://storage@bucket/prefix              S3; credentials, region and endpoint are those of connection `storage`
     s3://bucket/prefix?region=eu-west-1     S3; `region`, `scheme` and `endpoint_override` may be said like this
+    hdfs://host:port/path                   HDFS, by the address of its NameNode
+    hdfs://storage@host:port/path           HDFS; the properties of its client are those of connection `storage`
 
 No secret is ever part of such a name: it is sent with tasks, kept in the journal and shown to people.
 """
@@ -19,13 +21,18 @@ import fsspec
 import fsspec.core
 from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.spec import AbstractFileSystem
+from hdfs_native import Client as HdfsClient
+from hdfs_native.fsspec import HdfsFileSystem
 from pyarrow import fs
 
-from makewhole.config.connections import object_store
-from makewhole.model.connection import ObjectStoreConnection
+from makewhole.config.connections import hdfs, object_store
+from makewhole.model.connection import HdfsConnection, ObjectStoreConnection
 from makewhole.model.errors import ConfigurationError, Problem
 
 _OBJECT_STORE = "s3"
+_HDFS = "hdfs"
+# A client asks a NameNode that does not answer again, for three seconds and not for three minutes.
+_HDFS_PROPERTIES = {"dfs.client.failover.max.attempts": "2"}
 _OPTIONS = ("endpoint_override", "region", "scheme")
 
 
@@ -50,9 +57,13 @@ def is_object_store(uri: str) -> bool:
     return uri.startswith(f"{_OBJECT_STORE}://")
 
 
+def _is_hdfs(uri: str) -> bool:
+    return uri.startswith(f"{_HDFS}://")
+
+
 def connection_of(uri: str) -> str | None:
     """Return the id of the connection that a name has for its credentials, if any."""
-    return (urlsplit(uri).username or None) if is_object_store(uri) else None
+    return (urlsplit(uri).username or None) if is_object_store(uri) or _is_hdfs(uri) else None
 
 
 def arrow_file_system(uri: str) -> tuple[fs.FileSystem, str]:
@@ -64,6 +75,9 @@ def arrow_file_system(uri: str) -> tuple[fs.FileSystem, str]:
     if is_object_store(uri):
         parts = check_name(uri)
         return _s3(parts.username, parts.query), f"{_bucket(parts)}{parts.path.rstrip('/')}"
+    if _is_hdfs(uri):
+        system, path = _hdfs_file_system(uri)
+        return fs.PyFileSystem(cast(Any, fs.FSSpecHandler)(system)), path
     if "://" in uri:
         return fs.FileSystem.from_uri(uri)
     return fs.LocalFileSystem(), str(Path(uri).absolute())
@@ -78,6 +92,8 @@ def fsspec_file_system(uri: str) -> tuple[AbstractFileSystem, str]:
     if is_object_store(uri):
         system, path = arrow_file_system(uri)
         return ArrowFSWrapper(system), path
+    if _is_hdfs(uri):
+        return _hdfs_file_system(uri)
     system_and_path: tuple[AbstractFileSystem, str] = fsspec.core.url_to_fs(uri)
     return system_and_path
 
@@ -89,7 +105,7 @@ def open_to_read(uri: str) -> Iterator[IO[bytes]]:
     Raises:
         FileNotFoundError: it is not there.
     """
-    if is_object_store(uri):
+    if is_object_store(uri) or _is_hdfs(uri):
         system, path = fsspec_file_system(uri)
         opened = system.open(path, "rb")
     else:
@@ -105,6 +121,11 @@ def check_name(uri: str) -> SplitResult:
         ConfigurationError: a URI of S3 has a secret or an unknown option in it, or names no bucket.
     """
     parts = urlsplit(uri)
+    if _is_hdfs(uri) and (parts.password is not None or parts.query or not _bucket(parts)):
+        _fail(
+            "has a secret or options in it, or no NameNode",
+            "Write hdfs://<connection id>@<host>:<port>/<path>, and the options into a connection of the type hdfs",
+        )
     if not is_object_store(uri):
         return parts
     unknown = sorted({name for name, _ in parse_qsl(parts.query, keep_blank_values=True)} - set(_OPTIONS))
@@ -126,6 +147,24 @@ def _bucket(parts: SplitResult) -> str:
 
 def _fail(found: str, remedy: str) -> None:
     raise ConfigurationError([Problem(file="environment", path="MAKEWHOLE_STORAGE", found=found, remedy=remedy)])
+
+
+def _hdfs_file_system(uri: str) -> tuple[HdfsFileSystem, str]:
+    parts = check_name(uri)
+    own = {} if parts.username is None else dict(hdfs(parts.username).properties)
+    # A new one for each question: fsspec's cache would keep connections over a fork.
+    system = HdfsFileSystem(parts.hostname, parts.port, skip_instance_cache=True, **(_HDFS_PROPERTIES | own))
+    return system, parts.path.rstrip("/") or "/"
+
+
+def hdfs_client(connection: HdfsConnection) -> HdfsClient:
+    """Return a client of HDFS."""
+    return HdfsClient(connection.url, _HDFS_PROPERTIES | dict(connection.properties))
+
+
+def s3_client(connection: ObjectStoreConnection) -> fs.S3FileSystem:
+    """Return a client of S3, one for the same settings."""
+    return _client(frozenset(_settings(connection).items()))
 
 
 def _s3(connection_id: str | None, query: str) -> fs.S3FileSystem:

@@ -11,7 +11,9 @@ from typing import Any
 
 from makewhole.config.catalogues import server_of_catalogue
 from makewhole.config.other_kinds import ReadConnection, installed_kinds
+from makewhole.datasets.files.file_tables import FileTables, server_of_files
 from makewhole.datasets.iceberg.iceberg_tables import IcebergTables
+from makewhole.file_stores.open_store import FILE_CONNECTIONS
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import (
     Connection,
@@ -50,6 +52,8 @@ def tables_of(connection: Connection) -> Tables:
         return NamedTables(PostgresTables(connection))
     if isinstance(connection, IcebergConnection):
         return NamedTables(IcebergTables(connection))
+    if isinstance(connection, FILE_CONNECTIONS):
+        return NamedTables(FileTables(connection))
     return NamedTables(_installed(connection).tables(connection))
 
 
@@ -63,6 +67,8 @@ def server_of(connection: Connection) -> object:
         return server_parameters(connection)
     if isinstance(connection, IcebergConnection):
         return server_of_catalogue(connection)
+    if isinstance(connection, FILE_CONNECTIONS):
+        return server_of_files(connection)
     if isinstance(connection, KafkaConnection):
         return sorted(part.strip() for part in connection.bootstrap.split(","))
     if isinstance(connection, RegistryConnection):

@@ -79,7 +79,7 @@ class MemoryTables:
         yield MemoryWriter(connection=self.connection)
 
     @contextmanager
-    def forecaster(self) -> Iterator[MemoryForecaster]:
+    def forecaster(self, point: TablePoint) -> Iterator[MemoryForecaster]:
         yield MemoryForecaster(connection=self.connection)
 
 

@@ -14,6 +14,8 @@ from makewhole.config.connection_text import FILE_VARIABLE, find_connection
 from makewhole.config.other_kinds import ReadConnection, installed_kind
 from makewhole.model.connection import (
     Connection,
+    FolderConnection,
+    HdfsConnection,
     KafkaConnection,
     ObjectStoreConnection,
     PostgresConnection,
@@ -78,6 +80,8 @@ _AWS_PARAMETERS = {
     "role_arn": "role_arn",
 }
 """The fields that the extra of a connection to an object store may have, as Airflow names it, and as pyarrow does."""
+_HDFS_EXAMPLE = '{"conn_type": "hdfs", "host": "<NameNode>", "port": 8020}'
+_FOLDER_EXAMPLE = '{"conn_type": "fs", "extra": {"path": "/<folder>"}}'
 _OTHERS: Mapping[str, ReadConnection] = {"iceberg": read_iceberg}
 """What reads connections of other types that makewhole comes with."""
 _FIELDS = ("conn_type", "host", "port", "login", "password", "schema", "extra", "description")
@@ -103,7 +107,24 @@ def object_store(connection_id: str) -> ObjectStoreConnection:
     fields, place = _find_fields(connection_id, _AWS_EXAMPLE)
     if str(fields.get("conn_type") or "").lower() != "aws":
         place.fail("is no connection to an object store", f"Write it as {_AWS_EXAMPLE}")
-    extra = _extra(fields.get("extra"), place)
+    return _object_store(connection_id, fields, _extra(fields.get("extra"), place), place)
+
+
+def hdfs(connection_id: str) -> HdfsConnection:
+    """Return the connection to HDFS (conn_type `hdfs`), found as `from_environment` does.
+
+    Raises:
+        ConfigurationError: it is not there or cannot be understood.
+    """
+    fields, place = _find_fields(connection_id, _HDFS_EXAMPLE)
+    if str(fields.get("conn_type") or "").lower() != "hdfs":
+        place.fail("is no connection to HDFS", f"Write it as {_HDFS_EXAMPLE}")
+    return _hdfs(connection_id, fields, _extra(fields.get("extra"), place), place)
+
+
+def _object_store(
+    connection_id: str, fields: Mapping[str, object], extra: Mapping[str, object], place: "_ConnectionPlace"
+) -> ObjectStoreConnection:
     if unknown := sorted(set(extra) - set(_AWS_PARAMETERS)):
         place.fail(
             f"has keys in its extra that are not used: {', '.join(unknown)}", f"Allowed: {', '.join(_AWS_PARAMETERS)}"
@@ -225,10 +246,16 @@ def _build(connection_id: str, fields: Mapping[str, object], place: _ConnectionP
         return _registry(connection_id, kind, fields, extra, place)
     if kind in ("postgres", "postgresql"):
         return PostgresConnection(id=connection_id, dsn=_dsn(fields, extra, place))
+    if kind == "aws":
+        return _object_store(connection_id, fields, extra, place)
+    if kind == "hdfs":
+        return _hdfs(connection_id, fields, extra, place)
+    if kind == "fs":
+        return _folder(connection_id, extra, place)
     other = None if kind in _OTHERS else installed_kind(kind)
     if other is None and kind not in _OTHERS:
         found = "has a conn_type that makewhole does not read" if kind else "has no conn_type"
-        place.fail(found, "Use kafka, postgres, iceberg, or http for a schema registry")
+        place.fail(found, "Use kafka, postgres, http for a schema registry, iceberg, or fs, hdfs or aws for files")
     read = _OTHERS[kind] if other is None else other.read_connection
     try:
         return read(connection_id, fields, extra)
@@ -292,6 +319,29 @@ def _registry(
         password=_text(fields.get("password")),
         ca_file=ca_file,
     )
+
+
+def _hdfs(
+    connection_id: str, fields: Mapping[str, object], extra: Mapping[str, object], place: _ConnectionPlace
+) -> HdfsConnection:
+    """Return the address of a NameNode or, without a port, of a name service; the extra has Hadoop's properties."""
+    host = str(fields.get("host") or "").removeprefix("hdfs://").rstrip("/")
+    if not host or "/" in host or "@" in host:
+        place.fail("has no host, or one that is none", f"Write it as {_HDFS_EXAMPLE}")
+    if fields.get("login") or fields.get("password"):
+        place.fail(
+            "has a login or a password, which HDFS does not ask for",
+            "Take them out: the user is that of the process, or that of HADOOP_USER_NAME",
+        )
+    port = f":{_port(fields['port'], place)}" if fields.get("port") else ""
+    properties = {name: _word(name, value, place) for name, value in extra.items()}
+    return HdfsConnection(id=connection_id, address=f"{host}{port}", properties=properties)
+
+
+def _folder(connection_id: str, extra: Mapping[str, object], place: _ConnectionPlace) -> FolderConnection:
+    if set(extra) != {"path"} or not str(extra["path"]).startswith("/"):
+        place.fail("has no absolute path in its extra, or more than that", f"Write it as {_FOLDER_EXAMPLE}")
+    return FolderConnection(id=connection_id, path=str(extra["path"]))
 
 
 def _dsn(fields: Mapping[str, object], extra: Mapping[str, object], place: _ConnectionPlace) -> str:

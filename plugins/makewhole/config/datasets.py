@@ -26,7 +26,10 @@ class PointWord(StrEnum):
 DATASET = PointWord.DATASET
 DATASET_KEYS = (
     *("kind", "connection", "format", "table", "path", "key", "position", "time", "version", "columns", "erased"),
+    "committed",
 )
+_COMMITTED = {"rename": "", "_SUCCESS": "_SUCCESS"}
+"""What commits files known by a path, and the name of the marker that does."""
 _PARTS = ("topic", "partition", "offset")
 _EXAMPLE = "Write 'position: _kafka_metadata' for a column with these parts, or 'position: {partition: p, offset: o}'"
 
@@ -63,7 +66,27 @@ def read_dataset(section: Section) -> DatasetDraft:
         offset=columns.get("offset"),
         topic=columns.get("topic"),
     )
-    return DatasetDraft(name=_read_name(section, kind_name), place=place, position=position)
+    return DatasetDraft(
+        name=_read_name(section, kind_name),
+        place=replace(place, marker=_read_marker(section, kind_name)),
+        position=position,
+    )
+
+
+def _read_marker(section: Section, kind: str | None) -> str:
+    """Return the name of the marker in whose folder files count; empty: every file that has its name does."""
+    committed = section.get("committed")
+    if committed is None:
+        return ""
+    if kind in TABLE_FORMATS:
+        committed.complain(f"is not for {kind}, whose catalogue says what is committed", "Take it out")
+    return committed.text(_marker) or ""
+
+
+def _marker(text: str) -> str:
+    if text not in _COMMITTED:
+        raise values.UnfitError(f"{values.shown(text)} does not commit files", values.allowed(text, tuple(_COMMITTED)))
+    return _COMMITTED[text]
 
 
 def _format(text: str) -> str:

@@ -61,6 +61,27 @@ class ObjectStoreConnection(Connection):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FolderConnection(Connection):
+    """A connection to a folder of this machine, or of a file system that all machines mount."""
+
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HdfsConnection(Connection):
+    """A connection to HDFS. `address` is `host:port` of the NameNode, or a name service; `properties` are those of
+    Hadoop's clients (`dfs.*`, `hadoop.*`)."""
+
+    address: str
+    properties: Mapping[str, str] = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        """The address as clients name it."""
+        return f"hdfs://{self.address}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class IcebergConnection(Connection):
     """A connection to a catalogue of Iceberg tables. `catalog` is its name; `properties` are pyiceberg's (`type`,
     `uri`, `warehouse`, `s3.*`, …), secrets among them."""

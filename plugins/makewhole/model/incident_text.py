@@ -329,7 +329,10 @@ def _ahead(incident: Incident) -> str:
 
 
 def prepared_transaction_text(transaction: Mapping[str, Any]) -> str:
-    """Return a transaction in doubt by its fields: its gid as a statement has it, its owner, and since when."""
+    """Return a transaction in doubt by its fields: its gid as a statement has it, its owner, and since when. Of a file
+    that no marker commits its path, and when it was written."""
+    if transaction.get("file"):
+        return f"file {transaction['gid']}, written {str(transaction['prepared'])[:16].replace('T', ' ')} UTC"
     gid = str(transaction["gid"]).replace("'", "''")
     return f"'{gid}' of {transaction['owner']}, prepared {str(transaction['prepared'])[:16].replace('T', ' ')} UTC"
 
@@ -338,8 +341,11 @@ def _prepared(incident: Incident) -> str:
     transactions, number = incident.detail["transactions"], int(incident.detail["number"])
     listed = [prepared_transaction_text(transaction) for transaction in transactions[:_LISTED_MOST]]
     more = [f"{number - len(listed)} more"] if number > len(listed) else []
+    held = f"{counted(int(incident.detail['keys']), 'key')} of {incident.point} ({incident.topic}) may be held by "
+    if _is_of_files(incident):
+        return f"{held}{counted(number, 'file')} that no marker commits: {'; '.join([*listed, *more])}"
     return (
-        f"{counted(int(incident.detail['keys']), 'key')} of {incident.point} ({incident.topic}) may be held by "
+        f"{held}"
         f"{counted(number, 'prepared transaction')} that {'is' if number == 1 else 'are'} neither committed nor rolled "
         f"back: {'; '.join([*listed, *more])}"
     )
@@ -352,6 +358,20 @@ SETTLES_PREPARED = (
     "What waits longer than pending.max_age is missing"
 )
 """What settles prepared transactions of a store."""
+
+
+def _is_of_files(incident: Incident) -> bool:
+    """Return whether files of a dataset are in doubt, and no transactions."""
+    return any(transaction.get("file") for transaction in incident.detail["transactions"])
+
+
+def _settled_prepared(incident: Incident) -> str:
+    if _is_of_files(incident):
+        return (
+            "have the job that wrote them end, which sets the marker; or remove them where it died. What waits longer "
+            "than pending.max_age is missing"
+        )
+    return SETTLES_PREPARED
 
 
 def _filter_changed(incident: Incident) -> str:

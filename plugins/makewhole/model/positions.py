@@ -74,7 +74,7 @@ class DatasetPlace:
     record, and its `topic` where rows of other topics may lie beside them. A part of a column is named behind a dot.
 
     `of_topics` are the names of the topics that lead into it: a row of another topic is none of the point's. Empty:
-    all rows are.
+    all rows are. `marker`: the name of the file in whose folder files count; empty: every file that has its name does.
     """
 
     format: str
@@ -82,6 +82,7 @@ class DatasetPlace:
     offset: str | None = None
     topic: str | None = None
     of_topics: tuple[str, ...] = ()
+    marker: str = field(default="", metadata={"in_document": "if any"})
 
     @property
     def position(self) -> tuple[str, ...]:

@@ -78,5 +78,8 @@ class PostgresTables:
     def writer(self, point: TablePoint, purpose: str) -> AbstractContextManager[PostgresWriter]:  # noqa: ARG002
         return open_writer(self.connection, purpose)
 
-    def forecaster(self) -> AbstractContextManager[PostgresForecaster]:
+    def forecaster(
+        self,
+        point: TablePoint,  # noqa: ARG002 - a connection has one place for all receipts
+    ) -> AbstractContextManager[PostgresForecaster]:
         return open_forecaster(self.connection)

@@ -1,4 +1,5 @@
-"""Describe transactions in doubt: a table's system keeps what they wrote, and does not know yet whether it counts."""
+"""Describe transactions in doubt: a table's system keeps what they wrote, and does not know yet whether it counts. So
+do files of a dataset that no marker commits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ class TransactionInDoubt:
     it inserted is there cannot be seen; a row that it changed shows its old values.
 
     `tables`: those that it wrote to. `is_writing` False: it wrote nothing to the table that was asked about, and only
-    locks rows of it.
+    locks rows of it. `is_file`: it is a file that no marker commits, by its path, and when it was written.
     """
 
     gid: str
@@ -25,6 +26,7 @@ class TransactionInDoubt:
     prepared: datetime
     tables: tuple[str, ...] = ()
     is_writing: bool = True
+    is_file: bool = False
 
     def as_evidence(self) -> dict[str, Any]:
         """Return what a finding or an incident says of it."""
@@ -33,6 +35,7 @@ class TransactionInDoubt:
             "owner": self.owner,
             "prepared": self.prepared.astimezone(UTC).isoformat(),
             "tables": list(self.tables),
+            **({"file": True} if self.is_file else {}),
         }
 
 
@@ -60,6 +63,12 @@ def evidence_of_doubt(transactions: Sequence[TransactionInDoubt]) -> dict[str, A
 
 def refusal_by_doubt(held: str, transactions: Sequence[TransactionInDoubt]) -> Refusal:
     """Return why a key is not written or sent beside transactions in doubt. `held`: what of it they may hold."""
+    if transactions and transactions[0].is_file:
+        return Refusal(
+            RefusalCode.IN_DOUBT,
+            f"{held} may be in {prepared_transaction_text(transactions[0].as_evidence())}, which no marker commits: it "
+            "would be there twice once one does. Have its job end, or remove the file, then run this window again",
+        )
     first = prepared_transaction_text(transactions[0].as_evidence()) if transactions else "of another session"
     more = f" and {len(transactions) - 1} more" if len(transactions) > 1 else ""
     return Refusal(

@@ -140,8 +140,8 @@ class Tables(Protocol):
         """
         ...
 
-    def forecaster(self) -> AbstractContextManager[ChunkForecaster]:
-        """Open what forecasts chunks, and cannot write.
+    def forecaster(self, point: TablePoint) -> AbstractContextManager[ChunkForecaster]:
+        """Open what forecasts chunks for the table of a point, and cannot write.
 
         Raises:
             TransientError: the system cannot be reached.

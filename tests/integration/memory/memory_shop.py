@@ -4,22 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from makewhole.compensation.approval.answer import Answer, Decision, record_answer
-from makewhole.compensation.execution.run_plan import run_window_plan
-from makewhole.compensation.plan_window import plan_window
-from makewhole.compensation.undo.plan_undo import plan_undo
-from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.model.plan import Plan, PlanState
-from makewhole.model.refusal import Refusal
 from makewhole.tables.description import Column
-from makewhole.window.certifying.certify import ClosedWindow
-from makewhole.window.context import WindowContext
 from tests.memory.rows import Database, RowValues, StoredRow, StoredTable
 from tests.memory.server import MemoryServer
 from tests.memory.values import TYPES, stored_text
 from tests.memory.writing import fence_off
 from tests.world.orders import Order
-from tests.world.windows import ReconciledShop
+from tests.world.repaired_shop import RepairedShop
 
 ORDERS = {
     "id": "text",
@@ -32,7 +23,7 @@ ORDERS = {
 
 
 @dataclass(kw_only=True)
-class MemoryShop(ReconciledShop):
+class MemoryShop(RepairedShop):
     """A shop whose tables are those of a database in the memory of this process."""
 
     server: MemoryServer
@@ -70,42 +61,6 @@ class MemoryShop(ReconciledShop):
     def fence(self, plan: str, target: str, lease_epoch: int) -> None:
         """Fence off runners of a plan, as one with this lease does."""
         self.server.run(self.database, fence_off, plan, target, lease_epoch)
-
-    # The repair
-
-    def planned(self, context: WindowContext) -> Plan:
-        """Freeze the plan of a window; there is one, and it waits for an answer."""
-        frozen = plan_window(context)
-        assert frozen.plan is not None
-        assert frozen.plan.state is PlanState.AWAITING_APPROVAL
-        return frozen.plan
-
-    def undo(self, context: WindowContext, plan: Plan) -> Plan:
-        """Freeze the undo of a plan."""
-        undo = plan_undo(context, plan.id, reverses=False)
-        assert undo.plan is not None
-        assert undo.remaining == ()
-        return undo.plan
-
-    def approve(self, plan: Plan) -> None:
-        """Approve a plan, as a person does who has seen it."""
-        answer = Answer(sha256=plan.sha256, decision=Decision.APPROVED, by="anna")
-        record_answer(self.journal, plan.id, answer, self.pipeline.approval)
-
-    def run(self, context: WindowContext, plan: Plan) -> None:
-        """Run what is left of a plan, or of its undo."""
-        run_window_plan(context, plan.id, lambda _: None)
-
-    def close(self, context: WindowContext) -> ClosedWindow:
-        """Judge the gaps of a window again, and close it."""
-        verify_window(context, lambda *_: None, patience_seconds=0)
-        return self.certify(context)
-
-    def refused(self, plan: Plan) -> dict[str, Refusal]:
-        """Return the refusals of a plan's actions, by key; all others were done."""
-        found = self.journal_sql("select key, outcome, outcome_reason from makewhole.action where plan = %s", plan.id)
-        assert {outcome for _, outcome, _ in found} <= {"done", "refused"}
-        return {key: Refusal.of_text(reason) for key, outcome, reason in found if outcome == "refused"}
 
 
 def in_order(rows: Iterable[RowValues]) -> list[RowValues]:

@@ -1,12 +1,19 @@
 """Test that connections are read as Airflow reads them, and a wrong one is named without showing what it holds."""
 
+import re
 import traceback
 
 import pytest
 from psycopg2.extensions import parse_dsn
 
 from makewhole.config.connections import LIBPQ_PARAMETERS, from_airflow_fields, from_environment
-from makewhole.model.connection import KafkaConnection, PostgresConnection
+from makewhole.model.connection import (
+    FolderConnection,
+    HdfsConnection,
+    KafkaConnection,
+    ObjectStoreConnection,
+    PostgresConnection,
+)
 from makewhole.model.errors import ConfigurationError
 
 pytestmark = pytest.mark.unit
@@ -114,3 +121,42 @@ def test_a_wrong_connection_is_named_and_its_secret_is_not(
     assert problem.remedy
     assert SECRET not in str(caught.value)
     assert SECRET not in "".join(traceback.format_exception(caught.value)).replace(text, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"conn_type":"fs","extra":{"path":"/lake"}}', FolderConnection(id="lake", path="/lake")),
+        ("hdfs://namenode:8020", HdfsConnection(id="lake", address="namenode:8020", properties={})),
+        (
+            '{"conn_type":"hdfs","host":"hdfs://service","extra":{"dfs.client.use.datanode.hostname":true}}',
+            HdfsConnection(id="lake", address="service", properties={"dfs.client.use.datanode.hostname": "true"}),
+        ),
+        (
+            '{"conn_type":"aws","login":"me","password":"s3cret","extra":{"region_name":"here"}}',
+            ObjectStoreConnection(id="lake", access_key="me", secret_key=SECRET, settings={"region": "here"}),
+        ),
+    ],
+)
+def test_files_lie_in_a_folder_on_hdfs_or_on_s3(monkeypatch: pytest.MonkeyPatch, text: str, expected: object) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", text)
+    connection = from_environment("lake")
+    assert connection == expected
+    assert SECRET not in repr(connection)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"conn_type":"hdfs","host":"n","login":"me"}', "has a login or a password, which HDFS does not ask for"),
+        ('{"conn_type":"hdfs"}', "has no host, or one that is none"),
+        ('{"conn_type":"hdfs","host":"n","port":"x"}', "has a port that is not a number from 1 to 65535"),
+        ('{"conn_type":"fs","extra":{"path":"lake"}}', "has no absolute path in its extra, or more than that"),
+        ('{"conn_type":"fs"}', "has no absolute path in its extra, or more than that"),
+        ('{"conn_type":"aws","login":"me"}', "has a login or a password, and not both"),
+    ],
+)
+def test_a_wrong_connection_to_files_is_named(monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", text)
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
+        from_environment("lake")

@@ -41,7 +41,8 @@ def test_an_ending_stands_before_the_options() -> None:
 def test_the_user_of_a_name_is_the_id_of_a_connection() -> None:
     assert connection_of("s3://store@bucket/prefix") == "store"
     assert connection_of("s3://bucket/prefix") is None
-    assert connection_of("hdfs://user@host/prefix") is None
+    assert connection_of("hdfs://store@host/prefix") == "store"
+    assert connection_of("hdfs://host/prefix") is None
     assert connection_of("/data") is None
     assert [is_object_store(one) for one in ("s3://b", "/s3://b", "file:///b")] == [True, False, False]
 
@@ -77,6 +78,14 @@ def test_a_client_has_the_settings_of_its_connection(monkeypatch: pytest.MonkeyP
             "scheme",
         ),
         ("s3:///prefix", "environment: MAKEWHOLE_STORAGE: names no bucket. Write s3://<bucket>/<prefix>"),
+        *(
+            (
+                name,
+                "environment: MAKEWHOLE_STORAGE: has a secret or options in it, or no NameNode. Write "
+                "hdfs://<connection id>@<host>:<port>/<path>, and the options into a connection of the type hdfs",
+            )
+            for name in ("hdfs://me:s3cret@host/prefix", "hdfs:///prefix", "hdfs://host/prefix?user=me")
+        ),
     ],
 )
 def test_a_name_with_a_secret_or_a_mistake_is_refused(monkeypatch: pytest.MonkeyPatch, root: str, message: str) -> None:

@@ -160,9 +160,10 @@ def _still_to_come(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Findin
         )
     if finding.cause is Cause.IN_DOUBT:
         first = finding.evidence["in_doubt"][0]
+        holder = "" if first.get("file") else "prepared transaction "
         return Refusal(
             RefusalCode.IN_DOUBT,
-            f"prepared transaction {prepared_transaction_text(first)}, may hold it in {hop.target}: it would be there "
+            f"{holder}{prepared_transaction_text(first)}, may hold it in {hop.target}: it would be there "
             "twice, or overwritten, once that is committed; settle it, then run this window again",
         )
     if finding.cause is not Cause.NOT_CONSUMED or (remedy is Remedy.UPSERT and pipeline.overwrites(hop)):

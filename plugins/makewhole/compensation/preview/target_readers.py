@@ -77,7 +77,7 @@ def open_target_reader(
     point, connection = target.point, target.connection
     if has_log(point):
         return _TopicForecasts(stored, target, chunks_in_journal, look_again)
-    return _TableForecasts(stored.plan, point, stack.enter_context(tables_of(connection).forecaster()), look_again)
+    return _TableForecasts(stored.plan, point, stack.enter_context(tables_of(connection).forecaster(point)), look_again)
 
 
 class _TableForecasts:

@@ -75,5 +75,5 @@ class IcebergTables:
         yield IcebergWriter(self.connection)
 
     @contextmanager
-    def forecaster(self) -> Iterator[IcebergForecaster]:
+    def forecaster(self, point: TablePoint) -> Iterator[IcebergForecaster]:
         yield IcebergForecaster(connection=self.connection)

@@ -87,8 +87,8 @@ class NamedTables:
             yield NamedWriter(writer=writer)
 
     @contextmanager
-    def forecaster(self) -> Iterator[ChunkForecaster]:
-        with self.tables.forecaster() as forecaster:
+    def forecaster(self, point: TablePoint) -> Iterator[ChunkForecaster]:
+        with self.tables.forecaster(point.in_table) as forecaster:
             yield NamedForecaster(forecaster=forecaster)
 
 

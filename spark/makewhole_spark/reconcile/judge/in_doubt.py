@@ -50,7 +50,8 @@ def keys_held(
     if with_row.is_empty() or (seen == () and not transactions):
         return KeysHeld(keys=absent.select(*HASHES), transactions=transactions) if transactions else KeysHeld()
     now = _ask_for_rows(task, target, with_row)
-    have_ended = {item.gid for item in transactions} - {item.gid for item in now.transactions}
+    ending = {item.gid for item in transactions if not item.is_file}  # a file only adds rows
+    have_ended = ending - {item.gid for item in now.transactions}
     held = with_row if have_ended else with_row.filter(pl.col("key").is_in(list(now.keys)))
     transactions = together(transactions, now.transactions)
     if not transactions:

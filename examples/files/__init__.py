@@ -1,0 +1,1 @@
+"""A consumer that writes Parquet files with their offsets, each record once, wherever it is killed."""

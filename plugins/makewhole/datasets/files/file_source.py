@@ -1,0 +1,176 @@
+"""A dataset of files as a view has it: its files, its columns, and its rows."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from datetime import date
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from makewhole.datasets.arrow_types import ColumnType
+from makewhole.datasets.files.file_view import SeenFiles, files_of_view, seen_text, view_text
+from makewhole.datasets.files.listing import DataFile, Listing, folder_name, listing_now
+from makewhole.datasets.files.parquet_rows import ParquetRows, RowGroups, read_rows, read_schema
+from makewhole.datasets.files.spans import Wanted
+from makewhole.datasets.nested_columns import all_types, column_at, top_column
+from makewhole.datasets.value_texts import own_texts
+from makewhole.file_stores.open_store import file_store
+from makewhole.model.connection import Connection
+from makewhole.model.points import TablePoint
+from makewhole.native.arrays import Bools
+
+FilesPart = tuple[tuple[DataFile, RowGroups | None], ...]
+"""Some files of a view; of a file all groups of rows, or these."""
+
+
+class FileSource:
+    """The files of a dataset, as a view has them, or as they are now."""
+
+    def __init__(self, connection: Connection, point: TablePoint, view: str | None = None) -> None:
+        self.connection = connection
+        self.store, self.name = file_store(connection, point.table), point.table
+        self._view, self._schemas = view, dict[DataFile, pa.Schema]()
+        self._marker = "" if point.dataset is None else point.dataset.marker
+
+    @cached_property
+    def listing(self) -> Listing:
+        """The files at one moment. A view has those alone that count."""
+        if self._view is not None:
+            return Listing(files=files_of_view(self._view))
+        return listing_now(self.store, self._marker)
+
+    @property
+    def files(self) -> Sequence[DataFile]:
+        """The files that count, by path."""
+        return self.listing.files
+
+    @property
+    def view(self) -> str:
+        """What readers read by."""
+        return view_text(self.files)
+
+    @property
+    def seen(self) -> str:
+        """What says later which files were there."""
+        return seen_text(self.files)
+
+    def schema_of(self, data: DataFile) -> pa.Schema:
+        """Return the columns of a file, those that its folders name among them. Raises what `read_schema` does."""
+        if data not in self._schemas:
+            own = read_schema(self.store, data)
+            fields = [field for field in own if field.name not in data.folders]
+            self._schemas[data] = pa.schema([*fields, *(pa.field(*one) for one in self._folder_types.items())])
+        return self._schemas[data]
+
+    def schema(self, wanted: Sequence[str] | None = None) -> pa.Schema | None:
+        """Return the columns of all files, each with the type that it has in the newest; with `wanted`, of no more
+        files than it takes to know these. None: there is no file. Raises what `read_schema` does."""
+        found: pa.Schema | None = None
+        for data in sorted(self.files, key=lambda one: (-one.file.modified_ms, one.path)):
+            own = self.schema_of(data)
+            known = [] if found is None else found.names
+            found = pa.schema([*(found or ()), *(field for field in own if field.name not in known)])
+            if wanted is not None and set(wanted) <= all_types(found).keys():
+                return found
+        return found
+
+    @property
+    def number(self) -> int:
+        """A number for the dataset, by where it lies."""
+        return int.from_bytes(hashlib.sha256(self.store.root.encode()).digest()[:4]) >> 1
+
+    @property
+    def folder_columns(self) -> list[str]:
+        """The columns that the names of folders hold."""
+        return list(self._folder_types)
+
+    def folder_of(self, row: pa.Table) -> str:
+        """Return the folder that a row belongs into by its values; empty: the dataset has no such folders."""
+        texts = {name: own_texts(column_at(row, name))[0] for name in self._folder_types}
+        return "/".join(folder_name(name, text) for name, text in texts.items())
+
+    @cached_property
+    def _folder_types(self) -> dict[str, ColumnType]:
+        """The columns that the names of folders hold, each with the one type that all its texts have."""
+        texts: dict[str, set[str]] = {}
+        for data in self.files:
+            for name, text in data.folders.items():
+                texts.setdefault(name, set()).update(() if text is None else (text,))
+        return {name: _type_of(found) for name, found in texts.items()}
+
+    def rows(
+        self, part: FilesPart, columns: Sequence[str], wanted: Wanted = None
+    ) -> Iterator[tuple[DataFile, ParquetRows]]:
+        """Yield rows of files with the top columns in which these lie; at least those that are wanted.
+
+        Raises:
+            UnreadableFileError: a file is no whole Parquet file.
+            TransientError: one is gone, or was written again.
+        """
+        schema = self.schema(columns)
+        if schema is None:
+            return
+        tops = {top: schema.field(top).type for top in sorted({top_column(schema, name) for name in columns})}
+        for data, groups in part:
+            for rows in read_rows(self.store, data, tops, wanted, groups):
+                yield data, rows
+
+    def rows_of(self, data: DataFile, columns: Sequence[str]) -> Iterator[tuple[DataFile, ParquetRows]]:
+        """Yield the rows of one file, whether it counts or not. Raises what `rows` does."""
+        yield from self.rows(((data, None),), columns)
+
+    def whole_rows(self, point: TablePoint, wanted: Wanted = None) -> Iterator[tuple[DataFile, ParquetRows]]:
+        """Yield rows of all files with all columns that their files have, and those that the point names. Raises what
+        `rows` does."""
+        known = self.schema()
+        for data in self.files:
+            own = self.schema_of(data)
+            named = {top_column(known or own, name) for name in point.named_columns}
+            types = {field.name: field.type for field in own}
+            types |= {name: (known or own).field(name).type for name in sorted(named - types.keys())}
+            for rows in read_rows(self.store, data, types, wanted):
+                yield data, rows
+
+    @property
+    def whole(self) -> FilesPart:
+        """All files that count."""
+        return tuple((data, None) for data in self.files)
+
+    def is_certain(self, data: DataFile, seen: str, number: int) -> pl.Series:
+        """Return for so many rows of a file whether they were there when `seen` was."""
+        return pl.Series([data in self._seen_files(seen)]).new_from_index(0, number)
+
+    def _seen_files(self, seen: str) -> SeenFiles:
+        known = self.__dict__.setdefault("_known_views", {})
+        if seen not in known:
+            known[seen] = SeenFiles(seen)
+        found: SeenFiles = known[seen]
+        return found
+
+
+def places_of(data: DataFile, rows: ParquetRows) -> pl.Series:
+    """Return where rows lie: the file, and the number of each in it."""
+    path = data.path.replace("{", "{{").replace("}", "}}")
+    frame = pl.DataFrame({"n": pl.Series(rows.numbers)})
+    return frame.select(pl.format(f"{path}:{{}}", "n")).to_series()
+
+
+def all_of(number: int) -> Bools:
+    """Return marks of so many rows, each of which is marked."""
+    return np.ones(number, dtype=bool)
+
+
+def _type_of(texts: set[str]) -> ColumnType:
+    if texts and all(text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= 18 for text in texts):
+        is_plain = all(str(int(text)) == text for text in texts)
+        return pa.int64() if is_plain else pa.string()
+    return pa.date32() if texts and all(map(_is_day, texts)) else pa.string()
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False

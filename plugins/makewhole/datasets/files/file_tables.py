@@ -1,0 +1,95 @@
+"""Datasets of files as a kind of table: what reads and writes those below the paths of a connection."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+import polars as pl
+
+from makewhole.datasets.files.describe import SYSTEM, describe_columns, existing
+from makewhole.datasets.files.file_source import FileSource
+from makewhole.datasets.files.open_dataset import FilesSession, refuse_ledger
+from makewhole.datasets.files.parquet_rows import count_rows
+from makewhole.datasets.files.reading import FilesReader, HeldListing, files_in_doubt
+from makewhole.datasets.files.write.forecast import FilesForecaster
+from makewhole.datasets.files.write.write_chunk import FilesWriter
+from makewhole.file_stores.open_store import FileConnection
+from makewhole.model.connection import FolderConnection, HdfsConnection
+from makewhole.model.errors import Problem, RefusedError
+from makewhole.model.points import SinkProgress, TablePoint
+from makewhole.tables.columns import TableColumns
+from makewhole.tables.in_doubt import KeysInDoubt
+from makewhole.tables.progress import ProgressRows
+from makewhole.tables.shape import TableShape, TimeBounds
+from makewhole.tables.tables import Ability
+
+
+@dataclass(frozen=True)
+class FileTables:
+    """The datasets of a connection (`Tables`)."""
+
+    connection: FileConnection
+
+    system = SYSTEM
+    abilities = frozenset({Ability.REPAIRED})
+
+    def describe_columns(self, shapes: Iterable[TableShape]) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
+        return describe_columns(self.connection, shapes)
+
+    @contextmanager
+    def session(self, purpose: str) -> Iterator[FilesSession]:
+        yield FilesSession(connection=self.connection)
+
+    @contextmanager
+    def hold_view(self, shape: TableShape) -> Iterator[HeldListing]:
+        yield HeldListing(source=existing(self.connection, shape), shape=shape)
+
+    def reader(self, shape: TableShape, view: str | None = None) -> FilesReader:
+        return FilesReader(self.connection, shape, view)
+
+    def lags_behind(self, moment: datetime) -> str | None:
+        return None
+
+    def estimate_rows(self, point: TablePoint, bounds: TimeBounds | None) -> int:
+        source = FileSource(self.connection, point)
+        return sum(count_rows(source.store, data) for data in source.files)
+
+    def seen_now(self) -> str:
+        refuse_ledger()
+
+    def keys_not_seen(
+        self, shape: TableShape, keys: Sequence[str], seen: str, every_before: datetime | None = None
+    ) -> list[str]:
+        refuse_ledger()
+
+    def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
+        """Return the files without a marker that hold one of the keys. None of the keys is held by them: what a file
+        adds changes no row that is there."""
+        source, asked = FileSource(self.connection, shape.point), pl.Series("key", keys, dtype=pl.String).implode()
+        return KeysInDoubt(transactions=tuple(files_in_doubt(source, shape.point, asked)))
+
+    def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
+        return set()
+
+    def read_progress(
+        self, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]
+    ) -> dict[int, ProgressRows]:
+        raise RefusedError("a dataset of files keeps no sink's progress in rows")
+
+    @contextmanager
+    def writer(self, point: TablePoint, purpose: str) -> Iterator[FilesWriter]:
+        yield FilesWriter(connection=self.connection, point=point)
+
+    @contextmanager
+    def forecaster(self, point: TablePoint) -> Iterator[FilesForecaster]:
+        yield FilesForecaster(connection=self.connection, point=point)
+
+
+def server_of_files(connection: FileConnection) -> object:
+    """Return what two connections have in common that lead to the same files."""
+    if isinstance(connection, FolderConnection):
+        return connection.path
+    if isinstance(connection, HdfsConnection):
+        return connection.url
+    return sorted(connection.settings.items())

@@ -1,0 +1,124 @@
+"""List the files of a dataset: which of them count, what their folders and their names say of their rows."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import quote, unquote
+
+from makewhole.file_stores.store import FileEntry, FileStore
+from makewhole.model.errors import TransientError
+
+_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+_SAFE = " -_.,;@()!$&+~"
+_COPYING = "._COPYING_"
+_RANGE = re.compile(r"(.+)\+(\d+)\+(\d+)\+(\d+)(\.[^/+]*)?")
+_LISTED_MOST = 8
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class OffsetsNamed:
+    """The offsets that a file should hold by its name, the last among them: `orders+3+0000001000+0000001999.parquet`,
+    as the sinks of Kafka Connect write it. A filter may have left some out."""
+
+    topic: str
+    partition: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class DataFile:
+    """A file of a dataset, as it was listed. It travels to the task that reads it."""
+
+    file: FileEntry
+
+    @property
+    def path(self) -> str:
+        return self.file.path
+
+    @cached_property
+    def folders(self) -> Mapping[str, str | None]:
+        """The columns that the names of its folders hold (`dt=2026-11-01`), with their texts."""
+        parts = [part.split("=", 1) for part in self.path.split("/")[:-1] if "=" in part]
+        return {unquote(name): None if text == _NULL_FOLDER else unquote(text) for name, text in parts}
+
+    @cached_property
+    def offsets_named(self) -> OffsetsNamed | None:
+        """The offsets that its name says; None: it says none."""
+        match = _RANGE.fullmatch(self.file.name)
+        if match is None:
+            return None
+        topic, partition, first, last, _ = match.groups()
+        return OffsetsNamed(topic=topic, partition=int(partition), first=int(first), last=int(last))
+
+
+def folder_name(name: str, text: str | None) -> str:
+    """Return the name of a folder that holds the value of a column."""
+    return f"{quote(name, safe=_SAFE)}={_NULL_FOLDER if text is None else quote(text, safe=_SAFE)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """The files of a dataset at one moment: those that count, by path, and those that a writer has not committed."""
+
+    files: tuple[DataFile, ...]
+    uncommitted: tuple[DataFile, ...] = ()
+
+
+def listing_now(store: FileStore, marker: str = "") -> Listing:
+    """Return the files of a dataset as they are at one moment: a listing goes folder by folder, so that it is of one
+    moment where the next one is the same. `marker`: as in `DatasetPlace`.
+
+    Raises:
+        TransientError: the files change all the time, or the system does not answer.
+    """
+    found = store.list()
+    for _ in range(_LISTED_MOST):
+        again = store.list()
+        if list(again) == list(found):
+            return _listing(again, marker)
+        found = again
+    raise TransientError(f"the files of {store.root} changed each of {_LISTED_MOST} times that they were listed")
+
+
+def _listing(files: Sequence[FileEntry], marker: str) -> Listing:
+    data = [DataFile(file=file) for file in files if not _is_hidden(file.path)]
+    if not marker:
+        return Listing(files=tuple(data))
+    marked = {file.path.rpartition("/")[0]: file for file in files if file.name == marker}
+    is_committed = [_is_committed(one.file, marked) for one in data]
+    return Listing(
+        files=tuple(one for one, counts in zip(data, is_committed, strict=True) if counts),
+        uncommitted=tuple(one for one, counts in zip(data, is_committed, strict=True) if not counts),
+    )
+
+
+def _is_hidden(path: str) -> bool:
+    """Return whether no reader of datasets looks at a file: a part of its path begins with a dot or, without being a
+    column's (`_day=1`), with an underscore."""
+    is_any = any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in path.split("/"))
+    return is_any or path.endswith(_COPYING)
+
+
+def _is_committed(file: FileEntry, marked: Mapping[str, FileEntry]) -> bool:
+    """Return whether the marker of the nearest folder that has one is there, and is not older than the file: what is
+    written later belongs to a job that has not ended."""
+    marker = next((marked[folder] for folder in _folders_up(file.path) if folder in marked), None)
+    return marker is not None and file.modified_ms <= marker.modified_ms
+
+
+def _folders_up(path: str) -> Iterator[str]:
+    while path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def offsets_named(files: Iterable[DataFile], topic: str) -> dict[int, int]:
+    """Return the last offset of each partition of a topic that the names of files say."""
+    last: dict[int, int] = {}
+    for file in files:
+        named = file.offsets_named
+        if named is not None and named.topic == topic:
+            last[named.partition] = max(last.get(named.partition, -1), named.last)
+    return last

@@ -1,0 +1,210 @@
+"""Read the rows of keys of a dataset of files as it is now, as plans take them."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import NoReturn
+
+import polars as pl
+import pyarrow as pa
+
+from makewhole.compute.canonical import column_text
+from makewhole.compute.value_types import ColumnKind
+from makewhole.datasets.arrow_types import ColumnType
+from makewhole.datasets.column_types import column_kinds, sql_type
+from makewhole.datasets.files.describe import description_of
+from makewhole.datasets.files.file_source import FileSource, places_of
+from makewhole.datasets.files.listing import DataFile
+from makewhole.datasets.files.spans import of_keys
+from makewhole.datasets.nested_columns import all_types, column_at
+from makewhole.datasets.nested_values import row_images, row_texts
+from makewhole.datasets.row_frames import is_of_topics, times_of_rows, versions_of_rows
+from makewhole.datasets.row_keys import key_texts, wanted_key
+from makewhole.datasets.value_texts import declared_texts
+from makewhole.model.connection import Connection
+from makewhole.model.errors import ActionRefusedError, RefusedError
+from makewhole.model.points import KeyType, TablePoint
+from makewhole.model.refusal import RefusalCode
+from makewhole.tables.description import TableDescription
+from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
+
+
+def refuse_ledger() -> NoReturn:
+    """Refuse what only ledgers are asked for: a dataset is none."""
+    raise RefusedError("a dataset of files cannot be a ledger")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowInParquet:
+    """A row of a key: its file and its number there, its values, and what plans know it by."""
+
+    data: DataFile
+    number: int
+    key: str
+    time: int | None
+    version: Decimal | None
+    row: TableRow
+    values: pa.Table
+
+
+def rows_of_keys(
+    source: FileSource, point: TablePoint, keys: Iterable[str], *, is_exact: bool, has_images: bool = False
+) -> dict[str, list[RowInParquet]]:
+    """Return all rows of keys by time and place, with all columns of their files. `is_exact`: not those of an equal key
+    in another spelling.
+
+    What plans know a row by does not change when its file is written again: its values, and which of equal ones it is.
+
+    Raises:
+        RefusedError: the dataset cannot hold one of the keys.
+        TransientError: what `FileSource.rows` raises.
+    """
+    schema = source.schema()
+    if schema is None:
+        return {}
+    wanted = {key: wanted_key(schema, point, key, is_exact=is_exact) for key in keys}
+    if not wanted:
+        return {}
+    kinds = next(iter(wanted.values()))[1]
+    found: dict[str, list[RowInParquet]] = {text: [] for text, _ in wanted.values()}
+    for row in _found_rows(source, schema, point, kinds, list(found), has_images=has_images):
+        found[row.key].append(row)
+    return {key: in_order(found[text]) for key, (text, _) in wanted.items() if found[text]}
+
+
+def _found_rows(
+    source: FileSource,
+    schema: pa.Schema,
+    point: TablePoint,
+    kinds: Sequence[KeyType],
+    texts: Sequence[str],
+    *,
+    has_images: bool,
+) -> Iterator[RowInParquet]:
+    asked, number = pl.Series(texts, dtype=pl.String).implode(), source.number
+    for data, rows in source.whole_rows(point, of_keys(all_types(schema), point, texts)):
+        keys, own = key_texts(rows.rows, point, kinds), is_of_topics(rows.rows, point)
+        kept = keys.is_in(asked).fill_null(value=False)
+        kept = kept if own is None else kept & own
+        left = rows.only(kept.to_numpy())
+        if not len(left.numbers):
+            continue
+        images = row_images(left.rows) if has_images else [None] * len(left.numbers)
+        times, versions = times_of_rows(left.rows, point).to_list(), versions_of_rows(left.rows, point).to_list()
+        described = zip(keys.filter(kept), places_of(data, left), row_texts(left.rows), images, strict=True)
+        for at, (key, place, text, image) in enumerate(described):
+            yield RowInParquet(
+                data=data,
+                number=int(left.numbers[at]),
+                key=key,
+                time=times[at],
+                version=versions[at],
+                row=TableRow(table_oid=number, ctid="", text=text, image=image, place=place),
+                values=left.rows.slice(at, 1),
+            )
+
+
+def in_order(rows: Sequence[RowInParquet]) -> list[RowInParquet]:
+    """Return rows by time and place, each numbered among those that equal it."""
+    ordered = sorted(
+        rows, key=lambda row: (row.time is None, row.time or 0, row.data.file.modified_ms, row.data.path, row.number)
+    )
+    before, numbered = Counter[str](), []
+    for one in ordered:
+        before[one.row.text] += 1
+        numbered.append(replace(one, row=replace(one.row, ctid=str(before[one.row.text]))))
+    return numbered
+
+
+def latest_first(rows: Sequence[RowInParquet]) -> list[RowInParquet]:
+    """Return rows with the latest version first, then the latest time; what has none of them is last."""
+    by_time = sorted(rows, key=lambda row: (row.time is None, -(row.time or 0)))
+    return sorted(by_time, key=lambda row: (row.version is None, -(row.version or Decimal(0))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesTable:
+    """A dataset of a point (`OpenTable`)."""
+
+    connection: Connection
+    point: TablePoint
+    description: TableDescription
+
+    locks_for_new_rows = False
+
+    def rows_of_key(self, key: str, *, is_exact: bool = True, is_latest_first: bool = False) -> list[TableRow]:
+        return [one.row for one in self.valued_rows({}, key, is_exact=is_exact, is_latest_first=is_latest_first)]
+
+    def valued_rows(
+        self, compare: Mapping[str, str], key: str, *, is_exact: bool = True, is_latest_first: bool = False
+    ) -> list[ValuedRow]:
+        rows = rows_of_keys(self._source(compare), self.point, [key], is_exact=is_exact).get(key, [])
+        return _valued(latest_first(rows) if is_latest_first else rows, compare)
+
+    def valued_rows_of_many(
+        self, compare: Mapping[str, str], keys: Sequence[str], *, is_exact: bool = True
+    ) -> Mapping[str, Sequence[ValuedRow]]:
+        found = rows_of_keys(self._source(compare), self.point, keys, is_exact=is_exact)
+        return {key: _valued(rows, compare) for key, rows in found.items()}
+
+    def ledger_record(self, key: str, reading: LedgerReading) -> LedgerRecord | None:
+        refuse_ledger()
+
+    def ledger_records(self, keys: Sequence[str], reading: LedgerReading) -> Mapping[str, LedgerRecord]:
+        refuse_ledger()
+
+    def erased(self, keys: Sequence[str]) -> set[str]:
+        return set()
+
+    def require_quarantine_possible(self) -> None:
+        """Do nothing: no dataset reaches into another one."""
+
+    def _source(self, compare: Mapping[str, str]) -> FileSource:
+        source = FileSource(self.connection, self.point)
+        absent = sorted(set(compare) - all_types(source.schema(sorted(compare)) or pa.schema([])).keys())
+        if absent:
+            raise ActionRefusedError.of(
+                RefusalCode.UNFIT, f"{self.point.table} has no column {', '.join(absent)} to compare"
+            )
+        return source
+
+
+def _valued(rows: Sequence[RowInParquet], compare: Mapping[str, str]) -> list[ValuedRow]:
+    return [
+        ValuedRow(row=one.row, place=one.row.place or "", values=compared_texts(one.values, compare)) for one in rows
+    ]
+
+
+def compared_texts(row: pa.Table, compare: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the canonical texts of columns of one row."""
+    return {
+        name: column_text(declared_texts(column_at(row, name), declared)[0], declared)
+        for name, declared in compare.items()
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesSession:
+    """A session, of which nothing stays open between two requests (`TableSession`)."""
+
+    connection: Connection
+
+    def open_table(self, point: TablePoint) -> FilesTable:
+        schema = FileSource(self.connection, point).schema() or pa.schema([])
+        absent = sorted(point.named_columns - all_types(schema).keys())
+        if absent:
+            raise RefusedError(f"point {point.name}: no file of {point.table} has a column {', '.join(absent)}")
+        return FilesTable(connection=self.connection, point=point, description=description_of(schema, point.table))
+
+    def column_types(self, point: TablePoint) -> Mapping[str, str]:
+        return {name: sql_type(kind) for name, kind in self._types(point).items()}
+
+    def column_kinds(self, point: TablePoint) -> Mapping[str, ColumnKind]:
+        return column_kinds(self._types(point))
+
+    def may_read(self, point: TablePoint, columns: Sequence[str]) -> bool:
+        return True
+
+    def _types(self, point: TablePoint) -> Mapping[str, ColumnType]:
+        return all_types(FileSource(self.connection, point).schema() or pa.schema([]))

@@ -1,0 +1,129 @@
+"""Read the rows of a Parquet file, with the number of each in it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from makewhole.datasets.arrow_types import ColumnType
+from makewhole.datasets.files.listing import DataFile
+from makewhole.datasets.files.spans import Wanted, may_hold
+from makewhole.file_stores.store import FileStore
+from makewhole.model.errors import TransientError
+from makewhole.native.arrays import ArrowArray, Bools, Int64s
+
+RowGroups = tuple[int, ...]
+"""The numbers of groups of rows in a file."""
+
+
+class UnreadableFileError(TransientError):
+    """A file of a dataset is no whole Parquet file: what it holds is not known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParquetRows:
+    """Rows of a file, and the number of each in it from 0 on."""
+
+    rows: pa.Table
+    numbers: Int64s
+
+    def only(self, kept: Bools) -> "ParquetRows":
+        """Return the rows that are marked."""
+        if kept.all():
+            return self
+        return ParquetRows(rows=self.rows.filter(pa.array(kept)), numbers=self.numbers[kept])
+
+
+def read_schema(store: FileStore, data: DataFile) -> pa.Schema:
+    """Return the columns of a file.
+
+    Raises:
+        UnreadableFileError: it is no whole Parquet file.
+        TransientError: it is gone, or the system does not answer.
+    """
+    with opened(store, data) as file:
+        return file.schema_arrow
+
+
+def groups_of(store: FileStore, data: DataFile) -> int:
+    """Return the number of groups of rows of a file. Raises what `read_schema` does."""
+    with opened(store, data) as file:
+        return file.num_row_groups
+
+
+def count_rows(store: FileStore, data: DataFile) -> int:
+    """Return the number of rows of a file. Raises what `read_schema` does."""
+    with opened(store, data) as file:
+        return file.metadata.num_rows
+
+
+def read_rows(
+    store: FileStore,
+    data: DataFile,
+    columns: Mapping[str, ColumnType],
+    wanted: Wanted = None,
+    groups: RowGroups | None = None,
+) -> Iterator[ParquetRows]:
+    """Yield the rows of a file with these top columns; at least those that are `wanted`. A column that it lacks is
+    null, one whose type is another has that.
+
+    Raises:
+        UnreadableFileError: it is no whole Parquet file.
+        TransientError: it is gone, was written again, or the system does not answer.
+    """
+    with opened(store, data) as file:
+        own = file.schema_arrow
+        present = [name for name in columns if name in own.names and name not in data.folders]
+        edges = np.cumsum([0, *(file.metadata.row_group(at).num_rows for at in range(file.num_row_groups))])
+        for at in range(file.num_row_groups) if groups is None else groups:
+            if not may_hold(file, at, wanted):
+                continue
+            table = file.read_row_group(at, columns=present, use_threads=False)
+            number = int(edges[at + 1] - edges[at])
+            rows = pa.Table.from_arrays(
+                [
+                    table.column(name) if name in present else _constant(data, name, kind, number)
+                    for name, kind in columns.items()
+                ],
+                names=list(columns),
+            )
+            yield ParquetRows(rows=rows, numbers=np.arange(edges[at], edges[at + 1], dtype=np.int64))
+    require_unchanged(store, data)
+
+
+def _constant(data: DataFile, name: str, kind: Any, number: int) -> ArrowArray:
+    """Return a column that a file lacks: what the names of its folders say, or nulls."""
+    text = data.folders.get(name)
+    if text is None:
+        return pa.nulls(number, kind)
+    return pa.repeat(pa.scalar(text, pa.string()), number).cast(kind)
+
+
+def require_unchanged(store: FileStore, data: DataFile) -> None:
+    """Check that a file is what it was when it was listed.
+
+    Raises:
+        TransientError: it is not.
+    """
+    if store.find(data.path) != data.file:
+        raise TransientError(f"{store.root}/{data.path} was written again, or went, while it was read; read again")
+
+
+@contextmanager
+def opened(store: FileStore, data: DataFile) -> Iterator[pq.ParquetFile]:
+    try:
+        with store.open(data.path) as content, pq.ParquetFile(content) as file:
+            yield file
+    except FileNotFoundError:
+        raise TransientError(f"{store.root}/{data.path} went while it was read; read again") from None
+    except (pa.ArrowException, OSError) as error:
+        require_unchanged(store, data)
+        raise UnreadableFileError(
+            f"{store.root}/{data.path} ({data.file.size_bytes} bytes) is no whole Parquet file: it is not known "
+            "which keys it holds. Where its writer is at work, it should write under a name that begins with a dot and "
+            "rename; where that died, move the file out of the dataset, or restore it"
+        ) from error

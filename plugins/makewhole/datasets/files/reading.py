@@ -1,0 +1,152 @@
+"""Read datasets of files: views that are held, parts of rows, and the rows of keys."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+import polars as pl
+
+from makewhole.datasets.files.file_source import FileSource, FilesPart, all_of, places_of
+from makewhole.datasets.files.listing import DataFile
+from makewhole.datasets.files.parquet_rows import ParquetRows, UnreadableFileError, groups_of
+from makewhole.datasets.files.spans import inside, of_keys
+from makewhole.datasets.nested_columns import all_types
+from makewhole.datasets.row_frames import frame_of_rows, is_in_slice, is_inside, is_of_topics, rows_ahead, times_of_rows
+from makewhole.datasets.row_keys import key_texts
+from makewhole.model.connection import Connection
+from makewhole.model.points import TablePoint
+from makewhole.model.window import TimeSlice
+from makewhole.tables.in_doubt import TransactionInDoubt
+from makewhole.tables.reading import ReadPlan
+from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
+
+
+class FilesReader:
+    """A reader of rows as frames (`TableReader`)."""
+
+    def __init__(self, connection: Connection, shape: TableShape, view: str | None) -> None:
+        self._connection, self._shape, self._view = connection, shape, view
+        self.counted = 0
+        self.in_doubt: Sequence[TransactionInDoubt] = ()
+
+    @cached_property
+    def _source(self) -> FileSource:
+        return FileSource(self._connection, self._shape.point, self._view)
+
+    def part(self, bounds: TimeBounds | None, part: FilesPart) -> Iterator[pl.DataFrame]:
+        """Read the rows of a part of a dataset."""
+        source, point = self._source, self._shape.point
+        for data, rows in source.rows(part, sorted(self._shape.column_names()), inside(point, bounds)):
+            kept = all_of(len(rows.numbers))
+            if bounds is not None and point.time is not None:
+                certain = {seen: source.is_certain(data, seen, len(kept)) for seen in _seen(bounds)}
+                kept = is_inside(times_of_rows(rows.rows, point), certain, bounds).to_numpy()
+            yield from self._frames(data, rows.only(kept))
+
+    def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Read the rows of these keys."""
+        source, point = self._source, self._shape.point
+        columns = sorted(self._shape.column_names())
+        schema = source.schema(columns)
+        if schema is None:
+            return
+        wanted, asked = of_keys(all_types(schema), point, keys), pl.Series("key", keys, dtype=pl.String).implode()
+        for data, rows in source.rows(source.whole, columns, wanted):
+            found = key_texts(rows.rows, point).is_in(asked).fill_null(value=False)
+            yield from self._frames(data, rows.only(found.to_numpy()))
+        self.in_doubt = tuple(files_in_doubt(source, point, asked))
+
+    def _frames(self, data: DataFile, rows: ParquetRows) -> Iterator[pl.DataFrame]:
+        own = is_of_topics(rows.rows, self._shape.point)
+        rows = rows if own is None else rows.only(own.to_numpy())
+        if len(rows.numbers):
+            self.counted += len(rows.numbers)
+            yield frame_of_rows(rows.rows, places_of(data, rows), self._shape)
+
+
+def _seen(bounds: TimeBounds) -> set[str]:
+    """Return every view that the bounds compare rows with."""
+    named = (bounds.seen_before, *(one.seen_before for one in bounds.earlier))
+    return {seen for seen in named if seen is not None}
+
+
+def files_in_doubt(source: FileSource, point: TablePoint, keys: pl.Series) -> Iterator[TransactionInDoubt]:
+    """Yield the files without a marker that hold one of the keys, or cannot be read, as transactions in doubt: their
+    rows are there once a marker commits them. `keys`: one list."""
+    for data in source.listing.uncommitted:
+        try:
+            found = (key_texts(rows.rows, point).is_in(keys).any() for _, rows in source.rows_of(data, point.key))
+            if not any(found):
+                continue
+        except UnreadableFileError:
+            pass  # its job may be at work: it may hold any key
+        yield TransactionInDoubt(
+            gid=data.path,
+            owner="",
+            prepared=datetime.fromtimestamp(data.file.modified_ms / 1000, UTC),
+            tables=(point.table,),
+            is_file=True,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldListing:
+    """The files of a dataset at one moment, by which others read (`TableView`)."""
+
+    source: FileSource
+    shape: TableShape
+
+    has_places = True
+    has_time_index = True
+    has_key_index = True
+
+    @property
+    def seen(self) -> str:
+        return self.source.seen
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(data.file.size_bytes for data in self.source.files)
+
+    def plan(self, bounds: TimeBounds | None, parts: int) -> ReadPlan:
+        """Return files for each part, so that these are of about one size; few files are divided by their groups."""
+        number = max(parts, 1)
+        sizes, found = [0] * number, [list[tuple[DataFile, tuple[int, ...] | None]]() for _ in range(number)]
+        for size, piece in sorted(self._pieces(number), key=lambda one: -one[0]):
+            at = sizes.index(min(sizes))
+            sizes[at] += size
+            found[at].append(piece)
+        return ReadPlan(view=self.source.view, seen=self.seen, parts=tuple(tuple(part) for part in found))
+
+    def _pieces(self, parts: int) -> Iterator[tuple[int, tuple[DataFile, tuple[int, ...] | None]]]:
+        for data in self.source.files:
+            groups = 1 if len(self.source.files) >= parts else groups_of(self.source.store, data)
+            if groups <= 1:
+                yield data.file.size_bytes, (data, None)
+                continue
+            for at in range(groups):
+                yield data.file.size_bytes // groups, (data, (at,))
+
+    def count_rows(self, slices: Sequence[TimeSlice]) -> dict[int, int]:
+        return {one.window: sum(int(is_in_slice(times, one).sum()) for _, times in self._times(one)) for one in slices}
+
+    def count_rows_and_ahead(self, slices: Sequence[TimeSlice]) -> tuple[dict[int, int], RowsAhead]:
+        return self.count_rows(slices), rows_ahead(times for _, times in self._times(None))
+
+    def count_new_rows(self, of: TimeSlice, seen: str) -> int:
+        return sum(
+            int((is_in_slice(times, of) & ~self.source.is_certain(data, seen, len(times))).sum())
+            for data, times in self._times(of)
+        )
+
+    def _times(self, of: TimeSlice | None) -> Iterator[tuple[DataFile, pl.Series]]:
+        """Yield the times of rows in microseconds, at least those of a slice."""
+        point = self.shape.point
+        bounds = None if of is None else TimeBounds(start=of.start, end=of.end)
+        topic = () if point.dataset is None or point.dataset.topic is None else (point.dataset.topic,)
+        columns = [*(() if point.time is None else (point.time,)), *topic]
+        for data, rows in self.source.rows(self.source.whole, columns, inside(point, bounds)):
+            own = is_of_topics(rows.rows, point)
+            kept = rows if own is None else rows.only(own.to_numpy())
+            yield data, times_of_rows(kept.rows, point)

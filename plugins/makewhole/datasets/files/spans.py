@@ -1,0 +1,137 @@
+"""Leave out groups of rows by the statistics of a Parquet file: those that cannot hold what is asked for.
+
+Each may let more rows through than are wanted: what is read is held to the bounds and the keys themselves.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from makewhole.datasets.arrow_types import ColumnType
+from makewhole.datasets.row_keys import kinds_of_key
+from makewhole.model.points import KeyType, TablePoint
+from makewhole.tables.shape import TimeBounds
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_PER_MICROSECOND = {"us": (1, 1), "ms": (1_000, 1), "ns": (1, 1_000)}
+_LEAST = -(1 << 63)
+_MOST_BIGINT = (1 << 63) - 1
+
+EdgeValue = int | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """Values of a column from the least to the greatest; moments are microseconds since 1970. `is_null`: no values."""
+
+    column: str
+    least: EdgeValue = 0
+    most: EdgeValue = 0
+    is_null: bool = False
+
+
+Wanted = tuple[tuple[Span, ...], ...] | None
+"""What rows are asked for: those for which all spans of one of the alternatives hold; None: all."""
+
+
+def inside(point: TablePoint, bounds: TimeBounds | None) -> Wanted:
+    """Return what holds for every row inside the bounds: of its times, or without one."""
+    if bounds is None or point.time is None:
+        return None
+    spans = [(bounds.start, bounds.end), *((one.start, one.end) for one in bounds.earlier)]
+    dated = [
+        Span(column=point.time, least=_LEAST if start is None else _number(start), most=_number(end))
+        for start, end in spans
+    ]
+    return tuple((span,) for span in [*dated, Span(column=point.time, is_null=True)])
+
+
+def _number(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def of_keys(types: Mapping[str, ColumnType], point: TablePoint, keys: Sequence[str]) -> Wanted:
+    """Return what holds for every row of the keys, by those parts whose values have one spelling."""
+    parts = [[key] for key in keys] if len(point.key) == 1 else [json.loads(key) for key in keys]
+    if not parts:
+        return ()
+    kinds = kinds_of_key(point)
+    if point.dataset is not None and point.key == point.dataset.position:
+        return _of_positions(point, parts)
+    columns = zip(point.key, kinds, strict=True)
+    spans = [_of_part(types, name, kind, [part[at] for part in parts]) for at, (name, kind) in enumerate(columns)]
+    known = tuple(span for span in spans if span is not None)
+    return (known,) if known else None
+
+
+def _of_positions(point: TablePoint, parts: Sequence[Sequence[str]]) -> Wanted:
+    """Return what holds for positions: the partitions, each with the offsets from its least to its greatest."""
+    by_partition: dict[int, list[int]] = defaultdict(list)
+    for partition, offset in parts:
+        if not (_is_bigint(partition) and _is_bigint(offset)):
+            return None
+        by_partition[int(partition)].append(int(offset))
+    partition_column, offset_column = point.key
+    return tuple(
+        (
+            Span(column=partition_column, least=partition, most=partition),
+            Span(column=offset_column, least=min(offsets), most=max(offsets)),
+        )
+        for partition, offsets in sorted(by_partition.items())
+    )
+
+
+def _of_part(types: Mapping[str, ColumnType], name: str, kind: KeyType, texts: Sequence[str]) -> Span | None:
+    if pa.types.is_integer(types[name]) and all(map(_is_bigint, texts)):
+        numbers = [int(text) for text in texts]
+        return Span(column=name, least=min(numbers), most=max(numbers))
+    if pa.types.is_string(types[name]) and kind is KeyType.STRING:
+        return Span(column=name, least=min(texts), most=max(texts))
+    return None
+
+
+def _is_bigint(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and text.isascii() and abs(int(text)) <= _MOST_BIGINT
+
+
+def may_hold(file: pq.ParquetFile, group: int, wanted: Wanted) -> bool:
+    """Return whether a group of rows may hold what is asked for. Without statistics it may."""
+    if wanted is None:
+        return True
+    found = file.metadata.row_group(group)
+    by_path = {found.column(at).path_in_schema: found.column(at) for at in range(found.num_columns)}
+    types = {field.name: field.type for field in file.schema_arrow}
+    return any(
+        all(_may_meet(by_path.get(span.column), types.get(span.column), span) for span in spans) for spans in wanted
+    )
+
+
+def _may_meet(column: Any, kind: ColumnType | None, span: Span) -> bool:
+    statistics = None if column is None else column.statistics
+    if statistics is None:
+        return True
+    if span.is_null:
+        return not statistics.has_null_count or statistics.null_count > 0
+    edges = _edges(statistics, kind, span)
+    return edges is None or (edges[0] <= span.most and span.least <= edges[1])
+
+
+def _edges(statistics: Any, kind: ColumnType | None, span: Span) -> tuple[Any, Any] | None:
+    """Return the least and the greatest value of a group, as a span has them; None: they are not known."""
+    if not statistics.has_min_max or kind is None:
+        return None
+    if pa.types.is_timestamp(kind) and isinstance(statistics.min_raw, int):
+        times, parts = _PER_MICROSECOND[kind.unit] if kind.unit != "s" else (1_000_000, 1)
+        return statistics.min_raw * times // parts, statistics.max_raw * times // parts
+    if isinstance(span.least, int) and pa.types.is_integer(kind):
+        return statistics.min, statistics.max
+    if isinstance(span.least, str) and pa.types.is_string(kind):
+        return statistics.min, statistics.max
+    return None

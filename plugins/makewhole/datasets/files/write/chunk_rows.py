@@ -1,0 +1,186 @@
+"""The rows of the keys of a chunk, as its actions see and change them, until the files are written."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from makewhole.datasets.arrow_types import NestedColumn
+from makewhole.datasets.files.file_source import FileSource
+from makewhole.datasets.files.listing import DataFile
+from makewhole.datasets.files.open_dataset import RowInParquet, in_order, rows_of_keys
+from makewhole.datasets.files.write.kept_beside import PlanFolder, RowBack
+from makewhole.datasets.nested_values import row_images, row_texts
+from makewhole.datasets.row_frames import times_of_rows, versions_of_rows
+from makewhole.datasets.row_keys import key_texts, wanted_key
+from makewhole.file_stores.store import FileEntry
+from makewhole.model.errors import RefusedError
+from makewhole.model.points import TablePoint
+from makewhole.tables.effects import Effect, EffectKind
+from makewhole.tables.receipts import ChunkId
+from makewhole.tables.rows import TableRow
+
+
+@dataclass
+class FileRowsChanged:
+    """What a chunk changes in a file so far: the numbers of rows that go, and other values of rows by number; the
+    actions that do it."""
+
+    removed: set[int] = field(default_factory=set)
+    updated: dict[int, dict[str, NestedColumn]] = field(default_factory=dict)
+    seqs: set[int] = field(default_factory=set)
+
+
+@dataclass(kw_only=True)
+class FileChunk:
+    """The rows of a dataset as a chunk of a plan sees and changes them. `found` are by their loose keys; `added` are
+    new rows by the file that they go into."""
+
+    source: FileSource
+    schema: pa.Schema
+    point: TablePoint
+    id: ChunkId
+    kept: PlanFolder
+    found: dict[str, list[RowInParquet]]
+    added: dict[str, list[pa.Table]] = field(default_factory=dict)
+    added_seqs: dict[str, set[int]] = field(default_factory=dict)
+    changed: dict[DataFile, FileRowsChanged] = field(default_factory=dict)
+    effects: list[Effect] = field(default_factory=list)
+    back: list[RowBack] = field(default_factory=list)
+
+    def trial(self) -> "FileChunk":
+        """Return the rows as they are, for something that is only tried."""
+        return replace(
+            self,
+            found={key: list(rows) for key, rows in self.found.items()},
+            added={},
+            added_seqs={},
+            changed={},
+            effects=[],
+            back=[],
+        )
+
+    def of_key(self, key: str, *, is_exact: bool) -> list[RowInParquet]:
+        """Return the rows of a key by time and place, with images and places. `is_exact`: not those of an equal key in
+        another spelling.
+
+        Raises:
+            RefusedError: the dataset cannot hold such a key.
+        """
+        loose, _ = wanted_key(self.schema, self.point, key, is_exact=False)
+        rows = self.found.get(loose, [])
+        if is_exact:
+            exact, kinds = wanted_key(self.schema, self.point, key, is_exact=True)
+            rows = [row for row in rows if key_texts(row.values, self.point, kinds)[0] == exact]
+        return in_order(rows)
+
+    def insert(self, seq: int, values: pa.Table) -> None:
+        """Add a row, in a file of the chunk's own in the folder that its values name."""
+        path = self._path_of(values)
+        row = self._row(path, len(self.added.setdefault(path, [])), values)
+        self.added[path].append(values)
+        self.added_seqs.setdefault(path, set()).add(seq)
+        self.found.setdefault(self._loose_key(values), []).append(row)
+        self._keep(seq, EffectKind.INSERTED, row.row, before=None, after=row.row.image)
+
+    def update(self, seq: int, row: RowInParquet, values: pa.Table, columns: Mapping[str, NestedColumn]) -> None:
+        """Write a row again: as `values` it is seen from now on, `columns` are what changes in its file."""
+        of_file = self._changes(seq, row)
+        of_file.updated.setdefault(row.number, {}).update(columns)
+        new = replace(self._row(row.data.path, row.number, values), data=row.data)
+        self._drop(row)
+        self.found.setdefault(self._loose_key(values), []).append(new)
+        self._keep(seq, EffectKind.UPDATED, new.row, before=row.row.image, after=new.row.image)
+
+    def take(self, seq: int, kind: EffectKind, row: RowInParquet, stays: str | None = None) -> None:
+        """Take a row away; `stays` is the image of the row of its key that stays."""
+        self._changes(seq, row).removed.add(row.number)
+        self._drop(row)
+        self._keep(seq, kind, row.row, before=row.row.image, after=stays)
+
+    def _changes(self, seq: int, row: RowInParquet) -> FileRowsChanged:
+        if row.data.path in self.added:
+            raise RefusedError("a chunk does not change a row that it writes itself; divide the plan")
+        of_file = self.changed.setdefault(row.data, FileRowsChanged())
+        of_file.seqs.add(seq)
+        return of_file
+
+    def _drop(self, row: RowInParquet) -> None:
+        for rows in self.found.values():
+            rows[:] = [one for one in rows if (one.data, one.number) != (row.data, row.number)]
+
+    def _path_of(self, values: pa.Table) -> str:
+        folder = self.source.folder_of(values)
+        name = f"makewhole-{self.id.plan}-{self.id.chunk:06}-{self.kept.digest}.parquet"
+        return f"{folder}/{name}" if folder else name
+
+    def _row(self, path: str, number: int, values: pa.Table) -> RowInParquet:
+        [text], [image] = row_texts(values), row_images(values)
+        place = f"{path}:{number}"
+        oid = self.source.number
+        return RowInParquet(
+            data=DataFile(file=FileEntry(path=path, size_bytes=0, modified_ms=0)),
+            number=number,
+            key=self._loose_key(values),
+            time=times_of_rows(values, self.point)[0],
+            version=versions_of_rows(values, self.point)[0],
+            row=TableRow(table_oid=oid, ctid="", text=text, image=image, place=place),
+            values=values,
+        )
+
+    def _loose_key(self, values: pa.Table) -> str:
+        key = key_texts(values, self.point)[0]
+        return "" if key is None else wanted_key(self.schema, self.point, key, is_exact=False)[0]
+
+    def _keep(self, seq: int, kind: EffectKind, row: TableRow, *, before: str | None, after: str | None) -> None:
+        effect = Effect(
+            plan=self.id.plan,
+            target=self.id.target,
+            chunk=self.id.chunk,
+            seq=seq,
+            kind=kind,
+            place=row.place or "",
+            before=before,
+            after=after,
+        )
+        self.effects.append(effect)
+
+
+def load_rows(
+    source: FileSource, point: TablePoint, chunk: ChunkId, kept: PlanFolder, keys: Iterable[str]
+) -> FileChunk:
+    """Return the rows of the keys of a chunk as they are now.
+
+    Raises:
+        RefusedError: the dataset lacks a column that the point names, or has no file.
+        TransientError: a file cannot be read.
+    """
+    schema = source.schema()
+    if schema is None:
+        raise RefusedError(f"point {point.name}: {point.table} has no file")
+    found: dict[str, list[RowInParquet]] = {}
+    for rows in rows_of_keys(source, point, _holdable(schema, point, keys), is_exact=False, has_images=True).values():
+        for row in rows:
+            found.setdefault(row.key, []).append(row)
+    return FileChunk(source=source, schema=schema, point=point, id=chunk, kept=kept, found=found)
+
+
+def _holdable(schema: pa.Schema, point: TablePoint, keys: Iterable[str]) -> Sequence[str]:
+    """Return those of the keys that the dataset can hold."""
+    held: list[str] = []
+    loose: set[str] = set()
+    for key in keys:
+        try:
+            text, _ = wanted_key(schema, point, key, is_exact=False)
+        except RefusedError:
+            continue
+        if text not in loose:  # two spellings of one key have one list of rows
+            loose.add(text)
+            held.append(key)
+    return held
+
+
+def columns_of(row: pa.Table, names: Iterable[str]) -> dict[str, Any]:
+    """Return the columns of one row by name."""
+    return {name: row.column(name).combine_chunks() for name in names}

@@ -1,0 +1,220 @@
+"""Do the items of a chunk on the rows of a dataset of files."""
+
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from makewhole.compute.versions import version_number
+from makewhole.datasets.arrow_types import NestedColumn
+from makewhole.datasets.files.describe import description_of
+from makewhole.datasets.files.open_dataset import RowInParquet, compared_texts
+from makewhole.datasets.files.write.chunk_rows import FileChunk, columns_of
+from makewhole.datasets.files.write.column_values import unwritable, written_rows
+from makewhole.datasets.files.write.kept_beside import RowBack
+from makewhole.datasets.nested_values import rows_of_images
+from makewhole.datasets.row_keys import key_texts
+from makewhole.model.errors import ActionRefusedError
+from makewhole.model.refusal import Refusal, RefusalCode
+from makewhole.tables.effects import Effect, EffectKind
+from makewhole.tables.guards import (
+    BACK_ALREADY,
+    CHANGED_SINCE_WRITTEN,
+    GONE,
+    NEWER,
+    OTHER_KEY,
+    not_accounted_for,
+    quarantine_refusal,
+    require_insertable,
+    row_as_left,
+    survivor_image,
+    upsert_refusal,
+)
+from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow, not_as_expected
+from makewhole.tables.rows import TableRow
+
+ALTERED = Refusal(RefusalCode.UNFIT, "the dataset has other columns than when the plan wrote the row")
+MARKED = Refusal(
+    RefusalCode.UNFIT,
+    "the files of this dataset count by a marker that their writer sets: a file that is written later does not count. "
+    "Have the writer load the rows again",
+)
+
+
+def do(chunk: FileChunk, item: RowItem) -> None:
+    """Do an item as a whole.
+
+    Raises:
+        RefusedError: it is not done; nothing was changed.
+    """
+    if chunk.point.dataset is not None and chunk.point.dataset.marker:
+        raise ActionRefusedError(MARKED)
+    match item:
+        case UpsertRow():
+            _upsert(chunk, item)
+        case QuarantineRows():
+            _move_aside(chunk, item)
+        case RestoreRow():
+            _restore(chunk, item)
+
+
+def _table_rows(rows: Sequence[RowInParquet]) -> list[TableRow]:
+    return [one.row for one in rows]
+
+
+# A row that is written
+
+
+def _upsert(chunk: FileChunk, item: UpsertRow) -> None:
+    now = chunk.of_key(item.key, is_exact=False)
+    description = description_of(chunk.schema, chunk.point.table)
+    refusal = upsert_refusal(item, _table_rows(now)) or not_accounted_for(description, item)
+    if refusal is not None:
+        raise ActionRefusedError(refusal)
+    fields = _fields(item)
+    old = now[0] if item.before else None
+    if old is not None and chunk.point.version is not None and _is_newer(old, fields.get(chunk.point.version)):
+        raise ActionRefusedError(NEWER)
+    values = _values(chunk, item, fields, old)
+    _require_as_expected(chunk, item, values)
+    if old is None:
+        chunk.insert(item.seq, values)
+    else:
+        own = values.select(old.values.column_names)  # what its file has
+        written = [name for name in item.columns if name in own.column_names or values.column(name).null_count == 0]
+        chunk.update(item.seq, old, own, _own_columns(chunk, old, columns_of(values, written)))
+
+
+def _fields(item: UpsertRow) -> dict[str, Any]:
+    """Return the value over the key, numbers exact."""
+    fields = json.loads(item.value, parse_float=Decimal)
+    if not isinstance(fields, dict):
+        raise ActionRefusedError.of(RefusalCode.UNFIT, "the dataset does not take it: its value is no JSON object")
+    return {**dict(zip(item.key_columns, item.parts, strict=True)), **fields}
+
+
+def _is_newer(row: RowInParquet, version: Any) -> bool:
+    record = version_number(version)
+    return row.version is not None and record is not None and row.version > record
+
+
+def _values(chunk: FileChunk, item: UpsertRow, fields: dict[str, Any], old: RowInParquet | None) -> pa.Table:
+    """Return the row that an item writes, whole.
+
+    Raises:
+        RefusedError: a column does not hold its value.
+    """
+    parts = unwritable(chunk.schema, item.columns)
+    if parts:
+        raise ActionRefusedError.of(
+            RefusalCode.UNFIT, f"{', '.join(parts)} would be written, and columns of parts and of lists are not"
+        )
+    values = {name: fields.get(name) for name in item.columns}
+    try:
+        return written_rows(chunk.schema, values, None if old is None else old.values, item.moment)
+    except ValueError as error:
+        raise ActionRefusedError.of(RefusalCode.UNFIT, f"the dataset does not take it: {error}") from None
+
+
+def _require_as_expected(chunk: FileChunk, item: UpsertRow, values: pa.Table) -> None:
+    """Check that a row has its own key, and holds what the item means.
+
+    Raises:
+        RefusedError: it does not.
+    """
+    if key_texts(values, chunk.point)[0] != item.key:
+        raise ActionRefusedError(OTHER_KEY)
+    texts = compared_texts(values, dict(item.compared))
+    differing = [name for name, _, text in item.expected if texts[name] != text]
+    if differing:
+        raise ActionRefusedError(not_as_expected(differing))
+
+
+def _own_columns(chunk: FileChunk, row: RowInParquet, columns: dict[str, NestedColumn]) -> dict[str, NestedColumn]:
+    """Return columns in the types that the row's own file has.
+
+    Raises:
+        RefusedError: it lacks one, or holds another type there.
+    """
+    own = chunk.source.schema_of(row.data)
+    try:
+        return {name: column.cast(_stored(own, row, name)) for name, column in columns.items()}
+    except (KeyError, pa.ArrowException):
+        raise ActionRefusedError.of(
+            RefusalCode.UNFIT, f"{row.data.path} does not hold {', '.join(sorted(columns))} as the dataset does by now"
+        ) from None
+
+
+def _stored(own: pa.Schema, row: RowInParquet, name: str) -> Any:
+    if name in row.data.folders:  # the row would have to go to another folder
+        raise KeyError(name)
+    return own.field(name).type
+
+
+# Rows that are moved aside
+
+
+def _move_aside(chunk: FileChunk, item: QuarantineRows) -> None:
+    now = chunk.of_key(item.key, is_exact=True)
+    refusal = quarantine_refusal(item, _table_rows(now))
+    if refusal is not None:
+        raise ActionRefusedError(refusal)
+    stays = survivor_image(item, _table_rows(now))
+    extras = [next(one for one in now if one.row == extra) for extra in item.extras]
+    for row in extras:
+        chunk.take(item.seq, EffectKind.MOVED, row, stays)
+
+
+# Rows that are put back
+
+
+def _restore(chunk: FileChunk, item: RestoreRow) -> None:
+    now, effect = chunk.of_key(item.key, is_exact=False), item.effect
+    if effect.kind in (EffectKind.INSERTED, EffectKind.UPDATED):
+        row = _as_left(chunk, effect, now)
+        if effect.kind is EffectKind.INSERTED:
+            chunk.take(item.seq, EffectKind.DELETED, row)
+            return
+        values = _rows_of(chunk, effect.before)
+        differing = [name for name in values.column_names if _differs(values, row.values, name)]
+        chunk.update(item.seq, row, values, _own_columns(chunk, row, columns_of(values, differing)))
+        return
+    back = RowBack(plan=effect.plan, seq=effect.seq, place=effect.place, image=effect.before or "")
+    known = [one.image for one in chunk.back if (one.plan, one.seq) == (effect.plan, effect.seq)]
+    require_insertable(effect, _table_rows(now), [*chunk.kept.images_back(effect.plan, effect.seq), *known])
+    values = _rows_of(chunk, effect.before)
+    if effect.kind is EffectKind.MOVED:
+        if back in chunk.back or chunk.kept.is_back(back):
+            raise ActionRefusedError(BACK_ALREADY)
+        chunk.back.append(back)
+    chunk.insert(item.seq, values)
+
+
+def _differs(values: pa.Table, row: pa.Table, name: str) -> bool:
+    return name not in row.column_names or not values.column(name).equals(row.column(name))
+
+
+def _as_left(chunk: FileChunk, effect: Effect, now: Sequence[RowInParquet]) -> RowInParquet:
+    found = row_as_left(effect, _table_rows(now))
+    if found is not None:
+        return next(one for one in now if one.row is found)
+    if not now:
+        raise ActionRefusedError(GONE)
+    _rows_of(chunk, effect.after)
+    raise ActionRefusedError(CHANGED_SINCE_WRITTEN)
+
+
+def _rows_of(chunk: FileChunk, image: str | None) -> pa.Table:
+    """Return the row of an image, with the columns that its file had.
+
+    Raises:
+        RefusedError: the dataset lacks one of them by now, or it has another type.
+    """
+    names = json.loads(image or "{}").keys()
+    try:
+        own = pa.schema([chunk.schema.field(name) for name in names])
+        return rows_of_images([image or "{}"], own)
+    except (KeyError, ValueError):
+        raise ActionRefusedError(ALTERED) from None

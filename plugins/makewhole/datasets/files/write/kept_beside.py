@@ -1,0 +1,256 @@
+"""Keep beside a dataset what chunks of plans did: which runner may write, what each chunk decided, and its receipt.
+
+All of it lies in the folder `_makewhole` of the dataset, which no reader of datasets looks at:
+
+    _makewhole/<plan>.<target>/lease.<epoch>                 runners with earlier leases write no more
+    _makewhole/<plan>.<target>/chunk.<number>.<epoch>.json   what a chunk does, decided before any file changes
+    _makewhole/<plan>.<target>/staged.<number>.<epoch>.<n>   the files that it puts into the dataset
+    _makewhole/<plan>.<target>/receipt.<number>.json         that it is done, and what of it was refused
+    _makewhole/back/<plan>.<action>.<digest>                 a row that was moved aside and put back
+
+A runner decides a chunk under a name of its own lease, then looks whether a later lease is there, and only then changes
+files: a later runner has seen the decision and goes on with it, or the earlier one sees the later lease and stops.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+from urllib.parse import quote
+
+from makewhole.file_stores.store import FileEntry, FileStore
+from makewhole.model.errors import CorruptionError, LeaseLostError, RefusedError
+from makewhole.model.refusal import Refusal
+from makewhole.tables.effects import Effect, EffectKind
+from makewhole.tables.receipts import ChunkId, ReceiptRow
+
+_FOLDER = "_makewhole"
+_BACK = f"{_FOLDER}/back"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileStep:
+    """A file that a chunk puts into the dataset: from `staged` to `path`, where `before` is (None: nothing). `seqs` are
+    the actions that it is of. `is_removed`: it is taken away, as no row of it is left."""
+
+    path: str
+    before: FileEntry | None
+    staged: str | None
+    seqs: tuple[int, ...]
+
+    @property
+    def is_removed(self) -> bool:
+        return self.staged is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowBack:
+    """A row that a plan's action moved aside, from a place, and that is put back."""
+
+    plan: str
+    seq: int
+    place: str
+    image: str
+
+    @property
+    def path(self) -> str:
+        """Where it is kept that the row is back."""
+        digest = hashlib.sha256(self.place.encode()).hexdigest()[:32]
+        return f"{_back_path(self.plan, self.seq)}{digest}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecidedChunk:
+    """What a chunk does: its refusals so far, the effects, the files, and the rows that are put back."""
+
+    plan_sha256: str
+    chunk: int
+    lease_epoch: int
+    actions: int
+    refused: Mapping[int, Refusal]
+    effects: tuple[Effect, ...]
+    steps: tuple[FileStep, ...]
+    back: tuple[RowBack, ...]
+
+    def done_but(self, undone: Sequence[str]) -> list[Effect]:
+        """Return the effects on all but some files."""
+        return [effect for effect in self.effects if effect.place.rpartition(":")[0] not in undone]
+
+    def text(self) -> bytes:
+        """Return it as JSON."""
+        fields = asdict(self) | {"refused": {seq: str(refusal) for seq, refusal in self.refused.items()}}
+        return json.dumps(fields).encode()
+
+    @classmethod
+    def of_text(cls, text: bytes) -> "DecidedChunk":
+        """Read it from JSON."""
+        fields = json.loads(text)
+        return cls(
+            **fields
+            | {
+                "refused": {int(seq): Refusal.of_text(refusal) for seq, refusal in fields["refused"].items()},
+                "effects": tuple(Effect(**{**one, "kind": EffectKind(one["kind"])}) for one in fields["effects"]),
+                "steps": tuple(_step(one) for one in fields["steps"]),
+                "back": tuple(RowBack(**one) for one in fields["back"]),
+            }
+        )
+
+
+def _step(fields: Mapping[str, Any]) -> FileStep:
+    before = None if fields["before"] is None else FileEntry(**fields["before"])
+    return FileStep(path=fields["path"], before=before, staged=fields["staged"], seqs=tuple(fields["seqs"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanFolder:
+    """What is kept of a plan at a target."""
+
+    store: FileStore
+    plan: str
+    target: str
+
+    @property
+    def folder(self) -> str:
+        return f"{_FOLDER}/{quote(self.plan, safe='')}.{quote(self.target, safe='')}"
+
+    @property
+    def digest(self) -> str:
+        """Some digits that tell the plan's targets apart."""
+        return hashlib.sha256(self.target.encode()).hexdigest()[:8]
+
+    # Leases
+
+    def fence_off(self, lease_epoch: int) -> None:
+        """Refuse runners with earlier leases from now on.
+
+        Raises:
+            LeaseLostError: a runner with a later lease has been here.
+        """
+        self.require_lease(lease_epoch)
+        self.store.publish(f"{self.folder}/lease.{lease_epoch:012}", b"")
+        self.require_lease(lease_epoch)
+
+    def require_lease(self, lease_epoch: int) -> None:
+        """Check that no runner with a later lease has been here.
+
+        Raises:
+            LeaseLostError: one has.
+        """
+        leases = [int(name.split(".")[1]) for name in self._names() if name.startswith("lease.")]
+        if max(leases, default=0) > lease_epoch:
+            raise LeaseLostError(f"plan {self.plan}: a newer runner has been at {self.target}; this one stops")
+
+    # Chunks
+
+    def decisions(self) -> dict[int, DecidedChunk]:
+        """Return what was decided, by chunk: of two runners' decisions the later one's. The earlier one's was never
+        carried out, for else the later runner would have seen it."""
+        found: dict[int, tuple[int, str]] = {}
+        for name in self._names():
+            if name.startswith("chunk."):
+                number, epoch = map(int, name.split(".")[1:3])
+                found[number] = max(found.get(number, (-1, "")), (epoch, name))
+        return {number: DecidedChunk.of_text(self._read(name)) for number, (_, name) in sorted(found.items())}
+
+    def decide(self, decision: DecidedChunk) -> bool:
+        """Keep what a chunk does; return whether it was, and was not there already."""
+        name = f"chunk.{decision.chunk:06}.{decision.lease_epoch:012}.json"
+        return self.store.publish(f"{self.folder}/{name}", decision.text())
+
+    def stage(self, chunk: ChunkId, number: int, content: bytes) -> str:
+        """Keep a file that a chunk is about to put into the dataset; return its path."""
+        path = f"{self.folder}/staged.{chunk.chunk:06}.{chunk.lease_epoch:012}.{number}"
+        self.store.replace(path, content)
+        return path
+
+    # Receipts
+
+    def receipts(self, plan: ChunkId) -> list[ReceiptRow]:
+        """Return the receipts of the plan, in order.
+
+        Raises:
+            CorruptionError: they have holes, or were given for a plan of another content.
+        """
+        found = {int(name.split(".")[1]): name for name in self._names() if name.startswith("receipt.")}
+        stored = [json.loads(self._read(found[number])) for number in sorted(found)]
+        if sorted(found) != list(range(len(found))) or any(one["plan_sha256"] != plan.plan_sha256 for one in stored):
+            raise CorruptionError(f"the receipts of plan {self.plan} at {self.target} do not fit the plan")
+        return [_receipt(one) for one in stored]
+
+    def give_receipt(self, decision: DecidedChunk, undone: Sequence[str], why: Refusal) -> ReceiptRow:
+        """Keep that a chunk is done but for the files that were not as it saw them, and remove what it had staged;
+        return the receipt that is there. An action of which nothing was done is refused."""
+        left = {effect.seq for effect in decision.done_but(undone)}
+        lost = {effect.seq for effect in decision.effects} - left
+        all_refused = {**decision.refused, **dict.fromkeys(sorted(lost), why)}
+        fields = {
+            "plan_sha256": decision.plan_sha256,
+            "chunk": decision.chunk,
+            "actions": decision.actions - len(all_refused),
+            "lease_epoch": decision.lease_epoch,
+            "refused": {seq: str(refusal) for seq, refusal in all_refused.items()},
+            "undone": list(undone),
+        }
+        name = f"receipt.{decision.chunk:06}.json"
+        self.store.publish(f"{self.folder}/{name}", json.dumps(fields).encode())
+        for step in decision.steps:
+            if step.staged is not None:
+                self.store.remove(step.staged)
+        return _receipt(json.loads(self._read(name)))
+
+    def effects(self) -> Iterator[list[Effect]]:
+        """Yield the effects of chunks that have a receipt, the latest chunk first.
+
+        Raises:
+            RefusedError: a chunk has a receipt, and what it did is not there.
+        """
+        decided = self.decisions()
+        names = sorted((name for name in self._names() if name.startswith("receipt.")), reverse=True)
+        for name in names:
+            fields = json.loads(self._read(name))
+            receipt = _receipt(fields)
+            decision = decided.get(receipt.chunk)
+            done = [] if decision is None else decision.done_but(fields["undone"])
+            if len({one.seq for one in done}) != receipt.actions:
+                raise RefusedError(f"chunk {receipt.chunk} of plan {self.plan} at {self.target} lacks its effects")
+            yield sorted(done, key=lambda one: (one.seq, one.place), reverse=True)
+
+    # Rows that were put back
+
+    def put_back(self, back: RowBack) -> None:
+        """Keep that a row was put back."""
+        self.store.publish(back.path, back.image.encode())
+
+    def is_back(self, back: RowBack) -> bool:
+        """Return whether a row was put back already."""
+        return self.store.find(back.path) is not None
+
+    def images_back(self, plan: str, seq: int) -> list[str]:
+        """Return the images of the rows that an action moved aside and that were put back."""
+        before = _back_path(plan, seq)
+        paths = [entry.path for entry in self.store.list(_BACK) if entry.path.startswith(before)]
+        return [self._content(path).decode() for path in paths]
+
+    def _names(self) -> Sequence[str]:
+        return [entry.name for entry in self.store.list(self.folder)]
+
+    def _read(self, name: str) -> bytes:
+        return self._content(f"{self.folder}/{name}")
+
+    def _content(self, path: str) -> bytes:
+        with self.store.open(path) as file:
+            return file.read()
+
+
+def _back_path(plan: str, seq: int) -> str:
+    return f"{_BACK}/{quote(plan, safe='')}.{seq}."
+
+
+def _receipt(fields: Mapping[str, Any]) -> ReceiptRow:
+    return ReceiptRow(
+        chunk=fields["chunk"],
+        actions=fields["actions"],
+        lease_epoch=fields["lease_epoch"],
+        refused={int(seq): Refusal.of_text(text) for seq, text in fields["refused"].items()},
+    )

@@ -1,0 +1,109 @@
+"""Make the bytes of whole files: new ones, and ones that were there with some rows changed or left out."""
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from makewhole.datasets.arrow_types import NestedColumn
+from makewhole.datasets.files.listing import DataFile
+from makewhole.datasets.files.parquet_rows import opened, require_unchanged
+from makewhole.file_stores.store import FileStore
+from makewhole.model.errors import ActionRefusedError
+from makewhole.model.refusal import Refusal, RefusalCode
+
+MARK = b"makewhole"
+"""The key in a file's metadata under which the chunks stand that wrote it."""
+NOT_WRITTEN_AGAIN = Refusal(
+    RefusalCode.UNFIT,
+    "the file of the row cannot be written again as it is: its types have several forms in Parquet, and this one "
+    "is not written (INT96 moments, and the like). Have its own system rewrite it",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileChange:
+    """What becomes of a file: rows, by their numbers, that are left out, or have other values in some columns."""
+
+    removed: frozenset[int]
+    updated: Mapping[int, Mapping[str, NestedColumn]]
+
+
+def new_file(rows: pa.Table, mark: str) -> bytes:
+    """Return a file of rows, with the mark of the chunk that writes it."""
+    schema = rows.schema.with_metadata({**(rows.schema.metadata or {}), MARK: json.dumps([mark]).encode()})
+    content = io.BytesIO()
+    pq.write_table(rows.cast(schema), content, compression="snappy")
+    return content.getvalue()
+
+
+def rewritten_file(store: FileStore, data: DataFile, change: FileChange, mark: str) -> bytes:
+    """Return a file with some rows changed: all others, and all their columns, are what they were.
+
+    Raises:
+        RefusedError: the file has types that cannot be written again as they are.
+        TransientError: it went, or was written again.
+    """
+    with opened(store, data) as file:
+        table, physical = file.read(), file.schema
+        codec = file.metadata.row_group(0).column(0).compression if file.num_row_groups else "SNAPPY"
+        groups = max((file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)), default=1)
+        dictionaries = [name for name in table.column_names if _has_dictionary(file, name)]
+    require_unchanged(store, data)
+    kept = np.ones(len(table), dtype=bool)
+    kept[list(change.removed)] = False
+    changed = _with_updates(table, change.updated).filter(pa.array(kept))
+    metadata = table.schema.metadata or {}
+    marks = [*marks_of(metadata), mark]
+    marked = changed.replace_schema_metadata({**metadata, MARK: json.dumps(marks).encode()})
+    content = io.BytesIO()
+    settings: dict[str, Any] = {"compression": "none" if codec == "UNCOMPRESSED" else codec.lower()}
+    pq.write_table(marked, content, row_group_size=max(groups, 1), use_dictionary=cast(Any, dictionaries), **settings)
+    _require_same(content.getvalue(), physical, changed)
+    return content.getvalue()
+
+
+def _has_dictionary(file: pq.ParquetFile, name: str) -> bool:
+    if not file.num_row_groups:
+        return False
+    group = file.metadata.row_group(0)
+    columns: list[Any] = [group.column(at) for at in range(group.num_columns)]
+    return any(one.path_in_schema == name and one.has_dictionary_page for one in columns)
+
+
+def _with_updates(table: pa.Table, updated: Mapping[int, Mapping[str, NestedColumn]]) -> pa.Table:
+    """Return the table with other values in some rows."""
+    pieces, at = [], 0
+    for number in sorted(updated):
+        own, new = table.slice(number, 1), updated[number]
+        columns = [new.get(name, own.column(name)) for name in table.column_names]
+        pieces += [table.slice(at, number - at), pa.Table.from_arrays(columns, schema=table.schema)]
+        at = number + 1
+    return pa.concat_tables([*pieces, table.slice(at)])
+
+
+def _require_same(content: bytes, physical: Any, rows: pa.Table) -> None:
+    """Check that what was written has the columns that were there, and reads as the rows that were to be written."""
+    with pq.ParquetFile(io.BytesIO(content)) as file:
+        is_same = file.schema.equals(physical) and file.read().equals(rows)
+    if not is_same:
+        raise ActionRefusedError(NOT_WRITTEN_AGAIN)
+
+
+def marks_of(metadata: Mapping[bytes, bytes] | None) -> Sequence[str]:
+    """Return the chunks that wrote a file, by its metadata."""
+    return list(json.loads((metadata or {}).get(MARK, b"[]")))
+
+
+def is_marked(store: FileStore, path: str, mark: str) -> bool:
+    """Return whether a file was written by a chunk."""
+    entry = store.find(path)
+    if entry is None:
+        return False
+    with opened(store, DataFile(file=entry)) as file:
+        return mark in marks_of(file.schema_arrow.metadata)

@@ -1,0 +1,168 @@
+"""Write chunks of plans to datasets of files: decided, then applied file by file, then receipted."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from makewhole.datasets.files.file_source import FileSource
+from makewhole.datasets.files.listing import DataFile
+from makewhole.datasets.files.parquet_rows import count_rows
+from makewhole.datasets.files.write.chunk_rows import FileChunk, FileRowsChanged, load_rows
+from makewhole.datasets.files.write.items import do
+from makewhole.datasets.files.write.kept_beside import DecidedChunk, FileStep, PlanFolder
+from makewhole.datasets.files.write.rewritten import FileChange, is_marked, new_file, rewritten_file
+from makewhole.file_stores.store import FileStore
+from makewhole.model.connection import Connection
+from makewhole.model.errors import CorruptionError, RefusedError, TransientError
+from makewhole.model.points import TablePoint
+from makewhole.model.refusal import Refusal, RefusalCode
+from makewhole.tables.effects import Effect
+from makewhole.tables.items import RowItem
+from makewhole.tables.receipts import ChunkId, ReceiptRow
+from makewhole.tables.writing import Guard
+
+OTHERS_WROTE = Refusal(RefusalCode.STALE, "the file of the row was written again, or removed, while the plan ran")
+_OWN = "makewhole-"
+
+
+def mark_of(chunk: ChunkId) -> str:
+    """Return what a chunk's files say of it."""
+    return f"{chunk.plan} {chunk.target} {chunk.chunk}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesWriter:
+    """Writes chunks (`TableWriter`)."""
+
+    connection: Connection
+    point: TablePoint
+
+    def receipts(self, plan: ChunkId) -> list[ReceiptRow]:
+        kept = self._kept(plan.plan, plan.target)
+        kept.fence_off(plan.lease_epoch)
+        known = kept.receipts(plan)
+        decision = kept.decisions().get(len(known))
+        if decision is None:
+            return known
+        return [*known, _carry_out(kept, plan, decision)]  # a runner died after it had decided
+
+    def effects(self, plan: str, target: str, lease_epoch: int) -> Iterator[list[Effect]]:
+        kept = self._kept(plan, target)
+        kept.fence_off(lease_epoch)
+        yield from kept.effects()
+
+    def write_chunk(self, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem], guard: Guard) -> ReceiptRow:
+        """Do as the protocol says. No dataset names erased keys, so what the guard answers depends on no row."""
+        done = self.receipts(chunk)
+        if chunk.chunk < len(done):
+            return done[chunk.chunk]
+        if chunk.chunk > len(done):
+            raise CorruptionError(f"plan {chunk.plan}: {chunk.target} has {len(done)} receipts, and not {chunk.chunk}")
+        kept = self._kept(chunk.plan, chunk.target)
+        kept_out = guard(lambda _: set(), items)
+        decision = _decide(FileSource(self.connection, point), point, chunk, kept, items, kept_out)
+        if not kept.decide(decision):
+            raise TransientError(f"chunk {chunk.chunk} of plan {chunk.plan} was decided before; try again")
+        return _carry_out(kept, chunk, decision)
+
+    def _kept(self, plan: str, target: str) -> PlanFolder:
+        return PlanFolder(store=FileSource(self.connection, self.point).store, plan=plan, target=target)
+
+
+def _decide(
+    source: FileSource,
+    point: TablePoint,
+    chunk: ChunkId,
+    kept: PlanFolder,
+    items: Sequence[RowItem],
+    kept_out: Mapping[int, Refusal],
+) -> DecidedChunk:
+    """Return what a chunk does; the files that it puts into the dataset are staged.
+
+    Raises:
+        TransientError: files were added or went while it was decided.
+    """
+    rows = load_rows(source, point, chunk, kept, [item.key for item in items if item.seq not in kept_out])
+    refused = {**kept_out, **do_each(rows, [item for item in items if item.seq not in kept_out])}
+    steps = tuple(_staged(rows, kept))
+    if FileSource(source.connection, point).files != source.files:
+        raise TransientError(f"files of {point.table} came or went while a chunk was decided; try again")
+    return DecidedChunk(
+        plan_sha256=chunk.plan_sha256,
+        chunk=chunk.chunk,
+        lease_epoch=chunk.lease_epoch,
+        actions=len(items),
+        refused=refused,
+        effects=tuple(rows.effects),
+        steps=steps,
+        back=tuple(rows.back),
+    )
+
+
+def do_each(rows: FileChunk, items: Sequence[RowItem]) -> dict[int, Refusal]:
+    """Do items in order; return the refusals by action number."""
+    refused: dict[int, Refusal] = {}
+    for item in items:
+        try:
+            do(rows, item)
+        except RefusedError as error:
+            refused[item.seq] = error.refusal
+    return refused
+
+
+def _staged(rows: FileChunk, kept: PlanFolder) -> Iterator[FileStep]:
+    number, mark = 0, mark_of(rows.id)
+    for path, added in sorted(rows.added.items()):
+        whole = pa.concat_tables(added, promote_options="default")
+        stored = whole.drop_columns([name for name in rows.source.folder_columns if name in whole.column_names])
+        staged = kept.stage(rows.id, number, new_file(stored, mark))
+        yield FileStep(path=path, before=None, staged=staged, seqs=tuple(sorted(rows.added_seqs[path])))
+        number += 1
+    for data, changed in sorted(rows.changed.items(), key=lambda one: one[0].path):
+        seqs = tuple(sorted(changed.seqs))
+        if _is_emptied(rows.source.store, data, changed):
+            yield FileStep(path=data.path, before=data.file, staged=None, seqs=seqs)
+            continue
+        change = FileChange(removed=frozenset(changed.removed), updated=changed.updated)
+        staged = kept.stage(rows.id, number, rewritten_file(rows.source.store, data, change, mark))
+        yield FileStep(path=data.path, before=data.file, staged=staged, seqs=seqs)
+        number += 1
+
+
+def _is_emptied(store: FileStore, data: DataFile, changed: FileRowsChanged) -> bool:
+    """Return whether no row is left of a file that a plan had made."""
+    return data.file.name.startswith(_OWN) and len(changed.removed) == count_rows(store, data)
+
+
+def _carry_out(kept: PlanFolder, chunk: ChunkId, decision: DecidedChunk) -> ReceiptRow:
+    """Put the files of a decision into the dataset, and give the receipt. What was done before is not done again.
+
+    Raises:
+        LeaseLostError: a runner with a later lease has been here.
+    """
+    kept.require_lease(chunk.lease_epoch)
+    mark = f"{kept.plan} {kept.target} {decision.chunk}"
+    undone = [step.path for step in decision.steps if not _put(kept.store, step, mark)]
+    for back in decision.back:
+        kept.put_back(back)
+    return kept.give_receipt(decision, undone, OTHERS_WROTE)
+
+
+def _put(store: FileStore, step: FileStep, mark: str) -> bool:
+    """Put a file into the dataset; return whether it is there. False: what is there is not what the chunk saw."""
+    now = store.find(step.path)
+    if step.staged is None:
+        if now == step.before:
+            store.remove(step.path)
+        return now is None or now == step.before
+    if now is not None and is_marked(store, step.path, mark):
+        return True
+    if now != step.before:
+        return False
+    with store.open(step.staged) as file:
+        content = file.read()
+    if step.before is None:
+        return store.publish(step.path, content) or is_marked(store, step.path, mark)
+    store.replace(step.path, content)
+    return True

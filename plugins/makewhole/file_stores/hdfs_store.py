@@ -1,0 +1,87 @@
+"""Keep files on HDFS: the NameNode renames a file, and does so for one of many."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, TypeVar, cast
+
+import hdfs_native
+
+from makewhole.file_stores.store import FileEntry, answering, as_changed, hidden_name
+
+Renamed = TypeVar("Renamed")
+
+
+@dataclass(frozen=True)
+class HdfsStore:
+    """The files below a folder of HDFS (`FileStore`)."""
+
+    client: hdfs_native.Client = field(repr=False)
+    url: str
+    folder: str
+    has_exclusive_names = True
+
+    @property
+    def root(self) -> str:
+        return f"{self.url}{self.folder}"
+
+    def list(self, folder: str = "") -> Sequence[FileEntry]:
+        top = self._full(folder).rstrip("/") or "/"
+        with answering(self.root):
+            try:
+                self.client.get_file_info(top)
+            except FileNotFoundError:
+                return []
+            with as_changed(self.root):
+                found = list(self.client.list_status(top, recursive=True))
+            return sorted(self._listed(status) for status in found if not status.isdir)
+
+    def find(self, path: str) -> FileEntry | None:
+        with answering(self.root):
+            try:
+                return self._listed(self.client.get_file_info(self._full(path)))
+            except FileNotFoundError:
+                return None
+
+    def open(self, path: str) -> IO[bytes]:
+        with answering(self.root):
+            return cast(IO[bytes], self.client.read(self._full(path)))
+
+    def publish(self, path: str, content: bytes) -> bool:
+        def rename(hidden: str) -> bool:
+            try:
+                self.client.rename(hidden, self._full(path), overwrite=False)
+            except FileExistsError:
+                return False
+            return True
+
+        return self._write(path, content, rename)
+
+    def replace(self, path: str, content: bytes) -> None:
+        self._write(path, content, lambda hidden: self.client.rename(hidden, self._full(path), overwrite=True))
+
+    def remove(self, path: str) -> None:
+        with answering(self.root), suppress(FileNotFoundError):
+            self.client.delete(self._full(path))
+
+    def _write(self, path: str, content: bytes, rename: Callable[[str], Renamed]) -> Renamed:
+        """Write a file that no reader looks at, close it, and give it its name; remove it where it got none."""
+        hidden = self._full(hidden_name(path))
+        with answering(self.root):
+            try:
+                with self.client.create(hidden, hdfs_native.WriteOptions(create_parent=True)) as file:
+                    file.write(content)
+                return rename(hidden)
+            finally:
+                with suppress(OSError, RuntimeError):
+                    self.client.delete(hidden)
+
+    def _full(self, path: str) -> str:
+        return f"{self.folder.rstrip('/')}/{path}"
+
+    def _listed(self, status: hdfs_native.FileStatus) -> FileEntry:
+        return FileEntry(
+            path=status.path.removeprefix(self.folder.rstrip("/")).lstrip("/"),
+            size_bytes=status.length,
+            modified_ms=status.modification_time,
+        )

@@ -1,0 +1,116 @@
+"""Name what is done with the files below a root, whatever keeps them: listed, read, published, replaced."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Protocol
+from uuid import uuid4
+
+from makewhole.model.errors import RefusedError, TransientError
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class FileEntry:
+    """A file as it was when its folder was listed: its path below the root, its size, and when it was last written in
+    milliseconds since 1970. One that was written again differs in one of these."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rsplit("/", 1)[-1]
+
+
+class FileStore(Protocol):
+    """The files below a root. Paths are relative to it and use `/`."""
+
+    @property
+    def root(self) -> str:
+        """The name of the root, for messages."""
+        ...
+
+    @property
+    def has_exclusive_names(self) -> bool:
+        """Whether of several that publish one name at once exactly one succeeds. Where not, a name has to say who
+        writes it, and what."""
+        ...
+
+    def list(self, folder: str = "") -> Sequence[FileEntry]:
+        """Return all files in a folder, by path, those in folders below among them; of no folder there are none.
+
+        Raises:
+            TransientError: the system does not answer.
+        """
+        ...
+
+    def find(self, path: str) -> FileEntry | None:
+        """Return a file as it is now; None: there is none."""
+        ...
+
+    def open(self, path: str) -> IO[bytes]:
+        """Open a file to be read at any place.
+
+        Raises:
+            FileNotFoundError: it is not there.
+        """
+        ...
+
+    def publish(self, path: str, content: bytes) -> bool:
+        """Write a file that is visible as a whole, or not at all; return whether it was. False: the name is taken, and
+        what is there stays as it is.
+
+        Raises:
+            TransientError: the system does not answer; nothing can be seen of the file, or all of it.
+        """
+        ...
+
+    def replace(self, path: str, content: bytes) -> None:
+        """Write a file under a name, whatever is there: a reader sees all of the old one, or all of the new one."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file; one that is not there stays so."""
+        ...
+
+
+def hidden_name(path: str) -> str:
+    """Return another name in the folder of a path: no reader of datasets looks at names that begin with a dot."""
+    folder, _, name = path.rpartition("/")
+    hidden = f".{name}.{uuid4().hex[:12]}.inprogress"
+    return f"{folder}/{hidden}" if folder else hidden
+
+
+@contextmanager
+def answering(root: str) -> Iterator[None]:
+    """Report what a system of files raises as what it means. That a file is not there, or is there, is an answer.
+
+    Raises:
+        RefusedError: it refuses access.
+        TransientError: it does not answer.
+    """
+    try:
+        yield
+    except (FileNotFoundError, FileExistsError):
+        raise
+    except PermissionError as error:
+        raise RefusedError(f"{root}: access is refused; grant it to the user that makewhole runs as") from error
+    except (OSError, RuntimeError) as error:
+        raise TransientError(
+            f"{root} does not answer: {str(error).splitlines()[0] if str(error) else error!r}"
+        ) from error
+
+
+@contextmanager
+def as_changed(root: str) -> Iterator[None]:
+    """Report a folder that goes while it is listed: what was found until then is not all that there is.
+
+    Raises:
+        TransientError: one went.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise TransientError(f"{root}: a folder went while it was listed; try again") from error

@@ -1,0 +1,237 @@
+"""Test that a chunk of a plan on files happens once, wherever its runner is killed, and whoever goes on with it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from makewhole.datasets.files.open_dataset import FilesSession
+from makewhole.datasets.files.write.write_chunk import FilesWriter
+from makewhole.file_stores.local_store import LocalStore
+from makewhole.model.errors import LeaseLostError
+from makewhole.model.points import PointKind, TablePoint
+from makewhole.model.positions import DatasetPlace
+from makewhole.model.refusal import Refusal
+from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow
+from makewhole.tables.receipts import ChunkId
+from tests.integration.files.test_files_windows import MADE
+from tests.world.files_lake import FilesPlace, row_of, rows_of
+
+pytestmark = pytest.mark.integration
+
+_WRITING = ("publish", "replace", "remove")
+_PLAN = "shop-1-0123456789ab"
+
+
+class KilledError(BaseException):
+    """The runner is killed."""
+
+
+@contextmanager
+def killed(at: int, *, is_done: bool) -> Iterator[list[str]]:
+    """Kill the runner at its nth writing call, before it or once it is done; yield the calls that it made."""
+    calls: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name in _WRITING:
+            patch.setattr(LocalStore, name, _killing(getattr(LocalStore, name), calls, at, is_done=is_done))
+        yield calls
+
+
+def _killing(call: Any, calls: list[str], at: int, *, is_done: bool) -> Any:
+    def do(self: LocalStore, path: str, *more: bytes) -> Any:
+        calls.append(path)
+        if len(calls) == at and not is_done:
+            raise KilledError
+        done = call(self, path, *more)
+        if len(calls) == at:
+            raise KilledError
+        return done
+
+    return do
+
+
+def point_of(place: FilesPlace, **settings: Any) -> TablePoint:
+    """Return the dataset of a place as a point."""
+    dataset = DatasetPlace(format="parquet", **settings)
+    return TablePoint(
+        name="warehouse", kind=PointKind.STORE, connection="lake", table=place.path, key=("id",), dataset=dataset
+    )
+
+
+def chunk_of(number: int = 0, lease: int = 1, plan: str = _PLAN) -> ChunkId:
+    """Return the identity of a chunk."""
+    return ChunkId(plan=plan, plan_sha256="a" * 64, target="warehouse", chunk=number, lease_epoch=lease)
+
+
+def nothing(*_: Any) -> Mapping[int, Refusal]:
+    """Refuse nothing."""
+    return {}
+
+
+def fill(place: FilesPlace) -> None:
+    """Write files in which O2 is missing, O4 is there twice and O6 has another amount."""
+    rows = rows_of([*MADE[:2], *MADE[3:6], {**MADE[6], "amount": "1.00"}, *MADE[7:]])
+    place.add("a.parquet", rows, row_group_size=4)
+    place.add("b.parquet", rows_of([MADE[4]]))
+
+
+def items_of(place: FilesPlace, point: TablePoint) -> list[RowItem]:
+    """Return what repairs these files."""
+    table = FilesSession(connection=place.connection).open_table(point)
+    columns = tuple(MADE[0])
+    written = [
+        UpsertRow(
+            seq=seq,
+            key=f"O{number}",
+            key_columns=("id",),
+            columns=columns,
+            value=json.dumps(MADE[number]),
+            before=tuple(table.rows_of_key(f"O{number}")),
+        )
+        for seq, number in enumerate((2, 6))
+    ]
+    survivor, extra = table.rows_of_key("O4")
+    return [*written, QuarantineRows(seq=2, key="O4", survivor=survivor, extras=(extra,))]
+
+
+def test_a_chunk_happens_once_wherever_its_runner_is_killed(place: FilesPlace) -> None:
+    point, right = point_of(place), sorted(rows_of(MADE), key=str)
+    at, was_killed = 0, True
+    while was_killed:
+        at += 1
+        for is_done in (False, True):
+            for name in place.names():
+                place.store.remove(name)
+            fill(place)
+            items, wrong = items_of(place, point), place.rows()
+            was_killed = False
+            with killed(at, is_done=is_done):
+                try:
+                    FilesWriter(connection=place.connection, point=point).write_chunk(point, chunk_of(), items, nothing)
+                except KilledError:
+                    was_killed = True
+            rows = place.rows()
+            assert all(row in [*right, *wrong] for row in rows)
+            assert len(rows) in range(len(wrong) - 1, len(wrong) + 2)
+
+            writer = FilesWriter(connection=place.connection, point=point)
+            known = writer.receipts(chunk_of(lease=2))
+            receipt = writer.write_chunk(point, chunk_of(lease=2), items, nothing)
+            assert known in ([], [receipt])
+            assert (receipt.actions, dict(receipt.refused)) == (3, {})
+            assert place.rows() == right
+            assert [effect.seq for part in writer.effects(_PLAN, "warehouse", 2) for effect in part] == [2, 1, 0]
+    assert at > 8, "leases, two staged files and more, a decision, three files, a receipt"
+
+
+def test_a_runner_with_an_earlier_lease_writes_no_more(place: FilesPlace) -> None:
+    point = point_of(place)
+    fill(place)
+    items, before = items_of(place, point), place.rows()
+    writer = FilesWriter(connection=place.connection, point=point)
+    assert writer.receipts(chunk_of(lease=5)) == []
+    with pytest.raises(LeaseLostError):
+        writer.write_chunk(point, chunk_of(lease=4), items, nothing)
+    assert place.rows() == before
+
+
+def test_what_a_runner_decided_is_carried_out_by_the_next_one_or_by_none(place: FilesPlace) -> None:
+    """A runner decides, is overtaken before it changes a file, and goes on later: it stops there."""
+    point = point_of(place)
+    fill(place)
+    items = items_of(place, point)
+    slow, next_one = (FilesWriter(connection=place.connection, point=point) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        decide = LocalStore.publish
+
+        def overtaken(self: LocalStore, path: str, content: bytes) -> bool:
+            done = decide(self, path, content)
+            if "/chunk." in path and "000000000001" in path:
+                next_one.receipts(chunk_of(lease=2))
+            return done
+
+        patch.setattr(LocalStore, "publish", overtaken)
+        with pytest.raises(LeaseLostError):
+            slow.write_chunk(point, chunk_of(), items, nothing)
+    assert place.rows() == sorted(rows_of(MADE), key=str)
+    assert next_one.receipts(chunk_of(lease=2))[0].actions == 3
+
+
+def test_a_file_that_another_writer_wrote_meanwhile_is_left_as_it_is(place: FilesPlace) -> None:
+    """The chunk is decided, and its runner killed; a loader writes one of its files again."""
+    point = point_of(place)
+    fill(place)
+    items = items_of(place, point)
+    with pytest.MonkeyPatch.context() as patch:
+        decide = LocalStore.publish
+
+        def died(self: LocalStore, path: str, content: bytes) -> bool:
+            done = decide(self, path, content)
+            if "/chunk." in path:
+                raise KilledError
+            return done
+
+        patch.setattr(LocalStore, "publish", died)
+        with pytest.raises(KilledError):
+            FilesWriter(connection=place.connection, point=point).write_chunk(point, chunk_of(), items, nothing)
+    place.add("b.parquet", rows_of([MADE[4], {**MADE[5], "id": "O50"}]))
+
+    writer = FilesWriter(connection=place.connection, point=point)
+    [receipt] = writer.receipts(chunk_of(lease=2))
+
+    text = "stale: the file of the row was written again, or removed, while the plan ran"
+    assert {seq: str(refusal) for seq, refusal in receipt.refused.items()} == {2: text}
+    assert receipt.actions == 2
+    assert place.table("b.parquet").num_rows == 2
+    assert [effect.seq for part in writer.effects(_PLAN, "warehouse", 2) for effect in part] == [1, 0]
+
+
+def test_rows_that_were_put_back_are_not_put_back_again(place: FilesPlace) -> None:
+    point = point_of(place)
+    fill(place)
+    before = place.rows()
+    writer = FilesWriter(connection=place.connection, point=point)
+    writer.write_chunk(point, chunk_of(), items_of(place, point), nothing)
+    effects = [effect for part in writer.effects(_PLAN, "warehouse", 1) for effect in part]
+    keys = {0: "O2", 1: "O6", 2: "O4"}
+    undo = [RestoreRow(seq=at, key=keys[effect.seq], effect=effect) for at, effect in enumerate(effects)]
+
+    first = writer.write_chunk(point, chunk_of(plan=f"{_PLAN}-u"), undo, nothing)
+    assert (first.actions, dict(first.refused)) == (3, {})
+    assert place.rows() == before
+    assert not [name for name in place.names() if name.startswith(f"makewhole-{_PLAN}-000000")]
+
+    second = writer.write_chunk(point, chunk_of(plan=f"{_PLAN}-v"), undo, nothing)
+    assert {seq: str(refusal) for seq, refusal in second.refused.items()} == {
+        0: "stale: the row was put back already",
+        1: "stale: the row was changed after the plan wrote it",
+        2: "erased: the row that the plan wrote is gone",
+    }
+    assert place.rows() == before
+
+
+def test_files_that_count_by_a_marker_are_not_repaired(place: FilesPlace) -> None:
+    point = point_of(place, marker="_SUCCESS")
+    fill(place)
+    place.store.publish("_SUCCESS", b"")
+    receipt = FilesWriter(connection=place.connection, point=point).write_chunk(
+        point, chunk_of(), items_of(place, point), nothing
+    )
+    assert receipt.actions == 0
+    assert {str(refusal).partition(":")[0] for refusal in receipt.refused.values()} == {"unfit"}
+
+
+def test_every_other_row_and_column_of_a_file_stays_as_it_was(place: FilesPlace) -> None:
+    point = point_of(place)
+    rows = [{**row_of(order), "number": None if order["id"] == "O8" else order["number"]} for order in MADE]
+    place.add("a.parquet", [*rows, rows[4]], compression="zstd", row_group_size=5)
+    table = FilesSession(connection=place.connection).open_table(point)
+    survivor, extra = table.rows_of_key("O4")
+    item = QuarantineRows(seq=0, key="O4", survivor=survivor, extras=(extra,))
+    before = place.table("a.parquet")
+    FilesWriter(connection=place.connection, point=point).write_chunk(point, chunk_of(), [item], nothing)
+    after = place.table("a.parquet")
+    assert after.equals(before.slice(0, 12))
+    assert after.schema.equals(before.schema)
