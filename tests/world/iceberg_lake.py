@@ -72,15 +72,23 @@ class Lake:
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Return every row, in an order that depends on its values alone."""
-        return sorted(self.table(name).scan().to_arrow().to_pylist(), key=str)
+        return in_order(self.table(name).scan().to_arrow().to_pylist())
 
-    def list_again(self, name: str, file: int = 0) -> str:
-        """List a file of a table once more, as a sink that lost its own progress does; return its path."""
+    def list_again(self, name: str) -> str:
+        """List the newest file of a table once more, as a sink that lost its own progress does; return its path."""
         table = self.table(name)
-        data = sorted(table.scan().plan_files(), key=lambda task: task.file.file_path)[file].file
+        snapshot = table.current_snapshot()
+        assert snapshot is not None
+        entries = [entry for one in snapshot.manifests(table.io) for entry in one.fetch_manifest_entry(table.io)]
+        newest = max(entries, key=lambda entry: entry.sequence_number or 0).data_file
         with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
-            append.append_data_file(data)
-        return data.file_path
+            append.append_data_file(newest)
+        return newest.file_path
+
+
+def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows in an order that depends on their values alone."""
+    return sorted(rows, key=lambda row: [str(value) for _, value in sorted(row.items())])
 
 
 def row_of(order: Order) -> dict[str, Any]:

@@ -71,8 +71,8 @@ def column_kinds(types: Mapping[str, ColumnType]) -> dict[str, ColumnKind]:
     return {name: column_kind(kind) for name, kind in types.items()}
 
 
-def described_column(name: str, kind: ColumnType, *, is_required: bool) -> Column:
-    """Return a column as what writes rows knows it: datasets fill nothing of their own."""
+def described_column(name: str, kind: ColumnType, *, is_required: bool, is_filled: bool) -> Column:
+    """Return a column as what writes rows knows it. `is_filled`: a new row gets a value in it, whatever is written."""
     full = bare(sql_type(kind))
     return Column(
         name=name,
@@ -81,5 +81,5 @@ def described_column(name: str, kind: ColumnType, *, is_required: bool) -> Colum
         is_generated=False,
         is_identity_always=False,
         is_required=is_required,
-        has_default=False,
+        has_default=is_filled,
     )

@@ -38,7 +38,7 @@ def top_column(schema: pa.Schema, name: str) -> str:
     Raises:
         KeyError: there is none.
     """
-    return _steps(schema, name)[0]
+    return steps_to(schema, name)[0]
 
 
 def column_at(rows: pa.Table, name: str) -> NestedColumn:
@@ -47,7 +47,7 @@ def column_at(rows: pa.Table, name: str) -> NestedColumn:
     Raises:
         KeyError: there is none.
     """
-    first, *parts = _steps(rows.schema, name)
+    first, *parts = steps_to(rows.schema, name)
     column = rows.column(first)
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     for part in parts:
@@ -55,8 +55,12 @@ def column_at(rows: pa.Table, name: str) -> NestedColumn:
     return array
 
 
-def _steps(schema: pa.Schema, name: str) -> Sequence[str]:
-    """Return the names from a top column down. A column whose own name has dots in it comes before a part."""
+def steps_to(schema: pa.Schema, name: str) -> Sequence[str]:
+    """Return the names from a top column down. A column whose own name has dots in it comes before a part.
+
+    Raises:
+        KeyError: there is none.
+    """
     for top in sorted((one for one in schema.names if name == one or name.startswith(f"{one}.")), key=len)[::-1]:
         parts = _parts(schema.field(top).type, name.removeprefix(top).removeprefix("."))
         if parts is not None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from makewhole.datasets.arrow_types import ColumnType, NestedColumn
 from makewhole.datasets.column_types import is_uuid
-from makewhole.datasets.own_texts import scalar_texts
+from makewhole.datasets.own_texts import NOT_FINITE, scalar_texts
 
 ReadColumn = Callable[[NestedColumn], list[Any]]
 _NUMBERS = msgspec.json.Encoder(decimal_format="number")
@@ -52,7 +52,7 @@ def _readable(array: NestedColumn) -> list[Any]:
         return list(array.to_pylist())
     texts = scalar_texts(array).to_list()
     if pa.types.is_floating(kind):
-        return [text if text is None or text in ("nan", "inf", "-inf") else Decimal(text) for text in texts]
+        return [text if text is None or text in NOT_FINITE.values() else Decimal(text) for text in texts]
     return texts
 
 

@@ -8,6 +8,8 @@ from makewhole.datasets.column_types import is_uuid
 
 _FIRST_US, _LAST_US = -62_135_596_800_000_000, 253_402_300_800_000_000
 """The years 1 to 9999, in microseconds since 1970."""
+NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+"""Numbers that JSON lacks, as Arrow and as SQL write them."""
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -30,7 +32,8 @@ def scalar_texts(array: NestedColumn) -> pl.Series:
         )
     if pa.types.is_decimal(kind):
         return _series(array).cast(pl.String)
-    return _series(array.cast(pa.large_string()))
+    texts = _series(array.cast(pa.large_string()))
+    return texts.replace(NOT_FINITE) if pa.types.is_floating(kind) else texts
 
 
 def _series(array: NestedColumn) -> pl.Series:

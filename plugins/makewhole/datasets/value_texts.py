@@ -1,14 +1,15 @@
 """Render Arrow columns as the texts that frames of rows have in the declared types of a pipeline."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import decimal_scale, is_own_text, moment_digits
+from makewhole.compute.canonical import ARRAY, canonical_text, column_text, decimal_scale, is_own_text, moment_digits
 from makewhole.compute.moments import MICROSECOND_DIGITS
 from makewhole.datasets.arrow_types import ColumnType, NestedColumn
-from makewhole.datasets.nested_values import json_texts
+from makewhole.datasets.nested_columns import column_at
+from makewhole.datasets.nested_values import json_texts, readable_values
 from makewhole.datasets.own_texts import microseconds, scalar_texts
 
 _INTEGERS = ("int", "bigint")
@@ -26,6 +27,8 @@ def declared_texts(array: NestedColumn, declared: str) -> pl.Series:
     `makewhole.compute.canonical.column_text` reads."""
     if is_own_text(declared):
         return own_texts(array)
+    if declared.endswith(ARRAY) and pa.types.is_nested(array.type):
+        return pl.Series([canonical_text(value, declared) for value in readable_values(array)], dtype=pl.String)
     if _is_canonical(array.type, declared):
         return own_texts(array)
     if moment_digits(declared) == MICROSECOND_DIGITS and _is_whole_microseconds(array.type):
@@ -57,3 +60,11 @@ def mapped(texts: pl.Series, convert: Callable[[str], object], dtype: pl.DataTyp
         return pl.Series(texts.name, [None] * len(texts), dtype=dtype)
     read = pl.Series([convert(text) for text in known], dtype=dtype)
     return texts.replace_strict(known, read, default=None, return_dtype=dtype)
+
+
+def compared_texts(row: pa.Table, compare: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the canonical texts of columns of one row."""
+    return {
+        name: column_text(declared_texts(column_at(row, name), declared)[0], declared)
+        for name, declared in compare.items()
+    }

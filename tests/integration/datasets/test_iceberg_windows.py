@@ -2,14 +2,26 @@
 
 import pytest
 
+from makewhole.compensation.preview.dry_report import Forecast
 from makewhole.model.window import WindowState
 from tests.integration.datasets.iceberg_shop import TABLE, IcebergShop
+from tests.world.iceberg_lake import in_order, rows_of
 from tests.world.orders import Order, orders
+from tests.world.pipeline_file import Settings
 from tests.world.shop import STORE_HOP
 from tests.world.windows import Found
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
+ALL: Settings = {
+    "limits": "{share: 1.0}",
+    "approval": "{above_actions: 0}",
+    "missing": "upsert",
+    "duplicate": "quarantine",
+    "mismatched": "upsert",
+    "unexpected": "quarantine",
+}
+"""Every remedy that writes a store's rows, and each plan waits for a person."""
 MADE = orders(range(12))
 FOUND: Found = {
     "O2": ("missing", "lost_after_topic"),
@@ -59,3 +71,36 @@ def test_a_correct_table_is_certified(shop: IcebergShop) -> None:
 
     assert shop.found(context, STORE_HOP) == {}
     assert closed.state is WindowState.CERTIFIED
+
+
+def test_a_window_is_repaired_certified_and_undone(shop: IcebergShop) -> None:
+    shop.describe_lake(compensation=ALL)
+    trade_badly(shop)
+    before = shop.lake.rows(TABLE)
+
+    context = shop.judge_and_ask_the_gate()
+    assert shop.found(context, STORE_HOP) == FOUND
+    plan = shop.planned(context)
+    assert plan.counts == {"upsert": 3, "quarantine": 2}
+    assert shop.forecast_of(context, plan) == {"upsert": {Forecast.WOULD: 3}, "quarantine": {Forecast.WOULD: 2}}
+    assert shop.lake.rows(TABLE) == before
+
+    shop.approve(plan)
+    for _ in range(2):
+        shop.run(context, plan)
+        assert shop.refused(plan) == {}
+        assert shop.lake.rows(TABLE) == in_order(rows_of(MADE))
+    summaries = [one.summary.additional_properties for one in shop.lake.table(TABLE).metadata.snapshots if one.summary]
+    assert [summary.get("makewhole.plan") for summary in summaries] == [None, None, plan.id]
+
+    closed = shop.close(context)
+    assert shop.outcomes(context) == dict.fromkeys(FOUND, "repaired")
+    assert (closed.state, closed.reason, shop.certificates()) == (WindowState.CERTIFIED, None, 1)
+
+    undo = shop.undo(context, plan)
+    assert (undo.counts, undo.undoes) == ({"restore": 5}, plan.id)
+    shop.approve(undo)
+    for _ in range(2):
+        shop.run(context, undo)
+        assert shop.refused(undo) == {}
+        assert shop.lake.rows(TABLE) == before

@@ -8,6 +8,7 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
+from makewhole.datasets.chunk_rows import filled_column
 from makewhole.datasets.column_types import column_kinds, described_column, sql_type
 from makewhole.datasets.iceberg.catalog import NoTableError, load_table
 from makewhole.datasets.nested_columns import all_types, leaf_types
@@ -87,13 +88,13 @@ def _columns(table: Table, point: TablePoint) -> TableColumns:
     )
 
 
-def description_of(table: Table) -> TableDescription:
-    """Return what is known of a table. Its columns are the parts of those that have parts."""
+def description_of(table: Table, point: TablePoint) -> TableDescription:
+    """Return what is known of the table of a point. Its columns are the parts of those that have parts."""
     schema = table.schema()
     required = {schema.find_column_name(one.field_id) for one in schema.columns if one.required}
     names = leaf_types(arrow_schema(schema))
     columns = {
-        name: described_column(name, kind, is_required=name.partition(".")[0] in required and "." not in name)
+        name: described_column(name, kind, is_required=name in required, is_filled=name == filled_column(point))
         for name, kind in names.items()
     }
     *namespace, name = table.name()

@@ -11,6 +11,7 @@ from makewhole.datasets.iceberg.open_table import IcebergSession, refuse_ledger
 from makewhole.datasets.iceberg.predicates import inside
 from makewhole.datasets.iceberg.reading import HeldSnapshot, IcebergReader, Snapshotted
 from makewhole.datasets.iceberg.sink_commits import sink_commit
+from makewhole.datasets.iceberg.writing import IcebergForecaster, IcebergWriter
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import Problem, RefusedError
 from makewhole.model.points import SinkProgress, TablePoint
@@ -19,7 +20,6 @@ from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.tables import Ability
-from makewhole.tables.writing import ChunkForecaster, TableWriter
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class IcebergTables:
     connection: IcebergConnection
 
     system = SYSTEM
-    abilities = frozenset[Ability]()
+    abilities = frozenset({Ability.REPAIRED})
 
     def describe_columns(self, shapes: Iterable[TableShape]) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
         return describe_columns(self.connection, shapes)
@@ -77,11 +77,9 @@ class IcebergTables:
             return sink_commit(load_table(self.connection, store.table), sink)
 
     @contextmanager
-    def writer(self, point: TablePoint, purpose: str) -> Iterator[TableWriter]:
-        raise RefusedError(f"{point.table} is an Iceberg table, which is not repaired yet")
-        yield
+    def writer(self, point: TablePoint, purpose: str) -> Iterator[IcebergWriter]:
+        yield IcebergWriter(self.connection)
 
     @contextmanager
-    def forecaster(self) -> Iterator[ChunkForecaster]:
-        raise RefusedError("an Iceberg table is not repaired yet")
-        yield
+    def forecaster(self) -> Iterator[IcebergForecaster]:
+        yield IcebergForecaster(connection=self.connection)

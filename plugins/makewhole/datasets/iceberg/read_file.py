@@ -24,6 +24,7 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import FileFormat
 from pyiceberg.schema import Schema, prune_columns
 from pyiceberg.table import Table
+from pyiceberg.types import ListType, MapType
 
 from makewhole.datasets.iceberg.data_files import ListedFile
 from makewhole.model.errors import RefusedError
@@ -38,6 +39,10 @@ class FileRows:
 
     rows: pa.Table
     numbers: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+    def only(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> "FileRows":
+        """Return those of the rows that are kept."""
+        return self if kept.all() else FileRows(rows=self.rows.filter(pa.array(kept)), numbers=self.numbers[kept])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +87,7 @@ class FileReader:
         own = pyarrow_to_schema(physical, mapping, downcast_ns_timestamp_to_us=downcast, format_version=version)
         spec = self.table.specs().get(listed.file.spec_id)
         missing = _get_column_projection_values(listed.file, projected, self.schema, spec, own.field_ids)
-        read = prune_columns(own, projected.field_ids, select_full_types=False)
+        read = prune_columns(own, _without_lists(projected), select_full_types=False)
         names = [column.name for column in read.columns]
         groups = self._groups(fragment, own, where)
         starts = np.cumsum([0, *(group.num_rows for group in fragment.row_groups)])
@@ -126,3 +131,8 @@ class FileReader:
                 self.deleted[delete.file_path] = known
             found += [known[path] for path in (listed.file.file_path,) if path in known]
         return np.unique(np.concatenate(found))
+
+
+def _without_lists(projected: Schema) -> set[int]:
+    """Return the numbers of the columns and parts that a schema has. Lists and maps are chosen by their items."""
+    return {one for one in projected.field_ids if not isinstance(projected.find_type(one), ListType | MapType)}

@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
 from makewhole.datasets.iceberg.catalog import load_table, translated
@@ -104,7 +103,7 @@ class IcebergReader:
                     for seen, files in certain.items()
                 }
                 kept = is_inside(times_of_rows(rows.rows, point), is_certain, bounds).to_numpy()
-            yield from self._frames(source, listed, _only(rows, kept))
+            yield from self._frames(source, listed, rows.only(kept))
 
     def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Read the rows of these keys."""
@@ -113,11 +112,11 @@ class IcebergReader:
         wanted = pl.Series("key", keys, dtype=pl.String).implode()
         for listed, rows in source.rows(source.files(where), sorted(self._shape.column_names()), where):
             found = key_texts(rows.rows, self._shape.point).is_in(wanted).fill_null(value=False)
-            yield from self._frames(source, listed, _only(rows, found.to_numpy()))
+            yield from self._frames(source, listed, rows.only(found.to_numpy()))
 
     def _frames(self, source: Snapshotted, listed: ListedFile, rows: FileRows) -> Iterator[pl.DataFrame]:
         own = is_of_topics(rows.rows, self._shape.point)
-        rows = rows if own is None else _only(rows, own.to_numpy())
+        rows = rows if own is None else rows.only(own.to_numpy())
         if not len(rows.numbers):
             return
         self.counted += len(rows.numbers)
@@ -128,12 +127,6 @@ def _seen(bounds: TimeBounds) -> set[str]:
     """Return every view that the bounds compare rows with."""
     named = (bounds.seen_before, *(one.seen_before for one in bounds.earlier))
     return {seen for seen in named if seen is not None}
-
-
-def _only(rows: FileRows, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> FileRows:
-    if kept.all():
-        return rows
-    return FileRows(rows=rows.rows.filter(pa.array(kept)), numbers=rows.numbers[kept])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,5 +181,5 @@ class HeldSnapshot:
         columns = [*(() if point.time is None else (point.time,)), *topic]
         for listed, rows in self.source.rows(self.source.files(where), columns, where):
             own = is_of_topics(rows.rows, point)
-            kept = rows if own is None else _only(rows, own.to_numpy())
+            kept = rows if own is None else rows.only(own.to_numpy())
             yield listed, times_of_rows(kept.rows, point)

@@ -1,0 +1,285 @@
+"""Do the items of a chunk on the rows of keys, as images: which rows go, which come, and what is kept of it."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from makewhole.compute.versions import version_number
+from makewhole.datasets.key_rows import KeyRow, Origin, in_order, key_rows
+from makewhole.datasets.nested_columns import all_types, steps_to
+from makewhole.datasets.nested_values import rows_of_images
+from makewhole.datasets.row_keys import key_texts
+from makewhole.datasets.value_texts import compared_texts
+from makewhole.datasets.written_values import exact_now, exact_value
+from makewhole.model.errors import ActionRefusedError, RefusedError
+from makewhole.model.points import TablePoint
+from makewhole.model.refusal import Refusal, RefusalCode
+from makewhole.tables.description import TableDescription
+from makewhole.tables.effects import Effect, EffectKind
+from makewhole.tables.guards import (
+    BACK_ALREADY,
+    CHANGED_SINCE_WRITTEN,
+    GONE,
+    NEWER,
+    OTHER_KEY,
+    not_accounted_for,
+    quarantine_refusal,
+    require_insertable,
+    row_as_left,
+    survivor_image,
+    upsert_refusal,
+)
+from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow, not_as_expected
+from makewhole.tables.receipts import ChunkId
+
+ALTERED = Refusal(RefusalCode.UNFIT, "the table has other columns than when the plan wrote the row")
+AsidePlace = tuple[str, int, str]
+"""Plan, action and place of a row that was moved aside."""
+
+
+def topics_of(point: TablePoint) -> tuple[str, ...]:
+    """Return the topics that lead into a dataset whose rows say theirs."""
+    return () if point.dataset is None else point.dataset.of_topics
+
+
+def filled_column(point: TablePoint) -> str | None:
+    """Return the column of a new row that gets the name of its topic; None: nothing says which it is."""
+    return point.dataset.topic if point.dataset is not None and len(topics_of(point)) == 1 else None
+
+
+@dataclass(kw_only=True)
+class DatasetChunk:
+    """The rows of the keys of a chunk, as its items see and change them, one after the other.
+
+    `rows`: by the text of a key that its spellings have in common, which `spelling` returns. `put_back`: the images of
+    rows that were put back, by where they had been moved from. `place`: that of rows that the chunk writes.
+    """
+
+    schema: pa.Schema
+    point: TablePoint
+    description: TableDescription
+    id: ChunkId
+    number: int
+    place: str
+    spelling: Callable[[str], str]
+    rows: dict[str, list[KeyRow]]
+    put_back: dict[AsidePlace, str]
+    effects: list[Effect] = field(default_factory=list)
+    returned: dict[int, AsidePlace] = field(default_factory=dict)
+    removed: list[Origin] = field(default_factory=list)
+
+    @property
+    def added(self) -> list[str]:
+        """The images of the rows that the chunk leaves."""
+        return [row.image for rows in self.rows.values() for row in rows if row.origin is None]
+
+    def alone(self) -> "DatasetChunk":
+        """Return the same rows, for items whose effects these do not see."""
+        return replace(
+            self,
+            rows={key: list(rows) for key, rows in self.rows.items()},
+            put_back=dict(self.put_back),
+            effects=[],
+            returned={},
+            removed=[],
+        )
+
+    def do_each(self, items: Iterable[RowItem]) -> dict[int, Refusal]:
+        """Do items in order, each as a whole; return the refusals by action number."""
+        refused: dict[int, Refusal] = {}
+        for item in items:
+            try:
+                self._do(item)
+            except RefusedError as error:
+                refused[item.seq] = error.refusal
+        return refused
+
+    def of_key(self, key: str, *, is_exact: bool) -> list[KeyRow]:
+        """Return the rows of a key in their order. `is_exact`: not those of an equal key in another spelling.
+
+        Raises:
+            RefusedError: the table cannot hold such a key.
+        """
+        return in_order(row for row in self.rows.get(self.spelling(key), ()) if not is_exact or row.key == key)
+
+    def _do(self, item: RowItem) -> None:
+        match item:
+            case UpsertRow():
+                self._upsert(item)
+            case QuarantineRows():
+                self._move_aside(item)
+            case RestoreRow():
+                self._restore(item)
+
+    # A row that is written
+
+    def _upsert(self, item: UpsertRow) -> None:
+        found = self.of_key(item.key, is_exact=False)
+        refusal = upsert_refusal(item, [one.row for one in found]) or not_accounted_for(self.description, item)
+        if refusal is not None:
+            raise ActionRefusedError(refusal)
+        fields = _fields(item)
+        old = found[0] if item.before else None
+        if old is not None and _is_newer(self.point, old, fields):
+            raise ActionRefusedError(NEWER)
+        values = dict.fromkeys(self.schema.names) if old is None else json.loads(old.image)
+        for name in item.columns:
+            self._set(values, name, fields.get(name), is_moment=name == item.moment)
+        if old is None and (filled := filled_column(self.point)) is not None and filled not in item.columns:
+            self._set(values, filled, topics_of(self.point)[0], is_moment=False)
+        self._require_filled(values)
+        new = self._row_of(values)
+        self._require_as_expected(item, new)
+        self._replace(item.seq, item.key, old, new)
+
+    def _set(self, values: dict[str, Any], name: str, value: Any, *, is_moment: bool) -> None:
+        """Set a column, or a part of one, in the values of a row."""
+        kind = all_types(self.schema)[name]
+        try:
+            exact = exact_now(kind) if is_moment else exact_value(value, kind)
+        except (ValueError, pa.ArrowException) as error:
+            raise ActionRefusedError.of(
+                RefusalCode.UNFIT, f"the table does not take it: {name} ({kind}) does not hold this value ({error})"
+            ) from None
+        *outer, last = steps_to(self.schema, name)
+        of_type: Any = self.schema
+        for step in outer:
+            of_type = of_type.field(step) if of_type is self.schema else of_type.type.field(step)
+            if values.get(step) is None:
+                if exact is None:
+                    return  # a part of what is not there is nothing
+                values[step] = dict.fromkeys(part.name for part in of_type.type)
+            values = values[step]
+        values[last] = exact
+
+    def _require_filled(self, values: Mapping[str, Any]) -> None:
+        empty = [one.name for one in self.schema if not one.nullable and values[one.name] is None]
+        if empty:
+            raise ActionRefusedError.of(
+                RefusalCode.UNFIT, f"the table does not take it: {', '.join(empty)} takes no null"
+            )
+
+    def _row_of(self, values: Mapping[str, Any]) -> pa.Table:
+        return self._rows_of_image(json.dumps(values, ensure_ascii=True, separators=(",", ":")))
+
+    def _rows_of_image(self, image: str) -> pa.Table:
+        """Return the row of an image.
+
+        Raises:
+            RefusedError: the table has other columns by now.
+        """
+        try:
+            return rows_of_images([image], self.schema)
+        except ValueError:
+            raise ActionRefusedError(ALTERED) from None
+
+    def _require_as_expected(self, item: UpsertRow, row: pa.Table) -> None:
+        if key_texts(row, self.point)[0] != item.key:
+            raise ActionRefusedError(OTHER_KEY)
+        texts = compared_texts(row, dict(item.compared))
+        differing = [name for name, _, text in item.expected if texts[name] != text]
+        if differing:
+            raise ActionRefusedError(not_as_expected(differing))
+
+    # Rows that are moved aside
+
+    def _move_aside(self, item: QuarantineRows) -> None:
+        found = self.of_key(item.key, is_exact=True)
+        now = [one.row for one in found]
+        refusal = quarantine_refusal(item, now)
+        if refusal is not None:
+            raise ActionRefusedError(refusal)
+        stays = survivor_image(item, now)
+        for extra in item.extras:
+            self._take(item.seq, EffectKind.MOVED, next(one for one in found if one.row == extra), stays)
+
+    # Rows that are put back
+
+    def _restore(self, item: RestoreRow) -> None:
+        found, effect = self.of_key(item.key, is_exact=False), item.effect
+        if effect.kind in (EffectKind.INSERTED, EffectKind.UPDATED):
+            self._take_back(item, found)
+            return
+        back = [image for (plan, seq, _), image in self.put_back.items() if (plan, seq) == (effect.plan, effect.seq)]
+        require_insertable(effect, [one.row for one in found], back)
+        where = (effect.plan, effect.seq, effect.place)
+        if effect.kind is EffectKind.MOVED and where in self.put_back:
+            raise ActionRefusedError(BACK_ALREADY)
+        row = self._rows_of_image(effect.before or "{}")
+        self._replace(item.seq, item.key, None, row)
+        if effect.kind is EffectKind.MOVED:
+            self.put_back[where] = effect.before or ""
+            self.returned[len(self.effects) - 1] = where
+
+    def _take_back(self, item: RestoreRow, found: Sequence[KeyRow]) -> None:
+        effect = item.effect
+        left = row_as_left(effect, [one.row for one in found])
+        if left is None:
+            self._rows_of_image(effect.after or "{}")
+            raise ActionRefusedError(CHANGED_SINCE_WRITTEN if found else GONE)
+        row = next(one for one in found if one.row == left)
+        if effect.kind is EffectKind.INSERTED:
+            self._take(item.seq, EffectKind.DELETED, row, None)
+        else:
+            self._replace(item.seq, item.key, row, self._rows_of_image(effect.before or "{}"))
+
+    # What becomes of rows
+
+    def _replace(self, seq: int, key: str, old: KeyRow | None, new: pa.Table) -> None:
+        """Put a row in the place of another one, or of none."""
+        if old is not None:
+            self._drop(old)
+        added = key_rows(new, self.point, self.number, [self.place], [None])[0]
+        self.rows.setdefault(self.spelling(key), []).append(added)
+        kind = EffectKind.INSERTED if old is None else EffectKind.UPDATED
+        self._keep(seq, kind, self.place, None if old is None else old.image, added.image)
+
+    def _take(self, seq: int, kind: EffectKind, row: KeyRow, stays: str | None) -> None:
+        """Take a row away; `stays` is the image of the row of its key that stays."""
+        self._drop(row)
+        self._keep(seq, kind, row.row.place or "", row.image, stays)
+
+    def _drop(self, row: KeyRow) -> None:
+        for rows in self.rows.values():
+            gone = next((one for one in rows if one.origin == row.origin and one.row.image == row.row.image), None)
+            if gone is not None:
+                rows.remove(gone)
+                if gone.origin is not None:
+                    self.removed.append(gone.origin)
+                return
+
+    def _keep(self, seq: int, kind: EffectKind, place: str, before: str | None, after: str | None) -> None:
+        self.effects.append(
+            Effect(
+                plan=self.id.plan,
+                target=self.id.target,
+                chunk=self.id.chunk,
+                seq=seq,
+                kind=kind,
+                place=place,
+                before=before,
+                after=after,
+            )
+        )
+
+
+def _fields(item: UpsertRow) -> dict[str, Any]:
+    """Return the value over the key, numbers exact."""
+    try:
+        fields = json.loads(item.value, parse_float=Decimal)
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        raise ActionRefusedError.of(RefusalCode.UNFIT, "the table does not take it: its value is no JSON object")
+    return {**dict(zip(item.key_columns, item.parts, strict=True)), **fields}
+
+
+def _is_newer(point: TablePoint, row: KeyRow, fields: Mapping[str, Any]) -> bool:
+    if point.version is None:
+        return False
+    record = version_number(fields.get(point.version))
+    return row.version is not None and record is not None and row.version > record

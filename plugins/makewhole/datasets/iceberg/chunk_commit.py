@@ -1,0 +1,121 @@
+"""Make the commit of a chunk: the rows of its keys as they are now, and the files that are written again."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.manifest import DataFile
+
+from makewhole.datasets.chunk_rows import DatasetChunk
+from makewhole.datasets.iceberg.catalog import translated
+from makewhole.datasets.iceberg.commit import commit
+from makewhole.datasets.iceberg.data_files import ListedFile
+from makewhole.datasets.iceberg.describe import arrow_schema, description_of, table_number
+from makewhole.datasets.iceberg.fates import ATTEMPT
+from makewhole.datasets.iceberg.kept import KeptTable
+from makewhole.datasets.iceberg.open_table import require_columns, rows_of_keys
+from makewhole.datasets.iceberg.reading import Snapshotted
+from makewhole.datasets.nested_values import rows_of_images
+from makewhole.datasets.row_keys import wanted_key
+from makewhole.model.connection import IcebergConnection
+from makewhole.model.errors import RefusedError
+from makewhole.model.points import TablePoint
+from makewhole.tables.items import RestoreRow, RowItem
+from makewhole.tables.receipts import ChunkId
+
+_ROW_LINEAGE_FROM = 3
+"""The version of the format from which on each row has a number of its own, which a file that is written again must
+keep."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkSource:
+    """A table as a chunk sees it: one snapshot, and what of earlier plans was put back there."""
+
+    source: Snapshotted
+    point: TablePoint
+
+    @classmethod
+    def of_now(cls, connection: IcebergConnection, point: TablePoint) -> "ChunkSource":
+        """Return the table as it is now.
+
+        Raises:
+            RefusedError: it is gone, lost a column that the point names, or cannot be written.
+            TransientError: the catalogue does not answer.
+        """
+        source = Snapshotted(connection, point.table, None)
+        require_columns(source.table, point)
+        if source.table.metadata.format_version >= _ROW_LINEAGE_FROM:
+            raise RefusedError(
+                f"{point.table} is a table of Iceberg's format {source.table.metadata.format_version}, in which rows "
+                "have numbers that a repair could not keep; report its gaps, and repair them by what loads it"
+            )
+        return cls(source=source, point=point)
+
+    def rows(self, chunk: ChunkId, items: Sequence[RowItem], kept: KeptTable, attempt: str) -> DatasetChunk:
+        """Return the rows of the keys of items."""
+        schema = arrow_schema(self.source.schema)
+
+        def spelling(key: str) -> str:
+            return wanted_key(schema, self.point, key, is_exact=False)[0]
+
+        keys = list(_keys_that_fit(items, spelling))
+        found = rows_of_keys(self.source, self.point, keys, is_exact=False)
+        undone = sorted({item.effect.plan for item in items if isinstance(item, RestoreRow)})
+        return DatasetChunk(
+            schema=schema,
+            point=self.point,
+            description=description_of(self.source.table, self.point),
+            id=chunk,
+            number=table_number(self.source.table),
+            place=f"commit {attempt}",
+            spelling=spelling,
+            rows={spelling(key): rows for key, rows in found.items()},
+            put_back={where: image for plan in undone for where, image in kept.put_back(plan).items()},
+        )
+
+    def commit(self, rows: DatasetChunk, attempt: str) -> bool:
+        """Commit what a chunk did as one snapshot, which names its attempt; return whether nothing came before it.
+
+        Rows that lie in a file with others are written again with all their columns.
+        """
+        with translated(self.point.table):
+            gone, left = self._written_again(rows.removed)
+            new = rows_of_images(rows.added, rows.schema)
+            properties = {
+                ATTEMPT: attempt,
+                "makewhole.plan": rows.id.plan,
+                "makewhole.target": rows.id.target,
+                "makewhole.chunk": str(rows.id.chunk),
+            }
+            done = commit(self.source.table, added=[*left, new], removed=gone, properties=properties)
+        return done is not None
+
+    def _written_again(self, removed: Iterable[tuple[str, int, int]]) -> tuple[list[DataFile], list[pa.Table]]:
+        """Return the files that lose rows, and the rows that they keep."""
+        numbers: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for path, listing, number in removed:
+            numbers[path, listing].append(number)
+        touched = {path for path, _ in numbers}
+        files = [listed for listed in self.source.files() if listed.file.file_path in touched]
+        kept = [self._kept(listed, numbers[listed.file.file_path, listed.listing]) for listed in files]
+        return [listed.file for listed in files if not listed.listing], kept
+
+    def _kept(self, listed: ListedFile, numbers: Sequence[int]) -> pa.Table:
+        columns = [field.name for field in self.source.schema.columns]
+        parts = [
+            rows.only(np.isin(rows.numbers, numbers, invert=True)).rows
+            for _, rows in self.source.rows([listed], columns)
+        ]
+        return pa.concat_tables(parts) if parts else arrow_schema(self.source.schema).empty_table()
+
+
+def _keys_that_fit(items: Iterable[RowItem], spelling: Callable[[str], str]) -> Iterator[str]:
+    """Yield the keys of items that the table can hold; of another one there is no row, and its item is refused."""
+    for item in items:
+        with suppress(RefusedError):
+            spelling(item.key)
+            yield item.key

@@ -1,0 +1,133 @@
+"""Turn values of JSON into what columns of Arrow hold, as `makewhole.datasets.nested_values.array_of` takes them."""
+
+import json
+import struct
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from makewhole.compute.canonical import canonical_text
+from makewhole.datasets.arrow_types import ColumnType
+from makewhole.datasets.column_types import is_uuid
+
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_EPOCH = date(1970, 1, 1)
+
+
+def exact_value(value: Any, kind: ColumnType) -> Any:
+    """Return a JSON value with exact numbers as a column of a type holds it.
+
+    Raises:
+        ValueError: it does not hold it.
+    """
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return _parts(_json(value, dict), kind)
+    if pa.types.is_map(kind):
+        pairs = _json(value, dict).items()
+        return [{"key": exact_value(k, kind.key_type), "value": exact_value(v, kind.item_type)} for k, v in pairs]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return [exact_value(item, kind.value_type) for item in _json(value, list)]
+    try:
+        return _scalar(value, kind)
+    except (ArithmeticError, TypeError, struct.error) as error:
+        raise ValueError("no value of its type") from error
+
+
+def _parts(value: Mapping[str, Any], kind: ColumnType) -> dict[str, Any]:
+    unknown = set(value) - {part.name for part in kind}
+    if unknown:
+        raise ValueError("it has parts that the column does not have")
+    return {part.name: exact_value(value.get(part.name), part.type) for part in kind}
+
+
+def _json(value: Any, wanted: type) -> Any:
+    found = json.loads(value, parse_float=Decimal) if isinstance(value, str) else value
+    if not isinstance(found, wanted):
+        raise ValueError("no value of its type")
+    return found
+
+
+def _scalar(value: Any, kind: ColumnType) -> Any:
+    number = next((convert for is_of, convert in _NUMBERS if is_of(kind)), None)
+    if number is not None:
+        return number(value, kind)
+    if pa.types.is_boolean(kind):
+        return _canonical(value, "boolean") == "true"
+    if is_uuid(kind):
+        return _canonical(value, "uuid").replace("-", "")
+    if pa.types.is_timestamp(kind):
+        return _moment(value, kind)
+    if pa.types.is_date(kind):
+        return (date.fromisoformat(_canonical(value, "date")) - _EPOCH).days
+    if pa.types.is_time(kind):
+        return _time(value, kind)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _text(value)
+    if isinstance(value, str) and value.startswith("\\x"):
+        return bytes.fromhex(value[2:]).hex()
+    raise ValueError("no value of its type")
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, dict | list):
+        raise ValueError("no text")
+    return canonical_text(value, "string")
+
+
+def _canonical(value: Any, declared: str) -> str:
+    text = canonical_text(value, declared)
+    if text is None or text.startswith("!"):
+        raise ValueError("no value of its type")
+    return text
+
+
+def _integer(value: Any, kind: ColumnType) -> int:
+    number = int(_canonical(value, "int"))  # a fraction is none
+    pa.scalar(number, kind)  # within its range
+    return number
+
+
+def _decimal(value: Any, kind: ColumnType) -> str:
+    text = _canonical(value, f"decimal({kind.precision},{kind.scale})")
+    if len(Decimal(text).as_tuple().digits) > kind.precision:
+        raise ValueError("too many digits")
+    return text
+
+
+def _bits(value: Any, kind: ColumnType) -> int:
+    number = float(_canonical(value, "double"))
+    if kind == pa.float32():
+        return int(np.float32(number).view(np.uint32))
+    return int(np.float64(number).view(np.uint64))
+
+
+_NUMBERS: tuple[tuple[Callable[[ColumnType], bool], Callable[[Any, ColumnType], Any]], ...] = (
+    (pa.types.is_integer, _integer),
+    (pa.types.is_decimal, _decimal),
+    (pa.types.is_floating, _bits),
+)
+
+
+def _moment(value: Any, kind: ColumnType) -> int:
+    microseconds, unit = int(_canonical(value, "timestamp")), _PER_SECOND[kind.unit]
+    return microseconds * (unit // 1_000_000) if unit >= 1_000_000 else microseconds // (1_000_000 // unit)
+
+
+def _time(value: Any, kind: ColumnType) -> int:
+    if not isinstance(value, str):
+        raise ValueError("no time")
+    found = time.fromisoformat(value)
+    seconds = (found.hour * 60 + found.minute) * 60 + found.second
+    unit = _PER_SECOND[kind.unit]
+    return seconds * unit + found.microsecond * unit // 1_000_000
+
+
+def exact_now(kind: ColumnType) -> Any:
+    """Return the moment of now as a column of a type holds it."""
+    return exact_value(datetime.now(UTC).isoformat(), kind)
