@@ -1,11 +1,19 @@
-"""Read and set how far the sink's consumer group is in the topic."""
+"""Read and set how far consumer groups are in their topics."""
 
 from collections.abc import Mapping
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from examples.cdc.settings import GROUP, PARTITIONS, TOPIC, Systems
+from examples.cdc.settings import (
+    CONTROL_TOPIC,
+    GROUP,
+    LAKE_COORDINATOR,
+    LAKE_GROUP,
+    PARTITIONS,
+    TOPIC,
+    Systems,
+)
 
 ANSWER_SECONDS = 30.0
 
@@ -15,12 +23,30 @@ def quiet_admin(systems: Systems) -> AdminClient:
     return AdminClient({"bootstrap.servers": systems.bootstrap, "log_level": 3})
 
 
-def group_is_at_the_end(systems: Systems) -> bool:
-    """Return whether the group has committed the end of every partition that holds a record."""
+def group_is_at_the_end(systems: Systems, group: str = GROUP) -> bool:
+    """Return whether a group has committed the end of every partition that holds a record."""
+    committed = committed_offsets(systems, group, TOPIC)
+    return all(committed.get(partition) == end for partition, end in _ends(quiet_admin(systems)).items() if end)
+
+
+def committed_offsets(systems: Systems, group: str, topic: str) -> Mapping[int, int]:
+    """Return the offsets that a group has committed in a topic; none while its coordinator begins its work."""
     admin = quiet_admin(systems)
-    [answer] = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)]).values()
-    committed = {at.partition: at.offset for at in answer.result(ANSWER_SECONDS).topic_partitions or []}
-    return all(committed.get(partition) == end for partition, end in _ends(admin).items() if end)
+    [answer] = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
+    try:
+        parts = answer.result(ANSWER_SECONDS).topic_partitions or []
+    except KafkaException as error:
+        if error.args[0].retriable() or error.args[0].code() == KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+            return {}
+        raise
+    return {at.partition: at.offset for at in parts if at.topic == topic}
+
+
+def lake_is_noted(systems: Systems) -> bool:
+    """Return whether the lake's coordinator has committed an offset behind every event whose files are in the table."""
+    lake, noted = systems.lake, committed_offsets(systems, LAKE_COORDINATOR, CONTROL_TOPIC)
+    known = lake.control_offsets(LAKE_GROUP)
+    return bool(known) and all(noted.get(partition, 0) >= offset for partition, offset in known.items())
 
 
 def set_group_to_the_end(systems: Systems) -> None:

@@ -7,12 +7,15 @@ from pathlib import Path
 import psycopg2
 from psycopg2 import extensions
 
-TOPIC = "shop.orders"
+from examples.cdc.lake import LakeTable
+
+TOPIC, CONTROL_TOPIC = "shop.orders", "control-iceberg"
 PARTITIONS = 4
-SOURCE, SINK = "outbox", "warehouse"
-GROUP = f"connect-{SINK}"
+SOURCE, SINK, LAKE_SINK = "outbox", "warehouse", "lake"
+GROUP, LAKE_GROUP = f"connect-{SINK}", f"connect-{LAKE_SINK}"
+LAKE_COORDINATOR = f"{LAKE_GROUP}-coord"
 SLOT = "shop_outbox"
-TO_TOPIC, TO_WAREHOUSE = "outbox→orders", "orders→warehouse"
+TO_TOPIC, TO_WAREHOUSE, TO_LAKE = "outbox→orders", "orders→warehouse", "orders→lake"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +39,11 @@ class Systems:
         except KeyError as absent:
             raise SystemExit(f"{absent.args[0]} is not set; `python -m examples.cdc demo` sets all three") from None
         return cls(bootstrap=bootstrap, dsn=dsn, folder=Path(folder))
+
+    @property
+    def lake(self) -> LakeTable:
+        """The lake, whose files are in the same folder and whose catalog is in the same database."""
+        return LakeTable(dsn=self.dsn, folder=self.folder / "lake", control_topic=CONTROL_TOPIC)
 
     @property
     def environment(self) -> dict[str, str]:

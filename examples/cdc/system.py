@@ -13,9 +13,29 @@ from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import NewTopic
 from psycopg2.extras import execute_values
 
+from examples.cdc.connectors import all_connectors
 from examples.cdc.contents import orders_in_topic, orders_in_warehouse, rows_of
-from examples.cdc.offsets import ANSWER_SECONDS, group_is_at_the_end, quiet_admin, set_group_to_the_end
-from examples.cdc.settings import PARTITIONS, SINK, SLOT, SOURCE, TO_TOPIC, TO_WAREHOUSE, TOPIC, Systems
+from examples.cdc.offsets import (
+    ANSWER_SECONDS,
+    group_is_at_the_end,
+    lake_is_noted,
+    quiet_admin,
+    set_group_to_the_end,
+)
+from examples.cdc.settings import (
+    CONTROL_TOPIC,
+    LAKE_GROUP,
+    LAKE_SINK,
+    PARTITIONS,
+    SINK,
+    SLOT,
+    SOURCE,
+    TO_LAKE,
+    TO_TOPIC,
+    TO_WAREHOUSE,
+    TOPIC,
+    Systems,
+)
 from examples.cdc.worker import Worker, wait_for
 
 Say = Callable[[str], None]
@@ -27,7 +47,7 @@ class Shop:
 
     def __init__(self, systems: Systems, *, seed: int, say: Say = print) -> None:
         self._systems = systems
-        self._worker = Worker(systems)
+        self._worker = Worker(systems, all_connectors(systems))
         self._random = random.Random(seed)
         self._say = say
         self._placed = 0
@@ -45,13 +65,15 @@ class Shop:
             self.kill_before_the_source_notes(self._random.randint(8, 20))
             self.kill_before_the_sink_notes(self._random.randint(8, 20))
             self.skip_to_the_end(self._random.randint(8, 20))
+            self.kill_between_group_and_lake(self._random.randint(8, 20))
         delivered = self.deliver(orders - orders // 2)
+        self._wait_for_lake()
         self._say(f"{len(delivered)} orders more are delivered")
         if with_faults:
             self.change_by_hand(self._random.sample(delivered, k=self._random.randint(3, 8)), unordered=3)
 
     def prepare(self) -> None:
-        """Make the tables and the topic, and start the worker.
+        """Make the tables and the topics, and start the worker.
 
         Raises:
             SystemExit: the database cannot be read by Debezium, or has orders already.
@@ -64,7 +86,8 @@ class Shop:
         self._execute(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
         if rows_of(self._systems, "select 1 from shop.outbox limit 1"):
             raise SystemExit("the outbox already holds orders; begin with an empty database and topic")
-        _create_topic(self._systems)
+        self._systems.lake.create()
+        _create_topics(self._systems)
         self._worker.start()
 
     def stop(self) -> None:
@@ -152,6 +175,21 @@ class Shop:
         _require("none of the orders is loaded", not orders_in_warehouse(self._systems).keys() & set(orders))
         self._record("the group's offsets were set to the end", TO_WAREHOUSE, "-1", orders)
 
+    def kill_between_group_and_lake(self, count: int) -> None:
+        """Kill the sink of the lake when its group is past orders and its table has none of them: its commit is held up
+        until it is dead. Nothing is lost: it commits them when it is started again."""
+        self._note_all()
+        self._worker.stop_connector(LAKE_SINK)
+        orders = self.deliver(count)
+        with self._systems.lake.commits_held():
+            self._worker.resume_connector(LAKE_SINK)
+            wait_for("the group of the lake to be past them", lambda: group_is_at_the_end(self._systems, LAKE_GROUP))
+            _require("none of the orders is in the lake", not self._systems.lake.orders().keys() & set(orders))
+            self._worker.kill()
+        self._worker.start()
+        self._wait_for_lake()
+        self._say(f"{TO_LAKE}: {len(orders)} orders, killed when the group was past them and the table was not")
+
     def change_by_hand(self, orders: Sequence[str], unordered: int) -> None:
         """Change rows of the warehouse, and add some of no order, as a hotfix by hand does."""
         self._execute("update dw.orders set amount_cents = amount_cents + 1 where order_id = any(%s)", (list(orders),))
@@ -165,11 +203,13 @@ class Shop:
     # -- by these means --------------------------------------------------------------------------------------------
 
     def _note_all(self) -> None:
-        """Wait until both connectors have written down how far they have come.
+        """Wait until all connectors have written down how far they have come.
 
         The source does that when it is stopped. The sink does not, not even when the worker is ended: it loads again
-        what it loaded since it last committed, and so it is waited for.
+        what it loaded since it last committed, and so it is waited for. A lake whose coordinator has never committed an
+        offset of its own loses what it was killed over.
         """
+        self._wait_for_lake()
         wait_for("the sink to commit its offsets", lambda: group_is_at_the_end(self._systems))
         self._worker.stop_connector(SOURCE)
         self._worker.resume_connector(SOURCE)
@@ -184,6 +224,13 @@ class Shop:
         wait_for(
             f"{copies} rows of each order in the warehouse",
             lambda: _has_each(orders_in_warehouse(self._systems), orders, copies),
+        )
+
+    def _wait_for_lake(self) -> None:
+        """Wait until each record of the topic has a row in the lake, and its coordinator has noted that."""
+        wait_for(
+            "each record to have one row in the lake, and its coordinator to note it",
+            lambda: self._systems.lake.orders() == orders_in_topic(self._systems) and lake_is_noted(self._systems),
         )
 
     def _record(self, what: str, hop: str, effect: str, orders: Sequence[str]) -> None:
@@ -208,11 +255,11 @@ def _require(what: str, holds: bool) -> None:
         raise RuntimeError(f"this was to be so, and is not: {what}")
 
 
-def _create_topic(systems: Systems) -> None:
-    admin = quiet_admin(systems)
-    try:
-        admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS, replication_factor=1)])[TOPIC].result(
-            ANSWER_SECONDS
-        )
-    except KafkaException as error:
-        raise RuntimeError(f"the topic {TOPIC} could not be created: {error}") from error
+def _create_topics(systems: Systems) -> None:
+    topics = [NewTopic(TOPIC, num_partitions=PARTITIONS, replication_factor=1), NewTopic(CONTROL_TOPIC, 1, 1)]
+    admin = quiet_admin(systems)  # what it was asked for is forgotten with it
+    for name, created in admin.create_topics(topics).items():
+        try:
+            created.result(ANSWER_SECONDS)
+        except KafkaException as error:
+            raise RuntimeError(f"the topic {name} could not be created: {error}") from error

@@ -1,4 +1,4 @@
-"""Run Kafka Connect with both connectors in one process: start it, end it, kill it, stop one connector in it."""
+"""Run Kafka Connect with its connectors in one process: start it, end it, kill it, stop one connector in it."""
 
 import json
 import os
@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
-from urllib.parse import unquote, urlsplit
 
 from examples.cdc.connect_jars import class_path, link_plugins
-from examples.cdc.settings import SINK, SLOT, SOURCE, TOPIC, Systems
+from examples.cdc.connectors import Properties
+from examples.cdc.settings import SLOT, SOURCE, Systems
 from makewhole.stack.maven_jars import java
 from makewhole.stack.ports import LOOPBACK, free_ports
 from makewhole.stack.process import ServerProcess
@@ -26,12 +26,12 @@ _MAIN = "org.apache.kafka.connect.cli.ConnectStandalone"
 class Worker:
     """The Connect worker of the example. Its port, its properties and its log are in the example's folder."""
 
-    def __init__(self, systems: Systems) -> None:
-        self._systems = systems
+    def __init__(self, systems: Systems, connectors: Mapping[str, Properties], *, flush_ms: int = _FLUSH_MS) -> None:
+        self._systems, self._connectors, self._flush_ms = systems, connectors, flush_ms
         self.process = process_in(systems.folder)
 
     def start(self) -> None:
-        """Start it and wait until both connectors run. Harmless when they do.
+        """Start it and wait until its connectors run. Harmless when they do.
 
         Raises:
             TransientError: it did not come up.
@@ -42,7 +42,7 @@ class Worker:
         command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", class_path(), _MAIN, *map(str, files)]
         self.process.start(command, environment=os.environ)
         self.process.wait_until(
-            lambda: self._are_in_state("RUNNING", SOURCE, SINK) and self._has_slot(), timeout_seconds=START_SECONDS
+            lambda: self._are_in_state("RUNNING", *self._connectors) and self._has_slot(), timeout_seconds=START_SECONDS
         )
 
     def end(self) -> None:
@@ -82,6 +82,8 @@ class Worker:
 
     def _has_slot(self) -> bool:
         """Return whether the source reads its replication slot: what is written before that is not sent."""
+        if SOURCE not in self._connectors:
+            return True
         with self._systems.database() as database, database.cursor() as cursor:
             cursor.execute("select active from pg_replication_slots where slot_name = %s", (SLOT,))
             row = cursor.fetchone()
@@ -120,7 +122,7 @@ class Worker:
         """Write the files that Connect is started with; passwords are in them."""
         folder = self._systems.folder
         folder.mkdir(parents=True, exist_ok=True)
-        files = {"worker": self._of_worker(), SOURCE: self._of_source(), SINK: self._of_sink()}
+        files = {"worker": self._of_worker(), **self._connectors}
         for name, properties in files.items():
             file = folder / f"{name}.properties"
             file.touch(mode=0o600)
@@ -134,7 +136,7 @@ class Worker:
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             "value.converter.schemas.enable": "true",  # the sink asks for the schema of each record
             "offset.storage.file.filename": self._offsets,
-            "offset.flush.interval.ms": _FLUSH_MS,
+            "offset.flush.interval.ms": self._flush_ms,
             "listeners": self._address,
             "plugin.path": self._plugins,
             "plugin.discovery": "service_load",
@@ -142,46 +144,6 @@ class Worker:
             "consumer.session.timeout.ms": 6_000,
             "consumer.heartbeat.interval.ms": 1_000,
             "consumer.auto.offset.reset": "earliest",
-        }
-
-    def _of_source(self) -> Mapping[str, Any]:
-        database = urlsplit(self._systems.dsn)
-        return {
-            "name": SOURCE,
-            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-            "tasks.max": 1,
-            "plugin.name": "pgoutput",
-            "database.hostname": database.hostname,
-            "database.port": database.port,
-            "database.user": unquote(database.username or ""),
-            "database.password": unquote(database.password or ""),
-            "database.dbname": unquote(database.path.lstrip("/")),
-            "topic.prefix": "shop",
-            "table.include.list": "shop.outbox",
-            "slot.name": SLOT,
-            "publication.autocreate.mode": "filtered",
-            "snapshot.mode": "no_data",
-            "poll.interval.ms": 100,
-            "transforms": "outbox",
-            "transforms.outbox.type": "io.debezium.transforms.outbox.EventRouter",
-            "transforms.outbox.route.topic.replacement": "shop.${routedByValue}",
-            "transforms.outbox.table.expand.json.payload": "true",
-        }
-
-    def _of_sink(self) -> Mapping[str, Any]:
-        database = urlsplit(self._systems.dsn)
-        return {
-            "name": SINK,
-            "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
-            "tasks.max": 1,
-            "topics": TOPIC,
-            "connection.url": f"jdbc:postgresql://{database.hostname}:{database.port}{database.path}",
-            "connection.username": unquote(database.username or ""),
-            "connection.password": unquote(database.password or ""),
-            "insert.mode": "insert",
-            "primary.key.mode": "none",
-            "schema.evolution": "none",
-            "collection.name.format": "dw.orders",
         }
 
 

@@ -17,6 +17,7 @@ from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import find_pipeline
 from makewhole.window.readers.partitions_missing import PARTITIONS
+from makewhole.window.readers.sink_text import SINK
 
 
 def hop_ends(hop: str) -> dict[str, str]:
@@ -44,7 +45,7 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
                 **hop_ends(hop),
                 "counts": vars(result.counts),
                 "after": vars(after[hop].counts) if hop in after else None,
-                **{name: result.files[name] for name in (COPIER, PARTITIONS) if name in result.files},
+                **{name: result.files[name] for name in (COPIER, PARTITIONS, SINK) if name in result.files},
             }
             for hop, result in sorted(reconciled.items())
         ],

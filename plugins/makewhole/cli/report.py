@@ -19,6 +19,7 @@ from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
 from makewhole.window.readers.copier_text import copier_sentence
 from makewhole.window.readers.partitions_missing import PARTITIONS, partitions_sentence
+from makewhole.window.readers.sink_text import SINK, sink_sentences
 
 PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline.")]
 WindowNumber = Annotated[int | None, typer.Option("--window", help="Only this window.", show_default=False)]
@@ -191,10 +192,12 @@ def _looked(store: str, hop: str, look: dict[str, Any]) -> str:
 
 
 def show_readers(out: Console, documents: list[dict[str, Any]]) -> None:
-    """Print how the groups that copy topics into topics commit their offsets, and of which partitions nothing came."""
+    """Print how the groups that copy topics into topics commit their offsets, where Iceberg's sinks stand, and of which
+    partitions nothing came."""
     for document in documents:
         for hop in document["hops"]:
             sentences = [copier_sentence(hop[COPIER])] if COPIER in hop else []
+            sentences += sink_sentences(hop["to"], hop[SINK]) if SINK in hop else []
             if PARTITIONS in hop:
                 sentences.append(partitions_sentence(hop["from"], hop["to"], hop[PARTITIONS]))
             for sentence in sentences:

@@ -5,11 +5,15 @@ from typing import Any
 
 from makewhole.model.incident import Doubt, Incident, IncidentKind
 from makewhole.model.progress_text import (
+    is_sink_unknown,
     progress_out_of_range,
     settled_progress_out_of_range,
     settled_unknown_progress,
+    settled_unknown_sink,
     stalled_progress,
+    stalled_sink,
     unknown_progress,
+    unknown_sink,
 )
 from makewhole.model.text import counted, repeated_keys_text
 
@@ -46,6 +50,8 @@ def settled_by(incident: Incident) -> str:
             f"write `start: {incident.detail['begins_at']}` into the pipeline's file when they are from before the "
             "topic, or `start: earliest` when they belong into it and were lost; then run this window again"
         )
+    if is_sink_unknown(incident):
+        return settled_unknown_sink(incident)
     if incident.kind is IncidentKind.GROUP_UNKNOWN:
         return (
             f"look with `kafka-consumer-groups.sh --describe --group {incident.detail.get('group')}`: correct "
@@ -243,6 +249,8 @@ def _group(incident: Incident) -> str:
 
 
 def _group_unknown(incident: Incident) -> str:
+    if is_sink_unknown(incident):
+        return unknown_sink(incident)
     return (
         f"{_group(incident)} has committed no offset in {_place(incident)}, where records wait from offset "
         f"{incident.lo} on: it never consumed them, its offsets expired, or there is no such group"
@@ -272,6 +280,8 @@ def _settled_out_of_range(incident: Incident) -> str:
 def _stalled(incident: Incident) -> str:
     if "progress" in incident.detail:
         return stalled_progress(incident)
+    if "sink" in incident.detail:
+        return stalled_sink(incident)
     return (
         f"{_group(incident)} has stood at offset {incident.detail.get('committed')} of {_place(incident)} since the "
         f"last window, and records wait from offset {incident.lo} on"

@@ -100,12 +100,12 @@ class Reverse:
 class Hop:
     """One hop. `where` narrows the upstream: comparisons joined by `and`.
 
-    `progress` is where what loads the target keeps its own progress: it goes before `consumer_group`.
-    `redeliver_to` is the topic point that redelivered records go to; None: back to the source. `redeliver_despite`:
-    consumer groups that may read a record a second time. `reverse` is there when a remedy is `reverse`. `write` maps
-    the columns that `upsert` writes into new rows besides the compared ones to their declared types; `leave` names
-    those that it leaves to the table. `former_where` is none of the file's: the filter of the windows before, where
-    that was another one (empty: none); None: it is the same.
+    `progress` is where what loads the target keeps its own progress: it goes before `consumer_group`. `control_topic`
+    is that of Iceberg's sink, whose tasks are in that group. `redeliver_to` is the topic point that redelivered records
+    go to; None: back to the source. `redeliver_despite`: consumer groups that may read a record a second time.
+    `reverse` is there when a remedy is `reverse`. `write` maps the columns that `upsert` writes into new rows besides
+    the compared ones to their declared types; `leave` names those that it leaves to the table. `former_where`, not in
+    the file, is the filter of the windows before, where it was another (empty: none).
     """
 
     source: str
@@ -120,6 +120,7 @@ class Hop:
     write: Mapping[str, str] = field(default_factory=dict, metadata=WRITTEN_IF_ANY)
     leave: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     progress: SinkProgress | None = field(default=None, metadata=WRITTEN_IF_ANY)
+    control_topic: str | None = field(default=None, metadata=WRITTEN_IF_ANY)
     former_where: str | None = field(default=None, metadata=NEVER_WRITTEN)
 
     @property
@@ -133,11 +134,12 @@ class Hop:
 
     @property
     def reader(self) -> str | None:
-        """Name what says how far the target is loaded, for messages: the sink's own progress, or else its group; None:
-        the file names neither. A group's name has no spaces, so that nothing else has this text."""
+        """Name what says how far the target is loaded, for messages; None: the file does not. A group's name has no
+        spaces, so that nothing else has this text."""
         if self.progress is not None:
             return f"the sink of {self.target} ({self.progress.text})"
-        return None if self.consumer_group is None else f"group {self.consumer_group}"
+        of_table = "" if self.control_topic is None else f" and the table of its sink ({self.control_topic})"
+        return None if self.consumer_group is None else f"group {self.consumer_group}{of_table}"
 
     @property
     def former_name(self) -> str:

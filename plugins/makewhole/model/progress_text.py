@@ -106,6 +106,37 @@ def stalled_progress(incident: Incident) -> str:
     )
 
 
+def is_sink_unknown(incident: Incident) -> bool:
+    """Return whether it is of a sink of which its control topic does not say how far it is."""
+    return bool(incident.detail.get("sink", {}).get("why"))
+
+
+def unknown_sink(incident: Incident) -> str:
+    """Return why it is not known how far a sink has brought a partition into its table."""
+    return (
+        f"how far the sink of group `{incident.detail['group']}` has brought {_place(incident)} into its table is not "
+        f"known, and records wait from offset {incident.lo} on: {incident.detail['sink']['why']}"
+    )
+
+
+def settled_unknown_sink(incident: Incident) -> str:
+    """Return what to do about a sink of which that is not known."""
+    control = incident.detail["sink"]["control_topic"]
+    return (
+        "start the sink, so that it commits what is to come, and run this window again; set retention.ms of "
+        f"{control} to longer than the sink is ever away"
+    )
+
+
+def stalled_sink(incident: Incident) -> str:
+    """Return where the table of a sink has stood since the window before."""
+    return (
+        f"the table of the sink of group `{incident.detail['group']}` has stood at offset "
+        f"{incident.detail.get('committed')} of {_place(incident)} since the last window (the group: "
+        f"{incident.detail['sink']['group_committed']}), and records wait from offset {incident.lo} on"
+    )
+
+
 def _statement(progress: Mapping[str, Any]) -> str:
     """Return the statement that sets the progress of a partition."""
     table, offset, rows = progress["table"], progress["offset"], progress["rows"]

@@ -21,7 +21,7 @@ from makewhole.postgres.read.standby import lags_behind
 from makewhole.postgres.read.visibility import current_snapshot, keys_not_visible
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
-from makewhole.tables.progress import ProgressRows
+from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup, refuse_sink
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.tables import Ability
 
@@ -69,6 +69,9 @@ class PostgresTables:
 
     def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
         return erased_keys(self.connection, point, keys)
+
+    def sink_commit(self, store: TablePoint, sink: SinkGroup) -> SinkCommit:
+        refuse_sink(store, sink)
 
     def read_progress(
         self, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]

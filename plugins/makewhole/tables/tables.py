@@ -10,7 +10,7 @@ from makewhole.model.errors import Problem
 from makewhole.model.points import SinkProgress, TablePoint
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
-from makewhole.tables.progress import ProgressRows
+from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup
 from makewhole.tables.reading import TableReader, TableSession, TableView
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.writing import ChunkForecaster, TableWriter
@@ -129,6 +129,15 @@ class Tables(Protocol):
         Raises:
             TransientError: the system does not answer.
             PermanentError: it refuses: the table is not what it was when a window was opened.
+        """
+        ...
+
+    def sink_commit(self, store: TablePoint, sink: SinkGroup) -> SinkCommit:
+        """Return the newest commit of Iceberg's Kafka Connect sink in the table of a store.
+
+        Raises:
+            TransientError: the system does not answer.
+            PermanentError: it keeps no tables of Iceberg, or what the sink wrote there cannot be read.
         """
         ...
 

@@ -12,7 +12,7 @@ from makewhole.model.points import IN_DOCUMENT, WRITTEN_IF_ANY, has_log
 from makewhole.signing.keys import sha256_of
 
 _OF_A_HOP = ("source", "target", "semantics", "where", "consumer_group")
-_OF_A_HOP_IF_ANY = ("progress",)
+_OF_A_HOP_IF_ANY = ("progress", "control_topic")
 
 
 def configuration_document(pipeline: Pipeline) -> dict[str, Any]:

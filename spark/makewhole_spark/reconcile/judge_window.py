@@ -25,6 +25,7 @@ from makewhole.journal.history.older_results import MET_FAR_AHEAD
 from makewhole.journal.key_index.runs import put_key_run
 from makewhole.journal.results import handover_keys, hop_results, snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
+from makewhole.kafka.iceberg_sink.standing import SinkStanding
 from makewhole.lake.stored_verdicts import SEMANTICS, VERSION_UNIT
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, Semantics
@@ -37,6 +38,7 @@ from makewhole.window.consumer_groups import GROUP, GroupStanding
 from makewhole.window.context import WindowContext
 from makewhole.window.reach.limits import HISTORY_BEGINS
 from makewhole.window.readers.partitions_missing import PARTITIONS, partitions_missing
+from makewhole.window.readers.sink_text import SINK
 from makewhole_spark.carrier import Carrier, carry_released
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer
 from makewhole_spark.reconcile.bucket.task import BucketTask, SecondRound, has_slices
@@ -81,6 +83,7 @@ class HopOutcome:
     met_alone: Mapping[str, str] | None = None
     met_far_ahead: int = 0
     standing: GroupStanding | None = None
+    sink: SinkStanding | None = None
     copier: CopierCommits | None = None
     partitions: Mapping[str, Any] | None = None
     history_begins: Mapping[str, str] = field(default_factory=dict)
@@ -101,6 +104,7 @@ class HopOutcome:
                 **({} if self.met_alone is None else {"met_alone": dict(sorted(self.met_alone.items()))}),
                 **({MET_FAR_AHEAD: self.met_far_ahead} if self.met_far_ahead else {}),
                 **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
+                **({} if self.sink is None else {SINK: self.sink.to_json_dict()}),
                 **({} if self.copier is None else {COPIER: self.copier.to_json_dict()}),
                 **({} if self.partitions is None else {PARTITIONS: self.partitions}),
                 SEMANTICS: self.semantics.value,
@@ -296,6 +300,7 @@ def _add_up(
         else None,
         met_far_ahead=sum(answer.met_far_ahead for answer in answers),
         standing=None if group is None else group.standing,
+        sink=None if group is None else group.sink,
         copier=copier,
         partitions=_partitions(neighbours.manifests[hop.source], answers),
         history_begins={

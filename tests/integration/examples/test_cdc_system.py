@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from examples.cdc.contents import rows_of
-from examples.cdc.settings import GROUP, SLOT, TO_TOPIC, TOPIC, Systems
+from examples.cdc.settings import CONTROL_TOPIC, GROUP, LAKE_COORDINATOR, LAKE_GROUP, SLOT, TO_TOPIC, TOPIC, Systems
 from examples.cdc.system import Shop
 from examples.cdc.verify import Proof, prove
 from makewhole.stack.kafka_server import KafkaServer
@@ -38,10 +38,12 @@ def shop(cdc_systems: Systems) -> Iterator[Shop]:
 def forget(systems: Systems) -> None:
     """Remove what the example keeps in Kafka, and its slot, of which a server has one."""
     admin = AdminClient({"bootstrap.servers": systems.bootstrap})
-    with suppress(KafkaException):
-        admin.delete_topics([TOPIC])[TOPIC].result(10)
-    with suppress(KafkaException):
-        admin.delete_consumer_groups([GROUP])[GROUP].result(10)
+    for deleted in admin.delete_topics([TOPIC, CONTROL_TOPIC]).values():
+        with suppress(KafkaException):
+            deleted.result(10)
+    for deleted in admin.delete_consumer_groups([GROUP, LAKE_GROUP, LAKE_COORDINATOR]).values():
+        with suppress(KafkaException):
+            deleted.result(10)
     with closing(systems.database()) as database, database.cursor() as cursor:
         cursor.execute(
             "select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = %s", (SLOT,)
@@ -78,3 +80,4 @@ def test_without_faults_every_order_is_everywhere_once(cdc_systems: Systems, sho
     proof = prove(cdc_systems)
     assert proof.holds
     assert (proof.topic_records, proof.warehouse_rows, findings(proof)) == (proof.outbox, proof.outbox, set())
+    assert (proof.lake_rows, proof.lake_orders) == (proof.outbox, proof.outbox)

@@ -59,5 +59,5 @@ class CdcDemo:
         return (
             f"{proof['outbox']} orders in the outbox, {proof['topic_orders']} in the topic "
             f"({proof['topic_records']} records), {proof['warehouse_orders']} in the warehouse "
-            f"({proof['warehouse_rows']} rows)"
+            f"({proof['warehouse_rows']} rows), {proof['lake_orders']} in the lake ({proof['lake_rows']} rows)"
         )

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from makewhole.config import values
+from makewhole.config.hops.control_topic import read_control_topic
 from makewhole.config.hops.coordinates import note_coordinates, note_parts_of_coordinates, note_written_coordinates
 from makewhole.config.hops.hop_graph import (
     Ends,
@@ -30,6 +31,7 @@ _KEYS = (
     "from",
     "to",
     "consumer_group",
+    "control_topic",
     "progress",
     "where",
     "semantics",
@@ -69,7 +71,8 @@ def read_hops(
         progress = _read_progress(section, ends[-1], drafts)
         _note_unordered(section, drafts, top)
         hop = _read_hop(section, ends[-1], hop_kinds, of_pipeline, written, columns)
-        hop = None if hop is None else replace(hop, progress=progress)
+        control_topic = _read_control_topic(section, ends[-1], drafts)
+        hop = None if hop is None else replace(hop, progress=progress, control_topic=control_topic)
         if hop is not None:
             hops.append((element, hop))
             said |= {hop.name} if written.redelivery.is_said else set()
@@ -161,6 +164,11 @@ def _note_unordered(section: Section, drafts: Mapping[str, PointDraft], top: Sec
 def _read_progress(section: Section, ends: Ends, drafts: Mapping[str, PointDraft]) -> SinkProgress | None:
     source, target = (drafts.get(name) if name else None for name in (ends.source, ends.target))
     return read_progress(section, f"{ends.source}→{ends.target}", source, target)
+
+
+def _read_control_topic(section: Section, ends: Ends, drafts: Mapping[str, PointDraft]) -> str | None:
+    target = drafts.get(ends.target) if ends.target else None
+    return read_control_topic(section, f"{ends.source}→{ends.target}", target)
 
 
 def _read_hop(

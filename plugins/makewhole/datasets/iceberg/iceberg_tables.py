@@ -5,17 +5,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+from makewhole.datasets.iceberg.catalog import load_table, translated
 from makewhole.datasets.iceberg.describe import SYSTEM, describe_columns, existing
 from makewhole.datasets.iceberg.open_table import IcebergSession, refuse_ledger
 from makewhole.datasets.iceberg.predicates import inside
 from makewhole.datasets.iceberg.reading import HeldSnapshot, IcebergReader, Snapshotted
+from makewhole.datasets.iceberg.sink_commits import sink_commit
 from makewhole.datasets.iceberg.writing import IcebergForecaster, IcebergWriter
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import Problem, RefusedError
 from makewhole.model.points import SinkProgress, TablePoint
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
-from makewhole.tables.progress import ProgressRows
+from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.tables import Ability
 
@@ -69,6 +71,10 @@ class IcebergTables:
         self, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]
     ) -> dict[int, ProgressRows]:
         raise RefusedError("an Iceberg table keeps no sink's progress in rows")
+
+    def sink_commit(self, store: TablePoint, sink: SinkGroup) -> SinkCommit:
+        with translated(f"{store.table} at connection {self.connection.id}"):
+            return sink_commit(load_table(self.connection, store.table), sink)
 
     @contextmanager
     def writer(self, point: TablePoint, purpose: str) -> Iterator[IcebergWriter]:

@@ -16,7 +16,7 @@ from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.named.named_reading import NamedReader, NamedSession
 from makewhole.tables.named.named_writing import NamedForecaster, NamedWriter
 from makewhole.tables.named.names import by_name, named_problem, shape_in_table
-from makewhole.tables.progress import ProgressRows
+from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup
 from makewhole.tables.reading import TableReader, TableSession, TableView
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.tables import Ability, Tables
@@ -80,6 +80,9 @@ class NamedTables:
         self, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]
     ) -> dict[int, ProgressRows]:
         return self.tables.read_progress(store, progress, topic, partitions)
+
+    def sink_commit(self, store: TablePoint, sink: SinkGroup) -> SinkCommit:
+        return self.tables.sink_commit(store, sink)
 
     @contextmanager
     def writer(self, point: TablePoint, purpose: str) -> Iterator[TableWriter]:

@@ -10,13 +10,15 @@ from decimal import Decimal
 from enum import StrEnum
 
 from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange, offsets_in_log, read_group_offsets
+from makewhole.kafka.iceberg_sink.control_topic import read_control_log, read_coordinator
+from makewhole.kafka.iceberg_sink.standing import SinkSources, SinkStanding, sink_standing
 from makewhole.kafka.offsets import TopicLog
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Hop
 from makewhole.model.points import OffsetMeaning, Point, SinkProgress, TablePoint, can_look_up
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.tables.progress import ProgressRows
+from makewhole.tables.progress import ProgressRows, SinkGroup
 
 
 class ProgressFault(StrEnum):
@@ -42,10 +44,11 @@ class UnknownProgress:
 @dataclass(frozen=True, kw_only=True)
 class ReaderOffsets:
     """Where what loads a hop's target stands in its topic. `unknown`: why its own progress says nothing, by partition;
-    these have no offset."""
+    these have no offset. `sink`: what Iceberg's sink says of itself, where the file names its control topic."""
 
     offsets: GroupOffsets
     unknown: Mapping[int, UnknownProgress] = field(default_factory=dict)
+    sink: SinkStanding | None = None
 
     @property
     def committed(self) -> Mapping[int, int | None]:
@@ -68,11 +71,14 @@ def read_hop_offsets(log: TopicLog, hop: Hop, target: Point, connection: Connect
         TransientError: the brokers, or the database, do not answer.
         PermanentError: one of them refuses.
     """
-    if hop.progress is None:
-        group = hop.consumer_group
+    group = hop.consumer_group
+    if hop.progress is None and (group is None or hop.control_topic is None):
         return None if group is None else ReaderOffsets(offsets=read_group_offsets(log, group))
     assert can_look_up(target), target.name
-    return _read_progress(log, hop.progress, target, connection)
+    if hop.progress is not None:
+        return _read_progress(log, hop.progress, target, connection)
+    assert group is not None and hop.control_topic is not None
+    return _read_sink(log, SinkGroup(name=group, control_topic=hop.control_topic), target, connection)
 
 
 def standing_name(hop: Hop) -> str:
@@ -103,6 +109,27 @@ def _read_progress(log: TopicLog, progress: SinkProgress, store: TablePoint, con
 
     offsets = offsets_in_log(log, read)
     return ReaderOffsets(offsets=offsets, unknown=dict(unknown))
+
+
+def _read_sink(log: TopicLog, sink: SinkGroup, store: TablePoint, connection: Connection) -> ReaderOffsets:
+    """Ask the group, the coordinator, the control topic and the table, in this order (`SinkSources`)."""
+    kafka, standing = log.connection, list[SinkStanding]()
+
+    def read() -> Mapping[int, int | None]:
+        sources = SinkSources(
+            topic=log.topic,
+            table_name=store.table,
+            group=sink.name,
+            group_offsets=log.committed(sink.name),
+            coordinator=read_coordinator(kafka, sink.control_topic, sink.name),
+            control=read_control_log(kafka, sink.control_topic, sink.name),
+            table=tables_of(connection).sink_commit(store, sink),
+        )
+        standing[:] = [sink_standing(sources)]
+        return standing[0].next_offsets
+
+    offsets = offsets_in_log(log, read)
+    return ReaderOffsets(offsets=offsets, sink=standing[0])
 
 
 def next_offset(rows: ProgressRows | None, means: OffsetMeaning) -> int | UnknownProgress:

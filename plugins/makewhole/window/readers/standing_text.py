@@ -5,6 +5,7 @@ from dataclasses import asdict
 from makewhole.model.pipeline import Hop
 from makewhole.model.progress_text import progress_fault
 from makewhole.window.readers.hop_offsets import ReaderOffsets
+from makewhole.window.readers.sink_text import unknown_sink
 
 
 def unknown_standing(hop: Hop, offsets: ReaderOffsets, topic: str, partition: int) -> str | None:
@@ -16,6 +17,8 @@ def unknown_standing(hop: Hop, offsets: ReaderOffsets, topic: str, partition: in
             f"{hop.reader} stands at offset {beyond.committed} of {topic}/{partition}, whose log has {beyond.start} "
             f"to {beyond.end}"
         )
+    if offsets.sink is not None and (why := unknown_sink(offsets.sink, partition)) is not None:
+        return f"how far {hop.reader} has brought {topic}/{partition} is not known: {why}"
     fault = offsets.unknown.get(partition)
     if hop.progress is None or fault is None:
         return None

@@ -3,22 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from makewhole.kafka.iceberg_sink.standing import SinkStanding
 from makewhole.kafka.offsets import log_starts
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop
 from makewhole.window.consumer_groups import GroupStanding, Unreached, group_incidents, standing_of
 from makewhole.window.readers.hop_offsets import standing_name
 from makewhole.window.readers.progress_incidents import of_progress
+from makewhole.window.readers.sink_text import of_sink
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
 
 
 @dataclass(frozen=True, kw_only=True)
 class HopGroup:
-    """Where what loads a hop's target stands, and what is wrong with that."""
+    """Where what loads a hop's target stands, and what is wrong with that. `sink`: what Iceberg's sink says of
+    itself."""
 
     standing: GroupStanding
     incidents: tuple[Incident, ...]
+    sink: SinkStanding | None = None
 
 
 def hop_groups(neighbours: NeighbouringWindows, answers: Sequence[BucketAnswer]) -> dict[str, HopGroup]:
@@ -52,4 +56,5 @@ def _group(
         lambda: log_starts(neighbours.context.kafka(point), point.topic),
     )
     happened = group_incidents(point, ranges, now, before, unreached, offsets.out_of_range)
-    return HopGroup(standing=now, incidents=tuple(of_progress(incident, hop, offsets.unknown) for incident in happened))
+    incidents = (of_sink(of_progress(incident, hop, offsets.unknown), offsets.sink) for incident in happened)
+    return HopGroup(standing=now, incidents=tuple(incidents), sink=offsets.sink)

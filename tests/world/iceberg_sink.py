@@ -1,0 +1,185 @@
+"""Run Iceberg's Kafka Connect sink over a topic of a test's own, and kill it between its group and its table."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from pyiceberg.table import Table
+
+from examples.cdc.connectors import lake_sink
+from examples.cdc.lake import CATALOG, POSITION, LakeTable
+from examples.cdc.settings import Systems
+from examples.cdc.worker import Worker, wait_for
+from makewhole.kafka.offsets import committed, stable_offsets
+from tests.world.iceberg_lake import ORDERS
+from tests.world.orders import orders
+from tests.world.topics import kafka_connection, make_topic
+
+Position = tuple[int, int]
+_ANSWER_SECONDS = 30.0
+_FLUSH_MS = 500  # a task that has nothing to read answers its coordinator as often as this
+_PLAIN_JSON = {
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+}
+_COLUMNS = ORDERS.append(pa.field("_kafka_metadata", POSITION))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkNames:
+    """The names of a sink's own: those of its connector, its topic and its control topic."""
+
+    connector: str
+    topic: str
+    control_topic: str
+
+    @property
+    def group(self) -> str:
+        """The consumer group of the sink's tasks."""
+        return f"connect-{self.connector}"
+
+    @property
+    def coordinator(self) -> str:
+        """The consumer group of its coordinator."""
+        return f"{self.group}-coord"
+
+
+class IcebergSink:
+    """The sink with its topic, its control topic and its lake; nothing of it runs before `start`."""
+
+    def __init__(self, *, bootstrap: str, dsn: str, folder: Path, topic: str, tasks: int = 1) -> None:
+        self.names = SinkNames(connector=f"sink-{topic}", topic=topic, control_topic=f"control-{topic}")
+        self.lake = LakeTable(dsn=dsn, folder=folder / "lake", control_topic=self.names.control_topic, commit_ms=1_000)
+        self._bootstrap, self._dsn, self._sent = bootstrap, dsn, 0
+        systems = Systems(bootstrap=bootstrap, dsn=dsn, folder=folder / "connect")
+        connector = lake_sink(self.lake, name=self.names.connector, topic=topic, database=dsn, tasks=tasks)
+        self.worker = Worker(systems, {self.names.connector: {**connector, **_PLAIN_JSON}}, flush_ms=_FLUSH_MS)
+        self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
+
+    @property
+    def described(self) -> str:
+        """The Airflow connection to the catalogue, as JSON."""
+        uri = self._dsn.replace("postgresql://", "postgresql+psycopg2://", 1)
+        extra = {"type": "sql", "uri": uri, "warehouse": self.lake.warehouse}
+        return json.dumps({"conn_type": "iceberg", "schema": CATALOG, "extra": extra})
+
+    def prepare(self) -> None:
+        """Make the table and the control topic."""
+        self.lake.create(_COLUMNS)
+        make_topic(self.admin, self.names.control_topic, 1)
+
+    # -- what goes right -------------------------------------------------------------------------------------------
+
+    def send(self, count: int) -> list[Position]:
+        """Send some orders; return their positions."""
+        positions: list[Position] = []
+        producer = Producer({"bootstrap.servers": self._bootstrap})
+        for order in orders(range(self._sent, self._sent + count)):
+            producer.produce(
+                self.names.topic,
+                key=order["id"],
+                value=json.dumps(order),
+                on_delivery=lambda _, message: positions.append((message.partition() or 0, message.offset() or 0)),
+            )
+        assert producer.flush(_ANSWER_SECONDS) == 0
+        self._sent += count
+        return sorted(positions)
+
+    def deliver(self, count: int) -> list[Position]:
+        """Send some orders, and wait until each has a row and the coordinator has noted it."""
+        positions = self.send(count)
+        self.wait_for_rows(positions)
+        return positions
+
+    def wait_for_coordinator(self) -> None:
+        """Wait until the coordinator has committed its own offset behind every event of the files in the table."""
+        names = self.names
+
+        def has_passed() -> bool:
+            noted = self.committed(names.coordinator, names.control_topic)
+            return noted.get(0, 0) >= self.lake.control_offsets(names.group)[0]
+
+        wait_for("the coordinator to commit its offset", has_passed)
+
+    def wait_for_all(self) -> None:
+        """Wait until each record of the topic has one row, and the coordinator has noted it."""
+        wait_for(
+            "the sink to load all records",
+            lambda: self._is_at_the_end() and self.rows().total() == sum(self._ends().values()),
+        )
+        self.wait_for_coordinator()
+
+    def write_and_expire(self) -> None:
+        """Commit something else to the table, and expire all snapshots before it: no summary of the sink is left."""
+        table = self.table()
+        table.append(table.scan().to_arrow().slice(0, 0))
+        newest = table.current_snapshot()
+        assert newest is not None
+        old = [snapshot.snapshot_id for snapshot in table.snapshots() if snapshot.snapshot_id != newest.snapshot_id]
+        table.maintenance.expire_snapshots().by_ids(old).commit()
+
+    def wait_for_rows(self, positions: list[Position]) -> None:
+        wait_for("the sink to load its records", lambda: set(positions) <= self.rows().keys())
+
+    def rows(self) -> Counter[Position]:
+        """Count the rows of each position in the table."""
+        return self.lake.positions()
+
+    def table(self) -> Table:
+        return self.lake.load()
+
+    # -- its groups ------------------------------------------------------------------------------------------------
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        """Return the offsets that a group has committed in a topic."""
+        offsets = committed(kafka_connection(self._bootstrap), group, topic)
+        return {partition: offset for partition, offset in offsets.items() if offset is not None}
+
+    def forget_coordinator(self) -> None:
+        """Delete the group of the coordinator, as its retention does."""
+        wait_for("the coordinator to be gone", lambda: not self._has_members(self.names.coordinator))
+        [answer] = self.admin.delete_consumer_groups([self.names.coordinator]).values()
+        answer.result(_ANSWER_SECONDS)
+
+    def set_coordinator(self, offset: int) -> None:
+        """Set the group of the coordinator to an offset of the control topic."""
+        wait_for("the coordinator to be gone", lambda: not self._has_members(self.names.coordinator))
+        parts = [TopicPartition(self.names.control_topic, 0, offset)]
+        offsets = ConsumerGroupTopicPartitions(self.names.coordinator, parts)
+        [answer] = self.admin.alter_consumer_group_offsets([offsets]).values()
+        assert not [at for at in answer.result(_ANSWER_SECONDS).topic_partitions or [] if at.error]
+
+    def _has_members(self, group: str) -> bool:
+        [answer] = self.admin.describe_consumer_groups([group]).values()
+        return bool(answer.result(_ANSWER_SECONDS).members)
+
+    # -- its weak points -------------------------------------------------------------------------------------------
+
+    def kill_between_group_and_table(self, count: int) -> list[Position]:
+        """Send some orders, and kill the sink when its group is past them and its table has none of them."""
+        with self.killed_before_its_commit():
+            return self.send(count)
+
+    @contextmanager
+    def killed_before_its_commit(self) -> Iterator[None]:
+        """Kill the sink when its group is past every record of the topic, and its table has none of those sent within
+        this block. They are there before it reads any: a part of them would be a commit that is held up."""
+        self.worker.stop_connector(self.names.connector)
+        yield
+        with self.lake.commits_held():
+            self.worker.resume_connector(self.names.connector)
+            wait_for("the group to be past the records", self._is_at_the_end)
+            self.worker.kill()
+
+    def _is_at_the_end(self) -> bool:
+        standing = self.committed(self.names.group, self.names.topic)
+        return all(standing.get(partition) == end for partition, end in self._ends().items() if end)
+
+    def _ends(self) -> dict[int, int]:
+        return dict(stable_offsets(kafka_connection(self._bootstrap), self.names.topic))
