@@ -47,6 +47,7 @@ def test_every_command_of_the_design_is_there() -> None:
         "plan watch",
         "run",
         "status",
+        "todo",
         "up",
         "windows",
     ]
