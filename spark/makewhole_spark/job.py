@@ -10,13 +10,15 @@ import logging
 import sys
 import traceback
 from concurrent.futures import Future
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from makewhole.gate import load_meanwhile
-from makewhole.journal import windows
+from makewhole.journal import step_failures, windows
 from makewhole.journal.database import connect
-from makewhole.model.errors import DEFECTS, MakewholeError, PermanentError
+from makewhole.journal.step_failures import StepPlace
+from makewhole.model.errors import DEFECTS, MakewholeError, PermanentError, RefusedError
 from makewhole.window.context import WindowContext, window_context
 from makewhole_spark.carrier import Carrier
 from makewhole_spark.spark_carrier import SparkCarrier
@@ -37,14 +39,36 @@ def run_job(wanted: argparse.Namespace, starting: "Future[SparkSession]") -> Non
     try:
         _run(wanted, starting)
     except MakewholeError as error:
+        record_failure(wanted, error)
         logger.error("%s", error)
         sys.exit(EXIT_PERMANENT if isinstance(error, PermanentError) else EXIT_TRANSIENT)
     except DEFECTS as error:
+        record_failure(wanted, error)
         traceback.print_exc()
         logger.error(
             "a defect (%s), which trying again does not mend; report it with the lines above", type(error).__name__
         )
         sys.exit(EXIT_PERMANENT)
+    except Exception as error:
+        record_failure(wanted, error)
+        raise
+
+
+def record_failure(wanted: argparse.Namespace, error: Exception) -> None:
+    """Keep in the journal why the step that was submitted broke; where that is away, its task has the log alone."""
+    place = StepPlace(
+        pipeline=wanted.pipeline,
+        step=wanted.step,
+        dag=wanted.dag,
+        run=wanted.asked_by,
+        number=wanted.window,
+        revision=wanted.revision,
+    )
+    try:
+        with connect() as journal:
+            step_failures.put(journal, place, error)
+    except MakewholeError as away:
+        logger.warning("the reason is in this log alone: %s", away)
 
 
 def _run(wanted: argparse.Namespace, starting: "Future[SparkSession]") -> None:
@@ -56,19 +80,19 @@ def _run(wanted: argparse.Namespace, starting: "Future[SparkSession]") -> None:
         load_meanwhile()  # while Java starts, this process only waits
     spark = starting.result()
     carrier = SparkCarrier(spark)
-    _log_step(carrier, context, own, wanted.asked_by, is_own=True)
+    _log_step(carrier, context, own, wanted, is_own=True)
     for before, step in zip(steps, later, strict=False):
         logger.info("%s: %s is committed; this application goes on with %s", context.window.label, before, step)
-        if not _is_done(carrier, context, step, wanted.asked_by):
+        if not _is_done(carrier, context, step, wanted):
             break
     spark.stop()
     gc.freeze()  # Python would look for garbage in all that was loaded, for a second or two, before it ends
 
 
-def _is_done(carrier: Carrier, context: WindowContext, step: str, asked_by: str) -> bool:
+def _is_done(carrier: Carrier, context: WindowContext, step: str, wanted: argparse.Namespace) -> bool:
     """Run a later step; tell whether it ended well. Whatever goes wrong is for its own task to meet and to show."""
     try:
-        _log_step(carrier, context, step, asked_by, is_own=False)
+        _log_step(carrier, context, step, wanted, is_own=False)
     except Exception as error:
         reason = str(error) if isinstance(error, MakewholeError) else type(error).__name__
         logger.warning("%s", _left_to_its_task(context, step, reason))
@@ -83,7 +107,7 @@ def _left_to_its_task(context: WindowContext, step: str, reason: str) -> str:
     )
 
 
-def _log_step(carrier: Carrier, context: WindowContext, step: str, asked_by: str, *, is_own: bool) -> None:
+def _log_step(carrier: Carrier, context: WindowContext, step: str, wanted: argparse.Namespace, *, is_own: bool) -> None:
     """Run a step, within its time limit and on a connection of its own to the journal, which commits at its end; log
     what it found."""
     limit = getattr(context.pipeline.time_limits, step)
@@ -93,6 +117,8 @@ def _log_step(carrier: Carrier, context: WindowContext, step: str, asked_by: str
         if is_own
         else (_left_to_its_task(context, step, late), 0)
     )
-    with ending_process_after(limit, message, code), connect() as journal:
-        text = run_step(step, Job(carrier=carrier, journal=journal, context=context, asked_by=asked_by, is_own=is_own))
+    at_the_end = partial(record_failure, wanted, RefusedError(late)) if is_own else None
+    job = partial(Job, carrier=carrier, context=context, asked_by=wanted.asked_by, is_own=is_own)
+    with ending_process_after(limit, message, code, at_the_end), connect() as journal:
+        text = run_step(step, job(journal=journal))
     logger.info("%s: %s", context.window.label, text)

@@ -34,4 +34,5 @@ def _arguments(step: str) -> argparse.Namespace:
         "--through", choices=STEPS, default=step, help="the last step to go on with; by default there is none after"
     )
     arguments.add_argument("--asked-by", default="", help="the run of Airflow that submits this")
+    arguments.add_argument("--dag", default="", help="the DAG of that run")
     return arguments.parse_args()

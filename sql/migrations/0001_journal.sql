@@ -262,6 +262,7 @@ create table makewhole.gate_report (
 -- `log_ends` is where the logs of its targets ended when it was begun: target → partition → stable offset.
 -- `settled_at` is when another plan took its place: its runners are fenced since, and its receipts are all here, unless
 -- it `is_unknown`: then it may have written any of its keys. `superseded_by` is the revision of the window that ended it.
+-- `asked_until` is when a question that waits for a person ends.
 create table makewhole.plan (
     id text primary key,
     pipeline text not null,
@@ -284,8 +285,10 @@ create table makewhole.plan (
     settled_at timestamptz,
     is_unknown boolean not null default false,
     superseded_by integer check (superseded_by > revision),
+    asked_until timestamptz,
     foreign key (pipeline, number, revision) references makewhole.window
 );
+create index waiting_plan on makewhole.plan (pipeline) where state in ('awaiting_approval', 'approved', 'running');
 create unique index plan_of_window on makewhole.plan (pipeline, number, revision) where undoes is null;
 create unique index undo_of_plan on makewhole.plan (undoes) where state not in ('refused', 'rejected');
 
@@ -407,6 +410,21 @@ create table makewhole.continuation (
     began_at timestamptz not null default clock_timestamp(),
     primary key (pipeline, number, revision, attempt),
     foreign key (pipeline, number, revision) references makewhole.window
+);
+
+-- Why a step did not end well when it was last tried; the row goes when the step ends well. `number` and `revision` are 0
+-- of a run that opened no window.
+create table makewhole.step_failure (
+    pipeline text not null,
+    number integer not null,
+    revision integer not null,
+    step text not null,
+    dag text not null,
+    run text not null,
+    is_permanent boolean not null,
+    reason text not null,
+    failed_at timestamptz not null default clock_timestamp(),
+    primary key (pipeline, number, revision, step)
 );
 
 -- Findings that a person accepts, for good or until a moment: what was asked, by whom, and who said yes.

@@ -29,6 +29,15 @@ order by ordinal desc limit 1;
 -- Read the entry that revokes another one.
 select ordinal from makewhole.certificate where pipeline = %(pipeline)s and revokes = %(ordinal)s;
 
+-- last_revocation --
+-- Read the newest revocation of a certificate of a window.
+select later.ordinal, later.number, later.revision, later.digest, later.body, later.previous, later.sha256, later.uri,
+    later.issued_at, later.kind, later.revokes, later.signed_by, later.signature
+from makewhole.certificate issued
+join makewhole.certificate later on (later.pipeline, later.revokes) = (issued.pipeline, issued.ordinal)
+where issued.pipeline = %(pipeline)s and issued.number = %(number)s and issued.kind = 'certificate'
+order by later.ordinal desc limit 1;
+
 -- standing --
 -- Read the certificates of a window that no entry revokes, oldest first.
 select ordinal, number, revision, digest, body, previous, sha256, uri, issued_at, kind, revokes, signed_by, signature

@@ -5,35 +5,35 @@ select pg_advisory_xact_lock(hashtextextended('makewhole plan ' || %(pipeline)s 
 -- plan_of_window --
 -- Read the plan that was frozen for a window revision, if any.
 select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
-payload_sha256, control, records_per_second, began_at, ended_at, log_ends
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends, asked_until
 from makewhole.plan
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and undoes is null
 
 -- plan_by_id --
 -- Read one plan.
 select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
-payload_sha256, control, records_per_second, began_at, ended_at, log_ends
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends, asked_until
 from makewhole.plan
 where id = %(plan)s
 
 -- undo_of_plan --
 -- Read the plan that undoes another one, unless it was turned down.
 select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
-payload_sha256, control, records_per_second, began_at, ended_at, log_ends
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends, asked_until
 from makewhole.plan
 where undoes = %(plan)s and state not in ('refused', 'rejected')
 
 -- newest_undo_of_plan --
 -- Read the plan that was last made to undo another one, turned down or not.
 select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
-payload_sha256, control, records_per_second, began_at, ended_at, log_ends
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends, asked_until
 from makewhole.plan
 where undoes = %(plan)s order by frozen_at desc limit 1
 
 -- lock_plan --
 -- Read one plan and lock it until the end of the transaction.
 select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
-payload_sha256, control, records_per_second, began_at, ended_at, log_ends
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends, asked_until
 from makewhole.plan
 where id = %(plan)s
 for update
@@ -41,7 +41,7 @@ for update
 -- plans_before --
 -- Read the plans of earlier revisions of a window that could still write, or whose receipts are not all known.
 select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
-payload_sha256, control, records_per_second, began_at, ended_at, log_ends
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends, asked_until
 from makewhole.plan
 where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)s and settled_at is null
 and (state not in ('done', 'refused', 'rejected') or state = 'rejected' and began_at is not null)
@@ -107,6 +107,10 @@ where plan = %(plan)s and target = %(target)s
 group by chunk
 having bool_and(refusal is not null)
 order by chunk
+
+-- note_question --
+-- Write until when a question about a plan waits for its answer.
+update makewhole.plan set asked_until = %(until)s where id = %(plan)s
 
 -- set_plan_state --
 -- Move a plan on. A revision that supersedes it ends it only where it has not ended yet. A paused plan that is approved

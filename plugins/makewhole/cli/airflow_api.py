@@ -29,6 +29,10 @@ class Access:
         """Return the address of a run's page."""
         return f"{self.url}/dags/{dag}/runs/{run_id}"
 
+    def log_url(self, dag: str, run_id: str, task: str) -> str:
+        """Return the address of the page that has the log of a task."""
+        return f"{self.run_url(dag, run_id)}/tasks/{task}"
+
 
 def access() -> Access:
     """Return the access in `MAKEWHOLE_AIRFLOW_URL`, `…_USER` and `…_PASSWORD`, or that of the local stack.
@@ -53,6 +57,16 @@ def access() -> Access:
             ]
         )
     return Access(url=stack.url, user=stack.user or "", password=stack.password or "")
+
+
+def log_url(dag: str | None, run_id: str | None, task: str | None) -> str | None:
+    """Return the address of a task's log; None where the run is not known, or no Airflow is configured here."""
+    if not (dag and run_id and task):
+        return None
+    try:
+        return access().log_url(dag, run_id, task)
+    except ConfigurationError:
+        return None
 
 
 class AirflowRefusedError(TransientError):

@@ -1,6 +1,7 @@
 """Run `makewhole certificate verify` and `certificate keygen`: check the proofs of a pipeline, make a key for them."""
 
 import json as json_format
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,13 @@ from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.text import counted
-from makewhole.signing.key_files import PRIVATE_FILE, PUBLIC_FILE, believed_keys, make_key_files
+from makewhole.signing.key_files import (
+    PRIVATE_FILE,
+    PUBLIC_FILE,
+    PUBLIC_KEYS_VARIABLE,
+    believed_keys,
+    make_key_files,
+)
 from makewhole.window.certifying.certificate_check import ChainEvidence, CheckedChain, HandedOver, Head, check_chain
 from makewhole.window.certifying.chain_evidence import file_problems, read_evidence
 from makewhole.window.context import find_pipeline
@@ -51,8 +58,8 @@ def verify_certificates(
     json: AsJson = False,
 ) -> None:
     """Check the chain of certificates with public keys alone: signatures, none missing, none changed, each as its
-    anchor beside the files, and every certified window with one. Exit code 0: sound, 1: not, 3: nothing is proven,
-    5: sound, and windows before the last certified one are open."""
+    anchor beside the files, and every certified window with one. Exit code 0: sound, 1: not, 3: nothing is proven
+    (without any public key no signature is checked), 5: sound, and windows before the last certified one are open."""
     with service_environment():
         heads = [_parsed_head(text) for text in head or []]
         ring = believed_keys(public_key or [])
@@ -93,7 +100,7 @@ def _parsed_head(text: str) -> Head:
 def _exit_of(checked: CheckedChain) -> Exit:
     if not checked.is_sound:
         return Exit.GAPS_REMAIN
-    if checked.signed_from is None:
+    if checked.signed_from is None or checked.unchecked:
         return Exit.NOT_KNOWN
     return Exit.CERTIFIED if checked.is_complete else Exit.OPEN_WINDOWS
 
@@ -104,7 +111,8 @@ def _document(pipeline: str, evidence: ChainEvidence, checked: CheckedChain) -> 
         "pipeline": pipeline,
         "certificates": sum(entry.revokes is None for entry in evidence.entries),
         "revocations": sum(entry.revokes is not None for entry in evidence.entries),
-        "ok": checked.is_complete,
+        "ok": checked.is_complete and not checked.unchecked,
+        "unchecked": list(checked.unchecked),
         "sound": checked.is_sound,
         "signed_from": checked.signed_from,
         "keys": sorted(evidence.ring.keys),
@@ -126,8 +134,19 @@ def _print(pipeline: str, evidence: ChainEvidence, checked: CheckedChain) -> Non
     counts = f"{certificates}, {counted(revoked, 'revocation')}" if revoked else certificates
     accepted = f", with {checked.accepted:,} accepted" if checked.accepted else ""
     _console.print(f"{pipeline}: {counts}{accepted}, {_verdict(evidence, checked)}")
+    if checked.unchecked:
+        _console.print(Text(printable(_key_to_give(pipeline, checked.unchecked))))
     if checked.handed_over is not None and checked.handed_over.keys:
         _console.print(_waiting(checked.handed_over))
+
+
+def _key_to_give(pipeline: str, signers: Sequence[str]) -> str:
+    """Return the line to run, or to set, so that signatures are checked."""
+    return (
+        f"signed by {', '.join(signers)}. Give the public key, which `makewhole certificate keygen` wrote beside the "
+        f"private one: makewhole certificate verify {pipeline} --public-key {PUBLIC_FILE}; or, for every call: "
+        f"export {PUBLIC_KEYS_VARIABLE}=file:/path/to/{PUBLIC_FILE}"
+    )
 
 
 def _verdict(evidence: ChainEvidence, checked: CheckedChain) -> str:
@@ -135,6 +154,8 @@ def _verdict(evidence: ChainEvidence, checked: CheckedChain) -> str:
         return "NOT sound"
     if not evidence.entries:
         return "nothing is proven yet"
+    if checked.unchecked:
+        return "not proven: no public key was given, so no signature was checked"
     if checked.signed_from is None:
         return "none is signed: who issued them is not proven"
     left = f"; {counted(len(checked.uncertified), 'window')} before the last one open" if checked.uncertified else ""

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
+from makewhole.cli.airflow_api import log_url
 from makewhole.compensation.planning.unanswered import Unanswered
 from makewhole.compute.judge.copier_commits import COPIER
-from makewhole.journal import acceptances, certificates, continuations, incidents, plans, windows
+from makewhole.journal import acceptances, certificates, continuations, incidents, plans, step_failures, windows
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.results import gate_answers, handover_keys, hop_results, snapshot_manifests
+from makewhole.journal.step_failures import StepFailure
 from makewhole.kafka.retention import Deadline
 from makewhole.model.acceptance import Acceptance, AcceptanceState, finding_id
 from makewhole.model.errors import ConfigurationError, Problem
@@ -60,10 +62,12 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
             {"run": continuation.run, "asked_by": continuation.asked_by, "at": continuation.began_at.isoformat()}
             for continuation in continuations.of(journal, window)
         ],
+        "failed_steps": [failure_document(failure) for failure in step_failures.of(journal, window)],
         "plan": _plan(journal, window),
         "accepted": _accepted(journal, window),
         "older_open": _older_open(journal, window),
         "certificate": _certificate(journal, window),
+        "revoked": _revoked(journal, window),
     }
 
 
@@ -157,6 +161,33 @@ def _plan(journal: PgConnection, window: Window) -> dict[str, Any] | None:
         "state": plan.state.value,
         "reason": plan.reason,
         "actions": dict(plan.counts),
+        "asked_until": None if stored.asked_until is None else stored.asked_until.isoformat(),
+    }
+
+
+def failure_document(failure: StepFailure) -> dict[str, Any]:
+    """Describe why a step did not end well, and where its log is."""
+    return {
+        "step": failure.step,
+        "dag": failure.dag,
+        "run": failure.run,
+        "at": failure.failed_at.isoformat(),
+        "is_permanent": failure.is_permanent,
+        "reason": failure.reason,
+        "log": log_url(failure.dag, failure.run, failure.step),
+    }
+
+
+def _revoked(journal: PgConnection, window: Window) -> dict[str, Any] | None:
+    """Return which certificate of a window was revoked last, whatever its revision, by which entry, when and why."""
+    revocation = certificates.last_revocation(journal, window.pipeline, window.number)
+    if revocation is None:
+        return None
+    return {
+        "certificate": revocation.revokes,
+        "by": revocation.ordinal,
+        "at": None if revocation.issued_at is None else revocation.issued_at.isoformat(),
+        "reason": (revocation.body.get("because") or {}).get("reason"),
     }
 
 

@@ -15,6 +15,7 @@ _COMMANDS = {
     "audit": "audit.command:audit",
     "check": "check:check",
     "run": "run:run",
+    "todo": "todo:todo",
     "windows": "report:windows",
     "findings": "findings:findings",
     "explain": "explain:explain",

@@ -14,6 +14,7 @@ from makewhole.cli.environment import AsJsonLines, console, print_table, printab
 from makewhole.compute.judge.copier_commits import COPIER
 from makewhole.journal.database import connect
 from makewhole.model.incident import IncidentKind
+from makewhole.model.plan import PlanState
 from makewhole.model.text import REPEATS, counted
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
@@ -71,8 +72,8 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
         table.add_row(
             str(document["window"]),
             str(document["revision"]),
-            _short(document["from"]),
-            _short(document["to"]),
+            short_time(document["from"]),
+            short_time(document["to"]),
             Text(_state(document), style=_COLOURS[state]),
             _gaps(document, "counts"),
             _gaps(document, "after"),
@@ -85,6 +86,7 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
             *_handed_over(document),
             *_accepted(document),
             *(said for incident in document["incidents"] for said in (incident["message"], *_repeated(incident))),
+            *_what_waits(document),
         ]
         reason = document["reason"] or ""
         for sentence in [*(said for said in sentences if said not in reason), *([reason] if reason else [])]:
@@ -92,7 +94,7 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
         if document["continuations"] and document["state"] != WindowState.CERTIFIED.value:
             number, last = len(document["continuations"]), document["continuations"][-1]
             text = f"was gone on with {number} {'time' if number == 1 else 'times'}, last by run {last['run']}"
-            out.print(Text(printable(f"window {document['window']}: {text} at {_short(last['at'])}")))
+            out.print(Text(printable(f"window {document['window']}: {text} at {short_time(last['at'])}")))
     if len(documents) == 1:
         show_reach(out, documents[0])
     show_older_open(out, documents[-1])
@@ -130,7 +132,7 @@ def show_older_open(out: Console, document: dict[str, Any]) -> None:
     older = document["older_open"]
     if not older["windows"]:
         return
-    since = "the beginning" if older["since"] is None else f"{_short(older['since'])} UTC"
+    since = "the beginning" if older["since"] is None else f"{short_time(older['since'])} UTC"
     are = "window is" if older["windows"] == 1 else "windows are"
     text = f"{older['windows']:,} older {are} open, since {since} (window {older['first_window']}): "
     out.print(Text(text + counted(older["findings"], "finding"), style="yellow"))
@@ -152,7 +154,7 @@ def _accepted(document: dict[str, Any]) -> list[str]:
     accepted = document["accepted"]
     sentences = [
         f"{counted(acceptance['findings'], 'finding')} accepted by {acceptance['by']}"
-        + ("" if acceptance["until"] is None else f" until {_short(acceptance['until'])} UTC")
+        + ("" if acceptance["until"] is None else f" until {short_time(acceptance['until'])} UTC")
         + f" ({acceptance['id']}): {acceptance['reason']}"
         for acceptance in accepted["acceptances"]
     ]
@@ -165,13 +167,57 @@ def _accepted(document: dict[str, Any]) -> list[str]:
     return [*sentences, *again, *(["its certificate is revoked by the next run of the pipeline"] if is_stale else [])]
 
 
+def _what_waits(document: dict[str, Any]) -> list[str]:
+    """Return, of a window that is not certified, what happened to its plan and certificate, and which step broke. What
+    the reason of the window says is not said again."""
+    if document["state"] == WindowState.CERTIFIED.value:
+        return []
+    known = document["reason"] or ""
+    return [
+        *_plan_sentences(document["plan"], known),
+        *_revoked_sentences(document["revoked"], known),
+        *(sentence for failure in document["failed_steps"] for sentence in failure_sentences(failure, known)),
+    ]
+
+
+def _plan_sentences(plan: dict[str, Any] | None, known: str) -> list[str]:
+    if plan is None:
+        return []
+    if plan["state"] == PlanState.AWAITING_APPROVAL.value:
+        until = "" if plan["asked_until"] is None else f" until {short_time(plan['asked_until'])} UTC"
+        return [f"waits for approval of {plan['id']}{until}: makewhole plan approve {plan['id']}, or reject"]
+    if plan["state"] in (PlanState.REFUSED.value, PlanState.REJECTED.value):
+        return [_with_reason(f"plan {plan['id']} was {plan['state']}", plan["reason"], known)]
+    return []
+
+
+def _revoked_sentences(revoked: dict[str, Any] | None, known: str) -> list[str]:
+    if revoked is None:
+        return []
+    number = f"its certificate {revoked['certificate']} was revoked by number {revoked['by']} of the chain"
+    return [_with_reason(f"{number} at {short_time(revoked['at'])} UTC", revoked["reason"], known)]
+
+
+def failure_sentences(failure: dict[str, Any], known: str = "") -> list[str]:
+    """Return which step broke, in which run, why, and where its log is."""
+    place = f"{failure['step']} did not end well in run {failure['run']} of {failure['dag']}"
+    log = [f"the log of {failure['step']}: {failure['log']}"] if failure["log"] else []
+    return [_with_reason(place, failure["reason"].rstrip("."), known), *log]
+
+
+def _with_reason(sentence: str, reason: str | None, known: str) -> str:
+    return sentence if reason is None or reason in known else f"{sentence}: {reason}"
+
+
 def _handed_over(document: dict[str, Any]) -> list[str]:
     """Return what is handed over as a sentence, where anything is."""
     handed = document["handed_over"]
     if not handed["keys"]:
         return []
     keys = "1 key is" if handed["keys"] == 1 else f"{handed['keys']:,} keys are"
-    return [f"{keys} in flight and handed over to the next window; the first waits since {_short(handed['since'])} UTC"]
+    return [
+        f"{keys} in flight and handed over to the next window; the first waits since {short_time(handed['since'])} UTC"
+    ]
 
 
 def show_looked_at(out: Console, documents: list[dict[str, Any]]) -> None:
@@ -230,7 +276,8 @@ def show_accounts(out: Console, documents: list[dict[str, Any]]) -> None:
     print_table(out, table)
 
 
-def _short(moment: str | None) -> str:
+def short_time(moment: str | None) -> str:
+    """Return the day and the minute of a moment; of none, that there is no bound."""
     return "the beginning" if moment is None else moment[:16].replace("T", " ")
 
 

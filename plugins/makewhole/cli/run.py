@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from makewhole.cli.airflow_api import AirflowApi, access, airflow
-from makewhole.cli.documents import unanswered_document, window_document
+from makewhole.cli.documents import chosen_windows, unanswered_document, window_document
 from makewhole.cli.environment import Exit, console, exit_of, printable, service_environment
 from makewhole.cli.follow import follow
 from makewhole.cli.report import PipelineName, show_windows
@@ -79,14 +79,20 @@ def run(
             help="A file of business keys, one a line: judge the windows that hold them again.",
         ),
     ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            "--window", metavar="NUMBER", help="Judge this window again, as a new revision.", show_default=False
+        ),
+    ] = None,
     plan_only: Annotated[bool, typer.Option("--plan-only", help="Compare and plan, and change nothing.")] = False,
     reason: Annotated[str | None, typer.Option(help="Why, for the journal.", show_default=False)] = None,
     follow: Annotated[bool, typer.Option(help="Wait for the end, and show each step.")] = True,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a window; progress goes to stderr.")] = False,
 ) -> None:
     """Check one window of a pipeline and repair it. Exit code 0 certified, 1 gaps remain, 3 not known, 4 error."""
-    if keys is not None and (start or end):
-        raise typer.BadParameter("--keys stands alone: the keys say which windows to judge")
+    if sum((keys is not None, window is not None, bool(start or end))) > 1:
+        raise typer.BadParameter("give one of --keys, --window, and --from with --to: each says which windows to judge")
     out = console(stderr=json)
     states = []
     with service_environment():
@@ -94,7 +100,7 @@ def run(
         request = _RunRequest(
             pipeline=pipeline, start=start, end=end or datetime.now(UTC), plan_only=plan_only, reason=reason
         )
-        for window_request in [request] if keys is None else _requests_of_keys(request, keys, out):
+        for window_request in _requests(request, window, keys, out):
             run_id = _start(window_request, out)
             if not follow:
                 if json:
@@ -107,6 +113,17 @@ def run(
             else:
                 show_result(out, document)
     raise typer.Exit(max((exit_of(state) for state in states), default=Exit.CERTIFIED))
+
+
+def _requests(request: _RunRequest, window: int | None, keys: Path | None, out: Console) -> list[_RunRequest]:
+    """Return what to run: the interval that was asked for, that of a window, or those of the windows with keys."""
+    if keys is not None:
+        return _requests_of_keys(request, keys, out)
+    if window is None:
+        return [request]
+    with connect() as journal:
+        (chosen,) = chosen_windows(journal, request.pipeline, window, revision=None)
+    return [replace(request, start=chosen.start, end=chosen.end)]
 
 
 def read_keys(file: Path) -> list[str]:

@@ -7,6 +7,7 @@ evidence contradicts itself: no plan may follow.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from makewhole.gate.expectations import (
@@ -25,6 +26,10 @@ from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Pipeline
 
 logger = logging.getLogger(__name__)
+_SILENCE = (
+    "Silence is not proof; where quiet intervals are right, write `gate: {allow_empty: true}` into the pipeline file "
+    "and run the window again"
+)
 
 
 def check_summaries(
@@ -61,7 +66,7 @@ def _check_summaries(pipeline: Pipeline, summaries: Sequence[HopSummary], incide
     problem = _summaries_problem(pipeline, summaries)
     if problem:
         return error_report(problem)
-    return _report(*_run_suites(_suites(pipeline, summaries, incidents, None)))
+    return _in_one_sentence(summaries, incidents, _report(*_run_suites(_suites(pipeline, summaries, incidents, None))))
 
 
 def _check_verdicts(
@@ -73,7 +78,19 @@ def _check_verdicts(
     planned = frame_suite(summaries)
     run, counts = frames.run(planned), frames.count([summary.hop for summary in summaries])
     suites, runs = _run_suites(_suites(pipeline, summaries, incidents, counts))
-    return _report(suites, (run, *runs), planned)
+    return _in_one_sentence(summaries, incidents, _report(suites, (run, *runs), planned))
+
+
+def _in_one_sentence(summaries: Sequence[HopSummary], incidents: Sequence[Incident], report: GateReport) -> GateReport:
+    """Return the report of a window in which no point has anything, and nothing happened, with one sentence."""
+    if report.answer is not GateAnswer.FAIL or incidents or not all(summary.is_empty for summary in summaries):
+        return report
+    points = dict.fromkeys(end.point for summary in summaries for end in (summary.source, summary.target))
+    return replace(report, failures=(f"the window is empty: {_all_of(list(points))} in it. {_SILENCE}",))
+
+
+def _all_of(points: Sequence[str]) -> str:
+    return f"there is nothing of {', '.join(points[:-1])} and {points[-1]}"
 
 
 def _summaries_problem(pipeline: Pipeline, summaries: Sequence[HopSummary]) -> str | None:

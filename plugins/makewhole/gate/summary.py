@@ -26,6 +26,12 @@ class PointEvidence:
     undecodable: int = 0
     undecodable_because: str | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the window has nothing of the point: no row, and of a log no record of any kind."""
+        logged = self.accounting
+        return self.rows_read == 0 and not self.undecodable and (logged is None or logged.span == logged.control)
+
 
 @dataclass(frozen=True, kw_only=True)
 class HopSummary:
@@ -60,6 +66,11 @@ class HopSummary:
     handovers_written: int | None = None
     clean: int = 0
     accepted: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether both points have nothing in the window, and no key was judged or waits."""
+        return self.source.is_empty and self.target.is_empty and self.expected_rows == 0 and self.counts == HopCounts()
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return the summary as JSON types; `from_json_dict` reads the same summary back."""

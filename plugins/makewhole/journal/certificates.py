@@ -94,6 +94,11 @@ def revoked_by(journal: PgConnection, pipeline: str, ordinal: int) -> int | None
     return next((by for (by,) in _run(journal, "revoked_by", pipeline=pipeline, ordinal=ordinal)), None)
 
 
+def last_revocation(journal: PgConnection, pipeline: str, number: int) -> ChainEntry | None:
+    """Return the newest revocation of a certificate of a window; None: none was ever revoked."""
+    return next(iter(_entries(journal, "last_revocation", pipeline=pipeline, number=number)), None)
+
+
 def standing(journal: PgConnection, pipeline: str, number: int) -> list[ChainEntry]:
     """Return the certificates of a window that no entry revokes, oldest first."""
     return _entries(journal, "standing", pipeline=pipeline, number=number)

@@ -32,7 +32,7 @@ class StoredPlan:
     """A plan with the digest of its payload file, its control and rate, and when it began and ended.
 
     `records_per_second` None: the pipeline's. `log_ends` are where the logs of its targets ended when it first began;
-    None: it never did.
+    None: it never did. `asked_until` is when the question that waits for a person ends; None: no run has asked.
     """
 
     plan: Plan
@@ -42,6 +42,7 @@ class StoredPlan:
     began_at: datetime | None = None
     ended_at: datetime | None = None
     log_ends: LogEnds | None = None
+    asked_until: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +166,11 @@ def set_rate(journal: PgConnection, plan_id: str, records_per_second: int | None
     """Set the plan's rate from its next chunk on; None: the pipeline's. `reason` names who decided it."""
     parameters = {"plan": plan_id, "records_per_second": records_per_second, "reason": reason}
     _run(journal, "set_plan_rate", **parameters)
+
+
+def note_question(journal: PgConnection, plan_id: str, until: datetime) -> None:
+    """Write until when a person may answer the question about a plan."""
+    _run(journal, "note_question", plan=plan_id, until=until)
 
 
 def begin(journal: PgConnection, plan_id: str, log_ends: LogEnds) -> None:

@@ -18,6 +18,9 @@ from makewhole.sql import PgConnection, record, records, single_value, statement
 
 _run, _run_history = statements_of("window"), statements_of("window_history")
 
+OPEN_VERDICTS = [verdict.value for verdict in (*GAPS, Verdict.UNDECIDABLE)]
+"""The verdicts of keys that a window leaves open."""
+
 _LAST_WINDOWS = 20
 
 
@@ -245,8 +248,8 @@ def is_reconciled(journal: PgConnection, pipeline: str, number: int) -> bool:
 
 def older_open(journal: PgConnection, pipeline: str, number: int) -> OlderOpen:
     """Return what the windows before window `number` leave open: keys with a gap, and undecidable ones."""
-    verdicts = [verdict.value for verdict in (*GAPS, Verdict.UNDECIDABLE)]
-    (older,) = records(OlderOpen, _run(journal, "older_open", pipeline=pipeline, number=number, verdicts=verdicts))
+    rows = _run(journal, "older_open", pipeline=pipeline, number=number, verdicts=OPEN_VERDICTS)
+    (older,) = records(OlderOpen, rows)
     return older
 
 

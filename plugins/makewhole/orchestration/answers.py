@@ -38,6 +38,17 @@ def read_approvers(context: Mapping[str, Any]) -> Approvers:
 
 
 @step
+def note_question(context: Mapping[str, Any], approvers: Approvers) -> None:
+    """Write until when the plan of a run waits for an answer."""
+    from makewhole.journal import plans
+    from makewhole.journal.database import connect
+
+    shown = context["ti"].xcom_pull(task_ids=PLAN, key="approval")
+    with connect() as journal:
+        plans.note_question(journal, shown["plan"], datetime.now(UTC) + approvers.expires)
+
+
+@step
 def recorded_answer(context: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the answer that the journal has, in Airflow's form; None: a person has to be asked.
 

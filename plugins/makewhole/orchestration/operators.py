@@ -10,10 +10,16 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowTaskTimeout
 
+from makewhole.model.errors import TransientError
 from makewhole.orchestration import task_ids
 from makewhole.orchestration.steps import publishing, window_of_run
+from makewhole.orchestration.steps.recorded_failure import forget_failure, record_failure, step_place, step_reason
 
 _PERMANENT = "Error code is: 64."
+_NO_REASON = (
+    "the application of Spark ended without a reason in the journal; the log of the task has one, in the line that "
+    "starts with `ERROR makewhole`, or what spark-submit says of how it could not start"
+)
 
 
 class SparkStep(SparkSubmitOperator):
@@ -30,6 +36,7 @@ class SparkStep(SparkSubmitOperator):
         """
         opened = window_of_run.opened_window(context)
         outcome = window_of_run.committed_step(self.task_id, context)
+        forget_failure(step_place(context))  # what is there after the application has ended is of this try
         if outcome is not None:
             self.log.info("%s: %s", opened["label"], outcome)
             self.log.info("%s: this is committed, nothing was submitted", opened["label"])
@@ -40,6 +47,7 @@ class SparkStep(SparkSubmitOperator):
             *("--revision", str(opened["revision"])),
             *("--through", task_ids.SPARK_STEPS[-1]),
             *("--asked-by", context["ti"].run_id),
+            *("--dag", context["ti"].dag_id),
         ]
         try:
             super().execute(context)
@@ -53,19 +61,30 @@ class SparkStep(SparkSubmitOperator):
             AirflowFailException: the job ended with the exit code of permanent errors.
         """
         if _PERMANENT in str(error):
-            raise AirflowFailException(
-                f"{self.task_id} of {label} cannot succeed by trying again; the reason is in this log, in the line "
-                "that starts with `ERROR makewhole`"
-            ) from error
+            raise AirflowFailException(f"{self.task_id} of {label}: {self._reason(context)}") from error
         if isinstance(error, AirflowTaskTimeout):
             self.on_kill()
         if window_of_run.committed_step(self.task_id, context) is None:
-            raise error
+            raise self._retried(context, label, error) from error
         self.log.warning(
             "%s: %s is committed. The application broke while it went on with a later step, whose own task does it "
             "again and shows what is wrong: %s",
             *(label, self.task_id, str(error) or type(error).__name__),
         )
+
+    def _retried(self, context: Context, label: str, error: BaseException) -> BaseException:
+        """Return what to raise for an application that may succeed when it is tried again: with the reason that it
+        left, or as it came, which is kept as the reason then."""
+        known = step_reason(context)
+        if known is not None and not isinstance(error, AirflowTaskTimeout):
+            return AirflowException(f"{self.task_id} of {label}: {known}")
+        if known is None:
+            record_failure(step_place(context), TransientError(f"{_NO_REASON} ({str(error) or type(error).__name__})"))
+        return error
+
+    def _reason(self, context: Context) -> str:
+        """Return the reason that the application left in the journal."""
+        return step_reason(context) or _NO_REASON
 
 
 class PublishStep(SparkStep):
@@ -103,6 +122,7 @@ class PlanApproval(ApprovalOperator):
         approvers = answers.read_approvers(context)
         self.response_timeout = approvers.expires
         self.assigned_users = [{"id": name, "name": name} for name in approvers.people] or None
+        answers.note_question(context, approvers)
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:

@@ -63,7 +63,7 @@ def empty_source(lab: Lab) -> Outcome:
             state=WindowState.NOT_KNOWN.value,
             accounting={},
             matched={LEDGER_HOP: 0, STORE_HOP: 0},
-            reason="not proven: orders→warehouse: orders is empty in this window, and silence is not proof",
+            reason="not proven: the window is empty: there is nothing of",
         ),
     )
     truth = f"Here {count} orders were sent on the first day, and none on the second."

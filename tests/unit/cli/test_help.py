@@ -49,6 +49,7 @@ def test_every_command_of_the_design_is_there() -> None:
         "published",
         "run",
         "status",
+        "todo",
         "up",
         "windows",
     ]

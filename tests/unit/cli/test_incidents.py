@@ -9,7 +9,7 @@ import pytest
 from typer.testing import Result
 
 from makewhole.cli import documents, report
-from makewhole.journal import acceptances, certificates, continuations, incidents, plans, windows
+from makewhole.journal import acceptances, certificates, continuations, incidents, plans, step_failures, windows
 from makewhole.journal.continuations import Continuation
 from makewhole.journal.results import gate_answers, handover_keys, hop_results, snapshot_manifests
 from makewhole.journal.results.handover_keys import Waiting
@@ -76,6 +76,8 @@ def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> N
     ):
         monkeypatch.setattr(module, name, lambda *_, answer=answer: answer)
     monkeypatch.setattr(certificates, "of_revision", lambda *_: None)
+    monkeypatch.setattr(certificates, "last_revocation", lambda *_: None)
+    monkeypatch.setattr(step_failures, "of", lambda *_: [])
     for name, nothing in (("count_accepted", {}), ("standing_words", []), ("opened_again", {})):
         monkeypatch.setattr(acceptances, name, lambda *_, nothing=nothing: nothing)
     monkeypatch.setattr(windows, "older_open", lambda *_: OLDER)

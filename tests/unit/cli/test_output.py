@@ -288,6 +288,7 @@ def test_an_empty_chain_proves_nothing(invoke: Callable[..., Result], monkeypatc
         "certificates": 0,
         "revocations": 0,
         "ok": True,
+        "unchecked": [],
         "sound": True,
         "signed_from": None,
         "keys": [],

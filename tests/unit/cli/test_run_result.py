@@ -39,6 +39,8 @@ WINDOW = {
     "older_open": {"windows": 0, "findings": 0, "first_window": None, "since": None},
     "certificate": None,
     "plan": None,
+    "failed_steps": [],
+    "revoked": None,
     "failures": ["missing: 41"],
 }
 

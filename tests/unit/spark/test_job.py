@@ -4,11 +4,14 @@ import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 from py4j.protocol import Py4JError
 
+from makewhole.journal import step_failures
+from makewhole.journal.step_failures import StepPlace
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration.task_ids import SPARK_STEPS
@@ -32,8 +35,10 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
         """No connection is open but the one of the step that works."""
         assert not journals
         journals.append(MagicMock())
-        yield journals[0]
-        journals.clear()
+        try:
+            yield journals[0]
+        finally:
+            journals.clear()
 
     def begin(step: str, play: Play, *arguments: str) -> None:
         journals.clear()
@@ -54,6 +59,14 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
     return begin
 
 
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
+    """What is kept of steps that broke."""
+    put = MagicMock()
+    monkeypatch.setattr(step_failures, "put", put)
+    return put
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -63,13 +76,47 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
         (TypeError("not a number"), job.EXIT_PERMANENT),
     ],
 )
-def test_a_job_is_tried_again_only_when_that_may_help(start: Start, error: Exception, code: int) -> None:
+def test_a_job_that_breaks_leaves_the_reason_and_is_tried_again_only_when_that_may_help(
+    start: Start, kept: MagicMock, error: Exception, code: int
+) -> None:
     def run(_: str, __: Job) -> str:
         raise error
 
     with pytest.raises(SystemExit) as ended:
-        start(SNAPSHOT, run, "--through", VALIDATE)
+        start(SNAPSHOT, run, "--through", VALIDATE, "--asked-by", "tonight", "--dag", "makewhole_oncall")
     assert ended.value.code == code
+    place = StepPlace(pipeline="shop", step=SNAPSHOT, dag="makewhole_oncall", run="tonight", number=1, revision=1)
+    assert [call.args[1:] for call in kept.call_args_list] == [(place, error)]
+
+
+def test_what_a_later_step_breaks_on_is_left_to_its_own_task(start: Start, kept: MagicMock) -> None:
+    def run(step: str, _: Job) -> str:
+        if step == RECONCILE:
+            raise RefusedError("no")
+        return ""
+
+    start(SNAPSHOT, run, "--through", VALIDATE)
+    kept.assert_not_called()
+
+
+def test_what_ends_at_its_time_limit_leaves_the_reason(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[Callable[[], None] | None] = []
+
+    @contextmanager
+    def limited(*arguments: Any) -> Iterator[None]:
+        ends.append(arguments[3])
+        yield
+
+    put = MagicMock()
+    monkeypatch.setattr(step_failures, "put", put)
+    monkeypatch.setattr(job, "ending_process_after", limited)
+    start(SNAPSHOT, lambda *_: "", "--through", RECONCILE)
+    own, later = ends
+    assert own is not None
+    own()
+    [call] = put.call_args_list
+    assert str(call.args[2]).startswith("it took longer than ")
+    assert later is None
 
 
 @pytest.mark.parametrize(

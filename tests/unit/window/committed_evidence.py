@@ -7,10 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from makewhole.journal import acceptances, certificates, incidents, plans, windows
+from makewhole.journal import acceptances, certificates, incidents, plans, step_failures, windows
 from makewhole.journal.findings import window_findings
 from makewhole.journal.results import gate_answers, hop_results, snapshot_manifests
 from makewhole.journal.results.hop_results import RECONCILED, HopResult
+from makewhole.journal.step_failures import StepFailure
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
@@ -46,6 +47,7 @@ class CommittedEvidence:
     undone_by: str | None = None
     accepted: dict[str, dict[str, int]] = field(default_factory=dict)
     refused_as_unread: int = 0
+    broken: list[StepFailure] = field(default_factory=list)
 
     def enter(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Answer with it in place of the functions of the journal."""
@@ -55,6 +57,7 @@ class CommittedEvidence:
             return {hop: HopResult(hop=hop, counts=counts, digest="0") for hop, counts in of_stage.items()}
 
         monkeypatch.setattr(hop_results, "results", results)
+        monkeypatch.setattr(step_failures, "of", lambda *_: self.broken)
         monkeypatch.setattr(gate_answers, "gate_reports", lambda *_: self.gates)
         monkeypatch.setattr(incidents, "of", lambda *_: self.incidents)
         monkeypatch.setattr(plans, "plan_of_window", lambda *_: self.plan)

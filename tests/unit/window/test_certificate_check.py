@@ -135,12 +135,19 @@ def test_two_signed_entries_of_one_number_are_a_fork() -> None:
     ]
 
 
-def test_without_a_key_no_signature_is_believed() -> None:
+def test_without_any_key_no_signature_is_wrong_and_none_is_believed() -> None:
     checked = check_chain(replace(evidence(chain(1)), ring=KeyRing()))
 
-    assert checked.problems == [
-        f"certificate 1 (window 1): signed with key {KEY.public.id}, which is none of those given (none)"
-    ]
+    assert (checked.problems, checked.unchecked) == ([], (KEY.public.id,))
+    assert check_chain(evidence(chain(1))).unchecked == ()
+    assert check_chain(replace(evidence(chain(1, key=None)), ring=KeyRing())).unchecked == ()
+
+
+def test_without_any_key_a_bent_chain_is_found_all_the_same() -> None:
+    links = chain(3)
+    del links[1]
+
+    assert check_chain(replace(evidence(links), ring=KeyRing())).problems != []
 
 
 def test_a_chain_without_any_signature_is_not_taken_for_signed() -> None:

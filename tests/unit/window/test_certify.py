@@ -8,12 +8,22 @@ import pytest
 
 from makewhole.journal import windows
 from makewhole.journal.results.hop_results import RECONCILED, VERIFIED
+from makewhole.journal.step_failures import StepFailure
 from makewhole.model.gate import GateAnswer
 from makewhole.model.pipeline import Gate, Remedy
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import WindowState
 from makewhole.window.configuration import judging_sha256
-from tests.unit.window.committed_evidence import GAPPY, PIPELINE, WHOLE, WINDOW, CommittedEvidence, decided, gate
+from tests.unit.window.committed_evidence import (
+    GAPPY,
+    MOMENT,
+    PIPELINE,
+    WHOLE,
+    WINDOW,
+    CommittedEvidence,
+    decided,
+    gate,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -64,6 +74,46 @@ def test_a_comparison_that_did_not_finish_certifies_nothing(
         WindowState.ERROR,
         "the comparison did not finish; see the failed task of this run. The next run goes on with this window before "
         "its own, and no later window is compared before it",
+    )
+
+
+def broke(step: str, reason: str) -> StepFailure:
+    return StepFailure(
+        step=step, dag="makewhole_oncall", run="tonight", is_permanent=True, reason=reason, failed_at=MOMENT
+    )
+
+
+def test_an_error_is_the_cause_of_the_step_that_broke(committed: CommittedEvidence) -> None:
+    committed.results = {}
+    committed.broken = [broke("snapshot", "connection shop_db: table shop.orders has no column amount.")]
+
+    assert decided() == (
+        WindowState.ERROR,
+        "snapshot did not end well in run tonight of makewhole_oncall: connection shop_db: table shop.orders has no "
+        "column amount. The next run goes on with this window before its own, and no later window is compared before "
+        "it",
+    )
+
+
+def test_a_gate_that_broke_before_it_was_asked_gives_the_cause(committed: CommittedEvidence) -> None:
+    committed.gates, committed.broken = {}, [broke("validate", "the storage is away")]
+
+    assert decided() == (
+        WindowState.ERROR,
+        "the gate could not answer: validate did not end well in run tonight of makewhole_oncall: the storage is away. "
+        f"{CONTINUED}",
+    )
+
+
+def test_gaps_say_why_their_repair_broke_off(committed: CommittedEvidence) -> None:
+    committed.results[RECONCILED]["a→b"] = GAPPY
+    committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing on a→b")}
+    committed.broken = [broke("certify", "no key"), broke("compensate", "topic b is read-only")]
+
+    assert decided() == (
+        WindowState.GAPS,
+        "1 missing on a→b. The repair broke off: compensate did not end well in run tonight of makewhole_oncall: topic "
+        "b is read-only",
     )
 
 

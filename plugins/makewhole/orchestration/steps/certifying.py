@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias, get_current_context
-from airflow.sdk.exceptions import AirflowFailException
 
 from makewhole.model.window import WindowState
+from makewhole.orchestration.steps.recorded_failure import UncertifiedError, recorded
 from makewhole.orchestration.steps.repairing import log_unanswered
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.window_of_run import load_context
@@ -23,13 +23,14 @@ logger = logging.getLogger(__name__)
 
 
 @step
+@recorded
 def certify() -> dict[str, Any]:
     """Certify the window, or fail the task with the reason why it stays open.
 
     The event of the pipeline's asset holds the head of the chain: number, hash, and who signed it.
 
     Raises:
-        AirflowFailException: the window is not certified.
+        UncertifiedError: the window is not certified.
     """
     from makewhole.journal.database import connect
     from makewhole.orchestration.connections import signing_key
@@ -45,7 +46,7 @@ def certify() -> dict[str, Any]:
         log_unanswered(context)
     _log_older_open(context.window.label, closed)
     if closed.state is not WindowState.CERTIFIED or closed.certificate is None:
-        raise AirflowFailException(f"{context.window.label} is not certified ({closed.state.value}): {closed.reason}")
+        raise UncertifiedError(f"{context.window.label} is not certified ({closed.state.value}): {closed.reason}")
     logger.info(
         "%s is certified%s, %d keys in flight handed over to the next window: %s",
         context.window.label,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
+from makewhole.orchestration.steps.recorded_failure import recorded
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.window_of_run import load_pipeline, opened_window
 from makewhole.orchestration.task_ids import POLL_SECONDS
@@ -21,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 @step
+@recorded
 def open_window(pipeline_name: str | None) -> dict[str, Any]:
     """Open the window of this run: its data interval when it was scheduled or backfilled, its form otherwise.
 
@@ -43,6 +45,7 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
 
 
 @step
+@recorded
 def continue_window() -> dict[str, Any]:
     """Take up the unfinished window that the form names."""
     from makewhole.journal.database import connect

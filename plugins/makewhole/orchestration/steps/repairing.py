@@ -7,6 +7,7 @@ from airflow.sdk import get_current_context
 
 from makewhole.model.gate import GateAnswer
 from makewhole.model.plan import Plan, PlanState
+from makewhole.orchestration.steps.recorded_failure import recorded
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.window_of_run import load_context
 from makewhole.orchestration.task_ids import APPROVE, CERTIFY, COMPENSATE, POLL_SECONDS, VERIFY
@@ -18,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 @step
+@recorded
 def plan() -> list[str]:
     """Freeze the plan when the gate failed; return the ids of the tasks to go on with."""
     from makewhole.compensation.approval.ask import approval_request
@@ -74,6 +76,7 @@ def _task_after(plan: Plan) -> str:
 
 
 @step
+@recorded
 def compensate() -> int:
     """Run the plan; return the number of chunks that receipts prove."""
     from makewhole.compensation.execution.run_plan import compensate_window
@@ -82,6 +85,7 @@ def compensate() -> int:
 
 
 @step
+@recorded
 def verify() -> dict[str, Any]:
     """Read the touched keys again and judge them again."""
     from makewhole.compensation.verification.verify_window import verify_window

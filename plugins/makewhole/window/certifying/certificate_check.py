@@ -86,7 +86,8 @@ class CheckedChain:
     `problems` say that the chain was bent, or that it is damaged; `uncertified` name the windows up to the last
     certified one that have no standing certificate, as the journal itself says. `handed_over` is of the newest window
     whose certificate stands; None without one. `accepted`: how many findings the certificates that stand leave as they
-    are, by a person's word.
+    are, by a person's word. `unchecked` are the ids of the keys whose signatures were not checked, because no public
+    key was given at all: then nothing is proven.
     """
 
     signed_from: int | None
@@ -94,6 +95,7 @@ class CheckedChain:
     uncertified: list[str] = field(default_factory=list)
     handed_over: HandedOver | None = None
     accepted: int = 0
+    unchecked: tuple[str, ...] = ()
 
     @property
     def is_sound(self) -> bool:
@@ -119,7 +121,12 @@ def check_chain(evidence: ChainEvidence) -> CheckedChain:
         uncertified=windows.uncertified(),
         handed_over=windows.handed_over(),
         accepted=sum(certificate.accepted for certificate in windows.standing()),
+        unchecked=() if evidence.ring.keys else _signers(evidence.entries),
     )
+
+
+def _signers(entries: Sequence[ChainEntry]) -> tuple[str, ...]:
+    return tuple(sorted({entry.signed_by for entry in entries if entry.signed_by is not None}))
 
 
 def order_problems(entries: Sequence[ChainEntry]) -> list[str]:
@@ -160,6 +167,8 @@ def _signature_problems(evidence: ChainEvidence) -> list[str]:
                 problems.append(f"{entry.name}: is not signed, and number {first_signed} before it is")
             continue
         first_signed = first_signed or entry.ordinal
+        if not evidence.ring.keys:
+            continue  # without any key no signature is wrong, and none is right
         if entry.signed_by not in evidence.ring.keys:
             problems.append(
                 f"{entry.name}: signed with key {entry.signed_by}, which is none of those given "

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from makewhole.gate.counts import is_brought_back
-from makewhole.journal import acceptances, certificates, incidents, plans, windows
+from makewhole.journal import acceptances, certificates, incidents, plans, step_failures, windows
 from makewhole.journal.certificates import ChainEntry
 from makewhole.journal.findings import window_findings
 from makewhole.journal.results import gate_answers, handover_keys, hop_results
@@ -34,6 +34,7 @@ from makewhole.window.certifying.certificate_content import (
 from makewhole.window.configuration import judging_sha256
 
 _INCIDENTS_LISTED_MOST = 5
+_REPAIR_STEPS = ("plan", "compensate", "verify")
 _CONTINUED = "The next run goes on with this window before its own"
 _WAITING = f"{_CONTINUED}, and no later window is compared before it"
 
@@ -165,10 +166,12 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
     """Return the state that the committed evidence allows, with the reason when it is not `certified`."""
     results, gates = final_results(journal, window), gate_answers.gate_reports(journal, window)
     if set(results) != {hop.name for hop in pipeline.hops}:
-        return WindowState.ERROR, f"the comparison did not finish; see the failed task of this run. {_WAITING}"
+        why = _failure(journal, window) or "the comparison did not finish; see the failed task of this run"
+        return WindowState.ERROR, f"{why}. {_WAITING}"
     first = gates.get(hop_results.RECONCILED)
     if first is None or first.answer is GateAnswer.ERROR:
-        failures = "; ".join(first.failures) if first else "it was not asked; see the failed task of this run"
+        not_asked = _failure(journal, window) or "it was not asked; see the failed task of this run"
+        failures = not_asked if first is None else "; ".join(first.failures)
         return WindowState.ERROR, f"the gate could not answer: {failures.rstrip('.')}. {_CONTINUED}"
     last = gates.get(hop_results.VERIFIED, first)
     if last.answer is GateAnswer.ERROR:
@@ -197,6 +200,13 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
             "compared already; run this window again when they had time to arrive"
         )
     return WindowState.CERTIFIED, None
+
+
+def _failure(journal: PgConnection, window: Window, steps: Sequence[str] = ()) -> str | None:
+    """Return which step did not end well, in which run, and why; of `steps` alone where any are given. None: none, or
+    the task was killed and left no reason."""
+    known = (failure for failure in step_failures.of(journal, window) if not steps or failure.step in steps)
+    return next((failure.sentence() for failure in known), None)
 
 
 def _open_again(journal: PgConnection, window: Window, gate: GateReport) -> str | None:
@@ -293,6 +303,9 @@ def _uncertified_state(
     stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
     if stored is not None and stored.plan.reason and stored.plan.state.value in ("refused", "rejected"):
         why = f"{why}. The plan was {stored.plan.state.value}: {stored.plan.reason}"
+    broken = _failure(journal, window, _REPAIR_STEPS)
+    if broken is not None:
+        why = f"{why}. The repair broke off: {broken}"
     if windows.is_plan_only(journal, window):
         why = f"{why}. Only a plan was asked for"
     return WindowState.GAPS, why

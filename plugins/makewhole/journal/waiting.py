@@ -1,0 +1,95 @@
+"""Read what waits for a person, over all pipelines."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from makewhole.journal.windows import OPEN_VERDICTS
+from makewhole.model.plan import PlanState
+from makewhole.model.window import WindowState
+from makewhole.sql import PgConnection, records, statements_of
+
+_run = statements_of("waiting")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitingPlan:
+    """A plan that waits for an answer, or is paused. `undoes`: the plan that it takes back. `until` None: not known."""
+
+    subject: str
+    pipeline: str
+    window: int
+    revision: int
+    undoes: str | None
+    counts: Mapping[str, int]
+    reason: str | None
+    state: PlanState
+    since: datetime
+    until: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitingAcceptance:
+    """Findings that a person asks to accept, which another person answers."""
+
+    subject: str
+    pipeline: str
+    window: int
+    revision: int
+    findings: int
+    reason: str
+    asked_by: str
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnopenedRun:
+    """A run that opened no window, and why."""
+
+    pipeline: str
+    step: str
+    dag: str
+    run: str
+    is_permanent: bool
+    reason: str
+    failed_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitingWindow:
+    """A window that is not certified. `findings`: the keys that it leaves open. `step`, `dag`, `run` and `step_reason`
+    are of the step that broke last, None without one."""
+
+    pipeline: str
+    window: int
+    revision: int
+    state: WindowState
+    reason: str | None
+    plan_only: bool
+    since: datetime
+    findings: int
+    step: str | None
+    dag: str | None
+    run: str | None
+    step_reason: str | None
+
+
+def plans(journal: PgConnection) -> list[WaitingPlan]:
+    """Return the plans that wait for an answer or are paused; first what ends first."""
+    return records(WaitingPlan, _run(journal, "plans"))
+
+
+def acceptances(journal: PgConnection) -> list[WaitingAcceptance]:
+    """Return the acceptances that wait for an answer; first what ends first."""
+    return records(WaitingAcceptance, _run(journal, "acceptances"))
+
+
+def unopened(journal: PgConnection) -> list[UnopenedRun]:
+    """Return the runs that opened no window and that trying again does not help, the oldest first."""
+    return records(UnopenedRun, _run(journal, "unopened"))
+
+
+def windows(journal: PgConnection) -> list[WaitingWindow]:
+    """Return the windows that are not certified, in their newest revision."""
+    return records(WaitingWindow, _run(journal, "windows", verdicts=OPEN_VERDICTS))

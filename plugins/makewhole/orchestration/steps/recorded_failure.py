@@ -1,0 +1,105 @@
+"""Keep in the journal why a step of a window did not end well, so that every command can name the cause."""
+
+import functools
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow.sdk import get_current_context
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowRescheduleException,
+    AirflowSkipException,
+    AirflowTaskTimeout,
+)
+
+from makewhole.model.errors import MakewholeError, NotYetError
+from makewhole.orchestration.task_ids import OPEN_WINDOW
+
+if TYPE_CHECKING:
+    from makewhole.journal.step_failures import StepPlace
+
+logger = logging.getLogger(__name__)
+RecordedStep = TypeVar("RecordedStep", bound=Callable[..., Any])
+
+
+class UncertifiedError(AirflowFailException):
+    """The task is red because the window is not certified: a result of the step, and no failure of it."""
+
+
+_NO_FAILURE = (NotYetError, UncertifiedError, AirflowRescheduleException, AirflowSkipException)
+
+
+def recorded(function: RecordedStep) -> RecordedStep:
+    """Wrap a step of a window: when it breaks, the reason is kept in the journal until the step ends well."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        context = get_current_context()
+        try:
+            result = function(*args, **kwargs)
+        except _NO_FAILURE:
+            raise
+        except (Exception, AirflowTaskTimeout) as error:
+            record_failure(step_place(context, *args), error)
+            raise
+        forget_failure(step_place(context, *args))
+        return result
+
+    return run  # type: ignore[return-value]
+
+
+def step_place(context: Mapping[str, Any], pipeline: str | None = None) -> "StepPlace":
+    """Return the step that a task does. Of the task that opens the window: without a window; `pipeline` is then the one
+    that its DAG is for, None where the form names it."""
+    from makewhole.journal.step_failures import StepPlace
+
+    ti = context["ti"]
+    opened = None if ti.task_id == OPEN_WINDOW else ti.xcom_pull(task_ids=OPEN_WINDOW)
+    if isinstance(opened, dict):
+        pipeline, window = opened["pipeline"], {"number": opened["window"], "revision": opened["revision"]}
+    else:
+        pipeline, window = pipeline or context["params"].get("pipeline"), {}
+    return StepPlace(pipeline=str(pipeline), step=ti.task_id, dag=ti.dag_id, run=ti.run_id, **window)
+
+
+def record_failure(place: "StepPlace", error: BaseException) -> None:
+    """Write why a step broke; where the journal is away only the log has it. A later task of a run that opened no
+    window broke for that: the reason is kept already."""
+    from makewhole.journal import step_failures
+    from makewhole.journal.database import connect
+
+    if not place.number and place.step != OPEN_WINDOW:
+        return
+    try:
+        with connect() as journal:
+            step_failures.put(journal, place, error)
+    except MakewholeError as away:
+        logger.warning("the reason is in this log alone: %s", away)
+
+
+def forget_failure(place: "StepPlace") -> None:
+    """Remove what an earlier try of a step left; where the journal is away it stays until the next step ends well."""
+    from makewhole.journal import step_failures
+    from makewhole.journal.database import connect
+
+    try:
+        with connect() as journal:
+            step_failures.forget(journal, place)
+    except MakewholeError as away:
+        logger.warning("an older failure of this step stays listed: %s", away)
+
+
+def step_reason(context: Mapping[str, Any]) -> str | None:
+    """Return why the step of a task did not end well in this run, as the application of Spark has left it."""
+    from makewhole.journal import step_failures
+    from makewhole.journal.database import connect
+
+    place = step_place(context)
+    try:
+        with connect() as journal:
+            failure = step_failures.at(journal, place)
+    except MakewholeError as away:
+        logger.warning("the reason is in this log alone: %s", away)
+        return None
+    return None if failure is None or failure.run != place.run else failure.reason

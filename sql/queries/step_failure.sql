@@ -1,0 +1,20 @@
+-- Why steps did not end well.
+
+-- put --
+-- Write why a step did not end well; what was written of it before is replaced.
+insert into makewhole.step_failure as known (pipeline, number, revision, step, dag, run, is_permanent, reason)
+values (%(pipeline)s, %(number)s, %(revision)s, %(step)s, %(dag)s, %(run)s, %(is_permanent)s, %(reason)s)
+on conflict (pipeline, number, revision, step) do update
+set dag = excluded.dag, run = excluded.run, is_permanent = excluded.is_permanent, reason = excluded.reason,
+    failed_at = clock_timestamp();
+
+-- forget --
+-- Remove what was written of a step: it has ended well.
+delete from makewhole.step_failure
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and step = %(step)s;
+
+-- of_revision --
+-- Read the failures of a revision, the newest first.
+select step, dag, run, is_permanent, reason, failed_at from makewhole.step_failure
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
+order by failed_at desc, step;

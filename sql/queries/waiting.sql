@@ -1,0 +1,52 @@
+-- What waits for a person, over all pipelines.
+
+-- plans --
+-- Read the plans that wait for an answer, and those that are paused.
+select plan.id as subject, plan.pipeline, plan.number as window, plan.revision, plan.undoes, plan.counts, plan.reason,
+    plan.state, plan.frozen_at as since, plan.asked_until as until
+from makewhole.plan
+where plan.state = 'awaiting_approval' or plan.state in ('approved', 'running') and plan.control = 'pause'
+order by plan.asked_until nulls last, plan.frozen_at;
+
+-- acceptances --
+-- Read the acceptances that wait for another person's answer.
+select id as subject, pipeline, number as window, revision, findings, reason, asked_by, asked_at as since,
+    expires_at as until
+from makewhole.acceptance
+where state = 'awaiting_approval' and expires_at > clock_timestamp()
+order by expires_at;
+
+-- unopened --
+-- Read the runs that opened no window for a reason that trying again does not remove.
+select pipeline, step, dag, run, is_permanent, reason, failed_at from makewhole.step_failure
+where number = 0 and is_permanent
+order by failed_at;
+
+-- windows --
+-- Read the windows that are not certified, in their newest revision, with the keys that their last results leave open and
+-- that are not accepted. Open ones only where a step broke for a reason that trying again does not remove.
+select newest.pipeline, newest.number as window, newest.revision, newest.state, newest.reason, newest.plan_only,
+    newest.opened_at as since, broken.step, broken.dag, broken.run, broken.reason as step_reason,
+    coalesce(left_open.findings, 0)::bigint as findings
+from makewhole.window as newest
+left join lateral (
+    select step, dag, run, reason from makewhole.step_failure as failure
+    where (failure.pipeline, failure.number, failure.revision) = (newest.pipeline, newest.number, newest.revision)
+        and (failure.is_permanent or newest.state <> 'open')
+    order by failed_at desc limit 1
+) as broken on true
+left join lateral (
+    select sum((counts ->> verdict)::bigint) - (
+            select count(*) from makewhole.accepted_now
+            where pipeline = newest.pipeline and number = newest.number
+        ) as findings
+    from (
+        select distinct on (hop) counts
+        from makewhole.hop_result
+        where pipeline = newest.pipeline and number = newest.number
+        order by hop, revision desc, stage = 'verified' desc
+    ) as last_results
+    cross join unnest(%(verdicts)s) as verdict
+) as left_open on true
+where newest.is_newest and (newest.state in ('error', 'gaps', 'not_known') or newest.state = 'open' and broken.step is not null)
+order by newest.pipeline, newest.number;

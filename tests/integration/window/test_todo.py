@@ -1,0 +1,314 @@
+"""Test what `makewhole todo` and `makewhole windows` say of what waits for a person, on a real journal."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg2
+import pytest
+from typer.testing import CliRunner, Result
+
+from makewhole.cli import run
+from makewhole.cli.main import app
+from makewhole.journal import certificates, plans, step_failures, windows
+from makewhole.journal.certificates import ChainEntry, EntryKind
+from makewhole.journal.database import connect
+from makewhole.journal.plans import Control, StoredPlan
+from makewhole.journal.results import hop_results
+from makewhole.journal.results.hop_results import HopResult
+from makewhole.journal.step_failures import StepPlace
+from makewhole.model.errors import ConfigurationError, Problem, RefusedError, TransientError
+from makewhole.model.plan import Plan, PlanState
+from makewhole.model.verdict import HopCounts
+from makewhole.model.window import Window, WindowState
+from makewhole.sql import PgConnection
+
+pytestmark = pytest.mark.integration
+
+NOW = datetime.now(UTC)
+DAG = "makewhole_reconcile_shop"
+URL = "http://airflow.example/dags/makewhole_reconcile_shop/runs/tonight/tasks"
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def makewhole(journal: str, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run a command against the journal of the test."""
+    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", journal)
+    monkeypatch.setenv("MAKEWHOLE_AIRFLOW_URL", "http://airflow.example/")
+    return lambda *arguments: CliRunner().invoke(app, [*arguments], env={"COLUMNS": "400"})
+
+
+def opened(journal: PgConnection, number: int, state: WindowState, pipeline: str = "shop", **more: Any) -> Window:
+    """Write a window of an hour, the number of hours ago that its number counts back from a hundred."""
+    end = NOW - timedelta(hours=100 - number)
+    window = Window(
+        pipeline=pipeline,
+        number=number,
+        revision=more.get("revision", 1),
+        start=end - timedelta(hours=1),
+        end=end,
+        opened_at=end,
+        ranges={},
+    )
+    request = f"run {number} {window.revision}"
+    windows.insert(journal, window, request=request, plan_only=more.get("plan_only", False), configuration={})
+    if state is not WindowState.OPEN:
+        windows.close(journal, window, state, more.get("reason"))
+    return window
+
+
+def judged(journal: PgConnection, window: Window, counts: HopCounts) -> None:
+    result = HopResult(hop="outbox→orders", counts=counts, digest="0")
+    hop_results.commit_results(journal, window, hop_results.RECONCILED, [result])
+
+
+def failed(
+    journal: PgConnection, step: str, error: BaseException, window: Window | None = None, run: str = "tonight"
+) -> None:
+    place = {} if window is None else {"number": window.number, "revision": window.revision}
+    step_failures.put(journal, StepPlace(pipeline="shop", step=step, dag=DAG, run=run, **place), error)
+
+
+def planned(journal: PgConnection, window: Window, state: PlanState, name: str, **more: Any) -> str:
+    plan = Plan(
+        id=name,
+        pipeline=window.pipeline,
+        window=window.number,
+        revision=window.revision,
+        sha256="f" * 64,
+        payload_uri=None,
+        counts={"produce": 3},
+        state=state,
+        reason=more.get("reason"),
+        undoes=more.get("undoes"),
+    )
+    plans.put_plan(journal, StoredPlan(plan=plan, payload_sha256=None), [])
+    return name
+
+
+def test_nothing_waits_in_an_empty_journal_and_of_certified_windows(journal: str, makewhole: Command) -> None:
+    assert (makewhole("todo").stdout, makewhole("todo", "--json").stdout) == ("nothing waits for a person\n", "")
+    with connect(journal) as session:
+        opened(session, 1, WindowState.CERTIFIED)
+        opened(session, 2, WindowState.OPEN)  # a run is at it
+    result = makewhole("todo")
+    assert (result.exit_code, result.stdout) == (0, "nothing waits for a person\n")
+
+
+def test_everything_that_waits_is_listed_the_most_urgent_first_with_its_command(
+    journal: str, makewhole: Command
+) -> None:
+    with connect(journal) as session:
+        unknown = opened(session, 1, WindowState.NOT_KNOWN, reason="partial: 4 offsets were deleted")
+        gaps = opened(session, 2, WindowState.GAPS, reason="3 keys missing")
+        judged(session, gaps, HopCounts(source_keys=9, matched=6, missing=3))
+        only_planned = opened(session, 3, WindowState.GAPS, plan_only=True, reason="2 keys missing")
+        judged(session, only_planned, HopCounts(source_keys=2, missing=2))
+        stopped = opened(session, 4, WindowState.GAPS, reason="1 key missing")
+        judged(session, stopped, HopCounts(source_keys=1, missing=1))
+        failed(session, "compensate", RefusedError("topic orders is gone"), stopped)
+        paused = opened(session, 5, WindowState.OPEN)
+        planned(session, paused, PlanState.RUNNING, "shop-5-paused")
+        plans.set_control(session, "shop-5-paused", Control.PAUSE, "paused by anna")
+        error = opened(session, 6, WindowState.ERROR, reason="snapshot did not end well")
+        failed(session, "snapshot", RefusedError("table shop.orders has no column amount"), error)
+        late, soon = opened(session, 7, WindowState.OPEN), opened(session, 8, WindowState.OPEN)
+        planned(session, late, PlanState.AWAITING_APPROVAL, "shop-7-late")
+        planned(session, soon, PlanState.AWAITING_APPROVAL, "shop-8-soon")
+        plans.note_question(session, "shop-7-late", NOW + timedelta(hours=4))
+        plans.note_question(session, "shop-8-soon", datetime.now(UTC) + timedelta(minutes=20, seconds=50))
+        opened(session, 1, WindowState.CERTIFIED, pipeline="other")
+        missing = Problem(file="connections", path="shop_db", found="is not there", remedy="Add it")
+        failed(session, "open_window", ConfigurationError([missing]))
+        assert unknown.number == 1
+
+    lines = [json.loads(line) for line in makewhole("todo", "--json").stdout.splitlines()]
+
+    assert [(line["kind"], line["window"], line["command"]) for line in lines] == [
+        ("question", 8, "makewhole plan approve shop-8-soon"),
+        ("question", 7, "makewhole plan approve shop-7-late"),
+        ("not_opened", None, "makewhole run shop"),
+        ("error", 6, "makewhole run shop --window 6"),
+        ("repair_stopped", 4, "makewhole run shop --window 4"),
+        ("repair_stopped", 5, "makewhole plan resume shop-5-paused"),
+        ("gaps", 2, "makewhole findings shop --window 2"),
+        ("gaps", 3, "makewhole run shop --window 3"),
+        ("not_known", 1, "makewhole windows shop --window 1"),
+    ]
+    text = makewhole("todo").stdout.splitlines()
+    assert text[0].startswith(
+        "1. shop window 8 waits for an answer to plan shop-8-soon (3 actions), since 0 min, 20 min left"
+    )
+    assert text[4].startswith(
+        "3. shop could open no window in run tonight, since 0 min: connections: shop_db: is not there"
+    )
+    assert text[5:7] == [f"   log:  {URL}/open_window", "   next: makewhole run shop"]
+    assert text[7] == (
+        "4. shop window 6 is in error: snapshot broke, since 3 d 22 h: table shop.orders has no column amount"
+    )
+    assert "6. shop window 5 has plan shop-5-paused (3 actions) paused" in "\n".join(text)
+    assert "7. shop window 2 has 3 open findings, since 4 d 2 h: 3 keys missing" in text
+    assert "8. shop window 3 has 2 open findings, and only a plan was asked for, since 4 d 1 h: 2 keys missing" in text
+
+
+def test_an_older_revision_and_a_step_that_is_tried_again_wait_for_no_person(journal: str, makewhole: Command) -> None:
+    with connect(journal) as session:
+        opened(session, 1, WindowState.GAPS)
+        again = opened(session, 1, WindowState.OPEN, revision=2)
+        failed(session, "snapshot", TransientError("shop_db does not answer; try again"), again)
+        failed(session, "open_window", TransientError("Kafka does not answer; try again"))
+        session.commit()
+        assert makewhole("todo").stdout == "nothing waits for a person\n"
+        failed(session, "snapshot", RefusedError("no column"), again)
+        session.commit()
+    assert "1. shop window 1 is in error: snapshot broke" in makewhole("todo").stdout
+
+
+def test_a_plan_whose_question_was_never_asked_and_an_undo_are_questions(journal: str, makewhole: Command) -> None:
+    with connect(journal) as session:
+        window = opened(session, 1, WindowState.CERTIFIED)
+        planned(session, window, PlanState.DONE, "shop-1-done")
+        planned(session, window, PlanState.AWAITING_APPROVAL, "shop-1-undo", undoes="shop-1-done")
+    [line] = [json.loads(line) for line in makewhole("todo", "--json").stdout.splitlines()]
+    assert (line["until"], line["what"]) == (
+        None,
+        "waits for an answer to undo shop-1-undo of plan shop-1-done (3 actions)",
+    )
+
+
+def test_a_failure_is_replaced_by_the_next_and_goes_when_the_step_ends_well(journal: str) -> None:
+    with connect(journal) as session:
+        window = opened(session, 1, WindowState.OPEN)
+        failed(session, "snapshot", TransientError("away"), window)
+        failed(session, "snapshot", RefusedError("no column"), window, run="second")
+        failed(session, "plan", KeyError("a secret"), window)
+        first, second = step_failures.of(session, window)
+        assert (first.step, first.reason, first.is_permanent) == (
+            "plan",
+            "an error that was not foreseen (KeyError); the log has where. Report it with these lines",
+            True,
+        )
+        assert (second.step, second.run, second.reason, second.is_permanent) == (
+            "snapshot",
+            "second",
+            "no column",
+            True,
+        )
+        step_failures.forget(session, StepPlace(pipeline="shop", step="plan", dag="", run="", number=1, revision=1))
+        assert [failure.step for failure in step_failures.of(session, window)] == ["snapshot"]
+
+
+def test_of_a_statement_that_postgresql_refuses_no_data_is_kept(journal: str) -> None:
+    with connect(journal) as session, session.cursor() as cursor, pytest.raises(psycopg2.Error) as refused:
+        cursor.execute("select 'a secret of mine'::integer as number, 1 / 0")
+    with connect(journal) as session, session.cursor() as cursor, pytest.raises(psycopg2.Error) as twice:
+        opened(session, 1, WindowState.OPEN)
+        opened(session, 1, WindowState.OPEN)
+    assert step_failures.reason_of(twice.value) == (
+        "PostgreSQL refused a statement of makewhole's own: duplicate key value violates unique constraint "
+        '"window_pkey"'
+    )
+    assert "a secret" in str(refused.value)
+
+
+def test_windows_name_the_plan_that_waits_the_one_that_failed_and_the_step_that_broke(
+    journal: str, makewhole: Command
+) -> None:
+    until = datetime(2030, 5, 6, 7, 8, tzinfo=UTC)
+    with connect(journal) as session:
+        waits = opened(session, 1, WindowState.OPEN)
+        planned(session, waits, PlanState.AWAITING_APPROVAL, "shop-1-plan")
+        plans.note_question(session, "shop-1-plan", until)
+        refused = opened(session, 2, WindowState.GAPS, reason="3 missing")
+        planned(session, refused, PlanState.REFUSED, "shop-2-plan", reason="12,000 actions, 10,000 allowed")
+        broken = opened(session, 3, WindowState.ERROR, reason="the comparison did not finish")
+        failed(session, "reconcile", RefusedError("table shop.orders has no column amount"), broken)
+
+    said = makewhole("windows", "shop").stdout.splitlines()
+
+    assert (
+        "window 1: waits for approval of shop-1-plan until 2030-05-06 07:08 UTC: makewhole plan approve shop-1-plan, "
+        "or reject"
+    ) in said
+    assert "window 2: plan shop-2-plan was refused: 12,000 actions, 10,000 allowed" in said
+    assert (
+        f"window 3: reconcile did not end well in run tonight of {DAG}: table shop.orders has no column amount"
+    ) in said
+    assert f"window 3: the log of reconcile: {URL}/reconcile" in said
+    document = json.loads(makewhole("windows", "shop", "--window", "3", "--json").stdout)
+    [failure] = document["failed_steps"]
+    assert {name: failure[name] for name in ("step", "run", "log")} == {
+        "step": "reconcile",
+        "run": "tonight",
+        "log": f"{URL}/reconcile",
+    }
+
+
+def test_windows_name_the_certificate_that_was_revoked_until_another_one_stands(
+    journal: str, makewhole: Command
+) -> None:
+    with connect(journal) as session:
+        first = opened(session, 1, WindowState.CERTIFIED)
+        certificates.insert(session, "shop", entry(first, 1))
+        second = opened(session, 1, WindowState.GAPS, revision=2, reason="1 missing")
+        because = {"because": {"revision": 2, "state": "gaps", "reason": "a late row"}}
+        certificates.insert(session, "shop", entry(second, 2, revokes=1, body=because))
+
+    said = makewhole("windows", "shop").stdout
+
+    assert "window 1: its certificate 1 was revoked by number 2 of the chain at " in said
+    assert "UTC: a late row\n" in said
+    with connect(journal) as session:
+        third = opened(session, 1, WindowState.CERTIFIED, revision=3)
+        certificates.insert(session, "shop", entry(third, 3))
+    assert "revoked" not in makewhole("windows", "shop").stdout
+
+
+def entry(window: Window, ordinal: int, revokes: int | None = None, body: Any = None) -> ChainEntry:
+    return ChainEntry(
+        ordinal=ordinal,
+        number=window.number,
+        revision=1 if revokes else window.revision,
+        digest="0",
+        body=body or {},
+        previous=None,
+        sha256=str(ordinal),
+        uri="",
+        kind=EntryKind.REVOCATION if revokes else EntryKind.CERTIFICATE,
+        revokes=revokes,
+    )
+
+
+def test_a_window_is_run_again_by_its_number_over_its_own_interval(
+    journal: str, makewhole: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(run, "find_pipeline", lambda _: None)
+
+    def start(request: Any, _: Any) -> str:
+        asked.append(request.form())
+        return "tonight"
+
+    monkeypatch.setattr(run, "_start", start)
+    with connect(journal) as session:
+        opened(session, 7, WindowState.ERROR)
+        window = opened(session, 8, WindowState.GAPS)
+
+    result = makewhole("run", "shop", "--window", "8", "--no-follow", "--reason", "mended", "--plan-only")
+
+    assert result.exit_code == 0, result.output
+    assert asked == [
+        {
+            "pipeline": "shop",
+            "from": None if window.start is None else window.start.isoformat(),
+            "to": window.end.isoformat(),
+            "plan_only": True,
+            "reason": "mended",
+        }
+    ]
+    unknown = makewhole("run", "shop", "--window", "9", "--no-follow")
+    assert (unknown.exit_code, "has no window 9" in unknown.stderr) == (2, True)
+    twice = makewhole("run", "shop", "--window", "8", "--to", "2026-01-01")
+    assert (twice.exit_code, len(asked)) == (2, 1)
