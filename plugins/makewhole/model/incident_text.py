@@ -113,7 +113,7 @@ def settled_by(incident: Incident) -> str:
             "without enable.idempotence a retry is a second record, and an application may send again what it had sent"
         ),
         IncidentKind.LEADER_CHANGED: _settled_leader_change(incident),
-        IncidentKind.PREPARED_TRANSACTION: SETTLES_PREPARED,
+        IncidentKind.PREPARED_TRANSACTION: _settled_prepared(incident),
     }.get(incident.kind, "nothing has to be done")
 
 

@@ -85,7 +85,9 @@ def _columns(source: FileSource, shape: TableShape) -> TableColumns:
 def description_of(schema: pa.Schema, name: str) -> TableDescription:
     """Return what is known of a dataset. Its columns are the parts of those that have parts."""
     columns = {
-        leaf: described_column(leaf, kind, is_required="." not in leaf and not schema.field(leaf).nullable)
+        leaf: described_column(
+            leaf, kind, is_required="." not in leaf and not schema.field(leaf).nullable, is_filled=False
+        )
         for leaf, kind in leaf_types(schema).items()
     }
     return TableDescription(schema="", name=name, columns=columns)

@@ -20,7 +20,7 @@ from makewhole.model.errors import Problem, RefusedError
 from makewhole.model.points import SinkProgress, TablePoint
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
-from makewhole.tables.progress import ProgressRows
+from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup, refuse_sink
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.tables import Ability
 
@@ -71,6 +71,9 @@ class FileTables:
 
     def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
         return set()
+
+    def sink_commit(self, store: TablePoint, sink: SinkGroup) -> SinkCommit:
+        refuse_sink(store, sink)
 
     def read_progress(
         self, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]
