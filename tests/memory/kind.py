@@ -7,7 +7,8 @@ from datetime import datetime
 
 from makewhole.kinds import TableKind
 from makewhole.model.errors import Problem, RefusedError
-from makewhole.model.points import SinkProgress, TablePoint
+from makewhole.model.places.sink_progress import SinkProgress
+from makewhole.model.points import TablePoint
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup, refuse_sink

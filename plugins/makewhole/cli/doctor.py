@@ -11,7 +11,7 @@ from rich.text import Text
 
 from makewhole.cli.environment import AsJson, Exit, console, print_table, printable, service_environment
 from makewhole.cli.report import PipelineName
-from makewhole.model.incident_text import SETTLES_PREPARED, abort_text
+from makewhole.model.incidents.settlements import SETTLES_PREPARED, abort_text
 from makewhole.model.text import counted, duration, moment
 from makewhole.window.context import connections_of, find_pipeline
 from makewhole.window.unsettled import OpenInTopic, PreparedInTable, SinkPlace, Unsettled, look_for_unsettled

@@ -14,7 +14,8 @@ from makewhole.kafka.retention import Deadline
 from makewhole.model.acceptance import Acceptance, AcceptanceState, finding_id
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.incident import Incident
-from makewhole.model.incident_text import incident_sentence, settled_by
+from makewhole.model.incidents.sentences import incident_sentence
+from makewhole.model.incidents.settlements import settled_by
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import find_pipeline

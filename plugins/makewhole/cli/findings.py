@@ -23,7 +23,7 @@ from makewhole.journal.results import hop_results
 from makewhole.kafka.retention import Deadline, RecordRetention
 from makewhole.model.acceptance import finding_id
 from makewhole.model.errors import MakewholeError
-from makewhole.model.incident_text import prepared_transaction_text
+from makewhole.model.incidents.sentences import prepared_transaction_text
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection

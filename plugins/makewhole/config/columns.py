@@ -11,8 +11,8 @@ from makewhole.config.place_units import UnitsDraft
 from makewhole.config.record_places import cannot_be_built
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.places.record_paths import written_path
 from makewhole.model.points import ColumnPlaces, TablePoint, can_look_up, has_log
-from makewhole.model.positions import written_path
 
 
 @dataclass(frozen=True, kw_only=True)

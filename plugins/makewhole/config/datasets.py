@@ -10,8 +10,8 @@ from makewhole.config import values
 from makewhole.config.key_types import KeyDraft
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Hop
+from makewhole.model.places.dataset_place import FORMATS, TABLE_FORMATS, DatasetPlace
 from makewhole.model.points import POSITION, Point, can_look_up, has_log
-from makewhole.model.positions import FORMATS, TABLE_FORMATS, DatasetPlace
 
 
 class PointWord(StrEnum):

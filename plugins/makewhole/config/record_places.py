@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.places.record_paths import path_names, written_path
 from makewhole.model.points import TablePoint, TopicPoint
-from makewhole.model.positions import path_names, written_path
 
 FieldPath = tuple[str, ...]
 ColumnPath = tuple[str, FieldPath]

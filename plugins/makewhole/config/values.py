@@ -10,8 +10,8 @@ from typing import TypeVar
 from croniter import croniter
 
 from makewhole.model.pipeline import GROUP_PREFIX, Reach
+from makewhole.model.places.record_paths import STEPS, path_names, written_path
 from makewhole.model.points import COORDINATES, VALUE_FORMATS, names_of_table
-from makewhole.model.positions import STEPS, path_names, written_path
 from makewhole.model.value_types import UNITS
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")

@@ -16,7 +16,7 @@ from makewhole.gate.planned_expectation import HIGHEST, Number, Planned, Role
 from makewhole.gate.points import point_numbers
 from makewhole.gate.summary import HopSummary
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.incident_text import incident_sentence
+from makewhole.model.incidents.sentences import incident_sentence
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import has_log
 from makewhole.model.verdict import Duplicates, Verdict

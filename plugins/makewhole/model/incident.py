@@ -135,6 +135,16 @@ class Incident:
         return {Doubt(name): count for name, count in counts.items()}
 
     @property
+    def place(self) -> str:
+        """Return the topic with the partition."""
+        return f"{self.topic}/{self.partition}"
+
+    @property
+    def is_of_files(self) -> bool:
+        """Return whether files of a dataset are in doubt, and no transactions."""
+        return any(transaction.get("file") for transaction in self.detail.get("transactions", ()))
+
+    @property
     def may_have_lost(self) -> bool:
         """Return whether it may have taken acknowledged records along that nothing upstream would show."""
         return bool(self.doubts)

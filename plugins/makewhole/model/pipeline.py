@@ -8,12 +8,12 @@ from enum import StrEnum
 from typing import Any
 
 from makewhole.model.errors import RefusedError
+from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import (
     NEVER_WRITTEN,
     WRITTEN_IF_ANY,
     Point,
     Publish,
-    SinkProgress,
     TablePoint,
     TopicPoint,
     can_look_up,
@@ -21,7 +21,7 @@ from makewhole.model.points import (
     has_log,
 )
 from makewhole.model.time_limits import DEFAULT_LIMITS, TimeLimits
-from makewhole.model.value_types import places_with_units
+from makewhole.model.value_types import compared_at, places_with_units
 from makewhole.model.verdict import Verdict
 
 
@@ -190,14 +190,6 @@ class Approval:
     expires: timedelta = timedelta(hours=4)
 
 
-_AT = " at "
-
-
-def read_at(compared: str) -> str:
-    """Return the places in what `Pipeline.compared_everywhere` has of a column; empty: where its name says."""
-    return compared.partition(_AT)[2]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
     """One pipeline file. `compare` maps a column to its declared type; `start` is `earliest`, `latest` or a time;
@@ -279,7 +271,7 @@ class Pipeline:
             for name, place in of_point.items():
                 places.setdefault(name, []).append(f"{point}: {place}")
         return {
-            name: f"{declared}{_AT}{', '.join(places[name])}" if name in places else declared
+            name: compared_at(declared, places[name]) if name in places else declared
             for name, declared in self.compare.items()
         }
 

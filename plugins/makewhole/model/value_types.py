@@ -1,8 +1,10 @@
 """Name the types by which a window reads the values of columns, where columns or places say more than `compare`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from makewhole.model.places.record_paths import path_names
 
 _Pairs = tuple[tuple[str, str], ...]
 
@@ -54,7 +56,21 @@ def with_unit(place: str, units: _Pairs) -> str:
     return place if unit is None else f"{place} as {unit}"
 
 
+_AT = " at "
+
+
+def read_at(compared: str) -> str:
+    """Return the places in what `Pipeline.compared_everywhere` has of a column; empty: where its name says."""
+    return compared.partition(_AT)[2]
+
+
+def compared_at(declared: str, places: Iterable[str]) -> str:
+    """Return what `Pipeline.compared_everywhere` has of a column that is read at these places."""
+    return f"{declared}{_AT}{', '.join(places)}"
+
+
 def places_with_units(columns: _Pairs, units: _Pairs) -> dict[str, str]:
     """Return the columns of a topic that are read otherwise than as a field of their name: name → place and unit."""
-    own = {place.removeprefix("$."): place for place, _ in units if place.startswith("$.") and "." not in place[2:]}
+    paths = {place: path_names(place) for place, _ in units if place.startswith("$.")}
+    own = {names[0]: place for place, names in paths.items() if len(names) == 1}
     return {name: with_unit(place, units) for name, place in {**own, **dict(columns)}.items()}

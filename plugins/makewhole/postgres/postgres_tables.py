@@ -7,7 +7,8 @@ from datetime import datetime
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import Problem
-from makewhole.model.points import SinkProgress, TablePoint
+from makewhole.model.places.sink_progress import SinkProgress
+from makewhole.model.points import TablePoint
 from makewhole.postgres.chunks import PostgresForecaster, PostgresWriter, open_forecaster, open_writer
 from makewhole.postgres.connect import connect
 from makewhole.postgres.open_table import PostgresSession

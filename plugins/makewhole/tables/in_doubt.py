@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from makewhole.model.incident_text import prepared_transaction_text
+from makewhole.model.incidents.sentences import prepared_transaction_text
 from makewhole.model.refusal import Refusal, RefusalCode
 
 _SHOWN = 10

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from makewhole.model.errors import RefusedError
-from makewhole.model.points import SinkProgress, TablePoint
+from makewhole.model.places.sink_progress import SinkProgress
+from makewhole.model.points import TablePoint
 
 
 @dataclass(frozen=True, kw_only=True)

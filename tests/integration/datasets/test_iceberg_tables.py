@@ -25,8 +25,8 @@ from makewhole.compute.normalise import table_frame
 from makewhole.config.connections import from_environment
 from makewhole.kinds import tables_of
 from makewhole.model.errors import RefusedError, TransientError
+from makewhole.model.places.dataset_place import DatasetPlace
 from makewhole.model.points import KeyType, PointKind, TablePoint
-from makewhole.model.positions import DatasetPlace
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.tables import Tables
 from tests.world.iceberg_lake import ORDERS, POSITION, Lake, rows_of, with_position

@@ -14,8 +14,8 @@ from makewhole.datasets.files.listing import OffsetsNamed, listing_now
 from makewhole.datasets.files.parquet_rows import UnreadableFileError
 from makewhole.datasets.files.reading import FilesReader, HeldListing
 from makewhole.model.errors import TransientError
+from makewhole.model.places.dataset_place import DatasetPlace
 from makewhole.model.points import KeyType, PointKind, TablePoint
-from makewhole.model.positions import DatasetPlace
 from makewhole.tables.shape import EarlierRows, TableShape, TimeBounds
 from tests.integration.files.test_files_windows import MADE
 from tests.world.files_lake import ORDERS, POSITIONED, FilesPlace, parquet_bytes, positioned, rows_of

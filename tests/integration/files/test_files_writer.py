@@ -11,8 +11,8 @@ from makewhole.datasets.files.open_dataset import FilesSession
 from makewhole.datasets.files.write.write_chunk import FilesWriter
 from makewhole.file_stores.local_store import LocalStore
 from makewhole.model.errors import LeaseLostError
+from makewhole.model.places.dataset_place import DatasetPlace
 from makewhole.model.points import PointKind, TablePoint
-from makewhole.model.positions import DatasetPlace
 from makewhole.model.refusal import Refusal
 from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow
 from makewhole.tables.receipts import ChunkId

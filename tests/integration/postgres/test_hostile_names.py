@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from makewhole.compute.row_filter import typed_term
-from makewhole.model.points import Erased, KeyType, PointKind, SinkProgress, TablePoint
+from makewhole.model.places.sink_progress import SinkProgress
+from makewhole.model.points import Erased, KeyType, PointKind, TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.postgres.postgres_tables import PostgresTables
 from makewhole.tables.items import QuarantineRows, UpsertRow

@@ -7,7 +7,7 @@ import pytest
 
 from makewhole.journal import incidents
 from makewhole.journal.database import connect
-from makewhole.model.incident_text import incident_sentence
+from makewhole.model.incidents.sentences import incident_sentence
 from makewhole.model.window import WindowState
 from tests.integration.spark.test_survivors import repair
 from tests.world.orders import Order, orders

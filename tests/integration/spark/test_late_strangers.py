@@ -9,7 +9,7 @@ from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import incidents
 from makewhole.journal.database import connect
-from makewhole.model.incident_text import incident_sentence
+from makewhole.model.incidents.sentences import incident_sentence
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot import census

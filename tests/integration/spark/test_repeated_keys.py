@@ -13,7 +13,7 @@ from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import incidents
 from makewhole.journal.database import connect
 from makewhole.model.incident import IncidentKind
-from makewhole.model.incident_text import incident_sentence
+from makewhole.model.incidents.sentences import incident_sentence
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.world.orders import BORN, orders

@@ -10,7 +10,7 @@ from makewhole.journal import incidents
 from makewhole.journal.database import connect
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.incident_text import settled_by
+from makewhole.model.incidents.settlements import settled_by
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.world.orders import orders

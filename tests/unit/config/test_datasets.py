@@ -9,8 +9,8 @@ from makewhole.config.pipeline_file import load_pipeline, read_file
 from makewhole.kinds import server_of
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import ConfigurationError
+from makewhole.model.places.dataset_place import DatasetPlace
 from makewhole.model.points import PointKind, TablePoint
-from makewhole.model.positions import DatasetPlace
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from makewhole.config.pipeline_file import load_pipeline, read_file
-from makewhole.model.points import OffsetMeaning, SinkProgress
+from makewhole.model.places.sink_progress import OffsetMeaning, SinkProgress
 
 pytestmark = pytest.mark.unit
 

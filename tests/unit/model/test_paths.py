@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makewhole.config.values import UnfitError, key_part, version_part
-from makewhole.model.positions import path_names, written_path
+from makewhole.model.places.record_paths import path_names, written_path
 
 pytestmark = pytest.mark.unit
 

@@ -3,7 +3,8 @@
 import pytest
 
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.incident_text import incident_sentence, settled_by
+from makewhole.model.incidents.sentences import incident_sentence
+from makewhole.model.incidents.settlements import settled_by
 from makewhole.model.pipeline import Pipeline
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,8 @@ import pytest
 
 from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.incident_text import incident_sentence, settled_by
+from makewhole.model.incidents.sentences import incident_sentence
+from makewhole.model.incidents.settlements import settled_by
 from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.consumer_groups import (

@@ -18,9 +18,9 @@ from makewhole.compute.keys import KeyProblem
 from makewhole.kafka.partitioner import KnownRecord
 from makewhole.model.errors import ActionRefusedError, CorruptionError, RefusedError
 from makewhole.model.pipeline import Hop
+from makewhole.model.places.record_paths import path_names
 from makewhole.model.plan import LINEAGE_PREFIX
 from makewhole.model.points import TablePoint
-from makewhole.model.positions import path_names
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.reading import OpenTable
 from makewhole.tables.rows import LedgerRecord

@@ -21,7 +21,7 @@ from makewhole.model.actions import (
     BeforeUpsert,
 )
 from makewhole.model.errors import RefusedError
-from makewhole.model.incident_text import prepared_transaction_text
+from makewhole.model.incidents.sentences import prepared_transaction_text
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
 from makewhole.model.points import Point, PointKind, can_look_up, has_log
 from makewhole.model.refusal import Refusal, RefusalCode

@@ -27,8 +27,8 @@ from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.row_filter import TypedTerm
 from makewhole.compute.versions import UNREADABLE, version_number
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
+from makewhole.model.places.record_paths import path_names, written_path
 from makewhole.model.points import COORDINATES, KeyType
-from makewhole.model.positions import path_names, written_path
 
 RECORD_KEY = "kafka.key"
 _path_names = lru_cache(maxsize=1_000)(path_names)  # for each record

@@ -12,7 +12,7 @@ from makewhole.compute.decode.coordinates import coordinate_keys
 from makewhole.compute.decode.record_values import RECORD_KEY, ValueShape, is_in_record_key, record_part
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem
-from makewhole.model.positions import path_names, written_path
+from makewhole.model.places.record_paths import path_names, written_path
 
 _MOST_COMPARED = 1_000
 _NO_KEY = "\0"

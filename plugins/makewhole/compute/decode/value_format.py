@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.keys import KeyProblem
-from makewhole.model.positions import path_names
+from makewhole.model.places.record_paths import path_names
 from makewhole.native.arrays import Int64s
 
 EVENT = "event:"

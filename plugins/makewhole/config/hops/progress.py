@@ -4,7 +4,8 @@ from makewhole.config import values
 from makewhole.config.hops.where import where
 from makewhole.config.points import PointDraft
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.points import OffsetMeaning, PointKind, SinkProgress
+from makewhole.model.places.sink_progress import OffsetMeaning, SinkProgress
+from makewhole.model.points import PointKind
 
 _EXAMPLE = "for example 'progress: {table: dw.sink_offsets, partition: partition, offset: next_offset}'"
 _MEANING = values.choice(OffsetMeaning, "a meaning of an offset")

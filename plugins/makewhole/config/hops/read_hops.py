@@ -25,7 +25,8 @@ from makewhole.config.key_types import note_unlike_types
 from makewhole.config.points import PointDraft
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Hop, Remedy, Semantics
-from makewhole.model.points import PointKind, SinkProgress
+from makewhole.model.places.sink_progress import SinkProgress
+from makewhole.model.points import PointKind
 
 _KEYS = (
     "from",

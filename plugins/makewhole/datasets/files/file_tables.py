@@ -17,7 +17,8 @@ from makewhole.datasets.files.write.write_chunk import FilesWriter
 from makewhole.file_stores.open_store import FileConnection
 from makewhole.model.connection import FolderConnection, HdfsConnection
 from makewhole.model.errors import Problem, RefusedError
-from makewhole.model.points import SinkProgress, TablePoint
+from makewhole.model.places.sink_progress import SinkProgress
+from makewhole.model.points import TablePoint
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup, refuse_sink

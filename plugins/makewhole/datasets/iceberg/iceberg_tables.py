@@ -14,7 +14,8 @@ from makewhole.datasets.iceberg.sink_commits import sink_commit
 from makewhole.datasets.iceberg.writing import IcebergForecaster, IcebergWriter
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import Problem, RefusedError
-from makewhole.model.points import SinkProgress, TablePoint
+from makewhole.model.places.sink_progress import SinkProgress
+from makewhole.model.points import TablePoint
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup

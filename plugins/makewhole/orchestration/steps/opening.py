@@ -60,7 +60,7 @@ def continue_window() -> dict[str, Any]:
 
 def log_opened(opened: "OpenedWindow", remark: str) -> dict[str, Any]:
     """Log what was opened; return what the later tasks of the run need."""
-    from makewhole.model.incident_text import incident_sentence
+    from makewhole.model.incidents.sentences import incident_sentence
 
     window = opened.window
     logger.info(

@@ -6,7 +6,8 @@ from psycopg2 import sql
 
 from makewhole.config.hops.where import Operator, WhereTerm, parse_where
 from makewhole.model.connection import PostgresConnection
-from makewhole.model.points import SinkProgress, TablePoint
+from makewhole.model.places.sink_progress import SinkProgress
+from makewhole.model.points import TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import regclass_text, table_identifier
 from makewhole.postgres.table import InParameters, quoted

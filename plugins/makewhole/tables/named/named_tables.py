@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from makewhole.model.errors import Problem
-from makewhole.model.points import SinkProgress, TablePoint
+from makewhole.model.places.sink_progress import SinkProgress
+from makewhole.model.points import TablePoint
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.named.named_reading import NamedReader, NamedSession

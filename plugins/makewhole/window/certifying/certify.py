@@ -17,7 +17,8 @@ from makewhole.lake.storage import Storage
 from makewhole.model.errors import RefusedError
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.incident_text import incident_sentence, settled_by
+from makewhole.model.incidents.sentences import incident_sentence
+from makewhole.model.incidents.settlements import settled_by
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import CANNOT_BE_READ
 from makewhole.model.verdict import GAPS, Verdict

@@ -6,7 +6,7 @@ from makewhole.kafka.topics import describe_settings
 from makewhole.model.connection import Connection, kafka_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.incident_text import incident_sentence
+from makewhole.model.incidents.sentences import incident_sentence
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import POSITION, TopicPoint, has_log, is_by_coordinates
 

@@ -16,7 +16,8 @@ from makewhole.kafka.offsets import TopicLog
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Hop
-from makewhole.model.points import OffsetMeaning, Point, SinkProgress, TablePoint, can_look_up
+from makewhole.model.places.sink_progress import OffsetMeaning, SinkProgress
+from makewhole.model.points import Point, TablePoint, can_look_up
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.progress import ProgressRows, SinkGroup
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Hop
-from makewhole.model.points import SinkProgress
+from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.window.readers.hop_offsets import UnknownProgress
 
 _KINDS = {

@@ -8,7 +8,8 @@ from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline
-from makewhole.model.points import SinkProgress, TablePoint, can_look_up
+from makewhole.model.places.sink_progress import SinkProgress
+from makewhole.model.points import TablePoint, can_look_up
 from makewhole.tables.progress import progress_table
 from makewhole.tables.tables import Ability, Tables
 

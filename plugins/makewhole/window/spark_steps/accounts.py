@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from makewhole.journal import incidents
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.gate import GateReport
-from makewhole.model.incident_text import incident_sentence
+from makewhole.model.incidents.sentences import incident_sentence
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 from makewhole.window.consumer_groups import OF_READERS

@@ -9,8 +9,9 @@ from makewhole.journal import windows
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
 from makewhole.journal.results.hop_results import first_of_hop, hops_before
 from makewhole.key_index.files import IndexFile
-from makewhole.model.pipeline import Hop, read_at
+from makewhole.model.pipeline import Hop
 from makewhole.model.points import can_look_up
+from makewhole.model.value_types import read_at
 from makewhole_spark.reconcile.bucket.task import FileChanges, FormerCompare, FormerSource, HopSince
 from makewhole_spark.reconcile.bucket.window_files import FilesOfWindows
 from makewhole_spark.reconcile.gather.ledger_files import reached_windows

@@ -7,7 +7,8 @@ from confluent_kafka import TopicPartition
 
 from makewhole.cli.plan.dry_run import dry_run_document
 from makewhole.model.pipeline import Hop, Remedies, Remedy
-from makewhole.model.points import PointKind, SinkProgress, TablePoint
+from makewhole.model.places.sink_progress import SinkProgress
+from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.preview.dry_runs import looked

@@ -7,7 +7,8 @@ import pytest
 
 from makewhole.compensation.planning.draft import draft_plan
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
-from makewhole.model.points import PointKind, SinkProgress, TablePoint
+from makewhole.model.places.sink_progress import SinkProgress
+from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Verdict
 from tests.unit.compensation.planning.drafted import COPY, finding_of, pipeline_of

@@ -14,7 +14,7 @@ from makewhole.compute.decode.json_lines import UnusualBatch
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.decode.same_layout import decode_same_layout
 from makewhole.compute.row_filter import typed_term
-from makewhole.model.positions import written_path
+from makewhole.model.places.record_paths import written_path
 from tests.unit.compute.decode.arrow_alone import decode_with_arrow
 from tests.unit.compute.decode.avro.written import HEADERS
 from tests.unit.compute.decode.test_record_values import batch

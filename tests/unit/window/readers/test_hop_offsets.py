@@ -2,7 +2,7 @@
 
 import pytest
 
-from makewhole.model.points import OffsetMeaning
+from makewhole.model.places.sink_progress import OffsetMeaning
 from makewhole.tables.progress import ProgressRows
 from makewhole.window.readers.hop_offsets import ProgressFault, UnknownProgress, next_offset
 

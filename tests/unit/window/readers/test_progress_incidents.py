@@ -4,9 +4,10 @@ import pytest
 
 from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.incident_text import incident_sentence, settled_by
+from makewhole.model.incidents.sentences import incident_sentence
+from makewhole.model.incidents.settlements import settled_by
 from makewhole.model.pipeline import Hop, Remedies, Remedy
-from makewhole.model.points import OffsetMeaning, SinkProgress
+from makewhole.model.places.sink_progress import OffsetMeaning, SinkProgress
 from makewhole.window.readers.hop_offsets import ProgressFault, ReaderOffsets, UnknownProgress
 from makewhole.window.readers.progress_incidents import of_progress
 from makewhole.window.readers.standing_text import unknown_standing

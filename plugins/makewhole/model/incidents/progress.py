@@ -13,7 +13,7 @@ _LAST = "last"
 def unknown_progress(incident: Incident) -> str:
     """Return why a sink's own progress says nothing of a partition in which records wait."""
     return (
-        f"{progress_fault(incident.detail['progress'], incident.detail['unknown'])}, and records of {_place(incident)} "
+        f"{progress_fault(incident.detail['progress'], incident.detail['unknown'])}, and records of {incident.place} "
         f"wait from offset {incident.lo} on: how far its sink has loaded them is not known"
     )
 
@@ -74,7 +74,7 @@ def progress_out_of_range(incident: Incident) -> str:
     where = f"behind the end of its log ({end})" if committed > end else f"before the beginning of its log ({start})"
     meaning = f", the last one done, so that {committed} is next" if progress["means"] == _LAST else ""
     return (
-        f"{progress['offset']} of {progress['table']} is {held} for {_place(incident)}{meaning}, which is {where}, and "
+        f"{progress['offset']} of {progress['table']} is {held} for {incident.place}{meaning}, which is {where}, and "
         f"records wait from offset {incident.lo} on: how far its sink has loaded them is not known"
     )
 
@@ -101,7 +101,7 @@ def stalled_progress(incident: Incident) -> str:
     progress = incident.detail["progress"]
     return (
         f"by {progress['offset']} of {progress['table']} the sink has stood at offset "
-        f"{incident.detail.get('committed')} of {_place(incident)} since the last window, and records wait from offset "
+        f"{incident.detail.get('committed')} of {incident.place} since the last window, and records wait from offset "
         f"{incident.lo} on"
     )
 
@@ -114,7 +114,7 @@ def is_sink_unknown(incident: Incident) -> bool:
 def unknown_sink(incident: Incident) -> str:
     """Return why it is not known how far a sink has brought a partition into its table."""
     return (
-        f"how far the sink of group `{incident.detail['group']}` has brought {_place(incident)} into its table is not "
+        f"how far the sink of group `{incident.detail['group']}` has brought {incident.place} into its table is not "
         f"known, and records wait from offset {incident.lo} on: {incident.detail['sink']['why']}"
     )
 
@@ -132,7 +132,7 @@ def stalled_sink(incident: Incident) -> str:
     """Return where the table of a sink has stood since the window before."""
     return (
         f"the table of the sink of group `{incident.detail['group']}` has stood at offset "
-        f"{incident.detail.get('committed')} of {_place(incident)} since the last window (the group: "
+        f"{incident.detail.get('committed')} of {incident.place} since the last window (the group: "
         f"{incident.detail['sink']['group_committed']}), and records wait from offset {incident.lo} on"
     )
 
@@ -145,7 +145,3 @@ def _statement(progress: Mapping[str, Any]) -> str:
 
 def _meaning(progress: Mapping[str, Any]) -> str:
     return "that of the last record it has" if progress["means"] == _LAST else "that of the first record it lacks"
-
-
-def _place(incident: Incident) -> str:
-    return f"{incident.topic}/{incident.partition}"

@@ -1,0 +1,1 @@
+"""Describe incidents in words: what happened, and what settles it."""

@@ -1,0 +1,160 @@
+"""Describe what settles an incident, or what to look at."""
+
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.incidents.progress import (
+    is_sink_unknown,
+    settled_progress_out_of_range,
+    settled_unknown_progress,
+    settled_unknown_sink,
+)
+
+
+def abort_text(topic: str | None, partition: int | None, offset: int | None) -> str:
+    """Return what ends a hanging transaction."""
+    return f"end it with `kafka-transactions.sh abort --topic {topic} --partition {partition} --start-offset {offset}`"
+
+
+def settled_by(incident: Incident) -> str:
+    """Return what would settle a window that cannot be certified because of it, or what to look at otherwise."""
+    if incident.kind is IncidentKind.HANGING_TRANSACTION:
+        return f"{abort_text(incident.topic, incident.partition, incident.lo)}, then run this window again"
+    if incident.kind is IncidentKind.BASELINE_UNKNOWN and incident.detail.get("stamps"):
+        return (
+            "write `start:` into the pipeline's file, with the time from which on the topic has its records (ask its "
+            "owner, or look when its first records that are left were written); then run this window again. Producers "
+            "that stamp records in milliseconds, or `message.timestamp.type=LogAppendTime`, prevent it"
+        )
+    if incident.kind is IncidentKind.BASELINE_UNKNOWN:
+        return (
+            f"write `start: {incident.detail['begins_at']}` into the pipeline's file when they are from before the "
+            "topic, or `start: earliest` when they belong into it and were lost; then run this window again"
+        )
+    if is_sink_unknown(incident):
+        return settled_unknown_sink(incident)
+    if incident.kind is IncidentKind.GROUP_UNKNOWN:
+        return (
+            f"look with `kafka-consumer-groups.sh --describe --group {incident.detail.get('group')}`: correct "
+            "consumer_group in the pipeline file if it is another one, name the table with `progress` if the loader "
+            "keeps its offsets there, take the line out if it keeps them elsewhere, or start the consumer; then run "
+            "this window again"
+        )
+    if incident.kind is IncidentKind.GROUP_OUT_OF_RANGE:
+        return _settled_out_of_range(incident)
+    if incident.kind is IncidentKind.PROGRESS_UNKNOWN:
+        return settled_unknown_progress(incident)
+    if incident.kind is IncidentKind.PROGRESS_OUT_OF_RANGE:
+        return settled_progress_out_of_range(incident)
+    if incident.is_partial:
+        return (
+            "what they held is not known: a mirror or a backup of the topic can show it, and the keys in doubt that "
+            f"another place names are in `makewhole findings`. {_PREVENTED.get(incident.kind, _SAFER)}"
+        )
+    return {
+        IncidentKind.TRUNCATED: f"{_UPSTREAM}; {_SAFER}",
+        IncidentKind.TOPIC_RECREATED: _UPSTREAM,
+        IncidentKind.BEGINNING_GONE: (
+            "what is older is counted as `before_baseline`, not as missing or unexpected"
+            if incident.detail.get("begins_at")
+            else "what one end alone has from before the first window is undecidable, until `start:` says a time"
+        ),
+        IncidentKind.OPEN_TRANSACTION: "its records are judged in a later window, when it has ended",
+        IncidentKind.CONSUMER_STALLED: (
+            f"look at the consumer: the record at {incident.place} offset {incident.detail.get('committed')} may be "
+            "what it cannot get past. What waits longer than pending.max_age is missing"
+        ),
+        IncidentKind.SLICE_GROWN: (
+            "they are judged in this window. If rows come so late as a rule, write a longer `late` into the pipeline's "
+            "file"
+        ),
+        IncidentKind.FILTER_CHANGED: (
+            f"what the windows before found stands by the former filter: rows of {incident.point} that only that one "
+            "lets pass may be there still, and what only the new one lets pass was not looked for. Run those windows "
+            "again to have them judged by the new one"
+        ),
+        IncidentKind.SLICE_SHRUNK: (
+            "a purge is ordinary, and nothing has to be done then; they are not brought back unasked. If they were not "
+            "purged, restore them from a backup"
+        ),
+        IncidentKind.SLICE_FIRST_COUNTED: (
+            "rows that are new or changed since, by their transaction ids, are judged in this window; what was deleted "
+            "before is not known"
+        ),
+        IncidentKind.TIMES_AHEAD: (
+            f"look at the rows of {incident.topic} where {incident.detail.get('column')} > now() + interval '1 day', "
+            "and correct the times that are wrong: a row is judged by the window that sees it come into its slice"
+        ),
+        IncidentKind.NO_TIME_INDEX: (
+            f"make one: `create index concurrently on {incident.topic} ({incident.detail.get('column')})`"
+        ),
+        IncidentKind.VALUES_NOT_LOOKED_AT: _settled_values(incident),
+        IncidentKind.REPEATED_KEYS: (
+            "nothing is done about them: what reads the topic has to pass over a second record. Look at its producers: "
+            "without enable.idempotence a retry is a second record, and an application may send again what it had sent"
+        ),
+        IncidentKind.LEADER_CHANGED: _settled_leader_change(incident),
+        IncidentKind.PREPARED_TRANSACTION: _settled_prepared(incident),
+    }.get(incident.kind, "nothing has to be done")
+
+
+def _settled_values(incident: Incident) -> str:
+    key = incident.detail.get("key", [])
+    if incident.detail.get("reason") == "view":
+        return "name the table that the view reads as the store, where there is one"
+    if len(key) > 1:
+        return "nothing has to be done: rows of a key of several columns are found by no index"
+    return f"make one: `create index concurrently on {incident.topic} ({', '.join(key)})`"
+
+
+def _settled_leader_change(incident: Incident) -> str:
+    if "doubts" not in incident.detail:
+        return f"what only the old leader had acknowledged may be gone; {_SAFER}"
+    if not incident.may_have_lost:
+        return "nothing has to be done"
+    return (
+        "no point of this pipeline feeds the topic, so nothing says what must be in it: add the producer's ledger as a "
+        "point, or write `reach: log` into the pipeline's file to accept that windows are proven from the log on; then "
+        f"run this window again. Producers with enable.idempotence=true, {_SAFER}"
+    )
+
+
+def _settled_out_of_range(incident: Incident) -> str:
+    return (
+        "a consumer that asks for such an offset goes by its auto.offset.reset: with `latest` it begins at the end and "
+        "never reads what waits, with `earliest` it reads the log from its beginning, again what it had loaded, with "
+        "`none` it stops. Find out how far its loader is, set the offset with `kafka-consumer-groups.sh "
+        f"--reset-offsets --to-offset OFFSET --topic {incident.topic}:{incident.partition} --group "
+        f"{incident.detail.get('group')} --execute`, then run this window again"
+    )
+
+
+SETTLES_PREPARED = (
+    "stop the sink, and settle each by the range of offsets that it holds, as its gid or a table that it wrote to has "
+    "it: COMMIT PREPARED where the range ends at or before the sink's committed offset, ROLLBACK PREPARED where it "
+    "begins at or after it. Any other, and one whose range nothing shows, a person decides; its age decides nothing. "
+    "What waits longer than pending.max_age is missing"
+)
+"""What settles prepared transactions of a store."""
+
+
+def _settled_prepared(incident: Incident) -> str:
+    if incident.is_of_files:
+        return (
+            "have the job that wrote them end, which sets the marker; or remove them where it died. What waits longer "
+            "than pending.max_age is missing"
+        )
+    return SETTLES_PREPARED
+
+
+_UPSTREAM = (
+    "no point of this pipeline feeds the topic, so nothing says what must be in it: add the producer's ledger as a "
+    "point, or compare the archives of the windows before with the stores by hand"
+)
+
+
+_SAFER = "unclean.leader.election.enable=false, acks=all and min.insync.replicas of 2 or more prevent it"
+
+
+_PREVENTED = {
+    IncidentKind.EXPIRED: "A longer retention, or windows that run sooner after their end, prevent it",
+    IncidentKind.TOPIC_RECREATED: "Windows that have run before a topic is deleted prevent it",
+}

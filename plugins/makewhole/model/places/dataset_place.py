@@ -1,0 +1,48 @@
+"""Describe which columns of a dataset say from which record each row came."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+FORMATS = ("iceberg", "parquet")
+"""The formats of datasets, as a pipeline file names them."""
+
+
+TABLE_FORMATS = ("iceberg",)
+"""Those that a catalogue knows by a name; others are known by a path."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetPlace:
+    """The format of a dataset, and the columns that say from where each row came: `partition` and `offset` of its
+    record, and its `topic` where rows of other topics may lie beside them. A part of a column is named behind a dot.
+
+    `of_topics` are the names of the topics that lead into it: a row of another topic is none of the point's. Empty:
+    all rows are. `marker`: the name of the file in whose folder files count; empty: every file that has its name does.
+    """
+
+    format: str
+    partition: str | None = None
+    offset: str | None = None
+    topic: str | None = None
+    of_topics: tuple[str, ...] = ()
+    marker: str = field(default="", metadata={"in_document": "if any"})
+
+    @property
+    def position(self) -> tuple[str, ...]:
+        """The columns with partition and offset; empty where rows carry none."""
+        return () if self.partition is None or self.offset is None else (self.partition, self.offset)
+
+    @property
+    def named_columns(self) -> tuple[str, ...]:
+        """Every column that it names."""
+        return tuple(name for name in (self.partition, self.offset, self.topic) if name is not None)
+
+    def renamed(self, rename: Callable[[str], str]) -> "DatasetPlace":
+        """Return the same with other names for its columns."""
+        new = {name: rename(name) for name in self.named_columns}
+        return replace(
+            self,
+            partition=new.get(self.partition or ""),
+            offset=new.get(self.offset or ""),
+            topic=new.get(self.topic or ""),
+        )
