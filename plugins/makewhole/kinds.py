@@ -11,7 +11,7 @@ from typing import Any
 
 from makewhole.config.catalogues import server_of_catalogue
 from makewhole.config.other_kinds import ReadConnection, installed_kinds
-from makewhole.datasets.iceberg.iceberg_tables import IcebergTables
+from makewhole.gate.lazy_import import loaded_at_first_use
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import (
     Connection,
@@ -27,6 +27,9 @@ from makewhole.postgres.postgres_tables import PostgresTables
 from makewhole.tables.named.named_tables import NamedTables
 from makewhole.tables.reading import OpenTable, TableSession
 from makewhole.tables.tables import Tables
+
+with loaded_at_first_use("makewhole.datasets.iceberg.iceberg_tables"):  # its library takes longer than all else here
+    from makewhole.datasets.iceberg import iceberg_tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +52,7 @@ def tables_of(connection: Connection) -> Tables:
     if isinstance(connection, PostgresConnection):
         return NamedTables(PostgresTables(connection))
     if isinstance(connection, IcebergConnection):
-        return NamedTables(IcebergTables(connection))
+        return NamedTables(iceberg_tables.IcebergTables(connection))
     return NamedTables(_installed(connection).tables(connection))
 
 

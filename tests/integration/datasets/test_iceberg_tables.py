@@ -175,8 +175,11 @@ def test_a_view_has_the_rows_of_its_snapshot_whatever_is_written_meanwhile(lake:
         lake.append(TABLE, rows_of(orders([7])))
         with lake.table(TABLE).update_schema() as update:
             update.rename_column("amount", "total")
+            update.rename_column("id", "order_id")
         frames = list(tables.reader(shape, plan.view).part(None, plan.parts[0]))
+        found = [key for frame in tables.reader(shape, plan.view).keys(["O1", "O7"]) for key in frame["key"]]
 
+    assert found == ["O1"]
     assert pl.concat(frames)["key"].to_list() == ["O0", "O1", "O2"]
     assert pl.concat(frames)["c:amount"].to_list() == ["0.50", "1.50", "2.50"]
 
