@@ -30,6 +30,7 @@ def test_every_example_is_a_good_file(tmp_path: Path) -> None:
         "orders",
         "customers",
         "orders_by_position",
+        "orders_in_the_lake",
         "european_flights",
         "enriched_flights",
         "flights_by_a_sink",
