@@ -12,8 +12,8 @@ from typing import Any
 from makewhole.config.catalogues import server_of_catalogue
 from makewhole.config.other_kinds import ReadConnection, installed_kinds
 from makewhole.datasets.files.file_tables import FileTables, server_of_files
-from makewhole.datasets.iceberg.iceberg_tables import IcebergTables
 from makewhole.file_stores.open_store import FILE_CONNECTIONS
+from makewhole.gate.lazy_import import loaded_at_first_use
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import (
     Connection,
@@ -29,6 +29,9 @@ from makewhole.postgres.postgres_tables import PostgresTables
 from makewhole.tables.named.named_tables import NamedTables
 from makewhole.tables.reading import OpenTable, TableSession
 from makewhole.tables.tables import Tables
+
+with loaded_at_first_use("makewhole.datasets.iceberg.iceberg_tables"):  # its library takes longer than all else here
+    from makewhole.datasets.iceberg import iceberg_tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +54,7 @@ def tables_of(connection: Connection) -> Tables:
     if isinstance(connection, PostgresConnection):
         return NamedTables(PostgresTables(connection))
     if isinstance(connection, IcebergConnection):
-        return NamedTables(IcebergTables(connection))
+        return NamedTables(iceberg_tables.IcebergTables(connection))
     if isinstance(connection, FILE_CONNECTIONS):
         return NamedTables(FileTables(connection))
     return NamedTables(_installed(connection).tables(connection))

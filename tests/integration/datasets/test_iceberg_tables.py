@@ -19,12 +19,13 @@ from pyiceberg.manifest import (
     ManifestWriterV2,
 )
 from pyiceberg.table import Table, Transaction
+from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, StringType
 
 from makewhole.compute.normalise import table_frame
 from makewhole.config.connections import from_environment
 from makewhole.kinds import tables_of
-from makewhole.model.errors import RefusedError, TransientError
+from makewhole.model.errors import PermanentError, RefusedError, TransientError
 from makewhole.model.places.dataset_place import DatasetPlace
 from makewhole.model.points import KeyType, PointKind, TablePoint
 from makewhole.tables.shape import TableShape, TimeBounds
@@ -174,8 +175,11 @@ def test_a_view_has_the_rows_of_its_snapshot_whatever_is_written_meanwhile(lake:
         lake.append(TABLE, rows_of(orders([7])))
         with lake.table(TABLE).update_schema() as update:
             update.rename_column("amount", "total")
+            update.rename_column("id", "order_id")
         frames = list(tables.reader(shape, plan.view).part(None, plan.parts[0]))
+        found = [key for frame in tables.reader(shape, plan.view).keys(["O1", "O7"]) for key in frame["key"]]
 
+    assert found == ["O1"]
     assert pl.concat(frames)["key"].to_list() == ["O0", "O1", "O2"]
     assert pl.concat(frames)["c:amount"].to_list() == ["0.50", "1.50", "2.50"]
 
@@ -308,3 +312,55 @@ def test_rows_ahead_of_the_clock_are_counted(lake: Lake, tables: Tables) -> None
         counted, rows = view.count_rows_and_ahead([])
     assert (counted, rows.rows) == ({}, 1)
     assert str(rows.oldest).startswith("2998-12-31") or str(rows.oldest).startswith("2999-01-01")
+
+
+def test_a_column_that_only_the_partition_has_is_read_and_looked_up_by(
+    lake: Lake, tables: Tables, tmp_path: Path
+) -> None:
+    """Files that were taken over from a table of Hive lack the columns that it is partitioned by."""
+    lake.make_table(TABLE)
+    with lake.table(TABLE).update_spec() as update:
+        update.add_identity("region")
+    table, file = lake.table(TABLE), tmp_path / "taken.parquet"
+    rows = pa.Table.from_pylist(rows_of(orders(range(2))), schema=table.schema().as_arrow())
+    pq.write_table(rows.drop_columns(["region"]), file)
+    data = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=f"file://{file}",
+        file_format=FileFormat.PARQUET,
+        partition=Record("XX"),
+        record_count=2,
+        file_size_in_bytes=file.stat().st_size,
+    )
+    data.spec_id = table.spec().spec_id
+    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+        append.append_data_file(data)
+    shape = shape_of({"region": "string"}, key=("region", "id"))
+
+    assert texts(read(tables, shape), "region") == {'["XX","O0"]': "XX", '["XX","O1"]': "XX"}
+    assert frame_keys(tables, shape, ['["XX","O1"]', '["US","O1"]']) == ['["XX","O1"]']
+
+
+def test_a_file_that_is_damaged_or_gone_is_named(lake: Lake, tables: Tables) -> None:
+    lake.make_table(TABLE)
+    table = lake.append(TABLE, rows_of(orders(range(3))))
+    path = next(iter(table.scan().plan_files())).file.file_path
+    file = Path(path.removeprefix("file://"))
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(PermanentError, match=f"^{path} of dw.orders is damaged"):
+        read(tables, shape_of())
+    file.unlink()
+    with pytest.raises(TransientError, match=f"^{path} of dw.orders is gone"):
+        read(tables, shape_of())
+
+
+def test_a_column_with_dots_in_its_name_is_no_part_of_another_one(lake: Lake, tables: Tables) -> None:
+    columns: Any = {"id": pa.string(), "a.b": pa.int64(), "a": pa.struct([pa.field("b", pa.int64())])}
+    with pytest.raises(ValueError, match="multiple fields for name"):
+        lake.make_table(TABLE, pa.schema(columns))
+    del columns["a"]
+    lake.make_table(TABLE, pa.schema(columns))
+    lake.append(TABLE, [{"id": "O1", "a.b": 5}, {"id": "O2", "a.b": 6}])
+    shape = shape_of({"a.b": "bigint"}, key=("a.b",), time=None, key_layout=(KeyType.BIGINT,))
+    assert texts(read(tables, shape), "a.b") == {"5": "5", "6": "6"}
+    assert frame_keys(tables, shape, ["6", "7"]) == ["6"]

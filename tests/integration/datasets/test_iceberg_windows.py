@@ -138,7 +138,7 @@ def test_python_workers_of_spark_read_the_files_of_a_snapshot(shop: IcebergShop)
     trade_badly(shop)
     context = shop.judged()
     assert shop.found(context, STORE_HOP) == FOUND
-    assert shop.manifests(context)["warehouse"]["rows"] == 11
+    assert shop.manifests(context)["warehouse"]["rows"] == 12
 
 
 def test_rows_that_come_late_are_found_by_the_next_window(shop: IcebergShop) -> None:

@@ -33,6 +33,7 @@ def test_every_example_is_a_good_file(tmp_path: Path) -> None:
         "orders_by_position",
         "orders_once",
         "orders_in_files",
+        "orders_in_the_lake",
         "european_flights",
         "enriched_flights",
         "flights_by_a_sink",

@@ -61,9 +61,9 @@ def load_table(connection: IcebergConnection, name: str) -> Table:
 
 
 @contextmanager
-def translated(what: str) -> Iterator[None]:
+def translated(what: str, file: str = "a file") -> Iterator[None]:
     """Turn errors of the catalogue and of the storage into makewhole's. Their own messages may hold addresses with
-    secrets, and are not passed on.
+    secrets, and are not passed on. `file`: the one that is read.
 
     Raises:
         TransientError: a system did not answer, a file is gone, or another writer was faster.
@@ -73,12 +73,17 @@ def translated(what: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise TransientError(
-            f"a file of {what} is gone: the snapshot that it belongs to was expired, or the file was removed from the "
+            f"{file} of {what} is gone: the snapshot that it belongs to was expired, or the file was removed from the "
             "storage; read again, and if it is still gone, restore it, for the table cannot be read without it"
         ) from error
     except (UnauthorizedError, ForbiddenError, AuthorizationExpiredError, PermissionError) as error:
         raise PermanentError(f"{what} may not be used ({type(error).__name__}); give the user the right to") from None
     except (CommitFailedException, CommitStateUnknownException) as error:
         raise TransientError(f"{what} was changed by another writer meanwhile ({type(error).__name__})") from None
+    except pa.ArrowInvalid as error:
+        raise PermanentError(
+            f"{file} of {what} is damaged, or holds what its list of files does not say ({type(error).__name__}); "
+            "restore it, or take it out of the table, and run the window again"
+        ) from None
     except (SQLAlchemyError, RESTError, OSError, pa.ArrowException) as error:
         raise TransientError(f"{what} does not answer as it should ({type(error).__name__})") from None

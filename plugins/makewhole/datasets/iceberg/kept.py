@@ -179,8 +179,9 @@ class KeptTable:
         where = And(And(EqualTo("plan", plan), EqualTo("target", target)), NotEqualTo("kind", Keeping.EFFECT.value))
         new = self._rows(source, where, since)
         kept = [row for row in new if (row["plan"], row["target"]) == (plan, target) and row["kind"] != Keeping.EFFECT]
-        self._known[plan, target] = source.view.sequence, [*rows, *kept]
-        return KeptOfPlan(source=source, rows=[*rows, *kept])
+        once = {(row["kind"], row["attempt"], row["lease_epoch"]): row for row in (*rows, *kept)}  # whoever compacts it
+        self._known[plan, target] = source.view.sequence, list(once.values())
+        return KeptOfPlan(source=source, rows=list(once.values()))
 
     def effects(self, plan: str, target: str, attempts: Iterable[str]) -> list[Effect]:
         """Return the effects of attempts of a plan, in the order in which they were done."""

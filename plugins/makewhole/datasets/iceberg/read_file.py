@@ -5,7 +5,7 @@ type of now, one that the file does not have as null, or as its partition or its
 are read that may hold what is asked for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,7 +89,7 @@ class FileReader:
         missing = _get_column_projection_values(listed.file, projected, self.schema, spec, own.field_ids)
         read = prune_columns(own, _without_lists(projected), select_full_types=False)
         names = [column.name for column in read.columns]
-        groups = self._groups(fragment, own, where)
+        groups = self._groups(fragment, own, where, missing)
         starts = np.cumsum([0, *(group.num_rows for group in fragment.row_groups)])
         for number in groups:
             at = int(starts[number])
@@ -111,14 +111,22 @@ class FileReader:
                 )
                 yield FileRows(rows=pa.Table.from_batches([rows]), numbers=numbers[kept])
 
-    def _groups(self, fragment: Any, own: Schema, where: BooleanExpression | None) -> Sequence[int]:
-        """Return the numbers of the groups of rows that may hold what is asked for."""
+    def _groups(
+        self, fragment: Any, own: Schema, where: BooleanExpression | None, missing: Mapping[int, Any]
+    ) -> Sequence[int]:
+        """Return the numbers of the groups of rows that may hold what is asked for; `missing`: the values of columns
+        that the file does not have."""
+        every = range(len(fragment.row_groups))
         if where is None or isinstance(where, AlwaysTrue):
-            return range(len(fragment.row_groups))
-        bound = bind(self.schema, where, case_sensitive=True)
-        translated = translate_column_names(bound, own, case_sensitive=True)
-        wanted = expression_to_pyarrow(bind(own, translated, case_sensitive=True), own)
-        return sorted(group.id for part in fragment.split_by_row_group(wanted) for group in part.row_groups)
+            return every
+        try:
+            bound = bind(self.schema, where, case_sensitive=True)
+            translated = translate_column_names(bound, own, True, dict(missing))
+            wanted = expression_to_pyarrow(bind(own, translated, case_sensitive=True), own)
+            found = fragment.split_by_row_group(wanted)
+        except (pa.ArrowInvalid, ValueError, TypeError):  # a name with dots in it, of which it takes parts for columns
+            return every
+        return sorted(group.id for part in found for group in part.row_groups)
 
     def _gone(self, listed: ListedFile) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Return the numbers of the rows that deletes take away."""

@@ -51,7 +51,7 @@ class Snapshotted:
         schema = arrow_schema(self.schema)
         tops = sorted({top_column(schema, name) for name in columns})
         for listed in files:
-            with translated(self.name):
+            with translated(self.name, listed.file.file_path):
                 for rows in self.files_read.read(listed, tops, where):
                     yield listed, rows
 
