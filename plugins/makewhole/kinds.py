@@ -11,7 +11,6 @@ from typing import Any
 
 from makewhole.config.catalogues import server_of_catalogue
 from makewhole.config.other_kinds import ReadConnection, installed_kinds
-from makewhole.datasets.files.file_tables import FileTables, server_of_files
 from makewhole.file_stores.open_store import FILE_CONNECTIONS
 from makewhole.gate.lazy_import import loaded_at_first_use
 from makewhole.model.closing import ClosingContext
@@ -32,6 +31,8 @@ from makewhole.tables.tables import Tables
 
 with loaded_at_first_use("makewhole.datasets.iceberg.iceberg_tables"):  # its library takes longer than all else here
     from makewhole.datasets.iceberg import iceberg_tables
+with loaded_at_first_use("makewhole.datasets.files.file_tables"):
+    from makewhole.datasets.files import file_tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,7 @@ def tables_of(connection: Connection) -> Tables:
     if isinstance(connection, IcebergConnection):
         return NamedTables(iceberg_tables.IcebergTables(connection))
     if isinstance(connection, FILE_CONNECTIONS):
-        return NamedTables(FileTables(connection))
+        return NamedTables(file_tables.FileTables(connection))
     return NamedTables(_installed(connection).tables(connection))
 
 
@@ -71,7 +72,7 @@ def server_of(connection: Connection) -> object:
     if isinstance(connection, IcebergConnection):
         return server_of_catalogue(connection)
     if isinstance(connection, FILE_CONNECTIONS):
-        return server_of_files(connection)
+        return file_tables.server_of_files(connection)
     if isinstance(connection, KafkaConnection):
         return sorted(part.strip() for part in connection.bootstrap.split(","))
     if isinstance(connection, RegistryConnection):
