@@ -12,7 +12,7 @@ from typing import Any
 from makewhole.config.catalogues import server_of_catalogue
 from makewhole.config.other_kinds import ReadConnection, installed_kinds
 from makewhole.file_stores.open_store import FILE_CONNECTIONS
-from makewhole.gate.lazy_import import loaded_at_first_use
+from makewhole.lazy_import import loaded_at_first_use
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import (
     Connection,

@@ -17,9 +17,9 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from makewhole.gate.lazy_import import loaded_at_first_use
 from makewhole.gate.planned_expectation import Planned
 from makewhole.gate.transposed import ID_COLUMN, NumberSuite, transpose
+from makewhole.lazy_import import loaded_at_first_use
 
 _ONE_AT_A_TIME = threading.Lock()  # the library keeps its current context in a global
 _LONGEST_MESSAGE = 300

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from makewhole.gate.lazy_import import loaded_at_first_use
+from makewhole.lazy_import import loaded_at_first_use
 
 pytestmark = pytest.mark.unit
 
@@ -19,7 +19,7 @@ def run(program: str) -> str:
 def test_a_module_is_loaded_when_it_is_used_and_is_the_same_in_every_place_then() -> None:
     program = """if True:
         import sys
-        from makewhole.gate.lazy_import import loaded_at_first_use
+        from makewhole.lazy_import import loaded_at_first_use
         with loaded_at_first_use("xml.dom"):
             from xml import dom
         print("xml.dom.domreg" in sys.modules)
@@ -32,7 +32,7 @@ def test_a_module_is_loaded_when_it_is_used_and_is_the_same_in_every_place_then(
 def test_a_module_that_is_loaded_stays_as_it_is() -> None:
     program = """if True:
         import xml.dom as loaded
-        from makewhole.gate.lazy_import import loaded_at_first_use
+        from makewhole.lazy_import import loaded_at_first_use
         with loaded_at_first_use("xml.dom"):
             import xml.dom
         print(xml.dom is loaded)
