@@ -16,6 +16,7 @@ from makewhole.kafka.log.records import BatchToDecode, decode
 from makewhole.native import avro_scan, protobuf_scan
 from makewhole.native.byte_strings import Blobs, Content
 from makewhole.native.digest_lines import sum_of_matched_lines
+from makewhole.native.plain_decimals import fraction_sizes
 from makewhole.postgres.read.copy_binary import render
 from makewhole.postgres.read.copy_binary.walk import RowWalk
 
@@ -39,6 +40,7 @@ def compile_all() -> None:
     empty_message = protobuf_scan.Messages(Content(_COPY).bytes, none, none)
     protobuf_scan.scan(empty_message, compile_type(Empty.DESCRIPTOR, ()).types, 0)
     number = RowWalk(1).rows(_COPY).fields(0)
+    fraction_sizes(Content(_COPY).bytes, none, none)
     Blobs(starts=none, lengths=none).are_ascii(Content(_COPY))
     render.render(render.Rule(render.INTEGER), number)
     render.read_numbers(render.NUMBER, number)

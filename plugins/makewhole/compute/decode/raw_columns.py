@@ -19,6 +19,7 @@ from makewhole.compute.moments import MICROSECOND_DIGITS
 from makewhole.compute.versions import MOMENTS, VERSION, version_number, versions_of_texts
 from makewhole.native.arrays import Bools, Int32s, Int64s
 from makewhole.native.byte_strings import Blobs, Content
+from makewhole.native.plain_decimals import fraction_sizes
 
 _FIRST_DAY, _PAST_DAYS = -719_162, 2_932_897  # of the years 1 to 9999, since 1970
 _DAY_SECONDS, _MICROSECONDS = 86_400, 10**6
@@ -43,7 +44,6 @@ class Raw(Enum):
     OTHER_BYTES = "other bytes"
 
 
-_PLAIN = r"^(0|-?[1-9][0-9]{0,30})"
 _LEAST_PLAIN, _PAST_PLAIN = 1e-3, 1e15
 _OF_BYTES = (Raw.TEXT, Raw.DECIMAL, Raw.OTHER_BYTES)
 
@@ -165,11 +165,12 @@ class RawColumn:
 
     def _decimal_texts(self, scale: int) -> pl.Series | None:
         """Return texts that are numbers already, with zeros at the end of their fractions; None: one is not plain."""
-        texts = self._bytes_as_texts()
-        if texts.str.contains(rf"{_PLAIN}\.[0-9]{{{scale}}}$" if scale else f"{_PLAIN}$").all():
-            return texts
-        if not scale or not texts.str.contains(rf"{_PLAIN}(\.[0-9]{{1,{scale}}})?$").all():
+        sizes = fraction_sizes(self.content.bytes, self.starts, self.lengths)
+        if sizes is None or sizes.most > scale:
             return None
+        texts = self._bytes_as_texts()
+        if sizes.least >= scale:
+            return texts
         parts = texts.str.split_exact(".", 1).struct.unnest()
         fraction = pl.col("field_1").fill_null("").str.pad_end(scale, "0")
         return parts.select(pl.col("field_0") + "." + fraction).to_series()

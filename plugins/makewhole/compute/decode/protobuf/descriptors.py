@@ -10,6 +10,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.message import DecodeError
 
+from makewhole.compute.decode.protobuf.proto_text import TextProblem, compile_text
 from makewhole.compute.decode.schema_texts import SchemaText
 
 _WELL_KNOWN = "google/protobuf/"
@@ -84,18 +85,25 @@ def _add(pool: Any, text: SchemaText, name: str | None) -> Any:
     """Add a file and those that it imports to a pool; return its description. `name`: how others import it."""
     for imported, reference in text.references:
         _add(pool, reference, imported)
-    file = descriptor_pb2.FileDescriptorProto()
     try:
-        file.ParseFromString(base64.b64decode(text.text, validate=True))
+        file = _described(text)
         if name is not None:
             file.name = name
         _add_file(pool, file)
-    except (DecodeError, TypeError, KeyError, ValueError, binascii.Error):
-        raise DescriptorProblem(
-            "it is no serialized description of a file and what it imports; one that the registry has as .proto text "
-            "alone is not read: write `schema: FILE` with a descriptor set, or register the serialized form"
-        ) from None
+    except TextProblem as problem:
+        raise DescriptorProblem(str(problem)) from None
+    except (DecodeError, TypeError, KeyError, ValueError):
+        raise DescriptorProblem("it is no description of a file and of what it imports") from None
     return file
+
+
+def _described(text: SchemaText) -> Any:
+    """Return the description of a file, which a registry has serialized, in base64, or as `.proto` text."""
+    try:
+        serialized = base64.b64decode(text.text, validate=True)
+    except binascii.Error:
+        return compile_text(text)
+    return descriptor_pb2.FileDescriptorProto.FromString(serialized)
 
 
 def _add_file(pool: Any, file: Any) -> None:

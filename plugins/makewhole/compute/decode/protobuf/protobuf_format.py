@@ -137,13 +137,18 @@ def _message_index(body: bytes) -> tuple[tuple[int, ...], int]:
     """Return the numbers that lead to a message of a file, and where they end: a count and so many, in zigzag.
 
     Raises:
-        KeyProblem: there are none.
+        KeyProblem: there are none, or they are no index in this form.
     """
     count, at = _zigzag(body, 0)
     numbers = []
     for _ in range(count):
         number, at = _zigzag(body, at)
         numbers.append(number)
+    if count < 0 or any(number < 0 for number in numbers):
+        raise KeyProblem(
+            "value has the index of its message in the deprecated form; set `use.deprecated.format` to false at its "
+            "producers"
+        )
     return tuple(numbers) or (0,), at
 
 

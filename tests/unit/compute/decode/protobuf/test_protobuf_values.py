@@ -146,6 +146,24 @@ def test_the_message_of_a_file_is_found_by_its_index() -> None:
     assert decoded["key"].to_list() == ["5", "n"]
 
 
+@pytest.mark.parametrize("index", [b"\x01\x01", b"\x01\x08", b"\x02\x01\x00"])
+def test_an_index_in_the_deprecated_form_is_refused_and_read_as_no_other(index: bytes) -> None:
+    """`01 08` of the ninth message would be the first, and its body one of a field with the number one."""
+    numbered = {f"Message{number}": [("id", FIELD.TYPE_INT64)] for number in range(10)}
+    schemas = Schemas({"ids/7": new_file(**numbered)})
+    body = class_of(new_file(**numbered), 8)(id=5).SerializeToString()
+
+    decoded = decode_values(batch([prefix(7) + index + body]), shape_of(schemas, {}))
+
+    assert decoded.select("key", "problem").rows() == [
+        (
+            None,
+            "value has the index of its message in the deprecated form; set `use.deprecated.format` to false at its "
+            "producers",
+        )
+    ]
+
+
 def test_values_of_a_schema_file_have_no_prefix() -> None:
     files_of_set = descriptor_pb2.FileDescriptorSet(file=[FILE])
     text = SchemaText(base64.b64encode(files_of_set.SerializeToString()).decode())
