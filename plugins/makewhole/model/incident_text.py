@@ -347,7 +347,7 @@ def _prepared(incident: Incident) -> str:
 
 def _is_of_files(incident: Incident) -> bool:
     """Return whether files of a dataset are in doubt, and no transactions."""
-    return any(transaction.get("file") for transaction in incident.detail["transactions"])
+    return any(transaction.get("file") for transaction in incident.detail.get("transactions", ()))
 
 
 def _settled_prepared(incident: Incident) -> str:
