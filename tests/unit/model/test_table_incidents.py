@@ -41,6 +41,18 @@ def slices(kind: IncidentKind, listed: list[dict[str, int]], rows: int, windows:
             incident(IncidentKind.NO_TIME_INDEX, column="loaded_at"),
             "no index of warehouse (dw.departures) begins with loaded_at: every window reads the whole table",
         ),
+        (
+            incident(
+                IncidentKind.PREPARED_TRANSACTION,
+                keys=2,
+                number=1,
+                transactions=[
+                    {"gid": "dt=2/c.parquet", "owner": "", "prepared": "2026-11-01T02:03:04+00:00", "file": True}
+                ],
+            ),
+            "2 keys of warehouse (dw.departures) may be held by 1 file that no marker commits: file dt=2/c.parquet, "
+            "written 2026-11-01 02:03 UTC",
+        ),
     ],
     ids=lambda one: one.kind.value if isinstance(one, Incident) else "",
 )

@@ -96,4 +96,4 @@ def server_of_files(connection: FileConnection) -> object:
         return connection.path
     if isinstance(connection, HdfsConnection):
         return connection.url
-    return sorted(connection.settings.items())
+    return [connection.settings.get("endpoint_url"), connection.settings.get("region")]

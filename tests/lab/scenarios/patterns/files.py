@@ -9,6 +9,7 @@ from tests.lab.processes.file_writer import STEPS, FileOrder, FileWriting, write
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
 from tests.lab.scenarios.patterns.days import GAPS, whole_day
 from tests.lab.shop import LabShop
+from tests.world.environment import set_connection
 from tests.world.files_lake import FilesPlace
 from tests.world.hdfs_servers import HdfsServers
 from tests.world.orders import Order, orders
@@ -31,7 +32,7 @@ def _open(lab: Lab) -> FilesPlace:
     """Start HDFS, and open a shop whose warehouse is a dataset there."""
     servers = lab.ends.enter_context(HdfsServers(lab.shop.folder / "hdfs"))
     place = FilesPlace(path="/dw/orders", fields={"conn_type": "hdfs", "host": "127.0.0.1", "port": servers.port})
-    lab.patch.setenv("AIRFLOW_CONN_LAKE", place.described)
+    set_connection(lab.patch, "lake", place.described)
     warehouse: Settings = {
         "kind": "dataset",
         "connection": "lake",
