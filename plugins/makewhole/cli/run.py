@@ -23,6 +23,7 @@ from makewhole.journey.copies import windows_holding
 from makewhole.journey.trace import business_key
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import ConfigurationError, Problem, TransientError
+from makewhole.model.text import counted
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection
 from makewhole.window.context import as_last_read, connections_of, find_pipeline
@@ -30,6 +31,7 @@ from makewhole.window.context import as_last_read, connections_of, find_pipeline
 _DAG = "makewhole_oncall"
 _WAIT_FOR_FORM_SECONDS = 120.0
 _POLL_SECONDS = 1.0
+_LISTED_MOST = 20
 
 
 def parse_time(text: str) -> datetime:
@@ -76,7 +78,8 @@ def run(
         typer.Option(
             exists=True,
             dir_okay=False,
-            help="A file of business keys, one a line: judge the windows that hold them again.",
+            help="A file of business keys, one a line, or what `makewhole findings --json` prints (.jsonl): judge the "
+            "windows that hold them again.",
         ),
     ] = None,
     window: Annotated[
@@ -127,22 +130,42 @@ def _requests(request: _RunRequest, window: int | None, keys: Path | None, out: 
 
 
 def read_keys(file: Path) -> list[str]:
-    """Return the lines of a file that are not empty, as they are: a key may hold what elsewhere ends a line, too.
+    """Return the keys of a file: its lines that are not empty, as they are, as a key may hold what elsewhere ends a
+    line, too. Of a `.jsonl` file the member `key` of each line, or the JSON text that it is: with line breaks in it.
 
     Raises:
-        ConfigurationError: it is not UTF-8.
+        ConfigurationError: it is not UTF-8, or a line of JSON has no key.
     """
     try:
         text = file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        problem = Problem(
-            file="command line",
-            path="--keys",
-            found=f"{file} is not UTF-8: byte {error.start:,} is no part of a character",
-            remedy="Write the keys as `makewhole findings --json` has them, one a line, in UTF-8",
-        )
-        raise ConfigurationError([problem]) from None
-    return [line for line in (line.removesuffix("\r") for line in text.split("\n")) if line]
+        raise _unfit(f"{file} is not UTF-8: byte {error.start:,} is no part of a character") from None
+    lines = [line for line in (line.removesuffix("\r") for line in text.split("\n")) if line]
+    if file.suffix != ".jsonl":
+        return lines
+    return [_key_of(line, f"line {number:,} of {file}") for number, line in enumerate(lines, start=1)]
+
+
+def _key_of(line: str, where: str) -> str:
+    """Return the key of a line of JSON: an object that has one, a text, or the parts of one."""
+    try:
+        value = json_format.loads(line)
+    except (ValueError, RecursionError):
+        raise _unfit(f"{where} is no JSON") from None
+    key = value.get("key") if isinstance(value, dict) else value
+    if isinstance(key, list):
+        return json_format.dumps(key, ensure_ascii=False)
+    if not isinstance(key, str):
+        raise _unfit(f"{where} names no key")
+    return key
+
+
+def _unfit(found: str) -> ConfigurationError:
+    remedy = (
+        "Write the keys one a line, in UTF-8; or name a file that ends in .jsonl, with what `makewhole findings "
+        "--json` prints"
+    )
+    return ConfigurationError([Problem(file="command line", path="--keys", found=found, remedy=remedy)])
 
 
 def _requests_of_keys(request: _RunRequest, keys: Path, out: Console) -> list[_RunRequest]:
@@ -153,14 +176,20 @@ def _requests_of_keys(request: _RunRequest, keys: Path, out: Console) -> list[_R
         wanted = list(dict.fromkeys(business_key(pipeline, line) for line in lines))
         places = windows_holding(journal, pipeline, Storage.from_environment(), wanted)
     unknown = [key for key, holders in places.items() if not holders]
-    for key in unknown:
+    for key in unknown[:_LISTED_MOST]:
         out.print(f"no window holds {printable(key)}")
+    if len(unknown) > _LISTED_MOST:
+        out.print(f"… and {len(unknown) - _LISTED_MOST:,} more")
     if unknown or not wanted:
         raise TransientError(
             f"{len(unknown)} of {len(wanted)} keys are in no window yet; run the window that should hold them, "
             "then ask again"
         )
     holding = {window.number: window for holders in places.values() for window in holders}
+    numbers = ", ".join(str(number) for number in sorted(holding))
+    out.print(
+        f"{counted(len(wanted), 'key')} in {counted(len(holding), 'window')} ({numbers}); each is judged again, whole"
+    )
     return [replace(request, start=window.start, end=window.end) for _, window in sorted(holding.items())]
 
 

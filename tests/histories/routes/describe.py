@@ -39,10 +39,12 @@ def describe(shop: ReconciledShop, history: History) -> None:
     """Write the pipeline file."""
     names = topics_of(shop)
     points: dict[str, Settings] = {}
+    of_file = "v" if history.is_named else "c"
     for point in dict.fromkeys(point for link in history.links for point in link):
+        named = _columns(history, "$.c" if point in TOPICS else "c") if history.is_named else {}
         kind = topic("log", names[point]) if point in TOPICS else store("db", TABLE_OF[point])
-        points[point] = ledger("db", TABLE_OF[point]) if point in LEDGERS else kind
-    compare = {f"c{at}": f'"{COLUMNS[name].declared}"' for at, name in enumerate(history.columns)}
+        points[point] = {**(ledger("db", TABLE_OF[point]) if point in LEDGERS else kind), **named}
+    compare = {f"{of_file}{at}": f'"{COLUMNS[name].declared}"' for at, name in enumerate(history.columns)}
     text = pipeline_file(
         "shop",
         points=points,
@@ -58,6 +60,11 @@ def describe(shop: ReconciledShop, history: History) -> None:
         is_observing=True,
     )
     shop.file.write_text(text)
+
+
+def _columns(history: History, prefix: str) -> Settings:
+    """Return where a point has the columns that the file calls otherwise."""
+    return {"columns": flow({f"v{at}": f'"{prefix}{at}"' for at in range(len(history.columns))})}
 
 
 def _hop(shop: ReconciledShop, history: History, link: Link) -> dict[str, str]:

@@ -28,6 +28,7 @@ KINDS = {
     "two_ledgers": True,  # two ledgers go into one topic
     "direct": True,  # two ledgers fill one table
     "table_between": True,  # a topic fills a table, which is the ledger of another one
+    "named": True,  # the pipeline file calls the compared columns otherwise than tables and records do
     "types": True,  # keys and compared columns are of any type of PostgreSQL
     "lost": True,
     "doubled": True,
@@ -92,7 +93,8 @@ class _Draw:
         )
         self.links, self.origins = frame.links, frame.origins
         events = tuple(event for day in range(_WINDOWS) for event in self._day(day))
-        return replace(frame, events=events)
+        is_named = Random(f"names {seed}").choice([True, False]) and "named" in self.kinds
+        return replace(frame, events=events, is_named=is_named)
 
     def _day(self, day: int) -> Iterator[Event]:
         self.trouble = self.random.choice(_TROUBLES)

@@ -96,7 +96,7 @@ Event = Write | Carry | Fulfil | Restore | Window
 class History:
     """A history of routes. `key`, `columns`: the names of the key's type and of those that are compared, in
     `column_types`. `are_texts`: producers write every value as a text. `redelivers`: what a topic lacks of another one
-    is sent again."""
+    is sent again. `is_named`: the pipeline file has names of its own for the compared columns."""
 
     seed: int
     shape: Shape
@@ -106,6 +106,7 @@ class History:
     has_groups: bool
     redelivers: bool
     is_repairing: bool
+    is_named: bool = False
     events: tuple[Event, ...] = field(default=())
     partitions: int = 1
 
