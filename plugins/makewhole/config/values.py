@@ -25,7 +25,8 @@ _DURATION = re.compile(r"([0-9]{1,6})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _TIMESTAMP = re.compile(r"timestamp\(\s*([0-6])\s*\)")
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,2})\s*,\s*([0-9]{1,2})\s*\)")
-_JSON_PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_-]*)+")
+_JSON_PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_-]*(\[\*\])?)+")
+_ARRAY = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_-]*)+\[\*\]")
 _RECORD_KEY = re.compile(r"kafka\.key(\.[A-Za-z_][A-Za-z0-9_-]*)*")
 _EVENT = re.compile(r"event:[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*")
 _HEADER = re.compile(r"header:[\x21-\x7e]+")
@@ -163,6 +164,13 @@ def topic_part(text: str) -> str:
             f"{shown(text)} is not a place in a record",
             f"Write '$.field' (with further '.field' inside it), 'kafka.key' or 'header:NAME'{near}",
         )
+    return text
+
+
+def array(text: str) -> str:
+    """Parse the array of records whose elements are events of their own."""
+    if not _ARRAY.fullmatch(text):
+        raise UnfitError(f"{shown(text)} is no array in a record", "Write '$.field[*]', or '$.outer.field[*]'")
     return text
 
 

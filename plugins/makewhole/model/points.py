@@ -288,7 +288,8 @@ class TopicPoint:
     `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
     `record_key` is the format of Kafka's own key; None: a text. `key_types`, `key_layout` and `identity` are as in
     `TablePoint`. `columns` are those that are no fields of their own name, with their places. `units` are those of
-    places at which a number counts since 1970 (`makewhole.model.value_types`).
+    places at which a number counts since 1970 (`makewhole.model.value_types`). `explode` is the array whose elements
+    are the events, not the records; key, version and columns then name places in an element as if it were the array.
     """
 
     name: str
@@ -305,6 +306,7 @@ class TopicPoint:
     identity: str = field(default="", metadata=NEVER_WRITTEN)
     columns: ColumnPlaces = field(default=(), metadata=WRITTEN_IF_ANY)
     units: ColumnPlaces = field(default=(), metadata=WRITTEN_IF_ANY)
+    explode: str | None = field(default=None, metadata=WRITTEN_IF_ANY)
 
     def column_place(self, name: str) -> str:
         """Return where the column of a name stands in a record."""

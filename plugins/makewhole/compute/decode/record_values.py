@@ -20,6 +20,7 @@ from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_key_columns import record_key_texts
 from makewhole.compute.decode.record_keys import TEXT_KEYS, RecordKeyFormat, RecordKeyReader, read_text, utf8_text
 from makewhole.compute.decode.same_layout import BOOLEAN_KEY, KEY, NUMBER_KEY, TEXT_KEY, VERSION
+from makewhole.compute.decode.shapes.elements import Elements
 from makewhole.compute.decode.value_format import EVENT, DecodedParts, Deletion, ValueFormat, WantedLeaf, path_of
 from makewhole.compute.key_values import canonical_keys, part_text
 from makewhole.compute.keys import KeyProblem, key_text
@@ -47,7 +48,8 @@ class ValueShape:
     `keeps_tombstones`: a null value is a version of its key (its deletion), not a bad record, where the key is not part
     of the value. `tombstones_erase`: it says that its key was deleted on purpose, and is no copy of it. `key_layout`:
     the types of the key's parts; empty: texts as they are. `format`: that of the values. `places`: where columns stand
-    in a record that are no fields of their own name. `record_key`: the format of Kafka's own key.
+    in a record that are no fields of their own name. `record_key`: the format of Kafka's own key. `elements`: the
+    array whose elements are copies of their own; None: each record is one.
     """
 
     key: tuple[str, ...]
@@ -60,6 +62,7 @@ class ValueShape:
     format: ValueFormat = field(default=JSON, repr=False)
     record_key: RecordKeyFormat = field(default=TEXT_KEYS, repr=False)
     places: Mapping[str, str] = field(default_factory=dict)
+    elements: Elements | None = None
 
     def place_of(self, name: str) -> str:
         """Return where the column of a name stands in a record: `$.path.to.field`, `kafka.key` or `header:NAME`."""

@@ -20,8 +20,8 @@ _NO_KEY = "\0"
 
 def unread_keys(batch: pa.RecordBatch, keys: pl.Series, shape: ValueShape) -> pl.Series:
     """Return the business key of each record whose key could not be read (null in `keys`): its Kafka key, where that is
-    the business key, or where all records of the batch that could be read have it so. Null: it may be any key. A key
-    that is no content of a record needs no reading.
+    the business key, or where all records of the batch that could be read have it so. Null: it may be any key, or has
+    several elements. A key that is no content of a record needs no reading.
 
     `batch` has the column `key` where `shape` asks for it. What is no key of the topic has a text that is none.
     """
@@ -29,7 +29,7 @@ def unread_keys(batch: pa.RecordBatch, keys: pl.Series, shape: ValueShape) -> pl
         return coordinate_keys(batch, shape.key)[0].fill_null(_NO_KEY)
     unread = keys.is_null().arg_true().to_list()
     business_keys: list[str | None] = [None] * len(keys)
-    if unread and "key" in batch.schema.names and len(shape.key) == 1:
+    if unread and "key" in batch.schema.names and len(shape.key) == 1 and shape.elements is None:
         record_keys = _RecordKeys(batch.column("key"), shape)
         place = next((place for place in _places(shape.key[0]) if record_keys.agree(keys, place)), None)
         if place is not None:

@@ -18,11 +18,11 @@ from makewhole.compute.decode import record_values
 from makewhole.compute.decode.avro.avro_format import AvroFormat
 from makewhole.compute.decode.connect.change_events import ChangeEventFormat
 from makewhole.compute.decode.connect.connect_values import ConnectFormat
-from makewhole.compute.decode.counts import counted, in_unit
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.protobuf.protobuf_format import ProtobufFormat
 from makewhole.compute.decode.record_values import ValueShape, decode_values
-from makewhole.compute.decode.unit_values import UnitFormat
+from makewhole.compute.decode.shapes.counts import counted, in_unit
+from makewhole.compute.decode.shapes.unit_values import UnitFormat
 from makewhole.compute.decode.value_format import ValueFormat
 from makewhole.compute.decode.whole_values import JsonInStringFormat
 from makewhole.compute.keys import KeyProblem
