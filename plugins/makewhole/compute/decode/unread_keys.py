@@ -9,7 +9,8 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.decode.coordinates import coordinate_keys
-from makewhole.compute.decode.record_values import RECORD_KEY, ValueShape, is_in_record_key, record_part
+from makewhole.compute.decode.read_record import RECORD_KEY, ReadRecord, is_in_record_key
+from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem
 
@@ -63,7 +64,7 @@ class _RecordKeys:
         """Yield the texts that these rows have as business key there."""
         for raw in self.column.take(pa.array(rows, type=pa.int64())).to_pylist():
             try:
-                part = record_part(place, raw, {}, (), self.shape.record_key.read)
+                part = ReadRecord(fields={}, record_key=raw, read_key=self.shape.record_key.read).part(place)
                 yield None if raw is None else part_text(part, self.shape.key_kinds[0])
             except KeyProblem:
                 yield _NO_KEY
