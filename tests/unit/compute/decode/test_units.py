@@ -223,6 +223,16 @@ def test_days_are_whole(value: Any, text: str) -> None:
     assert decode_values(batch([_json({"id": "x", "due": value})]), shape)["c:due"].to_list() == [text]
 
 
+@pytest.mark.parametrize(("kind", "at"), [("double", 0.5), ("string", "n/a"), ("string", "2013-01-01T05:00:00Z")])
+def test_what_a_schema_has_beside_whole_numbers_is_read_one_by_one(kind: str, at: object) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "string"}, {"name": "at", "type": kind}]}
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, fastavro.parse_schema(dict(schema)), {"id": "a", "at": at})
+    form = UnitFormat(AvroFormat(FileSchema(json.dumps(schema))), {"$.at": "timestamp(ms)"})
+    shape = ValueShape(key=("$.id",), compare={"at": "timestamp"}, format=form)
+    assert decode_values(batch([body.getvalue()]), shape).rows() == _alone([body.getvalue()], shape)
+
+
 def test_usual_counts_go_many_at_once() -> None:
     shape = _shape(JSON, {"$.at": "timestamp(ms)", "$.v": "timestamp(s)"}, {"at": "timestamp", "due": "string"})
     values: list[bytes | None] = [_json({"id": "x", "at": n, "o": {"due": 1}, "v": n}) for n in range(300)]

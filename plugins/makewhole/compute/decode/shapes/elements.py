@@ -15,7 +15,6 @@ from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.json_values import JSON, JsonFormat
 from makewhole.compute.decode.value_format import Headers, ValueFormat
 from makewhole.compute.keys import KeyProblem
-from makewhole.compute.placeholders import is_placeholder
 from makewhole.compute.structures import json_value
 from makewhole.config.template import exact_json
 
@@ -82,7 +81,7 @@ class Elements:
             if name not in inner:
                 raise KeyProblem(f"value has no field {_place(self.path[: depth + 1])}")
             inner = inner[name]
-        inner = json_value(inner) if isinstance(inner, str) and not is_placeholder(inner) else inner
+        inner = json_value(inner)
         if not isinstance(inner, list | None):
             raise KeyProblem(f"value has no array at {_place(self.path)}")
         return inner or []
