@@ -68,7 +68,7 @@ class ValueShape:
     format: ValueFormat = field(default=JSON, repr=False)
     record_key: RecordKeyFormat = field(default=TEXT_KEYS, repr=False)
     places: Mapping[str, str] = field(default_factory=dict)
-    elements: Elements | None = None
+    elements: Elements | None = field(default=None, repr=False)
 
     def place_of(self, name: str) -> str:
         """Return where the column of a name stands in a record: `$.path.to.field`, `kafka.key` or `header:NAME`."""
