@@ -3,7 +3,7 @@
 make histories HISTORIES_ARGS="tests/histories/test_shapes.py --histories 1000 --seed 1"
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from random import Random
 
@@ -14,7 +14,7 @@ from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.window.context import WindowContext
 from tests.histories.shapes.changes import OF_ROWS, TYPES, ChangedDay, draw_day
-from tests.histories.shapes.formats import FORMATS, RecordFormat
+from tests.histories.shapes.formats import FORMATS, RecordFormat, json_value
 from tests.histories.shapes.stores import STORES, StoreKind
 from tests.world.orders import Order
 from tests.world.pipeline_file import Settings, flow, store, topic
@@ -53,6 +53,50 @@ def test_a_store_is_repaired_to_what_was_sent(seed: int, record_format: RecordFo
             verify_window(context, lambda *_: None, patience_seconds=0)
         assert shop.certify(context).state.value == "certified", kind.name
         assert _differing_rows(shop, kind, day.repaired_rows) == []
+
+
+def test_random_changes_of_lines_are_found_and_repaired(seed: int, shops: NewShop) -> None:
+    """Records of no, one or several orders, some of which are sent again: each order has a row of its own."""
+    random = Random(seed)
+    kind, day = random.choice([store for store in STORES if store.is_writable]), draw_day(seed, OF_ROWS)
+    with shops(random.randint(1, 3)) as shop:
+        kind.make(shop)
+        _describe_lines(shop, kind)
+        shop.send_values((str(number), json_value(record), {}) for number, record in _in_records(day.records, random))
+        insert_rows(shop.dsn, kind.written, map(kind.row, day.rows))
+        context = shop.judge_and_ask_the_gate()
+        assert _verdicts(shop, context, STORE_HOP) == day.verdicts[STORE_HOP], kind.name
+        if day.changes:
+            assert plan_window(context).plan is not None
+            compensate_window(context, lambda _: None)
+            verify_window(context, lambda *_: None, patience_seconds=0)
+        assert shop.certify(context).state.value == "certified", kind.name
+        assert _differing_rows(shop, kind, day.repaired_rows) == []
+
+
+def _in_records(orders: list[Order], random: Random) -> Iterator[tuple[int, Order]]:
+    """Yield records with all orders, few in each, some of them twice."""
+    left, number = [*orders], 0
+    while left:
+        size = random.choice([0, 1, 1, 2, 5])
+        lines, left = left[:size], left[size:]
+        record = {"number": number, "of": {"lines": lines if lines or random.random() < 0.5 else None}}
+        yield from [(number, record)] * random.choice([1, 1, 1, 2])
+        number += 1
+
+
+def _describe_lines(shop: ReconciledShop, kind: StoreKind) -> None:
+    lines = {"explode": '"$.of.lines[*]"', "columns": flow({name: f'"$.of.lines[*].{name}"' for name in TYPES})}
+    shop.describe(
+        has_ledger=False,
+        compare=flow({name: f'"{declared}"' for name, declared in TYPES.items()}),
+        hop={"compensation": flow(_REPAIRS)},
+        more_points={
+            "orders": topic("log", shop.topic, key='"$.of.lines[*].id"', **lines),
+            "warehouse": {**store("db", "warehouse"), **kind.settings},
+        },
+        is_observing=True,
+    )
 
 
 def _play(

@@ -50,11 +50,13 @@ def log_columns(shape: ValueShape) -> list[str]:
 @dataclass(frozen=True, kw_only=True)
 class NormalisedRecords:
     """The records of a batch: the copies of keys (`STORED_TOPIC_KEYS`), those without a usable key (`UNDECODABLE`), and
-    the tombstones that delete their keys on purpose (`TOMBSTONES`), which are no copies."""
+    the tombstones that delete their keys on purpose (`TOMBSTONES`), which are no copies. `elements`: how many with a
+    usable key their arrays have; 0 where records are not divided."""
 
     copies: pl.DataFrame
     undecodable: pl.DataFrame
     tombstones: pl.DataFrame
+    elements: int = 0
 
 
 def topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -70,7 +72,9 @@ def stored_topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.Dat
 
 
 def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords:
-    """Normalise a batch of the log reader. Aborted tombstones say nothing and are left out."""
+    """Normalise a batch of the log reader, element by element where records are divided. Aborted tombstones say nothing
+    and are left out."""
+    batch = batch if shape.elements is None else shape.elements.divided(batch, shape.fields)
     decoded = decode_values(batch, shape)
     log = pl.from_arrow(batch.select(_IDENTITY))
     assert isinstance(log, pl.DataFrame)
@@ -87,6 +91,7 @@ def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords
         copies=_select(good, STORED_TOPIC_KEYS),
         undecodable=_typed(bad, UNDECODABLE),
         tombstones=_typed(tombstones.filter(~pl.col("is_aborted")), TOMBSTONES),
+        elements=0 if shape.elements is None else len(batch) - decoded["key"].null_count(),
     )
 
 

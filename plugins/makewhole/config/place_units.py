@@ -59,10 +59,11 @@ def note_unfit_units(pipeline: Pipeline, drafts: Mapping[str, UnitsDraft]) -> No
     """Note units of columns that are read as another type than a moment or a day."""
     for name, point in pipeline.points.items():
         if has_log(point) and point.units:
+            lines = {place.replace("[*]", ""): line for place, line in drafts[name].lines.items()}
             for column, declared in _types(pipeline, point):
-                line = drafts[name].lines.get(point.column_place(column))
-                if line is not None and not _is_of_time(declared):
-                    unit = drafts[name].units[point.column_place(column)]
+                place = point.column_place(column)
+                line, unit = lines.get(place), dict(point.units).get(place)
+                if line is not None and unit is not None and not _is_of_time(declared):
                     line.complain(
                         f"counts {column} in {unit}, and it is a {declared} elsewhere in the file",
                         f"Write '{column}: {UNITS[unit].type}' there, or take the unit out to compare the numbers",

@@ -9,6 +9,7 @@ from makewhole.config import values
 from makewhole.config.columns import ColumnsDraft, named_as_in_file, read_columns
 from makewhole.config.datasets import DATASET, DATASET_KEYS, DatasetDraft, PointWord, read_dataset
 from makewhole.config.erased import read_erased
+from makewhole.config.exploded import read_exploded
 from makewhole.config.key_types import KeyDraft, read_key
 from makewhole.config.place_units import read_version
 from makewhole.config.record_formats import note_columns, note_places, read_record_key
@@ -36,7 +37,7 @@ _KEYS = {
     PointKind.STORE: (*_TABLE_KEYS, "erased"),
     PointKind.TOPIC: (
         *("kind", "connection", "topic", "key", "version", "partitioner", "record_key", "columns", "duplicates"),
-        "publish",
+        *("explode", "publish"),
         *FORMAT_KEYS,
     ),
 }
@@ -128,7 +129,7 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
         topic = _read_topic(name, section, key, columns)
         if topic is not None:
             note_columns(columns, topic.value, topic.record_key)
-        point = topic
+        point = topic if topic is None or key is None else read_exploded(section, topic, key, columns)
     elif kind is not None:
         table = _read_table(name, kind, section, key, dataset)
         point = None if table is None else named_as_in_file(table, columns)

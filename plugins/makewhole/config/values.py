@@ -10,7 +10,7 @@ from typing import TypeVar
 from croniter import croniter
 
 from makewhole.model.pipeline import GROUP_PREFIX, Reach
-from makewhole.model.places.record_paths import STEPS, path_names, written_path
+from makewhole.model.places.record_paths import STEPS, respelled
 from makewhole.model.points import COORDINATES, VALUE_FORMATS, names_of_table
 from makewhole.model.value_types import UNITS
 
@@ -26,7 +26,8 @@ _DURATION = re.compile(r"([0-9]{1,6})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _TIMESTAMP = re.compile(r"timestamp\(\s*([0-6])\s*\)")
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,2})\s*,\s*([0-9]{1,2})\s*\)")
-_JSON_PATH = re.compile(rf"(\$)({STEPS}+)")
+_JSON_PATH = re.compile(rf"(\$)((?:{STEPS}(?:\[\*\])?)+)")
+_ARRAY = re.compile(rf"(\$)({STEPS}+\[\*\])")
 _RECORD_KEY = re.compile(rf"(kafka\.key)({STEPS}*)")
 _EVENT = re.compile(rf"(event:[A-Za-z_][A-Za-z0-9_-]*)({STEPS}*)")
 _HEADER = re.compile(r"header:[\x21-\x7e]+")
@@ -172,7 +173,15 @@ def topic_part(text: str) -> str:
 
 def _written(path: re.Match[str]) -> str:
     """Return the one spelling of a place, in which each step begins with a dot."""
-    return path.group(1) + written_path(path_names(path.group(2)))
+    return path.group(1) + respelled(path.group(2))
+
+
+def array(text: str) -> str:
+    """Parse the array of records whose elements are events of their own."""
+    path = _ARRAY.fullmatch(text)
+    if path is None:
+        raise UnfitError(f"{shown(text)} is no array in a record", "Write '$.field[*]', or '$.outer.field[*]'")
+    return _written(path)
 
 
 def version_part(text: str) -> str:

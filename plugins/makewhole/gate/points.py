@@ -3,7 +3,7 @@
 from makewhole.gate.planned_expectation import HIGHEST, Number, Role, difference, text
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.model.pipeline import Gate, Pipeline
-from makewhole.model.points import PointKind
+from makewhole.model.points import has_log
 from makewhole.model.window import Accounting
 
 
@@ -13,8 +13,9 @@ def point_numbers(pipeline: Pipeline, summary: HopSummary) -> list[Number]:
     for side, evidence in (("source", summary.source), ("target", summary.target)):
         matched = summary.counts.matched if side == "target" else 0
         numbers += _snapshot(side, evidence, pipeline.gate, matched)
-        is_topic = pipeline.points[evidence.point].kind is PointKind.TOPIC
-        numbers += _topic(side, evidence) if is_topic else _table(side, evidence)
+        point = pipeline.points[evidence.point]
+        is_divided = has_log(point) and point.explode is not None
+        numbers += _topic(side, evidence, is_divided=is_divided) if has_log(point) else _table(side, evidence)
         numbers.append(_undecodable(side, evidence, pipeline.gate))
     return numbers
 
@@ -68,11 +69,11 @@ def _table(side: str, evidence: PointEvidence) -> list[Number]:
 _PARTS = ("data", "control", "aborted", "compacted", "expired", "undecodable")
 
 
-def _topic(side: str, evidence: PointEvidence) -> list[Number]:
+def _topic(side: str, evidence: PointEvidence, *, is_divided: bool) -> list[Number]:
     point, accounting = evidence.point, evidence.accounting
     if accounting is None:
         return [_unaccounted(side, point, None)]
-    span, data = accounting.span, accounting.data
+    span = accounting.span
     return [
         Number(
             name=f"{side}_offsets",
@@ -90,14 +91,31 @@ def _topic(side: str, evidence: PointEvidence) -> list[Number]:
             role=Role.FINDING,
         ),
         _unaccounted(side, point, span - accounting.accounted),
-        Number(
-            name=f"{side}_rows_of_offsets",
-            value=evidence.rows_read,
-            at_least=data,
-            at_most=max(data, data + accounting.aborted + accounting.undecodable),
-            sentence=f"the snapshot of {point} has {text(evidence.rows_read)} rows for {text(data)} data records",
-        ),
+        _rows_of_elements(side, evidence, accounting) if is_divided else _rows_of_records(side, evidence, accounting),
     ]
+
+
+def _rows_of_records(side: str, evidence: PointEvidence, accounting: Accounting) -> Number:
+    data = accounting.data
+    return Number(
+        name=f"{side}_rows_of_offsets",
+        value=evidence.rows_read,
+        at_least=data,
+        at_most=max(data, data + accounting.aborted + accounting.undecodable),
+        sentence=f"the snapshot of {evidence.point} has {text(evidence.rows_read)} rows for {text(data)} data records",
+    )
+
+
+def _rows_of_elements(side: str, evidence: PointEvidence, accounting: Accounting) -> Number:
+    elements = accounting.elements
+    return Number(
+        name=f"{side}_rows_of_offsets",
+        value=evidence.rows_read,
+        at_least=elements,
+        at_most=elements,
+        sentence=f"the snapshot of {evidence.point} has {text(evidence.rows_read)} rows for {text(elements)} elements "
+        f"of its records",
+    )
 
 
 def _offset_parts(side: str, point: str, accounting: Accounting) -> list[Number]:

@@ -60,7 +60,7 @@ def noted_filters(pipeline: Pipeline, point: str) -> dict[str, str]:
     hops = pipeline.hops_from(point)
     former = {hop.former_name: hop.former_where for hop in hops if hop.former_where}
     known = {hop.name: hop.where for hop in hops if hop.where} | former
-    places = dict(pipeline.points[point].columns)
+    places = pipeline.column_places.get(point, {})
     return {name: filter_digest(where, places) for name, where in known.items()}
 
 

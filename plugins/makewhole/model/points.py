@@ -262,7 +262,8 @@ class TopicPoint:
     None beside a format with a schema: the registry of the values. `key_types`, `key_layout` and `identity` are as in
     `TablePoint`. `columns` are those that are no fields of their own name, with their places. `units` are those of
     places at which a number counts since 1970 (`makewhole.model.value_types`). `duplicates` asks for its keys with
-    several records, where no hop leads into it.
+    several records, where no hop leads into it. `explode` is the array whose elements are the events, not the records;
+    key, version and columns then name places in an element as if it were the array.
     """
 
     name: str
@@ -281,6 +282,7 @@ class TopicPoint:
     columns: ColumnPlaces = field(default=(), metadata=WRITTEN_IF_ANY)
     duplicates: Duplicates | None = field(default=None, metadata=WRITTEN_IF_ANY)
     units: ColumnPlaces = field(default=(), metadata=WRITTEN_IF_ANY)
+    explode: str | None = field(default=None, metadata=WRITTEN_IF_ANY)
 
     def column_place(self, name: str) -> str:
         """Return where the column of a name stands in a record."""

@@ -45,6 +45,7 @@ class Accounting:
     """Numbers of offsets of a range, by what they were. `span` = the sum of the others, or the read was short.
 
     `erasures`: records without a value that say that their key was deleted on purpose; written where there are any.
+    `elements` are no offsets: the elements with a usable key that records were divided into.
     """
 
     span: int
@@ -55,6 +56,7 @@ class Accounting:
     expired: int = 0
     undecodable: int = 0
     erasures: int = field(default=0, metadata=WRITTEN_IF_ANY)
+    elements: int = field(default=0, metadata=WRITTEN_IF_ANY)
 
     @property
     def accounted(self) -> int:
@@ -75,11 +77,12 @@ class Accounting:
             expired=self.expired + other.expired,
             undecodable=self.undecodable + other.undecodable,
             erasures=self.erasures + other.erasures,
+            elements=self.elements + other.elements,
         )
 
     def to_json_dict(self) -> dict[str, int]:
-        """Return the numbers by name; documents without erasures are as they were before there were any."""
-        return {name: count for name, count in vars(self).items() if count or name != "erasures"}
+        """Return the numbers by name; documents without erasures or elements are as they were before there were any."""
+        return {name: count for name, count in vars(self).items() if count or name not in ("erasures", "elements")}
 
 
 @dataclass(frozen=True, kw_only=True)

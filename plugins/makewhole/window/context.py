@@ -20,7 +20,7 @@ from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 from makewhole.tables.shape import TableShape
 from makewhole.tables.tables import Tables
-from makewhole.window.formats import format_of, record_key_format_of
+from makewhole.window.formats import elements_of, format_of, record_key_format_of
 from makewhole.window.spark_steps.sent_connections import ServerDigests, resolve, server_digests
 
 
@@ -82,6 +82,7 @@ def value_shape(pipeline: Pipeline, point: TopicPoint, storage: Storage | None =
         keeps_tombstones=any(hop.semantics is Semantics.UPSERT for hop in hops),
         tombstones_erase=pipeline.has_erasures(point.name),
         places=dict(point.columns),
+        elements=elements_of(point, storage),
     )
 
 
@@ -95,6 +96,7 @@ def key_shape(point: TopicPoint, *, tombstones_erase: bool = False) -> ValueShap
         record_key=record_key_format_of(point),
         keeps_tombstones=True,
         tombstones_erase=tombstones_erase,
+        elements=elements_of(point),
     )
 
 

@@ -11,8 +11,9 @@ from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_keys import RECORD_KEY_FORMATS, TEXT_KEYS, RecordKeyFormat
 from makewhole.compute.decode.schema_keys import avro_keys, protobuf_keys
 from makewhole.compute.decode.schema_texts import KEY_SCHEMA_HEADER
-from makewhole.compute.decode.unit_values import UnitFormat
-from makewhole.compute.decode.value_format import ValueFormat
+from makewhole.compute.decode.shapes.elements import ElementFormat, Elements
+from makewhole.compute.decode.shapes.unit_values import UnitFormat
+from makewhole.compute.decode.value_format import ValueFormat, path_of
 from makewhole.compute.decode.whole_values import BytesFormat, JsonInStringFormat, TextFormat
 from makewhole.config.connections import from_environment
 from makewhole.lake.storage import Storage
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from makewhole.compute.decode.protobuf.protobuf_format import ProtobufFormat
 
 _of_file = lru_cache(FileSchema)
+_ELEMENTS = ElementFormat()
 
 
 @lru_cache
@@ -83,13 +85,21 @@ FORMATS: Mapping[str, Callable[[TopicPoint, Storage | None], ValueFormat]] = {
 
 
 def format_of(point: TopicPoint, storage: Storage | None = None) -> ValueFormat:
-    """Return the format of the values of a topic. `storage`: where schemas are kept; None: that of the environment.
+    """Return the format of the values of a topic, of their elements where they are divided. `storage`: where schemas
+    are kept; None: that of the environment.
 
     Raises:
         ConfigurationError: the connection to its registry is not there, or cannot be understood.
     """
-    form = FORMATS[point.value](point, storage)
+    form = FORMATS[point.value](point, storage) if point.explode is None else _ELEMENTS
     return UnitFormat(form, dict(point.units)) if point.units else form
+
+
+def elements_of(point: TopicPoint, storage: Storage | None = None) -> Elements | None:
+    """Return what divides the records of a topic into elements; None: nothing does. Raises as `format_of`."""
+    if point.explode is None:
+        return None
+    return Elements(path=path_of(point.explode), format=FORMATS[point.value](point, storage))
 
 
 _KEY_FORMATS: Mapping[str, Callable[[TopicPoint, Storage | None], RecordKeyFormat]] = {

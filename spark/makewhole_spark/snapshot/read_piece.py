@@ -211,6 +211,7 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
             broker, piece.range, include_aborted=True, columns=columns, has_views=True, on_fetched=segment.write
         )
         first_record_ms: int | None = None
+        elements = 0
         try:
             for batch in reader.batches():
                 if first_record_ms is None and len(batch):
@@ -218,6 +219,7 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
                 records = topic_records(batch, shape)
                 writer.add((records.copies, records.undecodable))
                 writer.add_tombstones(records.tombstones)
+                elements += records.elements
         except BaseException:
             segment.discard()
             writer.close()
@@ -225,12 +227,15 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
     account = reader.account
     segment.finish(account.expired, reader.aborted, truncated=account.truncated, unexplained=account.unexplained)
     archived = {f"{writer.folder}/archive/{name}": digest for name, digest in segment.sha256.items()}
-    without_key, erasures = (sum(len(frame) for frame in frames) for frames in (writer.bad, writer.tombstones))
+    without_key = len({place for frame in writer.bad for place in frame["place"]})  # of a record there may be several
+    erasures = sum(map(len, writer.tombstones))
     writer.bad.append(_unreadable(piece.range.partition, reader.undecodable))
     return writer.finish(
         archived,
         accounting=reader.accounting
-        + Accounting(span=0, data=-without_key - erasures, undecodable=without_key, erasures=erasures),
+        + Accounting(
+            span=0, data=-without_key - erasures, undecodable=without_key, erasures=erasures, elements=elements
+        ),
         partition=piece.range.partition,
         leader_epochs=tuple(tuple(entry) for entry in reader.leader_epochs),
         expired=tuple(account.expired),

@@ -100,8 +100,8 @@ def test_files_have_a_path_and_name_their_positions_one_by_one(tmp_path: Path) -
             "{kind: dataset, connection: lake, format: iceberg, table: dw.orders, key: id, payload: p}",
             '"$.id"',
             [
-                "points.lake.payload (line 6): is not a key here. Allowed: columns, connection, erased, format, key, "
-                "kind, path, position, table, time, version"
+                "points.lake.payload (line 6): is not a key here. Allowed: columns, committed, connection, erased, "
+                "format, key, kind, path, position, table, time, version"
             ],
         ),
     ],

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from makewhole.compute.indexed_keys.hop_filters import KnownFilters
 from makewhole.config.pipeline_file import load_pipeline
+from makewhole.key_index.window_run import noted_filters
 from makewhole.model.errors import ConfigurationError
 from makewhole.window.configuration import configuration_document, judging_sha256, reading_sha256
 from makewhole.window.context import value_shape
@@ -111,3 +113,19 @@ def _problems(path: Path) -> list[str]:
     with pytest.raises(ConfigurationError) as caught:
         load_pipeline(path)
     return [str(problem).removeprefix(f"{path}: ") for problem in caught.value.problems]
+
+
+def test_a_filter_by_another_unit_is_another_filter(write: Callable[..., Path]) -> None:
+    """Also where the column has the name of its field, so that its place is not written down otherwise."""
+    hop = "{from: log, to: store, where: at > '2025-03-01'}"
+    plain = _text('"$.at"').replace("{from: log, to: store}", hop)
+    texts = {
+        "plain": plain,
+        **{unit: _text(AT.replace("ms", unit)).replace("{from: log, to: store}", hop) for unit in ["s", "ms"]},
+    }
+    pipelines = [load_pipeline(write(text, f"{name}.yaml")) for name, text in texts.items()]
+
+    assert len({KnownFilters.of(pipeline).digest("log→store") for pipeline in pipelines}) == 3
+    assert len({noted_filters(pipeline, "log")["log→store"] for pipeline in pipelines}) == 3
+    assert KnownFilters.of(pipelines[0]).document == {"filters": {"log→store": "at > '2025-03-01'"}}
+    assert KnownFilters.of(pipelines[2]).shown("log→store") == "at > '2025-03-01' (at at $.at as timestamp(ms))"

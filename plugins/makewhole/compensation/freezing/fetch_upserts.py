@@ -7,8 +7,8 @@ from makewhole.compensation.freezing.row_to_write import VersionToWrite, differi
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.sources.sources import SourceRecord, Sources
 from makewhole.compute.column_values import ColumnValue, as_object, parse_fields
-from makewhole.compute.decode.record_keys import RecordKeyReader
-from makewhole.compute.decode.record_values import column_value, record_part, top_fields, version_of
+from makewhole.compute.decode.read_record import ReadRecord
+from makewhole.compute.decode.record_values import top_fields
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.versions import UNREADABLE
 from makewhole.model.actions import Payload
@@ -162,42 +162,38 @@ def _of_record(
             RefusalCode.UNFIT, "the latest version is a tombstone; upsert writes rows and deletes none"
         )
     headers = [{"key": name, "value": value} for name, value in record.headers]
-    read_key = record_key_format_of(source).read
-    fields = parse_fields(record.value, top_fields(map(source.column_place, declared)), format_of(source), headers)
+    read = ReadRecord(
+        fields=parse_fields(record.value, top_fields(map(source.column_place, declared)), format_of(source), headers),
+        record_key=record.key,
+        headers=headers,
+        read_key=record_key_format_of(source).read,
+        coordinates=record.coordinates,
+    )
     wanted = {*declared, *([] if guard is None else [guard.column])}
-    raws = {name: _raw_value(source.column_place(name), record.key, fields, headers, read_key) for name in wanted}
+    raws = {name: _raw_value(read, source.column_place(name)) for name in wanted}
     if guard is not None and source.version is not None:
-        raws[guard.column] = _raw_version(source.version, record.key, fields, headers, read_key)
+        raws[guard.column] = _raw_version(read, source.version)
     values = {name: ColumnValue.of_record(raws[name], kind) for name, kind in declared.items()}
     values = _with_guard(values, raws, guard)
-    parts = {
-        column: record_part(part, record.key, fields, headers, read_key, record.coordinates)
-        for column, part in places.items()
-    }
-    keys = {column: _key_text(part) for column, part in parts.items()}
-    return values, keys
+    return values, {column: _key_text(read.part(place)) for column, place in places.items()}
 
 
-def _raw_value(
-    place: str, record_key: bytes | None, fields: Mapping[str, Any], headers: Any, read_key: RecordKeyReader
-) -> Any:
+def _raw_value(record: ReadRecord, place: str) -> Any:
     """Return what a record has for a column; None: nothing."""
     try:
-        return column_value(place, record_key, fields, headers, read_key)
+        return record.column(place)
     except KeyProblem as problem:
         raise ActionRefusedError.of(RefusalCode.UNFIT, f"the record's {problem}") from None
 
 
-def _raw_version(
-    place: str, record_key: bytes | None, fields: Mapping[str, Any], headers: Any, read_key: RecordKeyReader
-) -> Any:
+def _raw_version(record: ReadRecord, place: str) -> Any:
     """Return the version as a record has it; None: it has none."""
-    number = version_of(place, record_key, fields, headers, read_key)
+    number = record.version(place)
     if number == UNREADABLE:
         raise ActionRefusedError.of(
             RefusalCode.NOT_KNOWN, f"what {place} of the record holds is no version (see `version`)"
         )
-    return None if number is None else record_part(place, record_key, fields, headers, read_key)
+    return None if number is None else record.part(place)
 
 
 def _with_guard(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Protocol, Self
@@ -26,6 +26,7 @@ from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.reading import OpenTable
 from makewhole.tables.rows import LedgerReading
 from makewhole.window.context import key_shape, table_shape
+from makewhole.window.formats import elements_of
 
 _HEADER: dict[str, pa.DataType] = {"key": pa.string(), "value": pa.binary()}
 _COORDINATES = tuple(dict.fromkeys(COORDINATES.values()))
@@ -172,6 +173,9 @@ class Sources:
     def find(self, name: str, position: Position | None, key: str) -> SourceRecord | None:
         """Return a record that was loaded; None: it is nowhere any more, or is not of this business key."""
         record, own_key = self._loaded.find(name, *(position or _NOWHERE)) or (None, None)
+        point = self.pipeline.topic(name)
+        if record is not None and point.explode is not None:
+            return _element_of(point, record, key)
         return record if own_key == key else None
 
     def table(self, name: str) -> OpenTable:
@@ -253,6 +257,16 @@ def business_keys(point: TopicPoint, records: Sequence[SourceRecord]) -> list[st
     """Return the business key of each record, as snapshots decode it; None: it has none."""
     keys: list[str | None] = decode_values(_batch(records), key_shape(point))["key"].to_list()
     return keys
+
+
+def _element_of(point: TopicPoint, record: SourceRecord, key: str) -> SourceRecord | None:
+    """Return the first element of a record that has a business key, as a record of its own; None: none has it."""
+    elements = elements_of(point)
+    assert elements is not None, point.name
+    headers = [{"key": name, "value": value} for name, value in record.headers]
+    parts = [replace(record, value=value) for value in elements.values_of(record.value, headers)]
+    keys = business_keys(point, parts) if parts else []
+    return next((part for part, own in zip(parts, keys, strict=True) if own == key), None)
 
 
 def decoded(record: SourceRecord, shape: ValueShape) -> dict[str, Any]:

@@ -3,10 +3,9 @@
 The format of the values says how: many at once, as far as it can, and the others one by one, which is the reference.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,25 +13,31 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text
-from makewhole.compute.decode.coordinates import KeysAndProblems, coordinate, coordinate_keys
+from makewhole.compute.decode.coordinates import KeysAndProblems, coordinate_keys
 from makewhole.compute.decode.envelopes import require_fields
 from makewhole.compute.decode.filter_columns import excluded_by, with_columns_of_filters
 from makewhole.compute.decode.json_values import JSON
+from makewhole.compute.decode.read_record import NO_COORDINATES, RECORD_KEY, ReadRecord, is_in_record_key
 from makewhole.compute.decode.record_key_columns import record_key_texts
-from makewhole.compute.decode.record_keys import TEXT_KEYS, RecordKeyFormat, RecordKeyReader, read_text, utf8_text
+from makewhole.compute.decode.record_keys import TEXT_KEYS, RecordKeyFormat
 from makewhole.compute.decode.same_layout import BOOLEAN_KEY, KEY, NUMBER_KEY, TEXT_KEY, VERSION
-from makewhole.compute.decode.value_format import EVENT, DecodedParts, Deletion, ValueFormat, WantedLeaf, path_of
+from makewhole.compute.decode.shapes.elements import Elements
+from makewhole.compute.decode.value_format import (
+    EVENT,
+    DecodedParts,
+    Deletion,
+    Headers,
+    ValueFormat,
+    WantedLeaf,
+    path_of,
+)
 from makewhole.compute.key_values import canonical_keys, part_text
 from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.row_filter import TypedTerm
-from makewhole.compute.versions import UNREADABLE, version_number
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
 from makewhole.model.places.record_paths import path_names, written_path
 from makewhole.model.points import COORDINATES, KeyType
 
-RECORD_KEY = "kafka.key"
-_path_names = lru_cache(maxsize=1_000)(path_names)  # for each record
-_NO_COORDINATES: Mapping[str, int] = {}
 _KEY_LEAVES = {
     KeyType.STRING: KEY,
     KeyType.BIGINT: KEY,
@@ -50,7 +55,8 @@ class ValueShape:
     `keeps_tombstones`: a null value is a version of its key (its deletion), not a bad record, where the key is not part
     of the value. `tombstones_erase`: it says that its key was deleted on purpose, and is no copy of it. `key_layout`:
     the types of the key's parts; empty: texts as they are. `format`: that of the values. `places`: where columns stand
-    in a record that are no fields of their own name. `record_key`: the format of Kafka's own key.
+    in a record that are no fields of their own name. `record_key`: the format of Kafka's own key. `elements`: the
+    array whose elements are copies of their own; None: each record is one.
     """
 
     key: tuple[str, ...]
@@ -63,6 +69,7 @@ class ValueShape:
     format: ValueFormat = field(default=JSON, repr=False)
     record_key: RecordKeyFormat = field(default=TEXT_KEYS, repr=False)
     places: Mapping[str, str] = field(default_factory=dict)
+    elements: Elements | None = field(default=None, repr=False)
 
     def place_of(self, name: str) -> str:
         """Return where the column of a name stands in a record: `$.path.to.field`, `kafka.key` or `header:NAME`."""
@@ -121,7 +128,7 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     hops whose filter the record fails) and `is_tombstone` (it has no value, or one that deletes its key).
     """
     if batch.num_rows == 0:
-        return _assemble([], [], {name: [] for name in shape.compare}, [], [], [])
+        return _frame_of([], shape.compare)
     if not _is_columnar(shape):
         return _decode_one_by_one(batch, shape)
     coordinates = coordinate_keys(batch, shape.key) if shape.coordinates else None
@@ -145,19 +152,29 @@ def _with_copied_values(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.set_column(at, "value", batch.column(at).cast(pa.binary()))
 
 
-def _assemble(
-    keys: Sequence[str | None],
-    problems: Sequence[str | None],
-    columns: Mapping[str, Sequence[str | None]],
-    versions: Sequence[Decimal | None],
-    excluded: Sequence[list[str]],
-    tombstones: Sequence[bool],
-) -> pl.DataFrame:
-    series = [pl.Series("key", keys, dtype=pl.String), pl.Series("problem", problems, dtype=pl.String)]
-    series += [pl.Series(f"c:{name}", texts, dtype=pl.String) for name, texts in columns.items()]
-    series.append(pl.Series("version", versions, dtype=VERSION_NUMBER))
-    series.append(pl.Series("excluded_by", excluded, dtype=pl.List(pl.String)))
-    return pl.DataFrame([*series, pl.Series("is_tombstone", tombstones, dtype=pl.Boolean)])
+class _Row(NamedTuple):
+    """A decoded record, as a row of the frame; `texts` are by column."""
+
+    key: str | None
+    problem: str | None
+    texts: Mapping[str, str | None]
+    version: Decimal | None
+    excluded_by: list[str]
+    is_tombstone: bool
+
+
+def _frame_of(rows: Sequence[_Row], columns: Iterable[str]) -> pl.DataFrame:
+    texts = [pl.Series(f"c:{name}", [row.texts[name] for row in rows], dtype=pl.String) for name in columns]
+    return pl.DataFrame(
+        [
+            pl.Series("key", [row.key for row in rows], dtype=pl.String),
+            pl.Series("problem", [row.problem for row in rows], dtype=pl.String),
+            *texts,
+            pl.Series("version", [row.version for row in rows], dtype=VERSION_NUMBER),
+            pl.Series("excluded_by", [row.excluded_by for row in rows], dtype=pl.List(pl.String)),
+            pl.Series("is_tombstone", [row.is_tombstone for row in rows], dtype=pl.Boolean),
+        ]
+    )
 
 
 # Many records at once
@@ -244,40 +261,65 @@ def _with_other_columns(
 # Record by record
 
 
+class _StoredRecord(NamedTuple):
+    """A record as it is in the log; what the shape does not need of it is left out."""
+
+    value: bytes | None
+    headers: Headers
+    record_key: bytes | None
+    coordinates: Mapping[str, int]
+
+
 def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
-    keys: list[str | None] = []
-    problems: list[str | None] = []
-    columns: dict[str, list[str | None]] = {name: [] for name in shape.compare}
-    versions: list[Decimal | None] = []
-    excluded: list[list[str]] = []
-    tombstones: list[bool] = []
-    places, read_key = {name: shape.place_of(name) for name in shape.columns}, shape.record_key.read
-    record_keys = batch.column("key").to_pylist() if shape.needs_record_key else [None] * batch.num_rows
-    coordinates = batch.select(shape.coordinates).to_pylist() if shape.coordinates else [_NO_COORDINATES] * len(batch)
-    values, all_headers = batch.column("value").to_pylist(), batch.column("headers").to_pylist()
-    for record_key, value, headers, at in zip(record_keys, values, all_headers, coordinates, strict=True):
-        read = _ReadValue({}, value is None)
-        held: Mapping[str, Any] = {}
-        try:
-            read = _read_value(value, headers, shape)
-            fields = {} if read.is_deletion else read.document
-            held = {name: column_value(place, record_key, fields, headers, read_key) for name, place in places.items()}
-            parts = (record_part(part, record_key, read.document, headers, read_key, at) for part in shape.key)
-            keys.append(key_text([part_text(part, kind) for part, kind in zip(parts, shape.key_kinds, strict=True)]))
-            problems.append(None)
-        except KeyProblem as problem:
-            keys.append(None)
-            problems.append(str(problem))
-        for name, declared in shape.compare.items():
-            columns[name].append(canonical_text(held.get(name), declared))
-        versions.append(version_of(shape.version, record_key, read.document, headers, read_key))
-        # A deletion concerns every version of its key: no filter on values excludes it.
-        passes_all = read.is_deletion and shape.heeds_deletions
-        excluded.append(
-            [hop for hop, terms in shape.filters.items() if not passes_all and not _passes_all(held, terms)]
-        )
-        tombstones.append(read.is_deletion)
-    return _assemble(keys, problems, columns, versions, excluded, tombstones)
+    places = {name: shape.place_of(name) for name in shape.columns}
+    return _frame_of([_decode_record(record, shape, places) for record in _records(batch, shape)], shape.compare)
+
+
+def _records(batch: pa.RecordBatch, shape: ValueShape) -> Iterator[_StoredRecord]:
+    count = batch.num_rows
+    keys = batch.column("key").to_pylist() if shape.needs_record_key else [None] * count
+    coordinates = batch.select(shape.coordinates).to_pylist() if shape.coordinates else [NO_COORDINATES] * count
+    values, headers = batch.column("value").to_pylist(), batch.column("headers").to_pylist()
+    yield from map(_StoredRecord, values, headers, keys, coordinates)
+
+
+def _decode_record(stored: _StoredRecord, shape: ValueShape, places: Mapping[str, str]) -> _Row:
+    """Decode one record, with columns from these places. Of one that has no usable key, what could be read until that
+    was known."""
+    read, held = _ReadValue({}, stored.value is None), dict[str, Any]()
+    key, problem = None, None
+    try:
+        read = _read_value(stored.value, stored.headers, shape)
+        record = _read_record(stored, {} if read.is_deletion else read.document, shape)
+        held = {name: record.column(place) for name, place in places.items()}
+        key = _key_of(_read_record(stored, read.document, shape), shape)
+    except KeyProblem as found:
+        problem = str(found)
+    # A deletion concerns every version of its key: no filter on values excludes it.
+    passes_all = read.is_deletion and shape.heeds_deletions
+    return _Row(
+        key=key,
+        problem=problem,
+        texts={name: canonical_text(held.get(name), declared) for name, declared in shape.compare.items()},
+        version=_read_record(stored, read.document, shape).version(shape.version),
+        excluded_by=[] if passes_all else [hop for hop, terms in shape.filters.items() if not _passes_all(held, terms)],
+        is_tombstone=read.is_deletion,
+    )
+
+
+def _read_record(stored: _StoredRecord, fields: Mapping[str, Any], shape: ValueShape) -> ReadRecord:
+    return ReadRecord(
+        fields=fields,
+        record_key=stored.record_key,
+        headers=stored.headers,
+        read_key=shape.record_key.read,
+        coordinates=stored.coordinates,
+    )
+
+
+def _key_of(record: ReadRecord, shape: ValueShape) -> str:
+    parts = zip(map(record.part, shape.key), shape.key_kinds, strict=True)
+    return key_text([part_text(part, kind) for part, kind in parts])
 
 
 class _ReadValue(NamedTuple):
@@ -301,87 +343,6 @@ def _read_value(value: bytes | None, headers: Any, shape: ValueShape) -> _ReadVa
         return _ReadValue(deletion.row or {}, True)
     require_fields(document, fields)
     return _ReadValue(document, False)
-
-
-def version_of(
-    place: str | None, record_key: bytes | None, document: Any, headers: Any, read_key: RecordKeyReader = read_text
-) -> Decimal | None:
-    """Return the number of the version in a record (see `makewhole.compute.versions`); None: it has none.
-
-    `headers` are mappings with `key` and `value`.
-    """
-    name = (place or "").removeprefix("header:")
-    if place is None or (name != place and all(entry["key"] != name for entry in headers or ())):
-        return None
-    try:
-        return version_number(record_part(place, record_key, document, headers, read_key))
-    except KeyProblem:
-        return UNREADABLE
-
-
-def is_in_record_key(place: str) -> bool:
-    """Return whether a place of a record is Kafka's own key, or a field of it."""
-    return place == RECORD_KEY or place.startswith(f"{RECORD_KEY}.")
-
-
-def record_part(
-    part: str,
-    record_key: bytes | None,
-    document: Any,
-    headers: Any,
-    read_key: RecordKeyReader = read_text,
-    coordinates: Mapping[str, int] = _NO_COORDINATES,
-) -> Any:
-    """Return what stands at a place of a record: a field of its value or of the event that carries it, its key or a
-    field of that, a header as a text, or one of its coordinates, which are by the columns of the log.
-
-    `headers` are mappings with `key` and `value`. `read_key` reads the key.
-
-    Raises:
-        KeyProblem: there is no such header, or several, a text is no UTF-8, the key cannot be read, or its producer
-            numbers no records.
-    """
-    if part in COORDINATES:
-        return coordinate(part, coordinates)
-    if part.startswith("$."):
-        return _value_at(document, part.removeprefix("$"))
-    if part.startswith(EVENT):
-        return _value_at(document.get(EVENT), _of_event(part))
-    if is_in_record_key(part):
-        key, path = None if record_key is None else read_key(record_key, headers), part.removeprefix(RECORD_KEY)
-        if path and key is not None and not isinstance(key, dict):
-            raise KeyProblem("record key is no object, and has no field")
-        return _value_at(key, path) if path else key
-    name = part.removeprefix("header:")
-    values = [entry["value"] for entry in headers or () if entry["key"] == name]
-    if len(values) != 1:
-        raise KeyProblem(f"header {name} is {'doubled' if values else 'missing'}")
-    return None if values[0] is None else utf8_text(values[0], f"header {name}")
-
-
-def _of_event(place: str) -> str:
-    """Return the path of a field of an event."""
-    return f".{place.removeprefix(EVENT)}"
-
-
-def _value_at(document: Any, path: str) -> Any:
-    for name in _path_names(path):
-        if not isinstance(document, dict):
-            return None
-        document = document.get(name)
-    return document
-
-
-def column_value(place: str, record_key: bytes | None, document: Any, headers: Any, read_key: RecordKeyReader) -> Any:
-    """Return what stands at the place of a column; null where the record does not have it.
-
-    Raises:
-        KeyProblem: there are several such headers, or a text is no UTF-8.
-    """
-    name = place.removeprefix("header:")
-    if name != place and all(entry["key"] != name for entry in headers or ()):
-        return None
-    return record_part(place, record_key, document, headers, read_key)
 
 
 def _passes_all(held: Mapping[str, Any], terms: Sequence[TypedTerm]) -> bool:

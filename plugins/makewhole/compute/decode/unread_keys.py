@@ -9,7 +9,8 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.decode.coordinates import coordinate_keys
-from makewhole.compute.decode.record_values import RECORD_KEY, ValueShape, is_in_record_key, record_part
+from makewhole.compute.decode.read_record import RECORD_KEY, ReadRecord, is_in_record_key
+from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem
 from makewhole.model.places.record_paths import path_names, written_path
@@ -21,8 +22,8 @@ _NO_KEY = "\0"
 
 def unread_keys(batch: pa.RecordBatch, keys: pl.Series, shape: ValueShape) -> pl.Series:
     """Return the business key of each record whose key could not be read (null in `keys`): its Kafka key, where that is
-    the business key, or where all records of the batch that could be read have it so. Null: it may be any key. A key
-    that is no content of a record needs no reading.
+    the business key, or where all records of the batch that could be read have it so. Null: it may be any key, or has
+    several elements. A key that is no content of a record needs no reading.
 
     `batch` has `headers`, and `key` where `shape` asks for it. What is no key of the topic has a text that is none; one
     whose schema is not known may be any key.
@@ -31,7 +32,7 @@ def unread_keys(batch: pa.RecordBatch, keys: pl.Series, shape: ValueShape) -> pl
         return coordinate_keys(batch, shape.key)[0].fill_null(_NO_KEY)
     unread = keys.is_null().arg_true().to_list()
     business_keys: list[str | None] = [None] * len(keys)
-    if unread and "key" in batch.schema.names and len(shape.key) == 1:
+    if unread and "key" in batch.schema.names and len(shape.key) == 1 and shape.elements is None:
         record_keys = _RecordKeys(batch, shape)
         place = next((place for place in _places(shape.key[0]) if record_keys.agree(keys, place)), None)
         if place is not None:
@@ -67,7 +68,8 @@ class _RecordKeys:
         raw_keys, all_headers = (self.batch.column(name).take(at).to_pylist() for name in ("key", "headers"))
         for raw, headers in zip(raw_keys, all_headers, strict=True):
             try:
-                part = record_part(place, raw, {}, headers, self.shape.record_key.read)
+                record = ReadRecord(fields={}, record_key=raw, headers=headers, read_key=self.shape.record_key.read)
+                part = record.part(place)
                 yield None if raw is None else part_text(part, self.shape.key_kinds[0])
             except KeyProblem:
                 yield None if self.shape.record_key.is_described else _NO_KEY

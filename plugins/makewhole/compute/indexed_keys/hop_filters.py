@@ -83,8 +83,8 @@ class KnownFilters:
 
 
 def filter_places(pipeline: Pipeline, hop: Hop) -> dict[str, str]:
-    """Return the places of the columns of a hop's filter that stand elsewhere than their name says."""
-    known = dict(pipeline.points[hop.source].columns) if hop.source in pipeline.points else {}
+    """Return the places of the columns of a hop's filter that are read otherwise than as a field of their name."""
+    known = pipeline.column_places.get(hop.source, {})
     columns = [term.column for term in (parse_where(hop.where) if hop.where else ())]
     return {name: known[name] for name in columns if name in known}
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from makewhole.config import values
 from makewhole.config.hops.control_topic import read_control_topic
 from makewhole.config.hops.coordinates import note_coordinates, note_parts_of_coordinates, note_written_coordinates
+from makewhole.config.hops.exploded_sources import note_exploded
 from makewhole.config.hops.hop_graph import (
     Ends,
     note_circle,
@@ -88,6 +89,7 @@ def read_hops(
     note_mixed([hop for _, hop in hops], drafts)
     note_parts_of_coordinates(drafts)
     note_coordinates(hops, drafts)
+    note_exploded(hops, drafts)
     note_reversed_twice(hops, drafts)
     note_shared(hops, drafts, said)
     if len(kinds) == len(elements):

@@ -28,5 +28,10 @@ def written_path(names: Sequence[str]) -> str:
     return "".join(f".{name}" if re.fullmatch(_PLAIN, name) else f".['{_escaped(name)}']" for name in names)
 
 
+def respelled(path: str) -> str:
+    """Return a path in its one spelling; what stands behind a step (`[*]`) stays."""
+    return _STEP.sub(lambda step: written_path(path_names(step.group())), path)
+
+
 def _escaped(name: str) -> str:
     return name.replace("\\", "\\\\").replace("'", "\\'")

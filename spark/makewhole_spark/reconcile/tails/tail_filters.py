@@ -104,5 +104,5 @@ def write_filter(storage: Storage, folder: str, reader: RangeReader, keys: pl.Da
 
 def _reading(context: WindowContext, point: TopicPoint) -> str:
     """Return a text that is another one when records are read otherwise: another filter would be made of them."""
-    of_keys = () if point.key_schema is None else (point.key_schema,)
-    return repr((context.value_shape(point), point.value, point.schema, point.record_key, *of_keys))
+    others = tuple(filter(None, (point.units, point.explode, point.key_schema)))
+    return repr((context.value_shape(point), point.value, point.schema, point.record_key, *others))

@@ -18,11 +18,11 @@ from makewhole.compute.decode import record_values
 from makewhole.compute.decode.avro.avro_format import AvroFormat
 from makewhole.compute.decode.connect.change_events import ChangeEventFormat
 from makewhole.compute.decode.connect.connect_values import ConnectFormat
-from makewhole.compute.decode.counts import counted, in_unit
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.protobuf.protobuf_format import ProtobufFormat
 from makewhole.compute.decode.record_values import ValueShape, decode_values
-from makewhole.compute.decode.unit_values import UnitFormat
+from makewhole.compute.decode.shapes.counts import counted, in_unit
+from makewhole.compute.decode.shapes.unit_values import UnitFormat
 from makewhole.compute.decode.value_format import ValueFormat
 from makewhole.compute.decode.whole_values import JsonInStringFormat
 from makewhole.compute.keys import KeyProblem
@@ -221,6 +221,16 @@ def test_what_is_no_count_equals_only_itself(value: Any, text: str | None) -> No
 def test_days_are_whole(value: Any, text: str) -> None:
     shape = ValueShape(key=("$.id",), compare={"due": "date"}, format=UnitFormat(JSON, {"$.due": "date(days)"}))
     assert decode_values(batch([_json({"id": "x", "due": value})]), shape)["c:due"].to_list() == [text]
+
+
+@pytest.mark.parametrize(("kind", "at"), [("double", 0.5), ("string", "n/a"), ("string", "2013-01-01T05:00:00Z")])
+def test_what_a_schema_has_beside_whole_numbers_is_read_one_by_one(kind: str, at: object) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "string"}, {"name": "at", "type": kind}]}
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, fastavro.parse_schema(dict(schema)), {"id": "a", "at": at})
+    form = UnitFormat(AvroFormat(FileSchema(json.dumps(schema))), {"$.at": "timestamp(ms)"})
+    shape = ValueShape(key=("$.id",), compare={"at": "timestamp"}, format=form)
+    assert decode_values(batch([body.getvalue()]), shape).rows() == _alone([body.getvalue()], shape)
 
 
 def test_usual_counts_go_many_at_once() -> None:

@@ -6,7 +6,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_values import ValueShape
+from makewhole.compute.decode.shapes.elements import Elements
 from makewhole.compute.decode.unread_keys import unread_keys
 from makewhole.model.points import KeyType
 
@@ -51,3 +53,9 @@ def test_of_a_key_of_several_parts_and_without_record_keys_nothing_is_known() ->
     shape = ValueShape(key=("$.id",), compare={})
     batch = pa.RecordBatch.from_pydict({"value": pa.array([b"", b""], type=pa.binary())})
     assert unread_keys(batch, pl.Series(["a", None]), shape).to_list() == [None, None]
+
+
+def test_a_record_of_elements_may_have_several_keys_whatever_its_record_key_says() -> None:
+    """Also where every record that could be read has one element, which is called as it is."""
+    divided = {"key": ("$.lines.id",), "elements": Elements(path=("lines",), format=JSON)}
+    assert found([(b"a", "a"), (b"b", None)], **divided) == [None]

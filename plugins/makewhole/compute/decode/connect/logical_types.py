@@ -12,7 +12,7 @@ from decimal import Context, Decimal
 from functools import partial
 from typing import Any
 
-from makewhole.compute.decode.counts import counted_day, counted_moment, whole_number
+from makewhole.compute.decode.shapes.counts import counted_day, counted_moment, whole_number
 from makewhole.compute.moments import time_text
 from makewhole.compute.placeholders import is_placeholder
 

@@ -17,10 +17,10 @@ from makewhole.compute.decode.connect.logical_types import (
     is_plain_struct,
     moment_digits_of,
 )
-from makewhole.compute.decode.counts import usual_moments
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.leaf_columns import ValueColumn
 from makewhole.compute.decode.same_layout import BOOLEAN_KEY, KEY, NUMBER_KEY, TEXT_KEY, VERSION
+from makewhole.compute.decode.shapes.counts import usual_moments
 from makewhole.compute.decode.value_format import DecodedParts, WantedLeaf
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
 from makewhole.compute.versions import version_number

@@ -55,7 +55,9 @@ SCHEMAS = Schemas({"ids/7": ORDER})
 
 
 def shape_of(schemas: Schemas, compare: dict[str, str], **more: Any) -> ValueShape:
-    return ValueShape(key=("$.id",), compare=compare, format=AvroFormat(schemas), **more)
+    """Return a shape with columns whose names are paths."""
+    places = {name: f"$.{name}" for name in compare}
+    return ValueShape(key=("$.id",), compare=compare, places=places, format=AvroFormat(schemas), **more)
 
 
 def good(number: int) -> bytes:

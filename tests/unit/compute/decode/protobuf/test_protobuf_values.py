@@ -66,7 +66,9 @@ def good(number: int, **more: Any) -> bytes:
 
 
 def shape_of(schemas: Schemas, compare: dict[str, str], **more: Any) -> ValueShape:
-    return ValueShape(key=("$.id",), compare=compare, format=ProtobufFormat(schemas), **more)
+    """Return a shape with columns whose names are paths."""
+    places = {name: f"$.{name}" for name in compare}
+    return ValueShape(key=("$.id",), compare=compare, places=places, format=ProtobufFormat(schemas), **more)
 
 
 def test_a_value_has_the_fields_that_json_would_have() -> None:

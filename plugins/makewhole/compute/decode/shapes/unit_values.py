@@ -11,10 +11,10 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text
-from makewhole.compute.decode.counts import counted, in_unit, usual_days, usual_moments
 from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.same_layout import VERSION
+from makewhole.compute.decode.shapes.counts import counted, in_unit, usual_days, usual_moments
 from makewhole.compute.decode.value_format import (
     DecodedParts,
     Deletion,
