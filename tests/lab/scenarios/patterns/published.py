@@ -135,6 +135,7 @@ def _open(lab: Lab) -> LabShop:
     return shop.open_shop(
         more_points={"once": topic("log", once)},
         tolerance={"duplicate": "1000", "conflict": "1000", "mismatched": "1000"},
+        hop={"compensation": "{missing: report}"},
         is_observing=True,
     )
 
