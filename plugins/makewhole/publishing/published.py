@@ -83,7 +83,12 @@ def committed_publication(journal: PgConnection, pipeline: Pipeline, window: Win
 def published_text(journal: PgConnection, pipeline: Pipeline, window: Window) -> str:
     """Return a sentence about what is published of a revision of a window."""
     found = published_of(journal, pipeline, window)
-    texts = [f"{point}: {what['records']:,} records, {what['manifest']}" for point, what in sorted(found.items())]
+    texts = [
+        f"{point}: {what['records']:,} records are published, {what['manifest']}"
+        for point, what in sorted(found.items())
+    ]
     waiting = sorted({publish.point for publish in pipeline.publish} - set(found))
-    texts += [f"{point}: waits for an older window, which is not certified" for point in waiting]
-    return "published " + "; ".join(texts)
+    texts += [
+        f"{point}: not published, as an older window is not certified, or it lies before the first" for point in waiting
+    ]
+    return "; ".join(texts)

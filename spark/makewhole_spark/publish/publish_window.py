@@ -155,8 +155,9 @@ class _PublishingRun:
         leases.renew(self.journal, self.lease)  # holds its row locked: no other run decides meanwhile
         publications.decide(self.journal, self.publication, window, manifest, count_chunks(content.own_files))
         self.journal.commit()
-        for file in context.storage.files_below(f"{window.prefix}/{folder}/chosen"):
-            context.storage.remove(file.path)
+        for part in ("chosen", "doubted"):
+            for file in context.storage.files_below(f"{window.prefix}/{folder}/{part}"):
+                context.storage.remove(file.path)
 
     def _carry(self, tasks: Sequence[Any], run: Any) -> list[Any]:
         return carry_released(self.carrier, self.journal, tasks, run)

@@ -26,7 +26,7 @@ def require_published_points(context: Mapping[str, Any]) -> None:
 
 def announce(context: Mapping[str, Any]) -> None:
     """Put what was published into the event of the asset: where a consumer finds it, and up to which window nothing is
-    left out. No event where the window waits for an older one."""
+    left out. No event where the window is not published."""
     from makewhole.journal import windows
     from makewhole.journal.database import connect
     from makewhole.publishing.published import published_of
@@ -37,7 +37,10 @@ def announce(context: Mapping[str, Any]) -> None:
         window = windows.load(journal, opened["pipeline"], opened["window"], opened["revision"])
         points = published_of(journal, pipeline, window)
     if not points:
-        raise AirflowSkipException(f"{opened['label']} is not published yet: it waits for an older window")
+        raise AirflowSkipException(
+            f"{opened['label']} is not published: it waits for an older window that is not certified, or lies "
+            "before the first one that was"
+        )
     name, uri = published_asset(pipeline.name)
     asset = Asset(name=name, uri=uri)
     extra = {"pipeline": pipeline.name, "window": window.number, "revision": window.revision, "points": points}

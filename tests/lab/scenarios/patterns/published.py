@@ -71,7 +71,7 @@ def published_once(lab: Lab) -> Outcome:
         state=CERTIFIED,
         accounting={"span": records + 2, "data": records, "aborted": 1, "control": 1},
         matched={LEDGER_HOP: len(made) - len(again), STORE_HOP: len(made)},
-        found={LEDGER_HOP: each(again, "duplicate", "application_resend")},
+        found={LEDGER_HOP: each(again, "duplicate", "retry_without_idempotence")},
         messages=_published(len(made), again=len(again), conflicts=0),
     )
     return Outcome(
@@ -104,19 +104,16 @@ def contradicted_records(lab: Lab) -> Outcome:
     context = shop.open()
     judged = shop.close(context)
     messages = _publish(shop, context)
-    records, same = len(made) + len(again), [order for order in again if order not in changed]
+    records = len(made) + len(again)
     expected = Judged(
         state=CERTIFIED,
         accounting={"span": records, "data": records},
         matched={LEDGER_HOP: len(made) - len(again), STORE_HOP: len(made) - len(changed)},
         found={
-            LEDGER_HOP: {
-                **each(same, "duplicate", "application_resend"),
-                **{key: judged.found[LEDGER_HOP][key] for key in (order["id"] for order in changed)},
-            },
+            LEDGER_HOP: each(again, "duplicate", "retry_without_idempotence"),
             STORE_HOP: each(changed, "conflict", "source_contradicts_itself"),
         },
-        messages=_published(len(made) - len(changed), again=len(same), conflicts=len(changed)),
+        messages=_published(len(made) - len(changed), again=len(again) - len(changed), conflicts=len(changed)),
     )
     return Outcome(
         truth=f"Here {len(changed)} of the {len(again)} orders that were sent again have another amount.",
@@ -135,6 +132,7 @@ def _open(lab: Lab) -> LabShop:
     return shop.open_shop(
         more_points={"once": topic("log", once)},
         tolerance={"duplicate": "1000", "conflict": "1000", "mismatched": "1000"},
+        hop={"compensation": "{missing: report}"},
         is_observing=True,
     )
 
