@@ -43,7 +43,8 @@ class StoreKind:
 
 
 def _columns(names: Mapping[str, str]) -> str:
-    return ", ".join(f'"{names.get(name, name)}" {kind}' for name, kind in _TYPES.items())
+    quoted = {name: names.get(name, name).replace('"', '""') for name in _TYPES}
+    return ", ".join(f'"{quoted[name]}" {kind}' for name, kind in _TYPES.items())
 
 
 _OTHER_NAMES = {"id": "Order Id", "amount": "Total, in EUR", "at": 'at "UTC"', "remark": "select"}
