@@ -90,7 +90,7 @@ def _describe_lines(shop: ReconciledShop, kind: StoreKind) -> None:
     shop.describe(
         has_ledger=False,
         compare=flow({name: f'"{declared}"' for name, declared in TYPES.items()}),
-        hop={"compensation": flow(_REPAIRS)},
+        hop={"compensation": flow(_REPAIRS), "write": "{}"},
         more_points={
             "orders": topic("log", shop.topic, key='"$.of.lines[*].id"', **lines),
             "warehouse": {**store("db", "warehouse"), **kind.settings},
