@@ -44,7 +44,7 @@ def _expanded(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 def _with_tables(read: Sequence[PipelineFile]) -> tuple[PipelineFile, ...]:
     """Add what opening a window would refuse of the tables of each file."""
-    from makewhole.cli.environment import service_environment
+    from makewhole.cli.environment import chosen_service, reporting_errors
     from makewhole.window.context import connections_of
     from makewhole.window.opening.readable import problems_of_tables
 
@@ -57,7 +57,8 @@ def _with_tables(read: Sequence[PipelineFile]) -> tuple[PipelineFile, ...]:
             problems = error.problems
         return replace(file, pipeline=None, problems=problems) if problems else file
 
-    with service_environment():
+    with reporting_errors():
+        chosen_service()
         return tuple(of(file) for file in read)
 
 

@@ -17,6 +17,7 @@ from rich.console import Console, ConsoleDimensions
 from rich.table import Column, Table
 from rich.text import Text
 
+from makewhole.journal.schema_version import require_current
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem, RefusedError
 from makewhole.model.window import WindowState
 from makewhole.stack.environment import environment
@@ -95,12 +96,19 @@ def exit_of(state: WindowState) -> Exit:
 def service_environment() -> Iterator[None]:
     """Run a command against the service of the environment, or the local stack where none is configured.
 
-    Our errors become one clear message and an exit code.
+    Our errors become one clear message and an exit code, and so does a journal with another schema than this makewhole
+    needs.
     """
     with reporting_errors():
-        if "MAKEWHOLE_JOURNAL_DSN" not in os.environ:
-            os.environ.update(_local_stack(home_folder()))
+        chosen_service()
+        require_current()
         yield
+
+
+def chosen_service() -> None:
+    """Give this process the environment of the local stack, where it has none of a service."""
+    if "MAKEWHOLE_JOURNAL_DSN" not in os.environ:
+        os.environ.update(_local_stack(home_folder()))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ _COMMANDS = {
     "demo": "demo.command:demo",
     "audit": "audit.command:audit",
     "check": "check:check",
+    "migrate": "migrate:migrate",
     "run": "run:run",
     "todo": "todo:todo",
     "windows": "report:windows",

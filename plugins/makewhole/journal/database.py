@@ -4,8 +4,10 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg2
+from psycopg2 import errors
 
 from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem, TransientError
@@ -64,10 +66,28 @@ def connect(dsn: str | None = None) -> Iterator[PgConnection]:
         _limit_statements(journal)
         with journal:
             yield journal
+    except (errors.InsufficientPrivilege, errors.UndefinedTable, errors.UndefinedColumn) as error:
+        if error.cursor is not None and error.cursor.connection is not journal:
+            raise
+        raise ConfigurationError([_unfit_schema(journal, error)]) from error
     except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
         raise TransientError("the session with the journal's PostgreSQL broke; try again") from error
     finally:
         journal.close()
+
+
+def _unfit_schema(journal: PgConnection, error: psycopg2.Error) -> Problem:
+    """Return what is wrong with the schema for the session's user: a right is missing, or a table or column is."""
+    found = error.diag.message_primary or type(error).__name__
+    if isinstance(error, errors.InsufficientPrivilege):
+        user = journal.info.user
+        remedy = (
+            "Run as the schema's owner what docs/rights.md lists for the journal's application: psql "
+            f"-v role={user} -f sql/grants/journal_application.sql"
+        )
+    else:
+        remedy = "The schema is not the one of this makewhole; `makewhole migrate --check` says which it is"
+    return Problem(file="journal", path="schema makewhole", found=found, remedy=remedy)
 
 
 def _limit_statements(journal: PgConnection) -> None:
@@ -156,7 +176,7 @@ def migrate(dsn: str | None = None) -> list[str]:
         cursor.execute("select to_regclass('makewhole.migration') is not null")
         ((has_journal,),) = cursor.fetchall()
         done = dict(_applied(cursor)) if has_journal else {}
-        for path in sorted((sql_root() / "migrations").glob("*.sql")):
+        for path in migration_files():
             version, text = int(path.name[:4]), path.read_text(encoding="utf-8")
             digest = hashlib.sha256(text.encode()).hexdigest()
             if version not in done:
@@ -172,6 +192,11 @@ def migrate(dsn: str | None = None) -> list[str]:
                     "restore the file and put the change into a new migration"
                 )
     return applied_now
+
+
+def migration_files() -> list[Path]:
+    """Return the files of all migrations, in their order."""
+    return sorted((sql_root() / "migrations").glob("*.sql"))
 
 
 def _applied(cursor: PgCursor) -> list[tuple[int, str]]:

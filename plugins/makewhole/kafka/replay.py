@@ -174,6 +174,18 @@ class ReplayWriter:
             **_KEEPS_BROKERS,
         }
 
+    def _missing_right(self, code: int) -> str:
+        """Return what has to be granted on what."""
+        rights = {
+            KafkaError.TOPIC_AUTHORIZATION_FAILED: (
+                f"Write on topic {self.topic} and Read on topic {MARKER_TOPIC}, which has to exist"
+            ),
+            KafkaError.GROUP_AUTHORIZATION_FAILED: f"Read on group {self._identity}",
+            KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: f"Write on transactional id {self._identity}",
+        }
+        right = rights.get(code)
+        return "correct the credentials or the rights" if right is None else f"grant {right} (docs/rights.md)"
+
     @contextmanager
     def _translated_errors(self, what: str) -> Iterator[None]:
         """Raise Kafka's errors as ours."""
@@ -190,7 +202,9 @@ class ReplayWriter:
             if kafka_error.code() in _FENCED:
                 raise FencedError(f"{text}: another runner came after this one") from error
             if kafka_error.code() in _PERMANENT:
-                raise PermanentError(f"{text}: grant it, then run the plan again") from error
+                raise PermanentError(
+                    f"{text}: {self._missing_right(kafka_error.code())}, then run the plan again"
+                ) from error
             raise TransientError(f"{text}: try again; what happened is read from the marker") from error
 
 

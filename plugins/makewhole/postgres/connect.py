@@ -72,7 +72,8 @@ def connect(target: PostgresConnection, purpose: str = "") -> Iterator[PgConnect
             raise TransientError(_transient_message(target, error, doing)) from error
         # Not chained: the server's message and detail can quote keys and values.
         raise PermanentError(
-            f"connection {target.id}: PostgreSQL refused a statement: {describe(error)}{doing}. {remedy(error)}"
+            f"connection {target.id}: PostgreSQL refused a statement: {describe(error)}{doing}. "
+            f"{remedy(error, None if connection.closed else connection.info.user)}"
         ) from None
     finally:
         connection.close()

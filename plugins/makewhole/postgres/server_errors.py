@@ -1,5 +1,6 @@
 """Sort the errors of PostgreSQL: which of them pass, and in which words a person reads them. No data are quoted."""
 
+import re
 from collections.abc import Sequence
 
 import psycopg2
@@ -28,6 +29,10 @@ _REMEDIES = {
     "42": "`makewhole check --tables` names each table and column that does not fit the pipeline file",
 }
 _NO_RIGHT = "42501"
+_DENIED = re.compile(r"permission denied for (?P<kind>table|view|relation|schema|sequence) (?P<name>.+)")
+"""The server's words on a missing right (aclchk.c, aclcheck_error): the object alone, never data."""
+
+_WRITES = re.compile(rb"\b(insert into|update|delete from|lock table)\b", re.IGNORECASE)
 _BY_ROW_SECURITY = "check_enable_rls"
 """The function of the server that refuses to leave rows out without a word (`row_security` is off)."""
 SEE_ALL_ROWS = (
@@ -54,11 +59,28 @@ def describe(error: psycopg2.Error, columns: Sequence[str] = ()) -> str:
     return f"{type(error).__name__} ({error.pgcode or 'no SQLSTATE'}){': ' + named if named else ''}"
 
 
-def remedy(error: psycopg2.Error) -> str:
-    """Return what to do about an error that no retry mends."""
+def remedy(error: psycopg2.Error, user: str | None = None) -> str:
+    """Return what to do about an error that no retry mends. `user` is whose session met it."""
     code = error.pgcode or ""
     if error.diag.source_function == _BY_ROW_SECURITY:
         return SEE_ALL_ROWS
     if code == _NO_RIGHT:
-        return "Grant the connection's user the right to do it (GRANT SELECT to read a table)"
+        return _missing_right(error, user or "the connection's user")
     return _REMEDIES.get(code[:2], "The server's log has its words, which can quote rows and are left out here")
+
+
+def _missing_right(error: psycopg2.Error, user: str) -> str:
+    """Return which right is missing on which object, and the statement that grants it."""
+    denied = _DENIED.match(error.diag.message_primary or "")
+    if denied is None:
+        return (
+            f"Grant {user} the right to do it (GRANT SELECT to read a table); docs/rights.md lists what each role needs"
+        )
+    kind, name = denied["kind"], denied["name"]
+    query = getattr(error.cursor, "query", None) or b""
+    rights = "select, insert, update, delete" if _WRITES.search(query) else "select"
+    grants = {"schema": f"usage on schema {name}", "sequence": f"usage on sequence {name}"}
+    return (
+        f"A right is missing on {kind} {name}. Run as its owner: grant {grants.get(kind, f'{rights} on {name}')} to "
+        f"{user} (docs/rights.md lists what each role needs)"
+    )

@@ -17,6 +17,7 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     for name in ("MAKEWHOLE_JOURNAL_DSN", "MAKEWHOLE_STORAGE", "MAKEWHOLE_AIRFLOW_URL", "MAKEWHOLE_PIPELINES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MAKEWHOLE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("makewhole.cli.environment.require_current", lambda: None)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("NO_COLOR", "1")
     return lambda *arguments: CliRunner().invoke(app, list(arguments))

@@ -36,6 +36,7 @@ def test_every_command_of_the_design_is_there() -> None:
         "index merge",
         "index rebuild",
         "index status",
+        "migrate",
         "plan approve",
         "plan dry-run",
         "plan pause",

@@ -12,14 +12,18 @@ pytestmark = pytest.mark.unit
 
 
 def error(
-    code: str | None, kind: type[psycopg2.Error] = psycopg2.Error, *, function: str | None = None
+    code: str | None, kind: type[psycopg2.Error] = psycopg2.Error, *, function: str | None = None, message: str = ""
 ) -> psycopg2.Error:
     """Return an error with a SQLSTATE, which only the driver itself can set."""
 
     class Coded(kind):  # type: ignore[misc, valid-type]
         pgcode = code
         diag = SimpleNamespace(
-            constraint_name=None, column_name="amount", table_name="orders", source_function=function
+            constraint_name=None,
+            column_name="amount",
+            table_name="orders",
+            source_function=function,
+            message_primary=message,
         )
 
     return Coded("a row: secret")
@@ -60,6 +64,8 @@ def test_a_session_that_ended_without_a_code_is_tried_again() -> None:
 def test_an_error_names_what_it_is_about_and_quotes_nothing() -> None:
     assert describe(error("22P02")) == "Coded (22P02): column amount, table orders"
     assert "GRANT SELECT" in remedy(error("42501"))
+    denied = error("42501", message="permission denied for schema shop")
+    assert "Run as its owner: grant usage on schema shop to anna (" in remedy(denied, "anna")
     assert "bypassrls" in remedy(error("42501", function="check_enable_rls"))
     assert "check --tables" in remedy(error("42883"))
     assert issubclass(errors.InsufficientPrivilege, psycopg2.Error)

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 
 def load_pipeline(name: str) -> Pipeline:
-    """Read a pipeline and give this process its connections."""
+    """Read a pipeline and give this process its connections; refuse a journal that does not fit this makewhole."""
     from makewhole.config.pipeline_file import find_pipeline
+    from makewhole.journal.schema_version import require_current
     from makewhole.orchestration.connections import export_connections
 
+    require_current()
     pipeline = find_pipeline(name)
     export_connections(pipeline)
     return pipeline
