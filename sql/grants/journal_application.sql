@@ -12,7 +12,8 @@ to :"role";
 
 grant select, insert, update on
     makewhole.window, makewhole.incident, makewhole.key_run, makewhole.slice_count, makewhole.gate_report, makewhole.plan,
-    makewhole.planned_action, makewhole.lease, makewhole.acceptance, makewhole.accepted_finding
+    makewhole.planned_action, makewhole.lease, makewhole.acceptance, makewhole.accepted_finding,
+    makewhole.publication, makewhole.published_window
 to :"role";
 
 grant select, insert, delete on

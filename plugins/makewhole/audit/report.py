@@ -24,6 +24,10 @@ class Level(StrEnum):
     HOLDS = "holds"  # a setting that keeps its promise
 
 
+_OF_POINTS = ("erasures", "elements")
+"""What the account of a point's records has besides, and that of a log never."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditFinding:
     """Something found: `what` happened and where, what it `means`, what it leaves `unproven`, what `todo`."""
@@ -325,4 +329,4 @@ class AuditReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON-able data. No file says here which tombstones erase: there are none."""
-        return asdict(self, dict_factory=lambda items: {name: value for name, value in items if name != "erasures"})
+        return asdict(self, dict_factory=lambda items: {name: count for name, count in items if name not in _OF_POINTS})

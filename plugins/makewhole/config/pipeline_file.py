@@ -11,12 +11,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from makewhole.config import values
-from makewhole.config.columns import note_unbuilt, note_unused
 from makewhole.config.datasets import note_positions, with_dataset_topics
 from makewhole.config.erased import with_tombstone_topics
 from makewhole.config.hops.read_hops import read_hops
 from makewhole.config.hops.remedies import VERDICTS, read_wanted
-from makewhole.config.place_units import note_unfit_units
+from makewhole.config.places.columns import note_unbuilt, note_unused
+from makewhole.config.places.place_units import note_unfit_units
 from makewhole.config.points import PointDraft, note_fed, read_points
 from makewhole.config.policy import (
     below,

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from yaml.nodes import ScalarNode
 
 from makewhole.config import values
-from makewhole.config.columns import ColumnsDraft, named_as_in_file, read_columns
 from makewhole.config.datasets import DATASET, DATASET_KEYS, DatasetDraft, PointWord, read_dataset
 from makewhole.config.erased import read_erased
-from makewhole.config.exploded import read_exploded
 from makewhole.config.key_types import KeyDraft, read_key
-from makewhole.config.place_units import read_version
+from makewhole.config.places.columns import ColumnsDraft, named_as_in_file, read_columns
+from makewhole.config.places.exploded import read_exploded
+from makewhole.config.places.place_units import read_version
 from makewhole.config.record_formats import note_columns, note_places, read_record_key
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.config.value_schema import FORMAT_KEYS, read_value

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from yaml import MappingNode, ScalarNode
 
 from makewhole.config import values
-from makewhole.config.columns import ColumnsDraft
 from makewhole.config.key_types import KeyDraft
+from makewhole.config.places.columns import ColumnsDraft
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.config.value_schema import FORMAT_KEYS, read_schema
 from makewhole.model.points import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from makewhole.config.record_places import ColumnPath, column_paths, is_placed, other_places
+from makewhole.config.places.record_places import ColumnPath, column_paths, is_placed, other_places
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.places.record_paths import written_path

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from makewhole.compensation.freezing.placed_record import placed_record
-from makewhole.config.record_places import cannot_be_built
+from makewhole.config.places.record_places import cannot_be_built
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint

@@ -232,7 +232,7 @@ def test_many_values_are_decoded_as_each_alone_and_as_json_of_the_same(file: Any
     assert together.rows() == alone.rows()
     documents = [shape.format.document(value, ()) for value in values]
     texts: list[bytes | None] = [as_json(document).encode() for document in documents]
-    of_json = ValueShape(key=shape.key, compare=compare, version=version, format=JSON)
+    of_json = ValueShape(key=shape.key, compare=compare, places=shape.places, version=version, format=JSON)
     assert decode_values(batch(texts), of_json).rows() == alone.rows()
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from makewhole.config import values
-from makewhole.config.columns import ColumnsDraft
 from makewhole.config.key_types import KeyDraft
+from makewhole.config.places.columns import ColumnsDraft
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.points import TopicPoint, is_by_coordinates
 

@@ -7,8 +7,8 @@ from yaml import MappingNode
 
 from makewhole.config import values
 from makewhole.config.hops.where import parse_where
-from makewhole.config.place_units import UnitsDraft
-from makewhole.config.record_places import cannot_be_built
+from makewhole.config.places.place_units import UnitsDraft
+from makewhole.config.places.record_places import cannot_be_built
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Pipeline, Remedy
 from makewhole.model.places.record_paths import written_path
