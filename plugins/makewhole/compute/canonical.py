@@ -128,7 +128,7 @@ def float_text(value: float) -> str:
 
 def _boolean(value: Any) -> str:
     """Render true and false in the words that PostgreSQL reads."""
-    if not isinstance(value, bool | int | str):
+    if not isinstance(value, bool | int | str | Decimal):
         raise TypeError("not a boolean")
     word = str(value).strip().lower()
     if word in _TRUE:

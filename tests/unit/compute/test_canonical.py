@@ -60,6 +60,8 @@ pytestmark = pytest.mark.unit
         ("False", "boolean", "false"),
         (1, "boolean", "true"),
         (2, "boolean", "!'2'"),
+        (Decimal(1), "boolean", "true"),
+        (Decimal("1.0"), "boolean", "!'1.0'"),
         ("F", "boolean", "false"),
         ("1970-01-01 00:00:01 UTC", "timestamp", "1000000"),
         ("1970-01-01t00:00:01z", "timestamp", "1000000"),
