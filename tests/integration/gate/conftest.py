@@ -38,6 +38,9 @@ PLACES = ("in memory", "on Spark", "on Spark by names")
 SCHEMA = pa.schema([("hop", pa.string()), ("key_hash", pa.string()), ("verdict", pa.string()), ("cause", pa.string())])
 
 
+_HERE = Path(__file__).parent
+
+
 @pytest.fixture(autouse=True)
 def gate_library() -> None:
     """Ask the library itself."""
@@ -51,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     A test is known by its name, so that those before and behind it change nothing. `asks_spark` is for Spark alone.
     """
     for item in items:
-        if isinstance(item, pytest.Function) and "place" in item.fixturenames:
+        if isinstance(item, pytest.Function) and item.path.is_relative_to(_HERE) and "place" in item.fixturenames:
             of_turn = in_turn(crc32(item.originalname.encode()), PLACES[:2])
             chosen = ("on Spark",) if "asks_spark" in item.fixturenames else of_turn
             if item.callspec.params["place"] not in chosen:
