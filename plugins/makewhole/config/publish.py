@@ -7,7 +7,7 @@ from makewhole.config.points import PointDraft, named_topic
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.config.values import UnfitError, shown
 from makewhole.model.pipeline import Hop
-from makewhole.model.points import Publish
+from makewhole.model.points import Publish, has_log
 
 _PATH = re.compile(r"(/|[a-z][a-z0-9+.-]*://)[^\s]+", re.ASCII)
 
@@ -56,6 +56,11 @@ def _check_point(
         place.complain(
             "is of a topic whose key is where its records lie, so that a record sent again has another key",
             "Give the topic the business key",
+        )
+    if has_log(draft.point) and draft.point.explode is not None:
+        place.complain(
+            "is of a topic whose events are elements of its records, and what is published is records",
+            "Publish another topic, or take `explode` out",
         )
     if not compare:
         place.complain(

@@ -51,6 +51,18 @@ def test_file_without_it_has_the_document_that_it_had(write: Callable[..., Path]
     assert "publish" not in configuration_document(load_pipeline(write(minimal)))
 
 
+def test_elements_of_records_are_not_published(write: Callable[..., Path]) -> None:
+    divided = 'key: ["$.flight_id", "$.legs[*].number"], explode: "$.legs[*]", publish: {path: /once}'
+    file = FILE.replace('key: "$.flight_id", publish: PUBLISH', divided)
+
+    with pytest.raises(ConfigurationError) as refused:
+        load_pipeline(write(file))
+
+    assert "points.flights.publish (line 6): is of a topic whose events are elements of its records" in str(
+        refused.value
+    )
+
+
 UNJOINED = "points.once (line 7): is joined by no hop. Join it with a hop, or take it out: nothing would look at it"
 
 
