@@ -42,7 +42,9 @@ def _writing(hop: Settings, points: Mapping[str, Settings], settings: Settings, 
         return hop
     key = _names(target["key"]) if "key" in target else []
     known = [*yaml.safe_load(settings.get("compare", "{}")), *key, target.get("version")]
-    known += ["id"] if "columns" in target and "id" not in known else []  # a store of other names has its key by one
+    known += (
+        ["id"] if key and "columns" in target and "id" not in known else []
+    )  # a store of other names has its key by one
     write = {name: f'"{kind}"' for name, kind in columns.items() if name not in known}
     return {**hop, "write": flow(write)} if write else hop
 
