@@ -25,7 +25,7 @@ from makewhole.file_stores.store import FileStore
 READ, CLAIMED, PUBLISHED, DONE = "read", "claimed", "published", "done"
 """The steps of a file: its records are read; its range is claimed; it is there; the group's offset is committed."""
 At = Callable[[str, Sequence[Message]], None]
-"""What is called at each step, with the records of the file."""
+"""The function that is called at each step, with the records of the file."""
 
 _CLAIMS = "_claims"
 _SECONDS = 10.0

@@ -25,7 +25,7 @@ class Level(StrEnum):
 
 
 _OF_POINTS = ("erasures", "elements")
-"""What the account of a point's records has besides, and that of a log never."""
+"""The numbers that the account of a point's records has besides, and that of a log never."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,8 +28,8 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
 class Waits(StrEnum):
-    """What waits for a person, the most urgent kind first: questions end by themselves, and the plan is rejected then;
-    while a pipeline stands still nothing of it is checked; a repair that stopped has written a part."""
+    """The kinds of items that wait for a person, the most urgent first: questions end by themselves, and the plan is
+    rejected then; while a pipeline stands still nothing of it is checked; a repair that stopped has written a part."""
 
     QUESTION = "question"
     NOT_OPENED = "not_opened"

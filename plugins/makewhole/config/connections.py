@@ -83,7 +83,7 @@ _AWS_PARAMETERS = {
 _HDFS_EXAMPLE = '{"conn_type": "hdfs", "host": "<NameNode>", "port": 8020}'
 _FOLDER_EXAMPLE = '{"conn_type": "fs", "extra": {"path": "/<folder>"}}'
 _OTHERS: Mapping[str, ReadConnection] = {"iceberg": read_iceberg}
-"""What reads connections of other types that makewhole comes with."""
+"""The readers of connections of other types that makewhole comes with."""
 _FIELDS = ("conn_type", "host", "port", "login", "password", "schema", "extra", "description")
 
 

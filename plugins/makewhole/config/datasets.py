@@ -29,7 +29,7 @@ DATASET_KEYS = (
     "committed",
 )
 _COMMITTED = {"rename": "", "_SUCCESS": "_SUCCESS"}
-"""What commits files known by a path, and the name of the marker that does."""
+"""The ways in which files known by a path are committed, with the name of the marker that does it."""
 _PARTS = ("topic", "partition", "offset")
 _EXAMPLE = "Write 'position: _kafka_metadata' for a column with these parts, or 'position: {partition: p, offset: o}'"
 

@@ -84,7 +84,8 @@ class PointDraft:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishDraft:
-    """What a topic point says of where it is published. `topic` is the name of a point, which may not be one."""
+    """The places where a topic point is published, as its file has them. `topic` is the name of a point, which may not
+    be one."""
 
     place: YamlPlace
     section: Section

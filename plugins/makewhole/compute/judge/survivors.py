@@ -44,8 +44,9 @@ DOUBTED: Schema = HASHES | {"why": pl.String, "cause": pl.String}
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenSurvivors:
-    """What is published of some keys (`SURVIVORS`), and what is not (`LEFT_OUT`, without those that were only sent
-    again). `resent_keys` were published before, `resent_records` stand behind the record that is."""
+    """The records of some keys that are published (`SURVIVORS`), and the keys that are not (`LEFT_OUT`, without those
+    that were only sent again). `resent_keys` were published before, `resent_records` stand behind the record that
+    is."""
 
     survivors: pl.DataFrame
     left_out: pl.DataFrame

@@ -48,7 +48,7 @@ class FileSource:
 
     @property
     def view(self) -> str:
-        """What readers read by."""
+        """The text by which readers find this listing again."""
         return view_text(self.files)
 
     @property
