@@ -3,37 +3,34 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 
 import polars as pl
 
 from makewhole.datasets.files.describe import SYSTEM, describe_columns, existing
 from makewhole.datasets.files.file_source import FileSource
-from makewhole.datasets.files.open_dataset import FilesSession, refuse_ledger
+from makewhole.datasets.files.open_dataset import FilesSession
 from makewhole.datasets.files.parquet_rows import count_rows
 from makewhole.datasets.files.reading import FilesReader, HeldListing, files_in_doubt
 from makewhole.datasets.files.write.forecast import FilesForecaster
 from makewhole.datasets.files.write.write_chunk import FilesWriter
+from makewhole.datasets.never_there import DatasetTables
 from makewhole.file_stores.open_store import FileConnection
 from makewhole.model.connection import FolderConnection, HdfsConnection
-from makewhole.model.errors import Problem, RefusedError
-from makewhole.model.places.sink_progress import SinkProgress
+from makewhole.model.errors import Problem
 from makewhole.model.points import TablePoint
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
-from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup, refuse_sink
+from makewhole.tables.progress import SinkCommit, SinkGroup, refuse_sink
 from makewhole.tables.shape import TableShape, TimeBounds
-from makewhole.tables.tables import Ability
 
 
 @dataclass(frozen=True)
-class FileTables:
+class FileTables(DatasetTables):
     """The datasets of a connection (`Tables`)."""
 
     connection: FileConnection
 
     system = SYSTEM
-    abilities = frozenset({Ability.REPAIRED})
 
     def describe_columns(self, shapes: Iterable[TableShape]) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
         return describe_columns(self.connection, shapes)
@@ -49,20 +46,9 @@ class FileTables:
     def reader(self, shape: TableShape, view: str | None = None) -> FilesReader:
         return FilesReader(self.connection, shape, view)
 
-    def lags_behind(self, moment: datetime) -> str | None:
-        return None
-
     def estimate_rows(self, point: TablePoint, bounds: TimeBounds | None) -> int:
         source = FileSource(self.connection, point)
         return sum(count_rows(source.store, data) for data in source.files)
-
-    def seen_now(self) -> str:
-        refuse_ledger()
-
-    def keys_not_seen(
-        self, shape: TableShape, keys: Sequence[str], seen: str, every_before: datetime | None = None
-    ) -> list[str]:
-        refuse_ledger()
 
     def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
         """Return the files without a marker that hold one of the keys. None of the keys is held by them: what a file
@@ -70,16 +56,8 @@ class FileTables:
         source, asked = FileSource(self.connection, shape.point), pl.Series("key", keys, dtype=pl.String).implode()
         return KeysInDoubt(transactions=tuple(files_in_doubt(source, shape.point, asked)))
 
-    def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
-        return set()
-
     def sink_commit(self, store: TablePoint, sink: SinkGroup) -> SinkCommit:
         refuse_sink(store, sink)
-
-    def read_progress(
-        self, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]
-    ) -> dict[int, ProgressRows]:
-        raise RefusedError("a dataset of files keeps no sink's progress in rows")
 
     @contextmanager
     def writer(self, point: TablePoint, purpose: str) -> Iterator[FilesWriter]:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import NoReturn
 
 import polars as pl
 import pyarrow as pa
@@ -19,6 +18,7 @@ from makewhole.datasets.files.listing import DataFile
 from makewhole.datasets.files.spans import of_keys
 from makewhole.datasets.nested_columns import all_types, column_at
 from makewhole.datasets.nested_values import row_images, row_texts
+from makewhole.datasets.never_there import OpenDataset
 from makewhole.datasets.row_frames import is_of_topics, times_of_rows, versions_of_rows
 from makewhole.datasets.row_keys import key_texts, wanted_key
 from makewhole.datasets.value_texts import declared_texts
@@ -27,12 +27,7 @@ from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.points import KeyType, TablePoint
 from makewhole.model.refusal import RefusalCode
 from makewhole.tables.description import TableDescription
-from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
-
-
-def refuse_ledger() -> NoReturn:
-    """Refuse what only ledgers are asked for: a dataset is none."""
-    raise RefusedError("a dataset of files cannot be a ledger")
+from makewhole.tables.rows import TableRow, ValuedRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,14 +119,12 @@ def latest_first(rows: Sequence[RowInParquet]) -> list[RowInParquet]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilesTable:
+class FilesTable(OpenDataset):
     """A dataset of a point (`OpenTable`)."""
 
     connection: Connection
     point: TablePoint
     description: TableDescription
-
-    locks_for_new_rows = False
 
     def rows_of_key(self, key: str, *, is_exact: bool = True, is_latest_first: bool = False) -> list[TableRow]:
         return [one.row for one in self.valued_rows({}, key, is_exact=is_exact, is_latest_first=is_latest_first)]
@@ -147,18 +140,6 @@ class FilesTable:
     ) -> Mapping[str, Sequence[ValuedRow]]:
         found = rows_of_keys(self._source(compare), self.point, keys, is_exact=is_exact)
         return {key: _valued(rows, compare) for key, rows in found.items()}
-
-    def ledger_record(self, key: str, reading: LedgerReading) -> LedgerRecord | None:
-        refuse_ledger()
-
-    def ledger_records(self, keys: Sequence[str], reading: LedgerReading) -> Mapping[str, LedgerRecord]:
-        refuse_ledger()
-
-    def erased(self, keys: Sequence[str]) -> set[str]:
-        return set()
-
-    def require_quarantine_possible(self) -> None:
-        """Do nothing: no dataset reaches into another one."""
 
     def _source(self, compare: Mapping[str, str]) -> FileSource:
         source = FileSource(self.connection, self.point)

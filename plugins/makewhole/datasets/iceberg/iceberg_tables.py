@@ -3,34 +3,31 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 
 from makewhole.datasets.iceberg.catalog import load_table, translated
 from makewhole.datasets.iceberg.describe import SYSTEM, describe_columns, existing
-from makewhole.datasets.iceberg.open_table import IcebergSession, refuse_ledger
+from makewhole.datasets.iceberg.open_table import IcebergSession
 from makewhole.datasets.iceberg.predicates import inside
 from makewhole.datasets.iceberg.reading import HeldSnapshot, IcebergReader, Snapshotted
 from makewhole.datasets.iceberg.sink_commits import sink_commit
 from makewhole.datasets.iceberg.writing import IcebergForecaster, IcebergWriter
+from makewhole.datasets.never_there import DatasetTables
 from makewhole.model.connection import IcebergConnection
-from makewhole.model.errors import Problem, RefusedError
-from makewhole.model.places.sink_progress import SinkProgress
+from makewhole.model.errors import Problem
 from makewhole.model.points import TablePoint
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
-from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup
+from makewhole.tables.progress import SinkCommit, SinkGroup
 from makewhole.tables.shape import TableShape, TimeBounds
-from makewhole.tables.tables import Ability
 
 
 @dataclass(frozen=True)
-class IcebergTables:
+class IcebergTables(DatasetTables):
     """The tables of a catalogue (`Tables`)."""
 
     connection: IcebergConnection
 
     system = SYSTEM
-    abilities = frozenset({Ability.REPAIRED})
 
     def describe_columns(self, shapes: Iterable[TableShape]) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
         return describe_columns(self.connection, shapes)
@@ -47,31 +44,12 @@ class IcebergTables:
     def reader(self, shape: TableShape, view: str | None = None) -> IcebergReader:
         return IcebergReader(self.connection, shape, view)
 
-    def lags_behind(self, moment: datetime) -> str | None:
-        return None
-
     def estimate_rows(self, point: TablePoint, bounds: TimeBounds | None) -> int:
         source = Snapshotted(self.connection, point.table, None)
         return sum(listed.file.record_count for listed in source.files(inside(source.schema, point, bounds)))
 
-    def seen_now(self) -> str:
-        refuse_ledger()
-
-    def keys_not_seen(
-        self, shape: TableShape, keys: Sequence[str], seen: str, every_before: datetime | None = None
-    ) -> list[str]:
-        refuse_ledger()
-
     def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
         return KeysInDoubt()
-
-    def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
-        return set()
-
-    def read_progress(
-        self, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]
-    ) -> dict[int, ProgressRows]:
-        raise RefusedError("an Iceberg table keeps no sink's progress in rows")
 
     def sink_commit(self, store: TablePoint, sink: SinkGroup) -> SinkCommit:
         with translated(f"{store.table} at connection {self.connection.id}"):

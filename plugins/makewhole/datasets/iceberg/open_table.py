@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import NoReturn
 
 import polars as pl
 from pyiceberg.table import Table
@@ -17,6 +16,7 @@ from makewhole.datasets.iceberg.predicates import of_keys
 from makewhole.datasets.iceberg.reading import Snapshotted
 from makewhole.datasets.key_rows import KeyRow, in_order, key_rows, latest_first
 from makewhole.datasets.nested_columns import all_types
+from makewhole.datasets.never_there import OpenDataset
 from makewhole.datasets.row_frames import is_of_topics
 from makewhole.datasets.row_keys import key_texts, wanted_key
 from makewhole.model.connection import IcebergConnection
@@ -24,12 +24,7 @@ from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.points import KeyType, TablePoint
 from makewhole.model.refusal import RefusalCode
 from makewhole.tables.description import TableDescription
-from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
-
-
-def refuse_ledger() -> NoReturn:
-    """Refuse what only ledgers are asked for: a dataset is none."""
-    raise RefusedError("an Iceberg table cannot be a ledger")
+from makewhole.tables.rows import TableRow, ValuedRow
 
 
 def require_columns(table: Table, point: TablePoint) -> None:
@@ -92,14 +87,12 @@ def _found_rows(
 
 
 @dataclass(frozen=True, kw_only=True)
-class IcebergTable:
+class IcebergTable(OpenDataset):
     """A table of a point (`OpenTable`)."""
 
     connection: IcebergConnection
     point: TablePoint
     description: TableDescription
-
-    locks_for_new_rows = False
 
     def rows_of_key(self, key: str, *, is_exact: bool = True, is_latest_first: bool = False) -> list[TableRow]:
         return [one.row for one in self.valued_rows({}, key, is_exact=is_exact, is_latest_first=is_latest_first)]
@@ -116,18 +109,6 @@ class IcebergTable:
     ) -> Mapping[str, Sequence[ValuedRow]]:
         found = rows_of_keys(self._source(compare), self.point, keys, compare, is_exact=is_exact)
         return {key: _valued(in_order(rows)) for key, rows in found.items()}
-
-    def ledger_record(self, key: str, reading: LedgerReading) -> LedgerRecord | None:
-        refuse_ledger()
-
-    def ledger_records(self, keys: Sequence[str], reading: LedgerReading) -> Mapping[str, LedgerRecord]:
-        refuse_ledger()
-
-    def erased(self, keys: Sequence[str]) -> set[str]:
-        return set()
-
-    def require_quarantine_possible(self) -> None:
-        """Do nothing: no table reaches into another one."""
 
     def _source(self, compare: Mapping[str, str]) -> Snapshotted:
         source = Snapshotted(self.connection, self.point.table, None)
