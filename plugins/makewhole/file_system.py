@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import fsspec
 import fsspec.core
+import pyarrow as pa
 from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.spec import AbstractFileSystem
 from hdfs_native import Client as HdfsClient
@@ -77,7 +78,7 @@ def arrow_file_system(uri: str) -> tuple[fs.FileSystem, str]:
         return _s3(parts.username, parts.query), f"{_bucket(parts)}{parts.path.rstrip('/')}"
     if _is_hdfs(uri):
         system, path = _hdfs_file_system(uri)
-        return fs.PyFileSystem(cast(Any, fs.FSSpecHandler)(system)), path
+        return _of_arrow(system), path
     if "://" in uri:
         return fs.FileSystem.from_uri(uri)
     return fs.LocalFileSystem(), str(Path(uri).absolute())
@@ -155,6 +156,29 @@ def _hdfs_file_system(uri: str) -> tuple[HdfsFileSystem, str]:
     # A new one for each question: fsspec's cache would keep connections over a fork.
     system = HdfsFileSystem(parts.hostname, parts.port, skip_instance_cache=True, **(_HDFS_PROPERTIES | own))
     return system, parts.path.rstrip("/") or "/"
+
+
+def hdfs_arrow_file_system(address: str, properties: Mapping[str, str]) -> fs.FileSystem:
+    """Return pyarrow's file system of HDFS at an address (`host:port`, or a name service), with properties of its
+    client."""
+    parts = urlsplit(f"{_HDFS}://{address}")
+    own = _HDFS_PROPERTIES | dict(properties)
+    return _of_arrow(HdfsFileSystem(parts.hostname, parts.port, skip_instance_cache=True, **own))
+
+
+class _OpeningAtOnce(fs.FSSpecHandler):
+    """Opens files without asking whether they are there before: to that question fsspec answers no, too, when a
+    NameNode does not answer, and what cannot be read is not absent."""
+
+    def open_input_stream(self, path: str) -> pa.PythonFile:
+        return pa.PythonFile(cast(Any, self.fs).open(path, mode="rb"), mode="r")
+
+    def open_input_file(self, path: str) -> pa.PythonFile:
+        return pa.PythonFile(cast(Any, self.fs).open(path, mode="rb"), mode="r")
+
+
+def _of_arrow(system: HdfsFileSystem) -> fs.FileSystem:
+    return fs.PyFileSystem(cast(Any, _OpeningAtOnce)(system))
 
 
 def hdfs_client(connection: HdfsConnection) -> HdfsClient:

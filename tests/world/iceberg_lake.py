@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
 
+from makewhole.datasets.iceberg.warehouse import IO_NAME, IO_PROPERTY
 from tests.world.orders import Order
 
 _TYPES: dict[str, Any] = {
@@ -31,15 +32,19 @@ POSITION = pa.struct(
 
 @dataclass(frozen=True, kw_only=True)
 class Lake:
-    """A catalogue in a file of SQLite, or in the database at `uri`, whose warehouse is a folder."""
+    """A catalogue in a file of SQLite, or in the database at `uri`, whose warehouse is a folder.
+
+    `settings`: properties of the catalogue besides, or instead.
+    """
 
     folder: Path
     uri: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def catalog(self) -> Catalog:
         """The catalogue, made where it is not there."""
-        return load_catalog("default", **self._properties)
+        return load_catalog("default", **{IO_PROPERTY: IO_NAME, **self._properties})
 
     @property
     def _properties(self) -> dict[str, str]:
@@ -47,6 +52,7 @@ class Lake:
             "type": "sql",
             "uri": self.uri or f"sqlite:///{self.folder}/catalog.db",
             "warehouse": f"file://{self.folder}/warehouse",
+            **self.settings,
         }
 
     @property

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -27,7 +27,8 @@ class JarFolder:
 
     `title` says in messages whose jars they are. `hashes` is a file with the SHA-256 of each jar. Without
     `has_dependencies` there is one jar for each artifact, and the file may have hashes of others. `left_out` begins the
-    names of jars that are resolved and not wanted.
+    names of jars that are resolved and not wanted. `module` is a file of Ivy's own that names the artifacts, where some
+    have a classifier.
     """
 
     name: str
@@ -36,6 +37,7 @@ class JarFolder:
     hashes: Path
     has_dependencies: bool = True
     left_out: tuple[str, ...] = ()
+    module: Path | None = None
 
     @property
     def place(self) -> Path:
@@ -83,16 +85,17 @@ class JarFolder:
         """Resolve beside the final place and rename: the folder is complete, or it does not exist."""
         with tempfile.TemporaryDirectory(dir=self.place.parent, prefix="resolving-") as work:
             resolved = Path(work) / "libs"
-            for artifact in self.artifacts:
-                self._resolve(artifact, Path(work) / "ivy", resolved)
+            wanted = [["-dependency", *artifact] for artifact in self.artifacts]
+            for request in wanted if self.module is None else [["-ivy", str(self.module)]]:
+                self._resolve(request, Path(work) / "ivy", resolved)
             for jar in resolved.glob("*.jar"):
                 if jar.name.startswith(self.left_out):
                     jar.unlink()
             self.verify(resolved)
             resolved.rename(self.place)
 
-    def _resolve(self, artifact: Artifact, ivy_cache: Path, target: Path) -> None:
-        command = [java(), "-jar", str(_ivy_jar()), "-cache", str(ivy_cache), "-dependency", *artifact]
+    def _resolve(self, request: Sequence[str], ivy_cache: Path, target: Path) -> None:
+        command = [java(), "-jar", str(_ivy_jar()), "-cache", str(ivy_cache), *request]
         command += ["-types", *_TYPES, "-confs", _WITH_DEPENDENCIES if self.has_dependencies else _ALONE]
         command += ["-retrieve", f"{target}/[artifact]-[revision](-[classifier]).[ext]"]
         try:

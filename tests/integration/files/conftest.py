@@ -1,4 +1,4 @@
-"""Stores of files of each system: a folder, a real HDFS, a real S3 server; each started once a session."""
+"""Stores of files of each system: a folder, a real HDFS, a real S3 server."""
 
 import uuid
 from collections.abc import Iterator
@@ -13,26 +13,8 @@ from tests.integration.cluster.object_store import BUCKET, ObjectStore
 from tests.integration.files.files_shop import FilesShop
 from tests.world.environment import enter, service_environment
 from tests.world.files_lake import FilesPlace
-from tests.world.hdfs_servers import HdfsServers
 from tests.world.kept_sessions import kept_sessions
 from tests.world.topics import delete_topics, make_topic
-
-
-@pytest.fixture(scope="session")
-def hdfs(server_folder: Path) -> Iterator[HdfsServers]:
-    """A NameNode and a DataNode."""
-    with HdfsServers(server_folder / "hdfs") as servers:
-        yield servers
-
-
-@pytest.fixture(scope="session")
-def s3(server_folder: Path) -> Iterator[ObjectStore]:
-    """An S3 server with a bucket."""
-    folder = server_folder / "s3"
-    folder.mkdir()
-    store = ObjectStore.start(folder, "lake-key", "lake-secret")
-    yield store
-    store.stop()
 
 
 @pytest.fixture

@@ -238,7 +238,11 @@ def test_what_is_wrong_about_a_column_is_said_by_both_of_its_names(named: Named)
         '"My Dw"."Orders %s".total_amount (point warehouse) is of type numeric(8,1), which does not hold every '
         "decimal(8,2)"
     )
-    assert silent.remedy == "Name them first, under `columns` of point warehouse: `own_amount: amount`"
+    assert silent.remedy == (
+        "Name them first, under `columns` of point warehouse: `own_amount: amount`. Then write `write: {own_amount: "
+        "TYPE}` on this hop for those that the record has under the same name, and `leave: [own_amount]` for those "
+        "that stay empty"
+    )
 
 
 def test_what_was_written_under_other_names_is_taken_back(named: Named) -> None:

@@ -20,10 +20,13 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 from sqlalchemy.exc import SQLAlchemyError
 
+from makewhole.datasets.iceberg.warehouse import IO_NAME, IO_PROPERTY
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import PermanentError, RefusedError, TransientError
 
 _MOST_CATALOGS = 8
+_DENIED = ("ACCESS_DENIED", "AWS Error [code 15]", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH")
+"""What pyarrow's client of S3 says where an answer is a refusal; it raises `OSError` for all that goes wrong."""
 
 
 class NoTableError(RefusedError):
@@ -42,7 +45,7 @@ def open_catalog(connection: IcebergConnection) -> Catalog:
 
 @lru_cache(maxsize=_MOST_CATALOGS)
 def _catalog(process: int, name: str, properties: tuple[tuple[str, str], ...]) -> Catalog:  # noqa: ARG001 - one a process
-    return load_catalog(name, **dict(properties))
+    return load_catalog(name, **{IO_PROPERTY: IO_NAME, **dict(properties)})
 
 
 def load_table(connection: IcebergConnection, name: str) -> Table:
@@ -85,5 +88,9 @@ def translated(what: str, file: str = "a file") -> Iterator[None]:
             f"{file} of {what} is damaged, or holds what its list of files does not say ({type(error).__name__}); "
             "restore it, or take it out of the table, and run the window again"
         ) from None
-    except (SQLAlchemyError, RESTError, OSError, pa.ArrowException) as error:
+    except (SQLAlchemyError, RESTError, OSError, RuntimeError, pa.ArrowException) as error:
+        if any(mark in str(error) for mark in _DENIED):
+            raise PermanentError(
+                f"{what} may not be used ({type(error).__name__}); give the user the right to"
+            ) from None
         raise TransientError(f"{what} does not answer as it should ({type(error).__name__})") from None

@@ -1,5 +1,7 @@
 """Refuse a window whose hops would write rows of which the file does not account for every column."""
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from makewhole.compute.value_types import ColumnKind, declaration, quoted_type
@@ -9,6 +11,9 @@ from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.points import TablePoint, can_look_up
 from makewhole.tables.new_row import new_row
+from makewhole.window.opening.suggested_names import names_for
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 def unaccounted_columns(pipeline: Pipeline, connections: Mapping[str, Connection]) -> list[Problem]:
@@ -47,7 +52,7 @@ def _problems(pipeline: Pipeline, hop: Hop, target: TablePoint, tables: OpenTabl
             hop,
             "write",
             f"nothing says what {listed} of a row holds that 'upsert' writes into {target.table}",
-            _names(target, row.unaccounted) or _lines(tables.session(target).column_kinds(target), row.unaccounted),
+            _remedy(target, table.columns, tables.session(target).column_kinds(target), row.unaccounted),
         )
     for name in (*hop.write, *hop.leave):
         if name not in table.columns:
@@ -69,18 +74,26 @@ def _key(hop: Hop, name: str) -> str:
     return "write" if name in hop.write else "leave"
 
 
-def _names(target: TablePoint, names: tuple[str, ...]) -> str:
-    """Return the line that gives names to columns whose own stand for others; empty: there are none."""
-    columns = [target.column_place(name) for name in names if target.column_place(name) != name and name[0] == '"']
-    lines = ", ".join(f"own_{column}: {column}" for column in columns)
-    return f"Name them first, under `columns` of point {target.name}: `{lines}`" if lines else ""
+def _remedy(target: TablePoint, known: Iterable[str], kinds: Mapping[str, ColumnKind], names: tuple[str, ...]) -> str:
+    """Return the lines that account for columns; those that the lines of a hop cannot name get names first."""
+    new = names_for({name: target.column_place(name) for name in names}, [*known, *target.named_columns])
+    lines = _lines({new.get(name, name): kinds[name] for name in names})
+    if not new:
+        return lines
+    listed = ", ".join(f"{name}: {_quoted(target.column_place(called))}" for called, name in new.items())
+    return f"Name them first, under `columns` of point {target.name}: `{listed}`. Then {lines[0].lower()}{lines[1:]}"
 
 
-def _lines(kinds: Mapping[str, ColumnKind], names: tuple[str, ...]) -> str:
+def _quoted(column: str) -> str:
+    """Return the name of a column as a scalar of YAML."""
+    return column if _PLAIN.fullmatch(column) else json.dumps(column, ensure_ascii=False)
+
+
+def _lines(kinds: Mapping[str, ColumnKind]) -> str:
     """Return the lines that account for columns: those of a type that records have, and the others."""
-    types = {name: declaration(kinds[name]) for name in names}
+    types = {name: declaration(kind) for name, kind in kinds.items()}
     write = ", ".join(f"{name}: {quoted_type(kind)}" for name, kind in types.items() if kind is not None)
-    leave = ", ".join(names)
+    leave = ", ".join(kinds)
     if not write:
         return f"Write `leave: [{leave}]` on this hop, if they stay empty: no declared type reads such a column"
     return (
