@@ -12,6 +12,7 @@ from makewhole.model.points import TablePoint
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup, refuse_sink
+from makewhole.tables.rows import RowOutside
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.tables import Ability
 from tests.memory.connection import MemoryConnection, read_connection, server_of
@@ -66,6 +67,9 @@ class MemoryTables:
 
     def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
         return KeysInDoubt()
+
+    def rows_outside(self, shape: TableShape, keys: Sequence[str]) -> Mapping[str, Sequence[RowOutside]]:
+        return {}
 
     def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
         return set()

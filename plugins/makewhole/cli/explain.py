@@ -71,6 +71,7 @@ def _point(stop: Stop, replays: Replays) -> dict[str, Any]:
         "looked": list(stop.searched),
         "problems": list(stop.problems),
         "copies": [_copy(copy, replays) for copy in stop.copies],
+        "outside": [row.as_evidence() for row in stop.outside],
     }
 
 
@@ -129,6 +130,8 @@ def _copies_table(journey: Journey) -> Table:
         if not stop.copies:
             where = f"not in {stop.system}" if stop.searched else "not known: could not look"
             _add(table, stop.point, where, "", "")
+        for row in stop.outside:
+            _add(table, stop.point, f"outside {stop.system}: {row.text}", "", "")
     return table
 
 

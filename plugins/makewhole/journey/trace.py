@@ -29,6 +29,8 @@ from makewhole.model.points import KeyType, Point, PointKind, TablePoint, can_lo
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
+from makewhole.tables.rows import RowOutside
+from makewhole.tables.shape import TableShape
 
 ConnectionOf = Callable[[str], Connection]
 """How a connection is found by its id; raises ConfigurationError when it is not."""
@@ -36,7 +38,8 @@ ConnectionOf = Callable[[str], Connection]
 
 @dataclass(frozen=True, kw_only=True)
 class Stop:
-    """One point of a journey. `searched` says where the key was looked for, `problems` where it could not be."""
+    """One point of a journey. `searched` says where the key was looked for, `problems` where it could not be, `outside`
+    where rows of it are that its table does not have."""
 
     point: str
     kind: PointKind
@@ -44,6 +47,7 @@ class Stop:
     copies: tuple[JourneyCopy, ...]
     searched: tuple[str, ...]
     problems: tuple[str, ...] = ()
+    outside: tuple[RowOutside, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,10 +217,17 @@ def _stop(pipeline: Pipeline, point: Point, seen: list[_WindowCopies], connectio
 def _table_stop(pipeline: Pipeline, point: TablePoint, connection_of: ConnectionOf, key: str) -> Stop:
     stop = Stop(point=point.name, kind=point.kind, system=f"table {point.table}", copies=(), searched=())
     try:
-        rows = rows_now(tables_of(connection_of(point.connection)), pipeline, point, key)
+        tables = tables_of(connection_of(point.connection))
+        rows = rows_now(tables, pipeline, point, key)
     except MakewholeError as error:
         return replace(stop, problems=(str(error),))
-    return replace(stop, copies=tuple(rows), searched=("the table as it is now",))
+    stop = replace(stop, copies=tuple(rows), searched=("the table as it is now",))
+    try:
+        shape = TableShape(point=point, compare=pipeline.compare, filters={})
+        outside = () if rows else tuple(tables.rows_outside(shape, [key]).get(key, ()))
+    except MakewholeError as error:
+        return replace(stop, problems=(str(error),))
+    return replace(stop, outside=outside)
 
 
 def _without_finding(

@@ -23,6 +23,7 @@ from makewhole.postgres.read.visibility import current_snapshot, keys_not_visibl
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup, refuse_sink
+from makewhole.tables.rows import RowOutside
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.tables import Ability
 
@@ -67,6 +68,9 @@ class PostgresTables:
 
     def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
         return keys_in_doubt(self.connection, shape, keys)
+
+    def rows_outside(self, shape: TableShape, keys: Sequence[str]) -> Mapping[str, Sequence[RowOutside]]:  # noqa: ARG002
+        return {}
 
     def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
         return erased_keys(self.connection, point, keys)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from makewhole.compute.row_filter import TypedTerm
 
@@ -33,6 +34,56 @@ class ValuedRow:
     row: TableRow
     place: str
     values: Values
+
+
+class OutsideReason(StrEnum):
+    """Why a row that a system has is none of the table's."""
+
+    UNLISTED = "unlisted"
+    """No commit of the table lists its file."""
+    TAKEN_OUT = "taken_out"
+    """A commit took its file out of the table, or wrote the file again without the row."""
+    NOT_IN_HISTORY = "not_in_history"
+    """Its file was committed, and the table of now does not come from that commit: it was rolled back, or another
+    branch has it."""
+    DELETED = "deleted"
+    """Its file is in the table, and a delete takes the row away."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowOutside:
+    """A row of a key that the table does not have, in a file that the system still has: its place, and the commit that
+    says why. `operation`: what that commit did."""
+
+    place: str
+    reason: OutsideReason
+    commit: str | None = None
+    operation: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Why it is outside, for people."""
+        by = "a snapshot that is expired" if self.commit is None else f"snapshot {self.commit} ({self.operation})"
+        match self.reason:
+            case OutsideReason.UNLISTED:
+                why = "in a file that no snapshot lists"
+            case OutsideReason.TAKEN_OUT:
+                why = f"in a file that {by} took out"
+            case OutsideReason.NOT_IN_HISTORY:
+                why = f"in {by}, from which the table of now does not come"
+            case OutsideReason.DELETED:
+                why = "deleted in its file"
+        return f"{self.place}, {why}"
+
+    def as_evidence(self) -> dict[str, str]:
+        """Return what a finding says of it."""
+        fields = {
+            "place": self.place,
+            "reason": self.reason.value,
+            "snapshot": self.commit,
+            "operation": self.operation,
+        }
+        return {name: text for name, text in fields.items() if text is not None}
 
 
 def differing_columns(row: Values, source: Values) -> list[str]:

@@ -13,6 +13,7 @@ from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup
 from makewhole.tables.reading import TableReader, TableSession, TableView
+from makewhole.tables.rows import RowOutside
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.writing import ChunkForecaster, TableWriter
 
@@ -108,6 +109,16 @@ class Tables(Protocol):
         none where the system has no such transactions. Nothing is written for that.
 
         Raises:
+            TransientError: the system does not answer.
+        """
+        ...
+
+    def rows_outside(self, shape: TableShape, keys: Sequence[str]) -> Mapping[str, Sequence[RowOutside]]:
+        """Return, by key, rows that the table does not have and its system still has, in files that were taken out of
+        it or never came into it; the first of each key. None where a row that is gone leaves no trace.
+
+        Raises:
+            RefusedError: it cannot be looked for.
             TransientError: the system does not answer.
         """
         ...

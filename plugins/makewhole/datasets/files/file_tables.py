@@ -21,6 +21,7 @@ from makewhole.model.points import TablePoint
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.progress import SinkCommit, SinkGroup, refuse_sink
+from makewhole.tables.rows import RowOutside
 from makewhole.tables.shape import TableShape, TimeBounds
 
 
@@ -55,6 +56,9 @@ class FileTables(DatasetTables):
         adds changes no row that is there."""
         source, asked = FileSource(self.connection, shape.point), pl.Series("key", keys, dtype=pl.String).implode()
         return KeysInDoubt(transactions=tuple(files_in_doubt(source, shape.point, asked)))
+
+    def rows_outside(self, shape: TableShape, keys: Sequence[str]) -> Mapping[str, Sequence[RowOutside]]:
+        return {}
 
     def sink_commit(self, store: TablePoint, sink: SinkGroup) -> SinkCommit:
         refuse_sink(store, sink)

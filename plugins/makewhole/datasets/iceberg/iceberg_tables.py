@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from makewhole.datasets.iceberg.catalog import load_table, translated
 from makewhole.datasets.iceberg.describe import SYSTEM, describe_columns, existing
 from makewhole.datasets.iceberg.open_table import IcebergSession
+from makewhole.datasets.iceberg.outside import rows_outside
 from makewhole.datasets.iceberg.predicates import inside
 from makewhole.datasets.iceberg.reading import HeldSnapshot, IcebergReader, Snapshotted
 from makewhole.datasets.iceberg.sink_commits import sink_commit
@@ -18,6 +19,7 @@ from makewhole.model.points import TablePoint
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
 from makewhole.tables.progress import SinkCommit, SinkGroup
+from makewhole.tables.rows import RowOutside
 from makewhole.tables.shape import TableShape, TimeBounds
 
 
@@ -50,6 +52,9 @@ class IcebergTables(DatasetTables):
 
     def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
         return KeysInDoubt()
+
+    def rows_outside(self, shape: TableShape, keys: Sequence[str]) -> Mapping[str, Sequence[RowOutside]]:
+        return rows_outside(Snapshotted(self.connection, shape.point.table, None), shape.point, keys)
 
     def sink_commit(self, store: TablePoint, sink: SinkGroup) -> SinkCommit:
         with translated(f"{store.table} at connection {self.connection.id}"):

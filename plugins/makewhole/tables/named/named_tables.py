@@ -19,6 +19,7 @@ from makewhole.tables.named.named_writing import NamedForecaster, NamedWriter
 from makewhole.tables.named.names import by_name, named_problem, shape_in_table
 from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup
 from makewhole.tables.reading import TableReader, TableSession, TableView
+from makewhole.tables.rows import RowOutside
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.tables import Ability, Tables
 from makewhole.tables.writing import ChunkForecaster, TableWriter
@@ -73,6 +74,9 @@ class NamedTables:
 
     def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
         return self.tables.keys_in_doubt(shape_in_table(shape), keys)
+
+    def rows_outside(self, shape: TableShape, keys: Sequence[str]) -> Mapping[str, Sequence[RowOutside]]:
+        return self.tables.rows_outside(shape_in_table(shape), keys)
 
     def erased_keys(self, point: TablePoint, keys: Iterable[str]) -> set[str]:
         return self.tables.erased_keys(point.in_table, keys)

@@ -1,5 +1,6 @@
 """Write the answer of a judged bucket: its verdicts and findings, its numbers, and the keys that it met alone."""
 
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,7 +23,7 @@ from makewhole_spark.reconcile.judge.first_pass import FirstPass
 from makewhole_spark.reconcile.judge.gather_copies import Gathered
 from makewhole_spark.reconcile.judge.index import maybe_in
 from makewhole_spark.reconcile.judge.marks import Marked
-from makewhole_spark.reconcile.judge.missing_records import missing_records
+from makewhole_spark.reconcile.judge.missing_records import missing_records, rows_outside
 from makewhole_spark.reconcile.judge.partial_transactions import partial_transactions
 from makewhole_spark.reconcile.judge.pending import unconsumed_copies, unreached
 from makewhole_spark.reconcile.judge.read_copies import open_copies, passing_copies, tail_of
@@ -41,10 +42,10 @@ def write_answer(
     """Explain the findings, and write everything. `looked_up`: what is known after the look-ups; `of_others`: by key
     hash, evidence of what other sources have; `asked`: what a second round is asked for, as the answer names it."""
     known, judged = looked_up.known, marked.judged
-    partial = partial_transactions(task, judged)
+    seen = (of_others, partial_transactions(task, judged), rows_outside(task, judged))
 
     def known_besides(key_hash: str) -> dict[str, Any]:
-        return {**marked.evidence_of(key_hash), **of_others.get(key_hash, {}), **partial.get(key_hash, {})}
+        return marked.evidence_of(key_hash) | dict(ChainMap(*(dict(each.get(key_hash, {})) for each in seen)))
 
     findings = explain(judged, replace(_hop_context(task, looked_up), not_lost=known_besides))
     storage = task.context.storage

@@ -1,0 +1,154 @@
+"""Find the data files of a table that its current snapshot does not list: what took each out, or that none ever had it.
+
+Files below the table's location that no snapshot lists are orphans: of a sink that ended between writing and
+committing, of attempts that were killed, of commits that others were faster than, of snapshots that are expired.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntryStatus
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import Record
+
+from makewhole.datasets.iceberg.warehouse import files_below
+from makewhole.tables.rows import OutsideReason
+
+_LEAST_BYTES = 12
+"""A file of Parquet has at least its two marks and the length of what it says of itself."""
+_DATA_PATH = "write.data.path"
+_S3 = ("s3", "s3a", "s3n")
+NO_SPEC = -1
+"""The number of no partition spec: what a file has is in it alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOutside:
+    """A data file that the current snapshot does not list. `snapshot`: the one that took it out (None: it is expired)
+    or, of a file whose snapshot is not among those before the current one, that one; `operation`: what that did."""
+
+    file: DataFile
+    reason: OutsideReason
+    snapshot: int | None = None
+    operation: str | None = None
+    sequence: int = 0
+
+
+def same_file(path: str) -> str:
+    """Return what the names of one file have in common: writers name files on S3 `s3://` and `s3a://`, local ones with
+    and without `file:`, and those on HDFS by one NameNode or by its service."""
+    parts = urlsplit(path)
+    if parts.scheme in _S3:
+        return f"s3://{parts.netloc}{parts.path}"
+    if parts.scheme in ("", "file", "hdfs", "viewfs"):
+        return f"{parts.scheme.replace('file', '')}:{parts.path}"
+    return path
+
+
+class _Known:
+    """What all snapshots that a table still has say of files."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.files: dict[str, DataFile] = {}
+        self.added: dict[str, tuple[int, int]] = {}
+        self.removed: dict[str, int] = {}
+        self.deletes: set[str] = set()
+        self.snapshots = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+        seen = set[str]()
+        self.current = _live(table.current_snapshot(), table)
+        for snapshot in table.metadata.snapshots:
+            for manifest in snapshot.manifests(table.io):
+                if manifest.manifest_path in seen:
+                    continue
+                seen.add(manifest.manifest_path)
+                for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False):
+                    self._note(entry.data_file, entry.status, entry.snapshot_id, entry.sequence_number or 0)
+
+    def _note(self, file: DataFile, status: ManifestEntryStatus, snapshot: int | None, sequence: int) -> None:
+        if file.content is not DataFileContent.DATA:
+            self.deletes.add(same_file(file.file_path))
+            return
+        self.files.setdefault(file.file_path, file)
+        if snapshot is None:
+            return
+        if status is ManifestEntryStatus.DELETED:
+            self.removed[file.file_path] = snapshot
+        else:
+            self.added.setdefault(file.file_path, (snapshot, sequence))
+
+
+def _live(snapshot: Snapshot | None, table: Table) -> set[str]:
+    manifests = [] if snapshot is None else snapshot.manifests(table.io)
+    return {entry.data_file.file_path for each in manifests for entry in each.fetch_manifest_entry(table.io)}
+
+
+def _ancestors(table: Table) -> set[int]:
+    found, snapshot = set[int](), table.current_snapshot()
+    while snapshot is not None:
+        found.add(snapshot.snapshot_id)
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else table.snapshot_by_id(parent)
+    return found
+
+
+def files_outside(table: Table) -> list[FileOutside]:
+    """Return the data files that the current snapshot of a table does not list, the newest first; those that no
+    snapshot lists last.
+
+    Raises:
+        RefusedError: the files of the warehouse cannot be listed.
+        OSError, RuntimeError: the storage does not answer.
+    """
+    known, history = _Known(table), _ancestors(table)
+    kept = [_kept(known, path, history) for path in known.files if path not in known.current]
+    kept.sort(key=lambda one: (-one.sequence, one.file.file_path))
+    return [*kept, *_orphans(known)]
+
+
+def _kept(known: _Known, path: str, history: set[int]) -> FileOutside:
+    added, sequence = known.added.get(path, (None, 0))
+    by, is_elsewhere = known.removed.get(path), added not in history and added in known.snapshots
+    is_taken_out = by in history or not is_elsewhere
+    snapshot = (by if by in history else None) if is_taken_out else added
+    of = None if snapshot is None else known.table.snapshot_by_id(snapshot)
+    return FileOutside(
+        file=known.files[path],
+        reason=OutsideReason.TAKEN_OUT if is_taken_out else OutsideReason.NOT_IN_HISTORY,
+        snapshot=snapshot,
+        operation=None if of is None or of.summary is None else of.summary.operation.value,
+        sequence=sequence,
+    )
+
+
+def _orphans(known: _Known) -> Iterator[FileOutside]:
+    """Yield the files below the table's location that no snapshot lists, by name."""
+    table = known.table
+    names = {same_file(path) for path in known.files} | known.deletes
+    metadata = f"{table.location().rstrip('/')}/metadata/"
+    places = dict.fromkeys([table.location(), *filter(None, [table.properties.get(_DATA_PATH)])])
+    found = {
+        same_file(path): (path, size)
+        for place in places
+        for path, size in files_below(table.io, place)
+        if not path.startswith(metadata) and path.endswith(".parquet") and size >= _LEAST_BYTES
+    }
+    for name, (path, size) in sorted(found.items()):
+        if name not in names:
+            yield FileOutside(file=_file(path, size), reason=OutsideReason.UNLISTED)
+
+
+def _file(path: str, size: int) -> DataFile:
+    """Return a file as a list of files would have it, as far as its name and its size say."""
+    file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=path,
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=0,
+        file_size_in_bytes=size,
+    )
+    file.spec_id = NO_SPEC
+    return file

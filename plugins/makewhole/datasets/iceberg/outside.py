@@ -1,0 +1,123 @@
+"""Find rows of keys in files that the table of now does not have, or in which a delete takes them away."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import polars as pl
+import pyarrow.parquet as pq
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator
+
+from makewhole.datasets.iceberg.catalog import translated
+from makewhole.datasets.iceberg.data_files import ListedFile
+from makewhole.datasets.iceberg.files_outside import NO_SPEC, FileOutside, files_outside
+from makewhole.datasets.iceberg.predicates import of_keys
+from makewhole.datasets.iceberg.read_file import FileRows
+from makewhole.datasets.iceberg.reading import Snapshotted
+from makewhole.datasets.row_frames import is_of_topics
+from makewhole.datasets.row_keys import key_texts
+from makewhole.model.errors import MakewholeError
+from makewhole.model.points import TablePoint
+from makewhole.tables.rows import OutsideReason, RowOutside
+
+_DELETE_TYPE = b"delete-type"
+"""Writers put this into what a file of deletes says of itself; no data file has it."""
+_SHOWN = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundOutside:
+    """Rows of keys in a file outside: the text of the key of each, and the rows with the columns asked for."""
+
+    of: FileOutside
+    listed: ListedFile
+    keys: pl.Series
+    rows: FileRows
+
+
+def rows_outside(source: Snapshotted, point: TablePoint, keys: Sequence[str]) -> dict[str, list[RowOutside]]:
+    """Return where rows of keys are outside, by key: those deleted in a file of the table first, then those in files
+    that were taken out, the newest first. Files that cannot be read are left out.
+
+    Raises:
+        RefusedError: the files of the warehouse cannot be listed.
+        TransientError: the catalogue or the storage does not answer.
+    """
+    found: dict[str, list[RowOutside]] = {}
+    columns = sorted(point.named_columns)
+    for one in (*_deleted(source, point, keys, columns), *found_outside(source, point, keys, columns)):
+        before, after = one.listed.place(source.table.location()).split(":{}", 1)
+        for key, number in zip(one.keys, one.rows.numbers, strict=True):
+            places = found.setdefault(key, [])
+            if len(places) < _SHOWN:
+                is_known = one.listed.added_in is not None
+                row = RowOutside(
+                    place=f"{before}:{number}{after if is_known else ''}",
+                    reason=one.of.reason,
+                    commit=None if one.of.snapshot is None else str(one.of.snapshot),
+                    operation=one.of.operation,
+                )
+                places.append(row)
+    return found
+
+
+def found_outside(
+    source: Snapshotted, point: TablePoint, keys: Sequence[str], columns: Sequence[str]
+) -> Iterator[FoundOutside]:
+    """Yield rows of keys in files that the current snapshot does not list, with some columns."""
+    if not keys:
+        return
+    with translated(source.name):
+        outside = files_outside(source.table)
+    where = of_keys(source.schema, point, keys)
+    may_have = _InclusiveMetricsEvaluator(source.schema, where, include_empty_files=True)
+    for one in outside:
+        if one.file.spec_id == NO_SPEC or may_have.eval(one.file):
+            yield from _rows_in(source, point, keys, columns, one, _listed(one))
+
+
+def _deleted(
+    source: Snapshotted, point: TablePoint, keys: Sequence[str], columns: Sequence[str]
+) -> Iterator[FoundOutside]:
+    where = of_keys(source.schema, point, keys)
+    for listed in source.files(where) if keys else ():
+        if listed.deletes:
+            of = FileOutside(file=listed.file, reason=OutsideReason.DELETED)
+            yield from _rows_in(source, point, keys, columns, of, replace(listed, deletes=()), where)
+
+
+def _listed(one: FileOutside) -> ListedFile:
+    snapshot = None if one.reason is OutsideReason.UNLISTED else one.snapshot
+    added = snapshot if one.reason is OutsideReason.NOT_IN_HISTORY else None
+    return ListedFile(file=one.file, deletes=(), listing=0, added_in=added, sequence=one.sequence)
+
+
+def _rows_in(
+    source: Snapshotted,
+    point: TablePoint,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    of: FileOutside,
+    listed: ListedFile,
+    where: BooleanExpression | None = None,
+) -> Iterator[FoundOutside]:
+    """Yield rows of keys in a file; of one that cannot be read none."""
+    wanted = pl.Series("key", keys, dtype=pl.String).implode()
+    with suppress(MakewholeError), translated(source.name, listed.file.file_path):
+        if of.reason is OutsideReason.UNLISTED and _holds_deletes(source, of):
+            return
+        asked = where or of_keys(source.schema, point, keys)
+        for _, rows in source.rows([listed], columns, asked):
+            texts, own = key_texts(rows.rows, point), is_of_topics(rows.rows, point)
+            kept = texts.is_in(wanted).fill_null(value=False)
+            kept = kept if own is None else kept & own
+            if kept.any():
+                yield FoundOutside(of=of, listed=listed, keys=texts.filter(kept), rows=rows.only(kept.to_numpy()))
+
+
+def _holds_deletes(source: Snapshotted, of: FileOutside) -> bool:
+    with source.table.io.new_input(of.file.file_path).open() as file:
+        metadata = pq.read_metadata(cast(Any, file)).metadata
+    return metadata is not None and _DELETE_TYPE in metadata
