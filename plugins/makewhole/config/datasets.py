@@ -23,10 +23,17 @@ class PointWord(StrEnum):
     DATASET = "dataset"
 
 
+class OrphanWord(StrEnum):
+    """The words that `orphans` of a dataset may have."""
+
+    REPORT = "report"
+    ADOPT = "adopt"
+
+
 DATASET = PointWord.DATASET
 DATASET_KEYS = (
     *("kind", "connection", "format", "table", "path", "key", "position", "time", "version", "columns", "erased"),
-    "committed",
+    *("committed", "orphans"),
 )
 _COMMITTED = {"rename": "", "_SUCCESS": "_SUCCESS"}
 """The ways in which files known by a path are committed, with the name of the marker that does it."""
@@ -68,7 +75,7 @@ def read_dataset(section: Section) -> DatasetDraft:
     )
     return DatasetDraft(
         name=_read_name(section, kind_name),
-        place=replace(place, marker=_read_marker(section, kind_name)),
+        place=replace(place, marker=_read_marker(section, kind_name), adopts=_read_orphans(section, kind_name)),
         position=position,
     )
 
@@ -81,6 +88,22 @@ def _read_marker(section: Section, kind: str | None) -> str:
     if kind in TABLE_FORMATS:
         committed.complain(f"is not for {kind}, whose catalogue says what is committed", "Take it out")
     return committed.text(_marker) or ""
+
+
+def _read_orphans(section: Section, kind: str | None) -> bool:
+    """Return whether rows that lie in files which the table does not list are taken from there."""
+    place = section.get("orphans")
+    adopts = place is not None and place.text(values.choice(OrphanWord, "what becomes of orphans")) is OrphanWord.ADOPT
+    if place is None or not adopts:
+        return False
+    if kind is not None and kind not in TABLE_FORMATS:
+        place.complain(f"is not for {kind}: each of its files counts", "Take it out")
+    if section.get("position") is None or section.has("key"):
+        place.complain(
+            "has rows that are not known by their positions: which of them are lost would be guessed",
+            "Name `position`, and no `key`; or take the line out, and missing rows are written from their records",
+        )
+    return adopts
 
 
 def _marker(text: str) -> str:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from makewhole.compute.versions import version_number
 from makewhole.datasets.key_rows import KeyRow, Origin, in_order, key_rows
-from makewhole.datasets.nested_columns import all_types, steps_to
+from makewhole.datasets.nested_columns import all_types, column_at, steps_to
 from makewhole.datasets.nested_values import rows_of_images
 from makewhole.datasets.row_keys import key_texts
 from makewhole.datasets.value_texts import compared_texts
@@ -56,7 +56,9 @@ class DatasetChunk:
     """The rows of the keys of a chunk, as its items see and change them, one after the other.
 
     `rows`: by the text of a key that its spellings have in common, which `spelling` returns. `put_back`: the images of
-    rows that were put back, by where they had been moved from. `place`: that of rows that the chunk writes.
+    rows that were put back, by where they had been moved from. `place`: that of rows that the chunk writes. `outside`:
+    by the text of a key, the image of a row of it that lies outside the table; a new row is this one, if it has what
+    the plan writes.
     """
 
     schema: pa.Schema
@@ -68,6 +70,7 @@ class DatasetChunk:
     spelling: Callable[[str], str]
     rows: dict[str, list[KeyRow]]
     put_back: dict[AsidePlace, str]
+    outside: Mapping[str, str] = field(default_factory=dict)
     effects: list[Effect] = field(default_factory=list)
     returned: dict[int, AsidePlace] = field(default_factory=dict)
     removed: list[Origin] = field(default_factory=list)
@@ -134,7 +137,17 @@ class DatasetChunk:
         self._require_filled(values)
         new = self._row_of(values)
         self._require_as_expected(item, new)
-        self._replace(item.seq, item.key, old, new)
+        self._replace(item.seq, item.key, old, new if old is not None else self._as_outside(item, new))
+
+    def _as_outside(self, item: UpsertRow, new: pa.Table) -> pa.Table:
+        """Return the row of the key that lies outside the table, with all its columns; the new one where there is none,
+        or where it differs in what the plan writes."""
+        image = self.outside.get(self.spelling(item.key))
+        if image is None:
+            return new
+        row = self._rows_of_image(image)
+        written = [name for name in item.columns if name != item.moment]
+        return row if all(column_at(row, name).equals(column_at(new, name)) for name in written) else new
 
     def _set(self, values: dict[str, Any], name: str, value: Any, *, is_moment: bool) -> None:
         """Set a column, or a part of one, in the values of a row."""

@@ -18,6 +18,7 @@ class HowFilled(StrEnum):
     MOMENT = "the moment of the write"
     OWN = "the table's own"
     EMPTY = "left empty"
+    FOUND = "as in the file that has the row"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ def upserted(table: TableDescription, item: UpsertRow, before: Sequence[str], af
         columns=tuple(
             ColumnChange(
                 name=column.name,
-                how=_how(column, item),
+                how=_how(column, item, is_there=new.get(column.name) is not None),
                 before=_text(old.get(column.name)),
                 after=_text(new.get(column.name)) if column.name != item.moment else None,
             )
@@ -63,12 +64,14 @@ def upserted(table: TableDescription, item: UpsertRow, before: Sequence[str], af
     )
 
 
-def _how(column: Column, item: UpsertRow) -> HowFilled:
+def _how(column: Column, item: UpsertRow, *, is_there: bool) -> HowFilled:
     if column.name == item.moment:
         return HowFilled.MOMENT
     if column.name in item.columns:
         return HowFilled.WRITTEN
-    return HowFilled.OWN if column.is_generated or column.has_default else HowFilled.EMPTY
+    if column.is_generated or column.has_default:
+        return HowFilled.OWN
+    return HowFilled.FOUND if is_there else HowFilled.EMPTY
 
 
 def _text(value: Any) -> str | None:
@@ -84,4 +87,5 @@ def column_lines(columns: Sequence[ColumnChange], *, is_new: bool) -> Iterator[s
         if not is_new:
             yield f"{column.name}: {'null' if column.before is None else column.before} → {after}"
         else:
-            yield f"{column.name}: {after if column.how is HowFilled.WRITTEN else column.how.value}"
+            found = f"{after}, {column.how.value}" if column.how is HowFilled.FOUND else column.how.value
+            yield f"{column.name}: {after if column.how is HowFilled.WRITTEN else found}"

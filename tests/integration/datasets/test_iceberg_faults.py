@@ -1,16 +1,20 @@
 """Test the faults of Iceberg tables over whole windows by position: what is found, with its file or its snapshot."""
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Summary
 from typer.testing import CliRunner
 
 from makewhole.cli.main import app
+from makewhole.compensation.preview.dry_report import Forecast
+from makewhole.datasets.iceberg import chunk_commit, commit
 from makewhole.datasets.iceberg.files_outside import same_file
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.window import WindowState
@@ -170,6 +174,79 @@ def test_orphans_are_named_by_position_whatever_else_lies_in_the_warehouse(shop:
     ]
     assert "data/lost.parquet:2,inafilethatnosnapshotlists" in explained(shop, 7)
     repair(shop, context)
+
+
+def adopted(shop: IcebergShop, context: WindowContext) -> Mapping[str, Any]:
+    """Repair a window, certify it, and take the repair back; return the rows by position that the repair left, and the
+    paths of the files."""
+    before = shop.lake.rows(TABLE)
+    plan = shop.planned(context)
+    assert shop.forecast_of(context, plan) == {"upsert": {Forecast.WOULD: plan.counts["upsert"]}}
+    shop.approve(plan)
+    shop.run(context, plan)
+    assert shop.refused(plan) == {}
+    files = [file["file_path"] for file in shop.lake.table(TABLE).inspect.files().to_pylist()]
+    found = {"rows": shop.lake.rows(TABLE), "files": [path.rpartition("/")[2] for path in files]}
+    assert shop.close(context).state is WindowState.CERTIFIED
+    undo = shop.undo(context, plan)
+    shop.approve(undo)
+    shop.run(context, undo)
+    assert (shop.refused(undo), shop.lake.rows(TABLE)) == ({}, before)
+    return found
+
+
+def test_an_orphan_is_adopted_as_it_is_when_each_of_its_positions_is_missing(shop: IcebergShop) -> None:
+    describe(shop, orphans="adopt")
+    made = rows(shop)
+    shop.lake.append(TABLE, made[:5])
+    write_file(shop, "killed", made[3:6])
+    write_file(shop, "lost", made[5:])
+    write_file(shop, "lost2", made[5:])
+
+    context = shop.judge_and_ask_the_gate()
+    assert shop.found(context, STORE_HOP) == {key(number): LOST for number in (5, 6, 7)}
+    found = adopted(shop, context)
+
+    assert found["rows"] == in_order(made)
+    assert len(found["files"]) == 2
+    assert "lost.parquet" in found["files"]
+
+
+def test_rows_of_orphans_that_hold_others_or_other_values_are_not_adopted_as_they_are(shop: IcebergShop) -> None:
+    describe(shop, orphans="adopt")
+    made = rows(shop)
+    shop.lake.append(TABLE, made[:5])
+    write_file(shop, "killed", made[4:7])
+    write_file(shop, "wrong", [{**made[7], "amount": Decimal("99.99")}])
+
+    found = adopted(shop, shop.judge_and_ask_the_gate())
+
+    assert found["rows"] == in_order([*made[:7], without_stamp(made[7])])
+    assert not {"killed.parquet", "wrong.parquet"} & set(found["files"])
+
+
+def test_an_orphan_that_another_writer_commits_meanwhile_is_not_adopted(
+    shop: IcebergShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    describe(shop, orphans="adopt")
+    made = rows(shop)
+    shop.lake.append(TABLE, made[:5])
+    path = write_file(shop, "lost", made[5:])
+    context = shop.judge_and_ask_the_gate()
+    plan = shop.planned(context)
+    shop.approve(plan)
+
+    def comes_first(table: Table, **settings: Any) -> int | None:
+        shop.lake.table(TABLE).add_files([path])
+        return commit.commit(table, **settings)
+
+    monkeypatch.setattr(chunk_commit, "commit", comes_first)
+    shop.run(context, plan)
+
+    assert shop.refused(plan) == {
+        key(number): "arrived: a row of this key appeared after the plan was made" for number in (5, 6, 7)
+    }
+    assert shop.lake.rows(TABLE) == in_order(made)
 
 
 def test_a_file_that_was_committed_twice_under_two_names_is_found_as_repeats(shop: IcebergShop) -> None:

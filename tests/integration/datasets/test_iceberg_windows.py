@@ -1,8 +1,10 @@
 """Test whole windows over an Iceberg table: what is found, and where it lies."""
 
 import json
+import re
 from collections.abc import Mapping
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -10,7 +12,7 @@ from makewhole.cli.main import app
 from makewhole.compensation.preview.dry_report import Forecast
 from makewhole.model.window import WindowState
 from tests.integration.datasets.iceberg_shop import TABLE, IcebergShop
-from tests.world.iceberg_lake import in_order, rows_of
+from tests.world.iceberg_lake import ORDERS, POSITION, in_order, rows_of
 from tests.world.orders import Order, orders
 from tests.world.pipeline_file import Settings, dataset
 from tests.world.shop import STORE_HOP
@@ -129,6 +131,28 @@ def test_check_says_what_a_table_lacks_and_what_cannot_be_done_with_it(shop: Ice
     shop.describe_lake(warehouse=dataset("lake", TABLE, erased="{column: region}"))
     found = "dw.warehouse (point warehouse) is a table of Iceberg, which cannot name erased keys"
     assert checked(shop) == (2, [{"path": "points.warehouse.erased", "found": found}])
+
+
+def test_check_proposes_lines_for_the_columns_of_a_position_that_it_takes(shop: IcebergShop) -> None:
+    shop.lake.make_table(TABLE, ORDERS.append(pa.field("_kafka_metadata", POSITION)))
+    warehouse = dataset("lake", TABLE, position="_kafka_metadata")
+    shop.describe_lake(warehouse=warehouse, compensation=ALL)
+    result = CliRunner().invoke(app, ["check", "--tables", "--json", str(shop.file)], catch_exceptions=False)
+    [problem] = json.loads(result.stdout)["problems"]
+    assert problem["remedy"] == (
+        "Name them first, under `columns` of point warehouse: `partition: _kafka_metadata.partition, offset: "
+        "_kafka_metadata.offset, timestamp: _kafka_metadata.timestamp`. Then write `write: {partition: int, "
+        "offset: bigint, timestamp: bigint}` on this hop for those that the record has under the same name, and "
+        "`leave: [partition, offset, timestamp]` for those that stay empty"
+    )
+
+    named = re.search(r"warehouse: `(.*?)`", problem["remedy"])
+    leave = re.search(r"`leave: \[(.*?)\]`", problem["remedy"])
+    assert named is not None
+    assert leave is not None
+    warehouse["columns"] = f"{{{named[1]}}}"
+    shop.describe_lake(warehouse=warehouse, compensation=ALL, hop={"leave": f"[{leave[1]}]"})
+    assert checked(shop) == (0, [])
 
 
 @pytest.mark.on_spark

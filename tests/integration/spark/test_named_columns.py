@@ -240,7 +240,7 @@ def test_what_is_wrong_about_a_column_is_said_by_both_of_its_names(named: Named)
     )
     assert silent.remedy == (
         "Name them first, under `columns` of point warehouse: `own_amount: amount`. Then write `write: {own_amount: "
-        "TYPE}` on this hop for those that the record has under the same name, and `leave: [own_amount]` for those "
+        "string}` on this hop for those that the record has under the same name, and `leave: [own_amount]` for those "
         "that stay empty"
     )
 

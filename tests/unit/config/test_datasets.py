@@ -101,7 +101,24 @@ def test_files_have_a_path_and_name_their_positions_one_by_one(tmp_path: Path) -
             '"$.id"',
             [
                 "points.lake.payload (line 6): is not a key here. Allowed: columns, committed, connection, erased, "
-                "format, key, kind, path, position, table, time, version"
+                "format, key, kind, orphans, path, position, table, time, version"
+            ],
+        ),
+        (
+            POSITIONED.replace("position", "orphans: adpot, position"),
+            "position",
+            [
+                "points.lake.orphans (line 6): 'adpot' is not what becomes of orphans. Allowed: adopt, report. Did you "
+                "mean 'adopt'?"
+            ],
+        ),
+        (
+            POSITIONED.replace("position", "orphans: adopt, key: id, position"),
+            '"$.id"',
+            [
+                "points.lake.orphans (line 6): has rows that are not known by their positions: which of them are lost "
+                "would be guessed. Name `position`, and no `key`; or take the line out, and missing rows are written "
+                "from their records"
             ],
         ),
     ],

@@ -3,13 +3,14 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from pyiceberg.manifest import DataFile
 
 from makewhole.datasets.chunk_rows import DatasetChunk
+from makewhole.datasets.iceberg.adoption import Orphans, find_orphans
 from makewhole.datasets.iceberg.catalog import translated
 from makewhole.datasets.iceberg.commit import commit
 from makewhole.datasets.iceberg.data_files import ListedFile
@@ -23,7 +24,7 @@ from makewhole.datasets.row_keys import wanted_key
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import RefusedError
 from makewhole.model.points import TablePoint
-from makewhole.tables.items import RestoreRow, RowItem
+from makewhole.tables.items import RestoreRow, RowItem, UpsertRow
 from makewhole.tables.receipts import ChunkId
 
 _ROW_LINEAGE_FROM = 3
@@ -31,12 +32,14 @@ _ROW_LINEAGE_FROM = 3
 keep."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ChunkSource:
-    """A table as a chunk sees it: one snapshot, and what of earlier plans was put back there."""
+    """A table as a chunk sees it: one snapshot, what of earlier plans was put back there, and which of the rows that
+    the chunk adds lie in files that no snapshot lists."""
 
     source: Snapshotted
     point: TablePoint
+    orphans: Orphans = field(default_factory=Orphans)
 
     @classmethod
     def of_now(cls, connection: IcebergConnection, point: TablePoint) -> "ChunkSource":
@@ -63,6 +66,7 @@ class ChunkSource:
             return wanted_key(schema, self.point, key, is_exact=False)[0]
 
         keys = list(_keys_that_fit(items, spelling))
+        self.orphans = self._orphans(items, spelling)
         found = rows_of_keys(self.source, self.point, keys, is_exact=False)
         undone = sorted({item.effect.plan for item in items if isinstance(item, RestoreRow)})
         return DatasetChunk(
@@ -74,8 +78,16 @@ class ChunkSource:
             place=f"commit {attempt}",
             spelling=spelling,
             rows={spelling(key): rows for key, rows in found.items()},
+            outside=self.orphans.images,
             put_back={where: image for plan in undone for where, image in kept.put_back(plan).items()},
         )
+
+    def _orphans(self, items: Sequence[RowItem], spelling: Callable[[str], str]) -> Orphans:
+        dataset = self.point.dataset
+        if dataset is None or not dataset.adopts or self.point.key != dataset.position:
+            return Orphans()
+        new = (item for item in items if isinstance(item, UpsertRow) and not item.before)
+        return find_orphans(self.source, self.point, [spelling(key) for key in _keys_that_fit(new, spelling)])
 
     def commit(self, rows: DatasetChunk, attempt: str) -> bool:
         """Commit what a chunk did as one snapshot, which names its attempt; return whether nothing came before it.
@@ -84,14 +96,15 @@ class ChunkSource:
         """
         with translated(self.point.table):
             gone, left = self._written_again(rows.removed)
-            new = rows_of_images(rows.added, rows.schema)
+            adopted, written = self.orphans.listed(self.source, rows.added)
+            new = rows_of_images(written, rows.schema)
             properties = {
                 ATTEMPT: attempt,
                 "makewhole.plan": rows.id.plan,
                 "makewhole.target": rows.id.target,
                 "makewhole.chunk": str(rows.id.chunk),
             }
-            done = commit(self.source.table, added=[*left, new], removed=gone, properties=properties)
+            done = commit(self.source.table, added=[*left, new], adopted=adopted, removed=gone, properties=properties)
         return done is not None
 
     def _written_again(self, removed: Iterable[tuple[str, int, int]]) -> tuple[list[DataFile], list[pa.Table]]:

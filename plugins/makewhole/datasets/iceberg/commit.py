@@ -26,13 +26,14 @@ def commit(
     table: Table,
     *,
     added: Sequence[pa.Table] = (),
+    adopted: Sequence[DataFile] = (),
     removed: Iterable[DataFile] = (),
     properties: Mapping[str, str] = MappingProxyType({}),
     is_merging: bool = False,
 ) -> int | None:
-    """Add rows and remove whole files, however often these are listed, in one snapshot with properties of its own;
-    return its number. None: another commit came before, and nothing was changed. `is_merging`: small lists of files
-    become larger ones, where nothing is removed.
+    """Add rows, and files that are there (`adopted`), and remove whole files, however often these are listed, in one
+    snapshot with properties of its own; return its number. None: another commit came before, and nothing was
+    changed. `is_merging`: small lists of files become larger ones, where nothing is removed.
 
     Raises:
         CorruptionError: the snapshot would list other files than it should; it was not committed.
@@ -46,6 +47,7 @@ def commit(
         if len(rows)
         for file in _dataframe_to_data_files(table.metadata, rows, table.io, write, numbers)
     ]
+    files += adopted
     update = transaction.update_snapshot(snapshot_properties=dict(properties))
     with update.merge_append() if is_merging else update.overwrite() as change:
         for file in files:

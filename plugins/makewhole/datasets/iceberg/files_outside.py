@@ -47,7 +47,7 @@ def same_file(path: str) -> str:
     return path
 
 
-class _Known:
+class _SnapshotFiles:
     """What all snapshots that a table still has say of files."""
 
     def __init__(self, table: Table) -> None:
@@ -102,13 +102,13 @@ def files_outside(table: Table) -> list[FileOutside]:
         RefusedError: the files of the warehouse cannot be listed.
         OSError, RuntimeError: the storage does not answer.
     """
-    known, history = _Known(table), _ancestors(table)
+    known, history = _SnapshotFiles(table), _ancestors(table)
     kept = [_kept(known, path, history) for path in known.files if path not in known.current]
     kept.sort(key=lambda one: (-one.sequence, one.file.file_path))
     return [*kept, *_orphans(known)]
 
 
-def _kept(known: _Known, path: str, history: set[int]) -> FileOutside:
+def _kept(known: _SnapshotFiles, path: str, history: set[int]) -> FileOutside:
     added, sequence = known.added.get(path, (None, 0))
     by, is_elsewhere = known.removed.get(path), added not in history and added in known.snapshots
     is_taken_out = by in history or not is_elsewhere
@@ -123,7 +123,7 @@ def _kept(known: _Known, path: str, history: set[int]) -> FileOutside:
     )
 
 
-def _orphans(known: _Known) -> Iterator[FileOutside]:
+def _orphans(known: _SnapshotFiles) -> Iterator[FileOutside]:
     """Yield the files below the table's location that no snapshot lists, by name."""
     table = known.table
     names = {same_file(path) for path in known.files} | known.deletes

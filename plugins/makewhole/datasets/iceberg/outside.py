@@ -1,6 +1,6 @@
 """Find rows of keys in files that the table of now does not have, or in which a delete takes them away."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -29,10 +29,12 @@ _SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class FoundOutside:
-    """Rows of keys in a file outside: the text of the key of each, and the rows with the columns asked for."""
+    """Rows of keys in a file outside: the text of the key of each, and the rows with the columns asked
+    for. `records`: the number of all rows of the file."""
 
     of: FileOutside
     listed: ListedFile
+    records: int
     keys: pl.Series
     rows: FileRows
 
@@ -64,9 +66,14 @@ def rows_outside(source: Snapshotted, point: TablePoint, keys: Sequence[str]) ->
 
 
 def found_outside(
-    source: Snapshotted, point: TablePoint, keys: Sequence[str], columns: Sequence[str]
+    source: Snapshotted,
+    point: TablePoint,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    reasons: Container[OutsideReason] = tuple(OutsideReason),
 ) -> Iterator[FoundOutside]:
-    """Yield rows of keys in files that the current snapshot does not list, with some columns."""
+    """Yield rows of keys, with some columns, in files that the current snapshot does not list for one of these
+    reasons."""
     if not keys:
         return
     with translated(source.name):
@@ -74,6 +81,8 @@ def found_outside(
     where = of_keys(source.schema, point, keys)
     may_have = _InclusiveMetricsEvaluator(source.schema, where, include_empty_files=True)
     for one in outside:
+        if one.reason not in reasons:
+            continue
         if one.file.spec_id == NO_SPEC or may_have.eval(one.file):
             yield from _rows_in(source, point, keys, columns, one, _listed(one))
 
@@ -105,8 +114,10 @@ def _rows_in(
 ) -> Iterator[FoundOutside]:
     """Yield rows of keys in a file; of one that cannot be read none."""
     wanted = pl.Series("key", keys, dtype=pl.String).implode()
-    with suppress(MakewholeError), translated(source.name, listed.file.file_path):
-        if of.reason is OutsideReason.UNLISTED and _holds_deletes(source, of):
+    # A file that no writer of the table made may have no columns that the table knows.
+    with suppress(MakewholeError, ValueError), translated(source.name, listed.file.file_path):
+        records = of.file.record_count if of.reason is not OutsideReason.UNLISTED else _records(source, of)
+        if records is None:
             return
         asked = where or of_keys(source.schema, point, keys)
         for _, rows in source.rows([listed], columns, asked):
@@ -114,10 +125,12 @@ def _rows_in(
             kept = texts.is_in(wanted).fill_null(value=False)
             kept = kept if own is None else kept & own
             if kept.any():
-                yield FoundOutside(of=of, listed=listed, keys=texts.filter(kept), rows=rows.only(kept.to_numpy()))
+                these = rows.only(kept.to_numpy())
+                yield FoundOutside(of=of, listed=listed, records=records, keys=texts.filter(kept), rows=these)
 
 
-def _holds_deletes(source: Snapshotted, of: FileOutside) -> bool:
+def _records(source: Snapshotted, of: FileOutside) -> int | None:
+    """Return the number of rows of a file; None: it is a file of deletes."""
     with source.table.io.new_input(of.file.file_path).open() as file:
-        metadata = pq.read_metadata(cast(Any, file)).metadata
-    return metadata is not None and _DELETE_TYPE in metadata
+        footer = pq.read_metadata(cast(Any, file))
+    return None if _DELETE_TYPE in (footer.metadata or {}) else footer.num_rows

@@ -190,7 +190,8 @@ def _change(before: DatasetChunk, after: DatasetChunk, item: RowItem) -> RowChan
 def _upserted_text(rows: DatasetChunk, item: UpsertRow, text: str) -> str:
     """Return the columns of a row by their names, those of parts behind a dot: of a new one those that are written."""
     flat = dict(_flattened("", json.loads(text), set(rows.description.columns)))
-    return json.dumps(flat if item.before else {name: flat.get(name) for name in item.columns})
+    is_whole = item.before or rows.spelling(item.key) in rows.outside
+    return json.dumps(flat if is_whole else {name: flat.get(name) for name in item.columns})
 
 
 def _flattened(before: str, value: object, names: set[str]) -> Iterator[tuple[str, object]]:

@@ -18,6 +18,7 @@ class DatasetPlace:
 
     `of_topics` are the names of the topics that lead into it: a row of another topic is none of the point's. Empty:
     all rows are. `marker`: the name of the file in whose folder files count; empty: every file that has its name does.
+    `adopts`: a missing row that lies in a file which the table does not list is taken from there.
     """
 
     format: str
@@ -26,6 +27,7 @@ class DatasetPlace:
     topic: str | None = None
     of_topics: tuple[str, ...] = ()
     marker: str = field(default="", metadata={"in_document": "if any"})
+    adopts: bool = field(default=False, metadata={"in_document": "if any"})
 
     @property
     def position(self) -> tuple[str, ...]:
