@@ -153,6 +153,25 @@ def test_rows_that_positional_deletes_took_away_are_not_read(lake: Lake, tables:
     assert [place.partition(".parquet:")[2].partition(" ")[0] for place in frame["place"]] == ["0", "2", "4"]
 
 
+def test_one_file_is_read_by_several_tasks_each_row_once(lake: Lake, tables: Tables, tmp_path: Path) -> None:
+    table = lake.make_table(TABLE, properties={"write.parquet.row-group-limit": "4"})
+    lake.append(TABLE, rows_of(orders(range(22))))
+    lake.append(TABLE, rows_of(orders(range(30, 33))))
+    path = max(table.refresh().scan().plan_files(), key=lambda task: task.file.record_count).file.file_path
+    remove_position(table, tmp_path, path, [5, 21])
+    whole = read(tables, shape_of(), parts=1)
+
+    with tables.hold_view(shape_of()) as view:
+        parts = view.plan(None, 3).parts
+    groups = sorted((one.file.file_path == path, one.groups) for part in parts for one in part if one.groups)
+
+    assert groups == [(True, (number,)) for number in range(6)]
+    assert [len(part) for part in parts if not part] == []
+    assert len(whole) == 23
+    for number in (2, 3, 7):
+        assert read(tables, shape_of(), parts=number).equals(whole)
+
+
 def test_equality_deletes_are_refused_by_name(lake: Lake, tables: Tables, tmp_path: Path) -> None:
     lake.make_table(TABLE)
     table = lake.append(TABLE, rows_of(orders(range(5))))

@@ -16,7 +16,8 @@ from makewhole.model.errors import RefusedError
 @dataclass(frozen=True, kw_only=True)
 class ListedFile:
     """A data file as a snapshot lists it, for the `listing`th time (0 the first): its rows are there as often as it is
-    listed. `added_in`: the snapshot that brought it; `sequence`: the number of its commit.
+    listed. `added_in`: the snapshot that brought it; `sequence`: the number of its commit. `groups`: the numbers of the
+    groups of rows that are read of it; None: all.
 
     It travels to the task that reads it.
     """
@@ -26,6 +27,7 @@ class ListedFile:
     listing: int
     added_in: int | None
     sequence: int
+    groups: tuple[int, ...] | None = None
 
     def place(self, location: str) -> str:
         """Return the form of the places of its rows, with `{}` for the number of a row in it: the file, inside the

@@ -7,11 +7,12 @@ are read that may hold what is asked for.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.visitors import bind, translate_column_names
 from pyiceberg.io.pyarrow import (
@@ -73,6 +74,12 @@ class FileReader:
             fragment = parquet.make_fragment(file)
             yield from self._rows(fragment, listed, projected, where, gone)
 
+    def group_sizes(self, listed: ListedFile) -> list[int]:
+        """Return the sizes of the groups of rows of a file, in bytes of their values."""
+        with self.table.io.new_input(listed.file.file_path).open() as file:
+            footer = pq.read_metadata(cast(Any, file))
+        return [footer.row_group(number).total_byte_size for number in range(footer.num_row_groups)]
+
     def _rows(
         self,
         fragment: Any,
@@ -89,7 +96,8 @@ class FileReader:
         missing = _get_column_projection_values(listed.file, projected, self.schema, spec, own.field_ids)
         read = prune_columns(own, _without_lists(projected), select_full_types=False)
         names = [column.name for column in read.columns]
-        groups = self._groups(fragment, own, where, missing)
+        chosen = self._groups(fragment, own, where, missing)
+        groups = [number for number in chosen if listed.groups is None or number in listed.groups]
         starts = np.cumsum([0, *(group.num_rows for group in fragment.row_groups)])
         for number in groups:
             at = int(starts[number])

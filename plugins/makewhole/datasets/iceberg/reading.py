@@ -1,13 +1,14 @@
 """Read Iceberg tables: views that are held, parts of rows, and the rows of keys."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 from pyiceberg.expressions import BooleanExpression
+from pyiceberg.manifest import FileFormat
 
 from makewhole.datasets.iceberg.catalog import load_table, translated
 from makewhole.datasets.iceberg.data_files import ListedFile, listed_files
@@ -149,14 +150,27 @@ class HeldSnapshot:
         return sum(listed.file.file_size_in_bytes for listed in self.source.files())
 
     def plan(self, bounds: TimeBounds | None, parts: int) -> ReadPlan:
-        """Return files for each part, so that these are of about one size."""
+        """Return files for each part, so that these are of about one size; of a file that is larger its groups of
+        rows."""
         files = self.source.files(inside(self.source.schema, self.shape.point, bounds))
         sizes, found = [0] * max(parts, 1), [list[ListedFile]() for _ in range(max(parts, 1))]
-        for listed in sorted(files, key=lambda one: -one.file.file_size_in_bytes):
+        share = sum(listed.file.file_size_in_bytes for listed in files) / max(parts, 1)
+        pieces = [piece for listed in files for piece in self._pieces(listed, share)]
+        for size, listed in sorted(pieces, key=lambda piece: -piece[0]):
             at = sizes.index(min(sizes))
-            sizes[at] += listed.file.file_size_in_bytes
+            sizes[at] += size
             found[at].append(listed)
         return ReadPlan(view=self.seen, seen=self.seen, parts=tuple(tuple(part) for part in found))
+
+    def _pieces(self, listed: ListedFile, share: float) -> list[tuple[int, ListedFile]]:
+        """Return a file, or its groups of rows, with their sizes in bytes."""
+        size = listed.file.file_size_in_bytes
+        if size <= share or listed.file.file_format is not FileFormat.PARQUET:
+            return [(size, listed)]
+        with translated(self.source.name, listed.file.file_path):
+            groups = self.source.files_read.group_sizes(listed)
+        of_values = max(sum(groups), 1)
+        return [(size * own // of_values, replace(listed, groups=(at,))) for at, own in enumerate(groups)]
 
     def count_rows(self, slices: Sequence[TimeSlice]) -> dict[int, int]:
         return {one.window: sum(int(is_in_slice(times, one).sum()) for _, times in self._times(one)) for one in slices}
