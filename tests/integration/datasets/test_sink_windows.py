@@ -13,6 +13,7 @@ from makewhole.window.context import WindowContext
 from makewhole.window.readers.sink_text import SINK, sink_sentences
 from makewhole_spark.carrier import Carrier
 from tests.integration.datasets.iceberg_shop import IcebergShop
+from tests.integration.datasets.test_iceberg_windows import ALL
 from tests.world.environment import enter, service_environment, set_connection
 from tests.world.iceberg_lake import Lake
 from tests.world.iceberg_sink import IcebergSink
@@ -40,7 +41,7 @@ def shop(
 
 @pytest.fixture
 def sink(shop: IcebergShop, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IcebergSink]:
-    """The sink that loads the shop's warehouse; it runs."""
+    """The sink that loads the shop's warehouse; it runs, and the warehouse is described with a business key."""
     made = IcebergSink(bootstrap=shop.bootstrap, dsn=database, folder=tmp_path, topic=shop.topic)
     set_connection(monkeypatch, "lake", made.described)
     made.prepare()
@@ -106,3 +107,52 @@ def test_records_that_the_group_is_past_are_certified_when_the_sink_has_run_agai
     assert shop.found(context, STORE_HOP) == {}
     assert closed.state is WindowState.CERTIFIED
     assert sentences(shop, context) == ["group `GROUP` and its table warehouse stand at 0: 90"]
+
+
+def test_files_that_the_sink_lost_are_adopted_and_no_record_is_there_twice(
+    shop: IcebergShop, sink: IcebergSink
+) -> None:
+    """Takes long: Connect is started twice."""
+    names = sink.names
+    columns = "{stamp: _kafka_metadata.timestamp}"
+    warehouse = dataset("lake", sink.lake.table, position="_kafka_metadata", columns=columns, orphans="adopt")
+    for name in ("key", "time"):
+        del warehouse[name]
+    shop.describe_lake(
+        warehouse=warehouse,
+        topic_key="position",
+        compensation=ALL,
+        hop={"consumer_group": names.group, "control_topic": names.control_topic, "leave": "[stamp]"},
+    )
+    shop.send(orders(range(60)))
+    sink.wait_for_all()
+    with sink.killed_before_its_commit():
+        shop.send(orders(range(100, 130)))
+    sink.forget_coordinator()
+    before = sink.table().scan().to_arrow()
+
+    context = shop.judge_and_ask_the_gate()
+    lost = {f'["0","{offset}"]': ("missing", "committed_before_written") for offset in range(60, 90)}
+    assert shop.found(context, STORE_HOP) == lost
+    evidence = shop.evidence(context, STORE_HOP, '["0","60"]')
+    [outside] = evidence["outside"]
+    assert outside["reason"] == "unlisted"
+    path = outside["place"].partition(":")[0]
+
+    plan = shop.planned(context)
+    shop.approve(plan)
+    shop.run(context, plan)
+    assert shop.refused(plan) == {}
+    assert [file["file_path"].endswith(path) for file in sink.table().inspect.files().to_pylist()].count(True) == 1
+    stamps = sink.table().scan().to_arrow()["_kafka_metadata"].to_pylist()
+    assert (len(stamps), all(stamp and stamp["timestamp"] for stamp in stamps)) == (90, True)
+    assert shop.close(context).state is WindowState.CERTIFIED
+    sink.worker.start()
+    sink.deliver(10)
+    assert set(sink.rows().values()) == {1}
+
+    undo = shop.undo(context, plan)
+    shop.approve(undo)
+    shop.run(context, undo)
+    assert shop.refused(undo) == {}
+    assert len(sink.table().scan().to_arrow()) == len(before) + 10
