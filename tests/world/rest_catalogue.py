@@ -23,6 +23,13 @@ _MAIN = "org.apache.iceberg.rest.RESTCatalogServer"
 _START_SECONDS = 60.0
 
 
+def iceberg_jars() -> str:
+    """Return the class path of Iceberg's own library, with the server of its REST catalogue."""
+    jars = spark_home() / "jars"
+    hadoop = [str(next(jars.glob(f"hadoop-client-{part}-*.jar"))) for part in ("api", "runtime")]
+    return ":".join([str(_JARS.provide() / "*"), *hadoop])
+
+
 class RestCatalogue(ClosingContext):
     """A REST catalogue whose warehouse is a folder. A context manager; it is ended by its pid."""
 
@@ -30,8 +37,6 @@ class RestCatalogue(ClosingContext):
         [self._port] = free_ports(1)
         self.warehouse = folder / "warehouse"
         self.warehouse.mkdir(parents=True)
-        jars = spark_home() / "jars"
-        hadoop = [str(next(jars.glob(f"hadoop-client-{part}-*.jar"))) for part in ("api", "runtime")]
         settings = {
             "CATALOG_WAREHOUSE": str(self.warehouse),
             "CATALOG_URI": f"jdbc:sqlite:{folder / 'rest.db'}",
@@ -39,7 +44,7 @@ class RestCatalogue(ClosingContext):
             "CATALOG_REST_PORT": str(self._port),
         }
         command = [java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        command += ["-cp", ":".join([str(_JARS.provide() / "*"), *hadoop]), _MAIN]
+        command += ["-cp", iceberg_jars(), _MAIN]
         self._server = Server(folder, command, settings)
         try:
             until(self._answers, _START_SECONDS, lambda: self._server.log)

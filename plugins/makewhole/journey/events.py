@@ -13,6 +13,7 @@ from makewhole.model.acceptance import AcceptanceState
 from makewhole.model.pipeline import Remedy
 from makewhole.model.points import PointKind
 from makewhole.window.readers.copier_text import commits_text
+from makewhole.window.readers.sink_text import SINK, sink_evidence_text
 
 _LAST = datetime.max.replace(tzinfo=UTC)
 _AHEAD = timedelta(days=1)
@@ -107,6 +108,8 @@ def record_text(copy: JourneyCopy, replays: Replays) -> str:
 def _of_judgement(item: Judgement) -> Iterator[Event]:
     commits = (item.evidence or {}).get("copier_commits")
     how = f"; its copier's group committed {commits_text(commits)}" if commits else ""
+    sink = (item.evidence or {}).get(SINK)
+    how += f"; its sink: {sink_evidence_text(sink)}" if sink else ""
     yield _about(item, item.judged_at, "judged", explained_verdict(item.verdict, item.cause) + how)
     if item.outcome is not None:
         outcome = item.outcome + (f": {item.reason}" if item.reason else "")

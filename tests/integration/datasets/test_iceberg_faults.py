@@ -16,12 +16,13 @@ from makewhole.cli.main import app
 from makewhole.compensation.preview.dry_report import Forecast
 from makewhole.datasets.iceberg import chunk_commit, commit
 from makewhole.datasets.iceberg.files_outside import same_file
-from makewhole.model.errors import ConfigurationError
+from makewhole.model.errors import ConfigurationError, RefusedError
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.integration.datasets.iceberg_shop import TABLE, IcebergShop
 from tests.integration.datasets.test_iceberg_positions import without_stamp
 from tests.integration.datasets.test_iceberg_windows import ALL
+from tests.world.iceberg_java import JavaIceberg
 from tests.world.iceberg_lake import ORDERS, POSITION, in_order, with_position
 from tests.world.orders import orders
 from tests.world.pipeline_file import Settings, dataset
@@ -128,6 +129,52 @@ def test_rows_that_a_compaction_dropped_are_named_with_their_file_and_its_snapsh
     ]
     assert f"inafilethatsnapshot{took_out}(delete)tookout" in explained(shop, 3)
     repair(shop, context)
+
+
+@pytest.mark.extended
+def test_rows_that_a_compaction_of_another_engine_dropped_are_named(shop: IcebergShop) -> None:
+    describe(shop)
+    made = rows(shop)
+    shop.lake.append(TABLE, made[:5])
+    shop.lake.append(TABLE, made[5:])
+    path = write_file(shop, "compacted", made[:-1])
+    with JavaIceberg(shop.lake) as java:
+        took_out = java.replace_files(TABLE, Path(path.removeprefix("file://")), 7)
+
+    context = shop.judge_and_ask_the_gate()
+
+    assert shop.found(context, STORE_HOP) == {key(7): LOST}
+    [row] = outside(shop, context, 7)
+    assert (row["reason"], row["snapshot"], row["operation"]) == ("taken_out", str(took_out), "replace")
+    assert row["place"].endswith(":2")
+    repair(shop, context)
+
+
+@pytest.mark.extended
+def test_rows_that_deletion_vectors_took_away_are_missing_and_named_and_format_3_is_not_repaired(
+    shop: IcebergShop,
+) -> None:
+    describe(shop)
+    made = rows(shop)
+    shop.lake.append(TABLE, made[:5])
+    path = newest_file(shop)
+    shop.lake.append(TABLE, made[5:])
+    with JavaIceberg(shop.lake) as java:
+        java.raise_format(TABLE, 3)
+        java.delete_rows(TABLE, path, [1, 4])
+    before = shop.lake.rows(TABLE)
+
+    context = shop.judge_and_ask_the_gate()
+
+    assert shop.found(context, STORE_HOP) == {key(1): LOST, key(4): LOST}
+    [row] = outside(shop, context, 4)
+    place = path.partition(f"{shop.lake.table(TABLE).location()}/")[2]
+    assert (row["reason"], row["place"].partition(" ")[0]) == ("deleted", f"{place}:4")
+    plan = shop.planned(context)
+    shop.approve(plan)
+    with pytest.raises(RefusedError, match=r"is a table of Iceberg's format 3, in which rows have numbers"):
+        shop.run(context, plan)
+    assert shop.lake.rows(TABLE) == before
 
 
 def test_rows_that_a_rollback_took_away_are_named_with_the_snapshot_that_has_them(shop: IcebergShop) -> None:

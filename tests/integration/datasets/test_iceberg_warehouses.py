@@ -24,7 +24,7 @@ from tests.world.iceberg_lake import Lake, in_order, rows_of
 from tests.world.rest_catalogue import RestCatalogue
 from tests.world.shop import STORE_HOP
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="session")

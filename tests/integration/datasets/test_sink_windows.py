@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from makewhole.cli.documents import window_document
+from makewhole.cli.main import app
 from makewhole.journal.database import connect
 from makewhole.model.window import WindowState
 from makewhole.stack.kafka_server import KafkaServer
@@ -74,7 +76,8 @@ def test_records_that_the_group_is_past_and_the_table_lacks_are_in_flight_until_
         shop.send(second)
 
     context = shop.judge_and_ask_the_gate()
-    assert shop.found(context, STORE_HOP) == {}
+    waiting = {order["id"]: ("pending", "not_yet_consumed") for order in second}
+    assert shop.found(context, STORE_HOP) == waiting
     assert (shop.counts(context, STORE_HOP).matched, shop.counts(context, STORE_HOP).pending) == (60, 30)
     assert sentences(shop, context) == [
         "group `GROUP` stands at 0: 90, and its table warehouse at 0: 60",
@@ -135,6 +138,19 @@ def test_files_that_the_sink_lost_are_adopted_and_no_record_is_there_twice(
     lost = {f'["0","{offset}"]': ("missing", "committed_before_written") for offset in range(60, 90)}
     assert shop.found(context, STORE_HOP) == lost
     evidence = shop.evidence(context, STORE_HOP, '["0","60"]')
+    snapshot = sink.table().current_snapshot()
+    assert snapshot is not None
+    assert evidence["sink"] == {
+        "control_topic": names.control_topic,
+        "group_offsets": {"0": 90},
+        "table_offsets": {"0": 90},
+        "snapshot": str(snapshot.snapshot_id),
+        "commit": snapshot.summary["kafka.connect.commit-id"] if snapshot.summary else None,
+        "control_offsets": {"0": sink.lake.control_offsets(names.group)[0]},
+        "coordinator_offsets": {"0": None},
+    }
+    said = CliRunner().invoke(app, ["explain", "shop", '["0","60"]'], catch_exceptions=False).stdout
+    assert f"bysnapshot{snapshot.snapshot_id}" in "".join(said.split())
     [outside] = evidence["outside"]
     assert outside["reason"] == "unlisted"
     path = outside["place"].partition(":")[0]

@@ -39,7 +39,8 @@ class HopContext:
 
     `written`: keys of which compensation wrote records to the source, be they among its copies or behind them.
     `inserted`: keys of which it wrote a row straight into the target. `committed`: the next offset per partition of the
-    consumer `group`, or of the sink by its own `progress` (what that is called); `unconsumed`: keys with a record that
+    consumer `group`, or of the sink by its own `progress` (what that is called); `sink`: what Iceberg's
+    sink says of itself, by partition what ends in `_offsets`; `unconsumed`: keys with a record that
     it has not reached. `waiting`: since when keys wait; those that are not in it wait since the window was `opened_at`.
     `truncated`: keys that earlier windows saw in the target and that a truncation took from it. `open_copies`: copies
     in the target that cannot be read as committed yet; `uncommitted`: those in the source. `in_doubt`: keys that
@@ -61,6 +62,7 @@ class HopContext:
     group: str | None = None
     progress: str | None = None
     committed: Mapping[int, int] | None = None
+    sink: Mapping[str, Any] | None = None
     unconsumed: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     waiting: pl.DataFrame = field(default_factory=lambda: empty(WAITING))
     target_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
@@ -169,7 +171,16 @@ def _group_evidence(source: Sequence[CopyFields], context: HopContext) -> dict[s
     standing = {str(copy["partition"]): context.committed.get(copy["partition"]) for copy in source}
     if context.progress is not None:
         return {"progress": context.progress, "progress_offsets": standing}
-    return {**({} if context.group is None else {"group": context.group}), "group_committed": standing}
+    named = {} if context.group is None else {"group": context.group}
+    return {**named, "group_committed": standing, **_sink_evidence(context.sink, standing)}
+
+
+def _sink_evidence(sink: Mapping[str, Any] | None, partitions: Iterable[str]) -> dict[str, Any]:
+    """Return what Iceberg's sink says of itself, of these partitions of the topic."""
+    if sink is None:
+        return {}
+    of_topic = {name: {at: sink[name].get(at) for at in partitions} for name in ("group_offsets", "table_offsets")}
+    return {"sink": {**sink, **of_topic}}
 
 
 def _outside_evidence(row: FrameRow, copies: Sequence[CopyFields], *, is_upsert: bool) -> dict[str, Any]:

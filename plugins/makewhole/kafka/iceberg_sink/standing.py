@@ -63,6 +63,19 @@ class SinkStanding:
         del document["table"]["files"], document["table"]["since"]
         return document
 
+    def as_evidence(self) -> dict[str, Any]:
+        """Return what single findings say of it: by partition of the topic where its group and its table stand, and up
+        to where in the control topic the table has it, with the snapshot that says so."""
+        return {
+            "control_topic": self.control_topic,
+            "group_offsets": {str(partition): offset for partition, offset in self.group_offsets.items()},
+            "table_offsets": {str(partition): offset for partition, offset in self.next_offsets.items()},
+            "snapshot": None if self.table.snapshot_id is None else str(self.table.snapshot_id),
+            "commit": self.table.commit_id,
+            "control_offsets": {str(at): offset for at, offset in (self.table.offsets or {}).items()},
+            "coordinator_offsets": {str(at): offset for at, offset in self.coordinator.committed.items()},
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class SinkSources:

@@ -42,6 +42,18 @@ def sink_sentences(target: str, sink: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
+def sink_evidence_text(sink: Mapping[str, Any]) -> str:
+    """Return what a finding says of a sink."""
+    text = f"group at {_by_partition(sink['group_offsets'])}, table at {_by_partition(sink['table_offsets'])}"
+    if sink["snapshot"] is None:
+        return f"{text}; no snapshot of the table is the sink's"
+    commit = "" if sink["commit"] is None else f", commit {sink['commit']}"
+    return (
+        f"{text}; the table has {sink['control_topic']} up to {_by_partition(sink['control_offsets'])} by snapshot "
+        f"{sink['snapshot']}{commit}"
+    )
+
+
 def unknown_sink(sink: SinkStanding, partition: int) -> str | None:
     """Return why it is not known how far a sink has brought a partition; None: it is known, or its group has committed
     nothing there."""

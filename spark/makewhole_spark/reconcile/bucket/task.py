@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
+from typing import Any
 
 import polars as pl
 
@@ -114,7 +115,8 @@ class AbsenceLimits:
     """Hold up to where, and since when, an absence says something.
 
     `settled_offsets` and `settled_snapshot` of the source were there a settle time ago; `group_committed`: the offsets
-    that what loads the target reads next; `copier`: between topics, what its group committed so far, and how.
+    that what loads the target reads next; `sink`: what Iceberg's sink says of itself, for findings; `copier`: between
+    topics, what its group committed so far, and how.
     `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in those that
     handed keys over.
     """
@@ -122,6 +124,7 @@ class AbsenceLimits:
     settled_offsets: Mapping[int, int] | None = None
     settled_snapshot: str | None = None
     group_committed: Mapping[int, int] | None = None
+    sink: Mapping[str, Any] | None = None
     copier: CopierCommits | None = None
     seen_ranges: tuple[tuple[int, int, int, datetime], ...] = ()
     baseline: Baseline = field(default_factory=Baseline)

@@ -107,12 +107,14 @@ class _Elsewhere:
 def _limits(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]) -> AbsenceLimits:
     """Return up to where, and since when, an absence at an end of a hop says something."""
     settled, committed = _settled(neighbours, hop), neighbours.group_committed(hop)
+    offsets = neighbours.reader_offsets(hop)
     return AbsenceLimits(
         settled_offsets=settled["offsets"],
         settled_snapshot=settled["snapshot"],
         group_committed=None
         if committed is None
         else {at: offset for at, offset in committed.items() if offset is not None},
+        sink=None if offsets is None or offsets.sink is None else offsets.sink.as_evidence(),
         copier=copier_commits(neighbours, hop, handing),
         seen_ranges=_seen_ranges(neighbours, hop, handing),
         baseline=hop_baseline(neighbours, hop),

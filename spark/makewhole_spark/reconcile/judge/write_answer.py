@@ -127,6 +127,7 @@ def _hop_context(task: BucketTask, looked_up: Gathered) -> HopContext:
         group=task.hop.consumer_group,
         progress=None if task.hop.progress is None else task.hop.progress.text,
         committed=task.limits.group_committed,
+        sink=task.limits.sink,
         copier=task.limits.copier,
         unconsumed=unconsumed_copies(known.source, task.limits.group_committed).select(HASH),
         waiting=looked_up.waiting,
