@@ -42,7 +42,7 @@ from makewhole_spark.snapshot.read_piece import (
     read_piece,
     sum_of_known,
 )
-from makewhole_spark.snapshot.table_bounds import previous_window, table_bounds
+from makewhole_spark.snapshot.table_bounds import previous_window, table_bounds, unreadable_files
 from makewhole_spark.snapshot.value_census import StoreCensus, store_census, values_sha256
 
 logger = logging.getLogger(__name__)
@@ -169,7 +169,11 @@ class _Reading:
             census = bounds[point.name].census
             taken[point.name] = TakenSnapshot(
                 manifest={**manifest, **bounds[point.name].manifest(), **known[point.name].manifest(looked)},
-                incidents=[*census.incidents, *known[point.name].incidents],
+                incidents=[
+                    *census.incidents,
+                    *known[point.name].incidents,
+                    *unreadable_files(point, plans[point.name]),
+                ],
                 counted=[*own[point.name], *census.counted],
             )
         return taken

@@ -60,10 +60,12 @@ def folder_name(name: str, text: str | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """The files of a dataset at one moment: those that count, by path, and those that a writer has not committed."""
+    """The files of a dataset at one moment: those that count, by path; those that a writer has not committed; and those
+    that would count and are no whole Parquet files."""
 
     files: tuple[DataFile, ...]
     uncommitted: tuple[DataFile, ...] = ()
+    unreadable: tuple[DataFile, ...] = ()
 
 
 def listing_now(store: FileStore, marker: str = "") -> Listing:

@@ -86,7 +86,7 @@ def _decide(
     rows = load_rows(source, point, chunk, kept, [item.key for item in items if item.seq not in kept_out])
     refused = {**kept_out, **do_each(rows, [item for item in items if item.seq not in kept_out])}
     steps = tuple(_staged(rows, kept))
-    if FileSource(source.connection, point).files != source.files:
+    if FileSource(source.connection, point).listed != source.listed:
         raise TransientError(f"files of {point.table} came or went while a chunk was decided; try again")
     return DecidedChunk(
         plan_sha256=chunk.plan_sha256,
