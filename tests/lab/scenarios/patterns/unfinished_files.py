@@ -101,7 +101,7 @@ def file_cannot_be_read(lab: Lab) -> Outcome:
         "judged: it is slow, or it died, and is run again into another folder."
     ),
     made="A real HDFS, `committed: _SUCCESS`; one of several jobs without a marker, which comes, or has a successor.",
-    why="What the files of an unfinished job hold waits, by name, for the next window. It is neither missing nor there.",
+    why="What the files of an unfinished job hold waits, by name, for the next window: neither missing nor there.",
     covered_by=("tests/integration/files/test_files_windows.py",),
 )
 def files_without_marker(lab: Lab) -> Outcome:
