@@ -11,6 +11,7 @@ from makewhole.datasets.files.describe import SYSTEM, describe_columns, existing
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.open_dataset import FilesSession, refuse_ledger
 from makewhole.datasets.files.parquet_rows import count_rows
+from makewhole.datasets.files.progress import file_progress
 from makewhole.datasets.files.reading import FilesReader, HeldListing, files_in_doubt
 from makewhole.datasets.files.write.forecast import FilesForecaster
 from makewhole.datasets.files.write.write_chunk import FilesWriter
@@ -33,7 +34,7 @@ class FileTables:
     connection: FileConnection
 
     system = SYSTEM
-    abilities = frozenset({Ability.REPAIRED})
+    abilities = frozenset({Ability.REPAIRED, Ability.FILE_PROGRESS})
 
     def describe_columns(self, shapes: Iterable[TableShape]) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
         return describe_columns(self.connection, shapes)
@@ -79,7 +80,9 @@ class FileTables:
     def read_progress(
         self, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]
     ) -> dict[int, ProgressRows]:
-        raise RefusedError("a dataset of files keeps no sink's progress in rows")
+        if not progress.is_of_files:
+            raise RefusedError("a dataset of files keeps no sink's progress in rows")
+        return file_progress(FileSource(self.connection, store), store, topic, partitions)
 
     @contextmanager
     def writer(self, point: TablePoint, purpose: str) -> Iterator[FilesWriter]:

@@ -83,7 +83,7 @@ def file_cannot_be_read(lab: Lab) -> Outcome:
     is_restored = lab.random.random() < 0.5
     if is_restored:
         place.store.replace(name, content)
-        after = (Window(label="when it is restored", judged=shop.day(), expected=whole_day(made)),)
+        after: tuple[Window, ...] = (Window(label="when it is restored", judged=shop.day(), expected=whole_day(made)),)
     else:
         place.store.remove(name)
         after = repaired_and_taken_back(lab, place, made, of_keys(keys, "missing", "committed_before_written"))
