@@ -1,7 +1,7 @@
 """Find out which rows of a table belong to a window: its own by time, and those of earlier times that came late."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from makewhole.journal import windows
@@ -95,6 +95,15 @@ def unreadable_files(point: TablePoint, plan: ReadPlan) -> list[Incident]:
     detail = {"files": files, "number": len(plan.unreadable)}
     kind = IncidentKind.UNREADABLE_FILES
     return [Incident(kind=kind, point=point.name, topic=point.table, topic_id="", detail=detail)]
+
+
+def counted_wholly(census: Census, plan: ReadPlan) -> Census:
+    """Return what was counted of a table; beside files that cannot be read nothing that says how many rows a slice has,
+    or that it has fewer than before."""
+    if not plan.unreadable:
+        return census
+    incidents = tuple(one for one in census.incidents if one.kind is not IncidentKind.SLICE_SHRUNK)
+    return replace(census, counted=(), incidents=incidents)
 
 
 def _undated_seen_before(journal: PgConnection, earlier: Window, point: TablePoint, manifest: Mapping[str, Any]) -> str:

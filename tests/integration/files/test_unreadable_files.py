@@ -117,3 +117,25 @@ def test_what_may_be_in_a_file_that_cannot_be_read_is_not_missing_however_long_i
 
     assert shop.found(second, STORE_HOP) == {"O0": ("pending", "in_doubt")}
     assert IncidentKind.UNREADABLE_FILES in kinds(shop, second)
+
+
+def test_rows_of_an_earlier_window_that_cannot_be_read_now_are_not_said_to_be_gone(shop: FilesShop) -> None:
+    shop.describe_files(late="7d")
+    shop.send(MADE)
+    shop.load("a.parquet", MADE[:6])
+    shop.load("b.parquet", MADE[6:])
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    whole = cut_off(shop.place, "b.parquet")
+    later = orders(range(100, 104), 1)
+    shop.send(later)
+    shop.load("c.parquet", later)
+
+    context, closed = shop.whole_way(1)
+
+    assert shop.found(context, STORE_HOP) == {}
+    assert closed.state is WindowState.NOT_KNOWN
+    assert kinds(shop, context) == {IncidentKind.UNREADABLE_FILES}
+    shop.place.store.replace("b.parquet", whole)
+    context, closed = shop.whole_way(1)
+    assert shop.found(context, STORE_HOP) == {}
+    assert closed.state is WindowState.CERTIFIED

@@ -105,7 +105,7 @@ def test_files_that_cannot_be_read_keep_a_window_from_being_certified() -> None:
     found = incident(IncidentKind.UNREADABLE_FILES, files=listed, number=12)
     assert incident_sentence(found) == (
         "12 files of warehouse (dw.departures) are no whole Parquet files: dt=2/a.parquet (17 bytes, written "
-        "2026-11-01 02:03 UTC); dt=2/b.parquet (17 bytes, written 2026-11-01 02:03 UTC); dt=2/c.parquet (17 bytes, written "
-        "2026-11-01 02:03 UTC); 9 more. What they hold is not known"
+        "2026-11-01 02:03 UTC); dt=2/b.parquet (17 bytes, written 2026-11-01 02:03 UTC); dt=2/c.parquet (17 bytes, "
+        "written 2026-11-01 02:03 UTC); 9 more. What they hold is not known"
     )
     assert found.blocks(Pipeline(name="shop", points={}, hops=()))
