@@ -10,7 +10,7 @@ from makewhole.config import values
 from makewhole.config.key_types import KeyDraft
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Hop
-from makewhole.model.places.dataset_place import FORMATS, TABLE_FORMATS, DatasetPlace
+from makewhole.model.places.dataset_place import FORMATS, MANIFESTS, TABLE_FORMATS, DatasetPlace
 from makewhole.model.points import POSITION, Point, can_look_up, has_log
 
 
@@ -35,8 +35,8 @@ DATASET_KEYS = (
     *("kind", "connection", "format", "table", "path", "key", "position", "time", "version", "columns", "erased"),
     *("committed", "orphans"),
 )
-_COMMITTED = {"rename": "", "_SUCCESS": "_SUCCESS"}
-"""The ways in which files known by a path are committed, with the name of the marker that does it."""
+_COMMITTED = {"rename": "", "_SUCCESS": "_SUCCESS", "manifest": MANIFESTS}
+"""The ways in which files known by a path are committed, with the names of what does it."""
 _PARTS = ("topic", "partition", "offset")
 _EXAMPLE = "Write 'position: _kafka_metadata' for a column with these parts, or 'position: {partition: p, offset: o}'"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -38,7 +38,25 @@ class KeyRow:
         return self.row.image or ""
 
 
-def in_order(rows: Iterable[KeyRow]) -> list[KeyRow]:
+class OrderedRow(Protocol):
+    """A row with what decides its order among those of its key."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def row(self) -> TableRow: ...
+
+    @property
+    def time(self) -> int | None: ...
+
+    @property
+    def version(self) -> Decimal | None: ...
+
+
+_Row = TypeVar("_Row", bound=OrderedRow)
+
+
+def in_order(rows: Iterable[_Row]) -> list[_Row]:
     """Return rows by time, in the order given where that is equal, each numbered among those that equal it.
 
     So plans know rows by what does not change when their file is written again.
@@ -51,7 +69,7 @@ def in_order(rows: Iterable[KeyRow]) -> list[KeyRow]:
     return numbered
 
 
-def latest_first(rows: Iterable[KeyRow]) -> list[KeyRow]:
+def latest_first(rows: Iterable[_Row]) -> list[_Row]:
     """Return rows with the latest version first, then the latest time; what has none of them is last."""
     by_time = sorted(rows, key=lambda row: (row.time is None, -(row.time or 0)))
     return sorted(by_time, key=lambda row: (row.version is None, -(row.version or 0)))

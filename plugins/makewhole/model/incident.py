@@ -39,6 +39,7 @@ class IncidentKind(StrEnum):
     PREPARED_TRANSACTION = "prepared_transaction"  # neither committed nor rolled back, it may hold keys of a store
     REPEATED_KEYS = "repeated_keys"  # how many keys have several records in a topic that nothing feeds
     VALUES_NOT_LOOKED_AT = "values_not_looked_at"  # no index finds the rows of known keys in a store
+    UNREADABLE_FILES = "unreadable_files"  # files of a dataset are no whole Parquet files: what they hold is not known
 
 
 class Doubt(StrEnum):
@@ -59,6 +60,7 @@ _UNPROVEN = (
     IncidentKind.GROUP_OUT_OF_RANGE,
     IncidentKind.PROGRESS_UNKNOWN,
     IncidentKind.PROGRESS_OUT_OF_RANGE,
+    IncidentKind.UNREADABLE_FILES,
 )
 """The kinds that keep a window from being certified, whatever else is known."""
 
@@ -98,6 +100,7 @@ class Incident:
     repeated_keys         a topic; `keys`: number of those with several records, of them `resend`, `conflict`, `unknown`
                             (`makewhole.model.verdict.Repeat`), `records` beyond the first of each, `first`: the first
                             keys (`key`, `repeat`, `places`, `before`: those of windows before), `files`: all of them
+    unreadable_files      a dataset; `files` (`path`, `size_bytes`, `written`): the first by path, and their `number`
     values_not_looked_at  a store; `reason` (`view`, `no_key_index`), `key`: its columns
     prepared_transaction  a table; `keys`: number of findings that wait for them, `transactions` (`gid`, `owner`,
                             `prepared`: since when, `tables`: those that it wrote to): the oldest, and their `number`
@@ -143,6 +146,11 @@ class Incident:
     def is_of_files(self) -> bool:
         """Return whether files of a dataset are in doubt, and no transactions."""
         return any(transaction.get("file") for transaction in self.detail.get("transactions", ()))
+
+    @property
+    def is_of_unreadable_files(self) -> bool:
+        """Return whether there are files among what is in doubt that cannot be read."""
+        return any(transaction.get("unreadable") for transaction in self.detail.get("transactions", ()))
 
     @property
     def may_have_lost(self) -> bool:

@@ -2,7 +2,7 @@
 do files of a dataset that no marker commits."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +18,8 @@ class TransactionInDoubt:
     it inserted is there cannot be seen; a row that it changed shows its old values.
 
     `tables`: those that it wrote to. `is_writing` False: it wrote nothing to the table that was asked about, and only
-    locks rows of it. `is_file`: it is a file that no marker commits, by its path, and when it was written.
+    locks rows of it. `is_file`: it is a file that no marker commits, by its path, and when it was written;
+    `is_unreadable`: one that counts and cannot be read. `keys`: those of the keys asked for that it may hold, or None.
     """
 
     gid: str
@@ -27,6 +28,12 @@ class TransactionInDoubt:
     tables: tuple[str, ...] = ()
     is_writing: bool = True
     is_file: bool = False
+    is_unreadable: bool = False
+    keys: frozenset[str] | None = None
+
+    def may_hold(self, key: str) -> bool:
+        """Return whether a key that was asked for may be in it."""
+        return self.keys is None or key in self.keys
 
     def as_evidence(self) -> dict[str, Any]:
         """Return what a finding or an incident says of it."""
@@ -36,6 +43,7 @@ class TransactionInDoubt:
             "prepared": self.prepared.astimezone(UTC).isoformat(),
             "tables": list(self.tables),
             **({"file": True} if self.is_file else {}),
+            **({"unreadable": True} if self.is_unreadable else {}),
         }
 
 
@@ -49,8 +57,12 @@ class KeysInDoubt:
 
 
 def together(*lists: Sequence[TransactionInDoubt]) -> tuple[TransactionInDoubt, ...]:
-    """Return the transactions of several lists, each once, the oldest first."""
-    by_name = {(item.gid, item.prepared): item for transactions in lists for item in transactions}
+    """Return the transactions of several lists, each once with all keys that it may hold, the oldest first."""
+    by_name: dict[tuple[str, datetime], TransactionInDoubt] = {}
+    for item in (item for transactions in lists for item in transactions):
+        known = by_name.setdefault((item.gid, item.prepared), item)
+        both = None if known.keys is None or item.keys is None else known.keys | item.keys
+        by_name[item.gid, item.prepared] = replace(known, keys=both)
     return tuple(sorted(by_name.values(), key=lambda item: (item.prepared, item.gid)))
 
 
@@ -63,6 +75,12 @@ def evidence_of_doubt(transactions: Sequence[TransactionInDoubt]) -> dict[str, A
 
 def refusal_by_doubt(held: str, transactions: Sequence[TransactionInDoubt]) -> Refusal:
     """Return why a key is not written or sent beside transactions in doubt. `held`: what of it they may hold."""
+    if transactions and transactions[0].is_unreadable:
+        return Refusal(
+            RefusalCode.IN_DOUBT,
+            f"{held} may be in {prepared_transaction_text(transactions[0].as_evidence())}: it would be there twice "
+            "once that is restored. Have it written again, or move it out of the dataset, then run this window again",
+        )
     if transactions and transactions[0].is_file:
         return Refusal(
             RefusalCode.IN_DOUBT,

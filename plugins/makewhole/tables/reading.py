@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 import polars as pl
@@ -16,16 +17,27 @@ from makewhole.tables.shape import RowsAhead, TimeBounds
 
 
 @dataclass(frozen=True, kw_only=True)
+class UnreadableFile:
+    """A file of a table that cannot be read: its path, its size, and when it was written."""
+
+    path: str
+    size_bytes: int
+    written: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReadPlan:
     """How the rows of a table are read by several readers, under one view of its data.
 
     `view` is what a reader reads by while the view is held; `seen` says later which rows it saw. Each of `parts` is
-    what the table's own system takes it to be, and travels to its reader.
+    what the table's own system takes it to be, and travels to its reader. `unreadable`: files that should be read and
+    cannot be, so that what they hold is not known.
     """
 
     view: str
     seen: str
     parts: tuple[Any, ...]
+    unreadable: tuple[UnreadableFile, ...] = ()
 
 
 class TableReader(Protocol):

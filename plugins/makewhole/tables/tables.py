@@ -25,6 +25,8 @@ class Ability(StrEnum):
     """Tell which rows were there for certain at an earlier moment, and give rows as records."""
     PROGRESS = "keep a sink's progress"
     """Hold, with the rows of a sink, how far it has come in its topic."""
+    FILE_PROGRESS = "say by its files how far its sink is"
+    """Hold the positions of the last records that what writes it has brought."""
     ERASED = "name erased keys"
     """Say by a column, or by another table, which keys were deleted on purpose."""
     REPAIRED = "be repaired"

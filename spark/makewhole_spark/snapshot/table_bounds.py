@@ -1,22 +1,24 @@
 """Find out which rows of a table belong to a window: its own by time, and those of earlier times that came late."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from makewhole.journal import windows
 from makewhole.journal.results import snapshot_manifests
+from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Semantics
 from makewhole.model.points import TablePoint
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
-from makewhole.tables.reading import TableView
+from makewhole.tables.reading import ReadPlan, TableView
 from makewhole.tables.shape import EarlierRows, TimeBounds
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.census import Census, TableCensus, reaches_from
 
 ALL_UNDATED = "all_undated"
 """The entry of a manifest that says: all rows without a time were read, whenever they came."""
+_FILES_LISTED_MOST = 10
 _NO_CENSUS = Census(counted=(), earlier=(), incidents=())
 
 
@@ -80,6 +82,28 @@ def table_bounds(journal: PgConnection, context: WindowContext, point: TablePoin
         earlier.append(EarlierRows(start=reaches_from(window, late), end=window.start, seen_before=before))
     bounds = TimeBounds(start=window.start, end=window.end, seen_before=undated, earlier=tuple(earlier))
     return TableBounds(bounds=bounds, census=census)
+
+
+def unreadable_files(point: TablePoint, plan: ReadPlan) -> list[Incident]:
+    """Return an incident where files of a table cannot be read; none where all can."""
+    if not plan.unreadable:
+        return []
+    files = [
+        {"path": one.path, "size_bytes": one.size_bytes, "written": one.written.isoformat()}
+        for one in plan.unreadable[:_FILES_LISTED_MOST]
+    ]
+    detail = {"files": files, "number": len(plan.unreadable)}
+    kind = IncidentKind.UNREADABLE_FILES
+    return [Incident(kind=kind, point=point.name, topic=point.table, topic_id="", detail=detail)]
+
+
+def counted_wholly(census: Census, plan: ReadPlan) -> Census:
+    """Return what was counted of a table; beside files that cannot be read nothing that says how many rows a slice has,
+    or that it has fewer than before."""
+    if not plan.unreadable:
+        return census
+    incidents = tuple(one for one in census.incidents if one.kind is not IncidentKind.SLICE_SHRUNK)
+    return replace(census, counted=(), incidents=incidents)
 
 
 def _undated_seen_before(journal: PgConnection, earlier: Window, point: TablePoint, manifest: Mapping[str, Any]) -> str:

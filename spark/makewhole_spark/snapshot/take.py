@@ -42,7 +42,7 @@ from makewhole_spark.snapshot.read_piece import (
     read_piece,
     sum_of_known,
 )
-from makewhole_spark.snapshot.table_bounds import previous_window, table_bounds
+from makewhole_spark.snapshot.table_bounds import counted_wholly, previous_window, table_bounds, unreadable_files
 from makewhole_spark.snapshot.value_census import StoreCensus, store_census, values_sha256
 
 logger = logging.getLogger(__name__)
@@ -166,11 +166,12 @@ class _Reading:
             read = [(task, answer) for task, answer in zip(both, answers, strict=True) if task.point.name == point.name]
             manifest = _manifest(self, point, taken_at, [answer for _, answer in read], plans[point.name])
             looked = [(piece.hop.name, answer) for piece, answer in read if isinstance(piece, CensusPiece)]
-            census = bounds[point.name].census
+            plan, census = plans[point.name], bounds[point.name].census
+            counted = counted_wholly(replace(census, counted=(*own[point.name], *census.counted)), plan)
             taken[point.name] = TakenSnapshot(
                 manifest={**manifest, **bounds[point.name].manifest(), **known[point.name].manifest(looked)},
-                incidents=[*census.incidents, *known[point.name].incidents],
-                counted=[*own[point.name], *census.counted],
+                incidents=[*counted.incidents, *known[point.name].incidents, *unreadable_files(point, plan)],
+                counted=counted.counted,
             )
         return taken
 

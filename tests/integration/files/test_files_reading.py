@@ -86,17 +86,28 @@ def test_files_without_the_marker_or_later_than_it_do_not_count(place: FilesPlac
 
 
 @pytest.mark.parametrize("length", [0, 3, 400], ids=["empty", "no footer", "cut off"])
-def test_a_file_that_is_not_whole_stops_the_reading_and_is_named(place: FilesPlace, length: int) -> None:
+def test_a_file_that_is_not_whole_is_named_and_may_hold_every_key(place: FilesPlace, length: int) -> None:
     place.add("a.parquet", rows_of(MADE[:2]))
     place.store.publish("b.parquet", parquet_bytes(rows_of(MADE[2:]))[:length])
+    shape = shape_of(place)
+    plan = held(place, shape).plan(None, 1)
+    assert [(one.path, one.size_bytes) for one in plan.unreadable] == [("b.parquet", length)]
+    assert keys(place, shape) == ["O0", "O1"]
+    reader = FilesReader(place.connection, shape, None)
+    assert pl.concat(list(reader.keys(["O1", "O5"])))["key"].to_list() == ["O1"]
+    [doubt] = reader.in_doubt
+    assert (doubt.gid, doubt.is_file, doubt.is_unreadable, doubt.keys) == ("b.parquet", True, True, None)
+
+
+def test_a_file_whose_pages_are_spoilt_stops_the_reading_and_is_named(place: FilesPlace) -> None:
+    """Its footer is whole, so that only reading it tells."""
+    content = bytearray(parquet_bytes(rows_of(MADE), compression="gzip"))
+    content[4:200] = bytes(196)
+    place.store.publish("b.parquet", bytes(content))
     with pytest.raises(UnreadableFileError) as raised:
         read(place, shape_of(place))
-    text = (
-        f"{place.store.root}/b.parquet ({length} bytes) is no whole Parquet file: it is not known which keys it holds."
-    )
+    text = f"{place.store.root}/b.parquet ({len(content)} bytes) is no whole Parquet file: it is not known which keys"
     assert str(raised.value).startswith(text)
-    with pytest.raises(UnreadableFileError):
-        list(FilesReader(place.connection, shape_of(place), None).keys(["O1"]))
 
 
 def test_a_file_that_goes_or_changes_while_it_is_read_is_an_error(place: FilesPlace) -> None:

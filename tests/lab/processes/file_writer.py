@@ -4,7 +4,7 @@ It can be killed when it has read the records of a file, has claimed their range
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -25,11 +25,12 @@ STEPS = (READ, CLAIMED, PUBLISHED, DONE)
 
 
 class FileOrder(StrEnum):
-    """What a writer does: the exact one claims and publishes; others commit the group before they rename, or go by the
-    group and publish under names of their own."""
+    """What a writer does: the exact one claims and publishes; others commit the group before they publish, or between
+    writing under a temporary name and the rename, or go by the group and publish under names of their own."""
 
     EXACT = "exact"
     COMMIT_FIRST = "commit_first"
+    COMMIT_BEFORE_RENAME = "commit_before_rename"
     BY_THE_GROUP = "by_the_group"
 
 
@@ -120,9 +121,27 @@ class CommitFirstWriter(CarelessWriter):
     commits_first = True
 
 
+class TemporaryWriter(CommitFirstWriter):
+    """A writer that writes a file under a temporary name, commits its group, and renames the file."""
+
+    def _commit(self, partition: int, offset: int) -> None:
+        self._temporary = f".part-{uuid.uuid4().hex[:8]}.inprogress"
+        self.store.publish(self._temporary, self._content(self._held))
+        super()._commit(partition, offset)
+
+    def _publish(self, file: FileOfOffsets, messages: Sequence[Message]) -> None:
+        super()._publish(file, messages)
+        self.store.remove(self._temporary)
+
+    def _read(self, partition: int, first: int, last: int | None = None) -> Iterator[Message]:
+        self._held = list(super()._read(partition, first, last))
+        return iter(self._held)
+
+
 _WRITERS: Mapping[str, type[ExactWriter]] = {
     FileOrder.EXACT: OrdersWriter,
     FileOrder.COMMIT_FIRST: CommitFirstWriter,
+    FileOrder.COMMIT_BEFORE_RENAME: TemporaryWriter,
     FileOrder.BY_THE_GROUP: CarelessWriter,
 }
 

@@ -30,7 +30,13 @@ def file_of(folder: Path, committed: str, form: str = PARQUET) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("said", "marker"), [("", ""), (", committed: rename", ""), (", committed: _SUCCESS", "_SUCCESS")]
+    ("said", "marker"),
+    [
+        ("", ""),
+        (", committed: rename", ""),
+        (", committed: _SUCCESS", "_SUCCESS"),
+        (", committed: manifest", "_manifest*.json"),
+    ],
 )
 def test_files_count_by_their_names_or_by_a_marker(tmp_path: Path, said: str, marker: str) -> None:
     pipeline = load_pipeline(file_of(tmp_path, said))
@@ -44,7 +50,7 @@ def test_files_count_by_their_names_or_by_a_marker(tmp_path: Path, said: str, ma
 @pytest.mark.parametrize(
     ("form", "said", "message"),
     [
-        (PARQUET, ", committed: _DONE", "'_DONE' does not commit files. Allowed: _SUCCESS, rename"),
+        (PARQUET, ", committed: _DONE", "'_DONE' does not commit files. Allowed: _SUCCESS, manifest, rename"),
         (
             "format: iceberg, table: dw.orders",
             ", committed: _SUCCESS",

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from makewhole.config.pipeline_file import load_pipeline, read_file
-from makewhole.model.places.sink_progress import OffsetMeaning, SinkProgress
+from makewhole.model.places.sink_progress import FILES_THEMSELVES, OffsetMeaning, SinkProgress
+from makewhole.window.configuration import configuration_document
 
 pytestmark = pytest.mark.unit
 
@@ -63,4 +64,28 @@ def test_each_part_that_is_wrong_is_named(write: Callable[..., Path]) -> None:
         "hops[2].progress.offset (line 11): '$.a' is a place in a record, not a column name",
         "hops[2].progress.partition (line 11): is missing",
         "hops[2].progress.where (line 11): 'sink' is not a condition: it stops making sense at 'sink'",
+    ]
+
+
+def test_the_files_of_a_dataset_say_how_far_their_writer_is(write: Callable[..., Path]) -> None:
+    files = text(store="files").replace(
+        "{kind: store, connection: warehouse_db, table: dw.departures, key: flight_id, time: loaded_at}",
+        "{kind: dataset, connection: lake, format: parquet, path: /dw/departures, key: flight_id}",
+    )
+    hop = load_pipeline(write(files)).hops[2]
+    assert hop.progress == FILES_THEMSELVES
+    assert hop.reader == "the sink of warehouse (its files)"
+    assert "'is_of_files': True" in str(configuration_document(load_pipeline(write(files))))
+    table = text(store="{table: dw.offsets, partition: part, offset: at}")
+    assert "is_of_files" not in str(configuration_document(load_pipeline(write(table))))
+
+
+def test_a_table_has_no_files_that_say_it_and_no_other_word_is_a_progress(write: Callable[..., Path]) -> None:
+    example = "for example 'progress: {table: dw.sink_offsets, partition: partition, offset: next_offset}'"
+    assert problems_of(write(text(store="files"))) == [
+        "hops[2].progress (line 11): flights→warehouse leads into no dataset of files. Name a table, "
+        f"{example}, or a 'consumer_group'"
+    ]
+    assert problems_of(write(text(store="names"))) == [
+        f"hops[2].progress (line 11): 'names' is no progress. Write 'progress: files', or a table: {example}"
     ]

@@ -96,3 +96,16 @@ def test_a_store_that_is_not_looked_at_again_says_why(reason: str, key: list[str
     )
     assert settled_by(unseen) == remedy
     assert not unseen.blocks(Pipeline(name="shop", points={}, hops=()))
+
+
+def test_files_that_cannot_be_read_keep_a_window_from_being_certified() -> None:
+    listed = [
+        {"path": f"dt=2/{name}.parquet", "size_bytes": 17, "written": "2026-11-01T02:03:04+00:00"} for name in "abcd"
+    ]
+    found = incident(IncidentKind.UNREADABLE_FILES, files=listed, number=12)
+    assert incident_sentence(found) == (
+        "12 files of warehouse (dw.departures) are no whole Parquet files: dt=2/a.parquet (17 bytes, written "
+        "2026-11-01 02:03 UTC); dt=2/b.parquet (17 bytes, written 2026-11-01 02:03 UTC); dt=2/c.parquet (17 bytes, "
+        "written 2026-11-01 02:03 UTC); 9 more. What they hold is not known"
+    )
+    assert found.blocks(Pipeline(name="shop", points={}, hops=()))

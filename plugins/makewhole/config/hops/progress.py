@@ -1,13 +1,17 @@
 """Read `progress` of a hop: the table in which what loads its store keeps how far it has come in the topic."""
 
+from yaml.nodes import ScalarNode
+
 from makewhole.config import values
 from makewhole.config.hops.where import where
 from makewhole.config.points import PointDraft
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.places.sink_progress import OffsetMeaning, SinkProgress
-from makewhole.model.points import PointKind
+from makewhole.model.places.dataset_place import TABLE_FORMATS
+from makewhole.model.places.sink_progress import FILES_THEMSELVES, OffsetMeaning, SinkProgress
+from makewhole.model.points import PointKind, can_look_up
 
 _EXAMPLE = "for example 'progress: {table: dw.sink_offsets, partition: partition, offset: next_offset}'"
+_FILES = "files"
 _MEANING = values.choice(OffsetMeaning, "a meaning of an offset")
 
 
@@ -19,6 +23,8 @@ def read_progress(
     if place is None:
         return None
     _note_ends(place, name, source, target)
+    if isinstance(place.node, ScalarNode):
+        return _of_files(place, name, target)
     inside = place.section()
     if inside is None:
         return None
@@ -42,6 +48,26 @@ def read_progress(
         topic=topic_column,
         where=narrowed,
     )
+
+
+def _of_files(place: YamlPlace, name: str, target: PointDraft | None) -> SinkProgress | None:
+    """Return the progress that a dataset of files says itself."""
+    word = place.text(_only_files)
+    point = None if target is None else target.point
+    if word is None or point is None:
+        return None
+    if not can_look_up(point) or point.dataset is None or point.dataset.format in TABLE_FORMATS:
+        place.complain(f"{name} leads into no dataset of files", f"Name a table, {_EXAMPLE}, or a 'consumer_group'")
+        return None
+    return FILES_THEMSELVES
+
+
+def _only_files(text: str) -> str:
+    if text != _FILES:
+        raise values.UnfitError(
+            f"{values.shown(text)} is no progress", f"Write 'progress: files', or a table: {_EXAMPLE}"
+        )
+    return text
 
 
 def _note_ends(place: YamlPlace, name: str, source: PointDraft | None, target: PointDraft | None) -> None:

@@ -57,6 +57,12 @@ def existing(connection: Connection, shape: TableShape) -> FileSource:
 
 
 def _none_there(source: FileSource) -> tuple[str, str]:
+    if source.listing.unreadable:
+        number = len(source.listing.unreadable)
+        return (
+            f"{source.name} has no file that can be read, and {number} that cannot",
+            "Have its writer write them again",
+        )
     if source.listing.uncommitted:
         number = len(source.listing.uncommitted)
         return f"{source.name} has no committed file, and {number} that no marker commits", "Run it when one is there"

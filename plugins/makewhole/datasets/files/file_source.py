@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import date
 from functools import cached_property
 
@@ -12,7 +14,7 @@ import pyarrow as pa
 from makewhole.datasets.arrow_types import ColumnType
 from makewhole.datasets.files.file_view import SeenFiles, files_of_view, seen_text, view_text
 from makewhole.datasets.files.listing import DataFile, Listing, folder_name, listing_now
-from makewhole.datasets.files.parquet_rows import ParquetRows, RowGroups, read_rows, read_schema
+from makewhole.datasets.files.parquet_rows import ParquetRows, RowGroups, UnreadableFileError, read_rows, read_schema
 from makewhole.datasets.files.spans import Wanted
 from makewhole.datasets.nested_columns import all_types, column_at, top_column
 from makewhole.datasets.value_texts import own_texts
@@ -21,6 +23,7 @@ from makewhole.model.connection import Connection
 from makewhole.model.points import TablePoint
 from makewhole.native.arrays import Bools
 
+_FOOTERS_AT_ONCE = 16
 FilesPart = tuple[tuple[DataFile, RowGroups | None], ...]
 """Some files of a view; of a file all groups of rows, or these."""
 
@@ -31,15 +34,32 @@ class FileSource:
     def __init__(self, connection: Connection, point: TablePoint, view: str | None = None) -> None:
         self.connection = connection
         self.store, self.name = file_store(connection, point.table), point.table
-        self._view, self._schemas = view, dict[DataFile, pa.Schema]()
+        self._view, self._schemas, self._own = view, dict[DataFile, pa.Schema](), dict[DataFile, pa.Schema]()
         self._marker = "" if point.dataset is None else point.dataset.marker
 
     @cached_property
+    def listed(self) -> Listing:
+        """The files at one moment, whether they can be read or not."""
+        return listing_now(self.store, self._marker)
+
+    @cached_property
     def listing(self) -> Listing:
-        """The files at one moment. A view has those alone that count."""
+        """The files at one moment. A view has those alone that count, and can be read."""
         if self._view is not None:
             return Listing(files=files_of_view(self._view))
-        return listing_now(self.store, self._marker)
+        found = self.listed
+        with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+            own = dict(zip(found.files, pool.map(self._own_schema, found.files), strict=True))
+        self._own = {data: schema for data, schema in own.items() if schema is not None}
+        unreadable = tuple(data for data, schema in own.items() if schema is None)
+        return replace(found, files=tuple(self._own), unreadable=unreadable)
+
+    def _own_schema(self, data: DataFile) -> pa.Schema | None:
+        """Return the columns that a file has; None: it is no whole Parquet file."""
+        try:
+            return read_schema(self.store, data)
+        except UnreadableFileError:
+            return None
 
     @property
     def files(self) -> Sequence[DataFile]:
@@ -59,7 +79,7 @@ class FileSource:
     def schema_of(self, data: DataFile) -> pa.Schema:
         """Return the columns of a file, those that its folders name among them. Raises what `read_schema` does."""
         if data not in self._schemas:
-            own = read_schema(self.store, data)
+            own = self._own.get(data) or read_schema(self.store, data)
             fields = [field for field in own if field.name not in data.folders]
             self._schemas[data] = pa.schema([*fields, *(pa.field(*one) for one in self._folder_types.items())])
         return self._schemas[data]

@@ -10,19 +10,22 @@ from makewhole.datasets.files.describe import SYSTEM, describe_columns, existing
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.open_dataset import FilesSession
 from makewhole.datasets.files.parquet_rows import count_rows
+from makewhole.datasets.files.progress import file_progress
 from makewhole.datasets.files.reading import FilesReader, HeldListing, files_in_doubt
 from makewhole.datasets.files.write.forecast import FilesForecaster
 from makewhole.datasets.files.write.write_chunk import FilesWriter
 from makewhole.datasets.never_there import DatasetTables
 from makewhole.file_stores.open_store import FileConnection
 from makewhole.model.connection import FolderConnection, HdfsConnection
-from makewhole.model.errors import Problem
+from makewhole.model.errors import Problem, RefusedError
+from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import TablePoint
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.in_doubt import KeysInDoubt
-from makewhole.tables.progress import SinkCommit, SinkGroup, refuse_sink
+from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup, refuse_sink
 from makewhole.tables.rows import RowOutside
 from makewhole.tables.shape import TableShape, TimeBounds
+from makewhole.tables.tables import Ability
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class FileTables(DatasetTables):
     connection: FileConnection
 
     system = SYSTEM
+    abilities = frozenset({Ability.REPAIRED, Ability.FILE_PROGRESS})
 
     def describe_columns(self, shapes: Iterable[TableShape]) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
         return describe_columns(self.connection, shapes)
@@ -62,6 +66,13 @@ class FileTables(DatasetTables):
 
     def sink_commit(self, store: TablePoint, sink: SinkGroup) -> SinkCommit:
         refuse_sink(store, sink)
+
+    def read_progress(
+        self, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]
+    ) -> dict[int, ProgressRows]:
+        if not progress.is_of_files:
+            raise RefusedError("a dataset of files keeps no sink's progress in rows")
+        return file_progress(FileSource(self.connection, store), store, topic, partitions)
 
     @contextmanager
     def writer(self, point: TablePoint, purpose: str) -> Iterator[FilesWriter]:

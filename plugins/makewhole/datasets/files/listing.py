@@ -1,17 +1,17 @@
 """List the files of a dataset: which of them count, what their folders and their names say of their rows."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import quote, unquote
 
+from makewhole.datasets.files.committed import counting_files
 from makewhole.file_stores.store import FileEntry, FileStore
 from makewhole.model.errors import TransientError
 
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _SAFE = " -_.,;@()!$&+~"
-_COPYING = "._COPYING_"
 _RANGE = re.compile(r"(.+)\+(\d+)\+(\d+)\+(\d+)(\.[^/+]*)?")
 _LISTED_MOST = 8
 
@@ -60,10 +60,12 @@ def folder_name(name: str, text: str | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """The files of a dataset at one moment: those that count, by path, and those that a writer has not committed."""
+    """The files of a dataset at one moment: those that count, by path; those that a writer has not committed; and those
+    that would count and are no whole Parquet files."""
 
     files: tuple[DataFile, ...]
     uncommitted: tuple[DataFile, ...] = ()
+    unreadable: tuple[DataFile, ...] = ()
 
 
 def listing_now(store: FileStore, marker: str = "") -> Listing:
@@ -71,47 +73,20 @@ def listing_now(store: FileStore, marker: str = "") -> Listing:
     moment where the next one is the same. `marker`: as in `DatasetPlace`.
 
     Raises:
-        TransientError: the files change all the time, or the system does not answer.
+        RefusedError: a manifest names what is no file of the dataset.
+        TransientError: the files change all the time, a manifest is no list, or the system does not answer.
     """
     found = store.list()
     for _ in range(_LISTED_MOST):
+        counting, uncommitted = counting_files(store, found, marker)
         again = store.list()
         if list(again) == list(found):
-            return _listing(again, marker)
+            return Listing(
+                files=tuple(DataFile(file=file) for file in counting),
+                uncommitted=tuple(DataFile(file=file) for file in uncommitted),
+            )
         found = again
     raise TransientError(f"the files of {store.root} changed each of {_LISTED_MOST} times that they were listed")
-
-
-def _listing(files: Sequence[FileEntry], marker: str) -> Listing:
-    data = [DataFile(file=file) for file in files if not _is_hidden(file.path)]
-    if not marker:
-        return Listing(files=tuple(data))
-    marked = {file.path.rpartition("/")[0]: file for file in files if file.name == marker}
-    is_committed = [_is_committed(one.file, marked) for one in data]
-    return Listing(
-        files=tuple(one for one, counts in zip(data, is_committed, strict=True) if counts),
-        uncommitted=tuple(one for one, counts in zip(data, is_committed, strict=True) if not counts),
-    )
-
-
-def _is_hidden(path: str) -> bool:
-    """Return whether no reader of datasets looks at a file: a part of its path begins with a dot or, without being a
-    column's (`_day=1`), with an underscore."""
-    is_any = any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in path.split("/"))
-    return is_any or path.endswith(_COPYING)
-
-
-def _is_committed(file: FileEntry, marked: Mapping[str, FileEntry]) -> bool:
-    """Return whether the marker of the nearest folder that has one is there, and is not older than the file: what is
-    written later belongs to a job that has not ended."""
-    marker = next((marked[folder] for folder in _folders_up(file.path) if folder in marked), None)
-    return marker is not None and file.modified_ms <= marker.modified_ms
-
-
-def _folders_up(path: str) -> Iterator[str]:
-    while path:
-        path = path.rpartition("/")[0]
-        yield path
 
 
 def offsets_named(files: Iterable[DataFile], topic: str) -> dict[int, int]:

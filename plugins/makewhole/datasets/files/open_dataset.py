@@ -1,14 +1,12 @@
 """Read the rows of keys of a dataset of files as it is now, as plans take them."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import column_text
 from makewhole.compute.value_types import ColumnKind
 from makewhole.datasets.arrow_types import ColumnType
 from makewhole.datasets.column_types import column_kinds, sql_type
@@ -16,12 +14,13 @@ from makewhole.datasets.files.describe import description_of
 from makewhole.datasets.files.file_source import FileSource, places_of
 from makewhole.datasets.files.listing import DataFile
 from makewhole.datasets.files.spans import of_keys
-from makewhole.datasets.nested_columns import all_types, column_at
+from makewhole.datasets.key_rows import in_order, latest_first
+from makewhole.datasets.nested_columns import all_types
 from makewhole.datasets.nested_values import row_images, row_texts
 from makewhole.datasets.never_there import OpenDataset
 from makewhole.datasets.row_frames import is_of_topics, times_of_rows, versions_of_rows
 from makewhole.datasets.row_keys import key_texts, wanted_key
-from makewhole.datasets.value_texts import declared_texts
+from makewhole.datasets.value_texts import compared_texts
 from makewhole.model.connection import Connection
 from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.points import KeyType, TablePoint
@@ -65,7 +64,12 @@ def rows_of_keys(
     found: dict[str, list[RowInParquet]] = {text: [] for text, _ in wanted.values()}
     for row in _found_rows(source, schema, point, kinds, list(found), has_images=has_images):
         found[row.key].append(row)
-    return {key: in_order(found[text]) for key, (text, _) in wanted.items() if found[text]}
+    return {key: by_place(found[text]) for key, (text, _) in wanted.items() if found[text]}
+
+
+def by_place(rows: Iterable[RowInParquet]) -> list[RowInParquet]:
+    """Return rows by time, then by the age of their files and their place there."""
+    return in_order(sorted(rows, key=lambda row: (row.data.file.modified_ms, row.data.path, row.number)))
 
 
 def _found_rows(
@@ -98,24 +102,6 @@ def _found_rows(
                 row=TableRow(table_oid=number, ctid="", text=text, image=image, place=place),
                 values=left.rows.slice(at, 1),
             )
-
-
-def in_order(rows: Sequence[RowInParquet]) -> list[RowInParquet]:
-    """Return rows by time and place, each numbered among those that equal it."""
-    ordered = sorted(
-        rows, key=lambda row: (row.time is None, row.time or 0, row.data.file.modified_ms, row.data.path, row.number)
-    )
-    before, numbered = Counter[str](), []
-    for one in ordered:
-        before[one.row.text] += 1
-        numbered.append(replace(one, row=replace(one.row, ctid=str(before[one.row.text]))))
-    return numbered
-
-
-def latest_first(rows: Sequence[RowInParquet]) -> list[RowInParquet]:
-    """Return rows with the latest version first, then the latest time; what has none of them is last."""
-    by_time = sorted(rows, key=lambda row: (row.time is None, -(row.time or 0)))
-    return sorted(by_time, key=lambda row: (row.version is None, -(row.version or Decimal(0))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,14 +141,6 @@ def _valued(rows: Sequence[RowInParquet], compare: Mapping[str, str]) -> list[Va
     return [
         ValuedRow(row=one.row, place=one.row.place or "", values=compared_texts(one.values, compare)) for one in rows
     ]
-
-
-def compared_texts(row: pa.Table, compare: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the canonical texts of columns of one row."""
-    return {
-        name: column_text(declared_texts(column_at(row, name), declared)[0], declared)
-        for name, declared in compare.items()
-    }
 
 
 @dataclass(frozen=True, kw_only=True)

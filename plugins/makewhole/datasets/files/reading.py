@@ -1,6 +1,7 @@
 """Read datasets of files: views that are held, parts of rows, and the rows of keys."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -8,7 +9,7 @@ from functools import cached_property
 import polars as pl
 
 from makewhole.datasets.files.file_source import FileSource, FilesPart, all_of, places_of
-from makewhole.datasets.files.listing import DataFile
+from makewhole.datasets.files.listing import DataFile, OffsetsNamed
 from makewhole.datasets.files.parquet_rows import ParquetRows, UnreadableFileError, groups_of
 from makewhole.datasets.files.spans import inside, of_keys
 from makewhole.datasets.nested_columns import all_types
@@ -18,7 +19,7 @@ from makewhole.model.connection import Connection
 from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.tables.in_doubt import TransactionInDoubt
-from makewhole.tables.reading import ReadPlan
+from makewhole.tables.reading import ReadPlan, UnreadableFile
 from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 
 
@@ -72,22 +73,66 @@ def _seen(bounds: TimeBounds) -> set[str]:
 
 
 def files_in_doubt(source: FileSource, point: TablePoint, keys: pl.Series) -> Iterator[TransactionInDoubt]:
-    """Yield the files without a marker that hold one of the keys, or cannot be read, as transactions in doubt: their
-    rows are there once a marker commits them. `keys`: one list."""
+    """Yield the files that may hold one of the keys, and do not count yet or cannot be read, as transactions in doubt:
+    their rows are there once a marker commits them, or once they are restored. `keys`: one list."""
     for data in source.listing.uncommitted:
         try:
-            found = (key_texts(rows.rows, point).is_in(keys).any() for _, rows in source.rows_of(data, point.key))
-            if not any(found):
-                continue
+            held = frozenset(_keys_of_file(source, point, data, keys))
         except UnreadableFileError:
-            pass  # its job may be at work: it may hold any key
-        yield TransactionInDoubt(
-            gid=data.path,
-            owner="",
-            prepared=datetime.fromtimestamp(data.file.modified_ms / 1000, UTC),
-            tables=(point.table,),
-            is_file=True,
-        )
+            yield _in_doubt(data, point)  # its job may be at work: it may hold any key
+        else:
+            if held:
+                yield _in_doubt(data, point, keys=held)
+    for data in source.listing.unreadable:
+        bounded = keys_within(data, point, keys[0])
+        if bounded is None or bounded or keys[0].is_empty():
+            yield _in_doubt(data, point, keys=bounded, is_unreadable=True)
+
+
+def _keys_of_file(source: FileSource, point: TablePoint, data: DataFile, keys: pl.Series) -> Iterator[str]:
+    for _, rows in source.rows_of(data, point.key):
+        texts = key_texts(rows.rows, point)
+        yield from texts.filter(texts.is_in(keys).fill_null(value=False)).to_list()
+
+
+def _in_doubt(
+    data: DataFile, point: TablePoint, *, keys: frozenset[str] | None = None, is_unreadable: bool = False
+) -> TransactionInDoubt:
+    return TransactionInDoubt(
+        gid=data.path,
+        owner="",
+        prepared=written_at(data),
+        tables=(point.table,),
+        is_file=True,
+        is_unreadable=is_unreadable,
+        keys=keys,
+    )
+
+
+def written_at(data: DataFile) -> datetime:
+    """Return when a file was written."""
+    return datetime.fromtimestamp(data.file.modified_ms / 1000, UTC)
+
+
+def keys_within(data: DataFile, point: TablePoint, keys: Iterable[str]) -> frozenset[str] | None:
+    """Return those of some keys that a file may hold by its name: where rows are known by their positions, and it says
+    the offsets from the first to the last. None: nothing bounds what it holds.
+
+    The topic in the name is not asked for: a writer may have given the topic's rows another name.
+    """
+    named = data.offsets_named
+    if named is None or point.dataset is None or not point.key or point.key != point.dataset.position:
+        return None
+    return frozenset(key for key in keys if _is_named(named, key))
+
+
+def _is_named(named: OffsetsNamed, key: str) -> bool:
+    """Return whether a name says the position of a key; one that is no position may be anywhere."""
+    try:
+        partition, offset = map(int, json.loads(key))
+    except (ValueError, TypeError):
+        return True
+    return partition == named.partition and named.first <= offset <= named.last
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +162,15 @@ class HeldListing:
             at = sizes.index(min(sizes))
             sizes[at] += size
             found[at].append(piece)
-        return ReadPlan(view=self.source.view, seen=self.seen, parts=tuple(tuple(part) for part in found))
+        return ReadPlan(
+            view=self.source.view,
+            seen=self.seen,
+            parts=tuple(tuple(part) for part in found),
+            unreadable=tuple(
+                UnreadableFile(path=one.path, size_bytes=one.file.size_bytes, written=written_at(one))
+                for one in self.source.listing.unreadable
+            ),
+        )
 
     def _pieces(self, parts: int) -> Iterator[tuple[int, tuple[DataFile, tuple[int, ...] | None]]]:
         for data in self.source.files:

@@ -22,6 +22,8 @@ def progress_fault(progress: Mapping[str, Any], unknown: Mapping[str, Any]) -> s
     """Return what is wrong with the rows of a partition in a sink's own progress."""
     table, rows, offset = progress["table"], progress["rows"], progress["offset"]
     least, greatest = unknown["least"], unknown["greatest"]
+    if progress.get("is_of_files"):
+        return f"the names of files say that {rows} is written up to offset {least}, and rows go up to {greatest}"
     offsets = "" if least is None else f", with {offset} from {least} to {greatest}"
     return {
         "no_row": f"{table} has no row where {rows}",
@@ -34,6 +36,12 @@ def progress_fault(progress: Mapping[str, Any], unknown: Mapping[str, Any]) -> s
 def settled_unknown_progress(incident: Incident) -> str:
     """Return what to do about a progress that says nothing."""
     progress = incident.detail["progress"]
+    if progress.get("is_of_files"):
+        return (
+            "a compaction may have taken the names with the last offsets away, or another writer has been there: look "
+            "at what the writer goes by when it starts, and name its `consumer_group` in place of `progress` if it is "
+            f"that; {_AGAIN}"
+        )
     return _REMEDIES[incident.detail["unknown"]["fault"]](incident, progress)
 
 
@@ -82,6 +90,11 @@ def progress_out_of_range(incident: Incident) -> str:
 def settled_progress_out_of_range(incident: Incident) -> str:
     """Return what to do about a progress that the log does not have."""
     progress, committed = incident.detail["progress"], int(incident.detail["committed"])
+    if progress.get("is_of_files"):
+        return (
+            "the files are of another log, or this one has lost what comes behind them: where its writer goes by its "
+            f"files, it reads again from the beginning or the end of the log; {_AGAIN}"
+        )
     is_one_too_far = progress["means"] == _LAST and committed == incident.detail["log"][1] + 1
     hint = (
         f"if {progress['offset']} is the offset that is read next, write `means: next` under `progress` of hop "

@@ -203,9 +203,10 @@ def _ahead(incident: Incident) -> str:
 
 def prepared_transaction_text(transaction: Mapping[str, Any]) -> str:
     """Return a transaction in doubt by its fields: its gid as a statement has it, its owner, and since when. Of a file
-    that no marker commits its path, and when it was written."""
+    that no marker commits, or that cannot be read, its path and when it was written."""
     if transaction.get("file"):
-        return f"file {transaction['gid']}, written {str(transaction['prepared'])[:16].replace('T', ' ')} UTC"
+        unread = ", which cannot be read" if transaction.get("unreadable") else ""
+        return f"file {transaction['gid']}, written {str(transaction['prepared'])[:16].replace('T', ' ')} UTC{unread}"
     gid = str(transaction["gid"]).replace("'", "''")
     return f"'{gid}' of {transaction['owner']}, prepared {str(transaction['prepared'])[:16].replace('T', ' ')} UTC"
 
@@ -216,11 +217,27 @@ def _prepared(incident: Incident) -> str:
     more = [f"{number - len(listed)} more"] if number > len(listed) else []
     held = f"{counted(int(incident.detail['keys']), 'key')} of {incident.point} ({incident.topic}) may be held by "
     if incident.is_of_files:
-        return f"{held}{counted(number, 'file')} that no marker commits: {'; '.join([*listed, *more])}"
+        why = "that cannot be read" if incident.is_of_unreadable_files else "that no marker commits"
+        return f"{held}{counted(number, 'file')} {why}: {'; '.join([*listed, *more])}"
     return (
         f"{held}"
         f"{counted(number, 'prepared transaction')} that {'is' if number == 1 else 'are'} neither committed nor rolled "
         f"back: {'; '.join([*listed, *more])}"
+    )
+
+
+def _unreadable(incident: Incident) -> str:
+    number = int(incident.detail["number"])
+    listed = [
+        f"{one['path']} ({one['size_bytes']} bytes, written {one['written'][:16].replace('T', ' ')} UTC)"
+        for one in incident.detail["files"][:_LISTED_MOST]
+    ]
+    more = [f"{number - len(listed)} more"] if number > len(listed) else []
+    is_one = number == 1
+    return (
+        f"{counted(number, 'file')} of {incident.point} ({incident.topic}) "
+        f"{'is no whole Parquet file' if is_one else 'are no whole Parquet files'}: {'; '.join([*listed, *more])}. "
+        f"What {'it holds' if is_one else 'they hold'} is not known"
     )
 
 
@@ -250,6 +267,7 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.TIMES_AHEAD: _ahead,
     IncidentKind.FILTER_CHANGED: _filter_changed,
     IncidentKind.PREPARED_TRANSACTION: _prepared,
+    IncidentKind.UNREADABLE_FILES: _unreadable,
     IncidentKind.VALUES_NOT_LOOKED_AT: lambda incident: (
         f"the rows of {incident.point} ({incident.topic}) that earlier windows judged are not looked at again: "
         + ("it is a view" if incident.detail.get("reason") == "view" else "no index finds the rows of a key")

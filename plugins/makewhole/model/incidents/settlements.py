@@ -87,6 +87,10 @@ def settled_by(incident: Incident) -> str:
             f"make one: `create index concurrently on {incident.topic} ({incident.detail.get('column')})`"
         ),
         IncidentKind.VALUES_NOT_LOOKED_AT: _settled_values(incident),
+        IncidentKind.UNREADABLE_FILES: (
+            "have their writer write them again, or move them out of the dataset once it is known what they held; then "
+            "run this window again. A writer has to write under a name that begins with a dot, and rename"
+        ),
         IncidentKind.REPEATED_KEYS: (
             "nothing is done about them: what reads the topic has to pass over a second record. Look at its producers: "
             "without enable.idempotence a retry is a second record, and an application may send again what it had sent"
@@ -137,6 +141,8 @@ SETTLES_PREPARED = (
 
 
 def _settled_prepared(incident: Incident) -> str:
+    if incident.is_of_unreadable_files:
+        return "restore the files, or move them out of the dataset; what they may hold waits until then"
     if incident.is_of_files:
         return (
             "have the job that wrote them end, which sets the marker; or remove them where it died. What waits longer "

@@ -9,6 +9,8 @@ FORMATS = ("iceberg", "parquet")
 
 TABLE_FORMATS = ("iceberg",)
 """Those that a catalogue knows by a name; others are known by a path."""
+MANIFESTS = "_manifest*.json"
+"""The names of the files that list the files of a dataset which count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,8 +19,9 @@ class DatasetPlace:
     record, and its `topic` where rows of other topics may lie beside them. A part of a column is named behind a dot.
 
     `of_topics` are the names of the topics that lead into it: a row of another topic is none of the point's. Empty:
-    all rows are. `marker`: the name of the file in whose folder files count; empty: every file that has its name does.
-    `adopts`: a missing row that lies in a file which the table does not list is taken from there.
+    all rows are. `marker`: the name of the file in whose folder files count; `MANIFESTS`: those count that one of them
+    lists; empty: every file that has its name does. `adopts`: a missing row that lies in a file which the table does not
+    list is taken from there.
     """
 
     format: str

@@ -1,6 +1,6 @@
 """Describe where a sink keeps how far it has come in a topic."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -18,7 +18,7 @@ class SinkProgress:
     the partition and the offset, and what the offset means.
 
     `topic` is the column with the topic's name; None: all rows are of the topic. `where` narrows the rows to those of
-    the sink: comparisons joined by `and`.
+    the sink: comparisons joined by `and`. `is_of_files`: no table says it, but the files of the store themselves.
     """
 
     table: str
@@ -27,15 +27,30 @@ class SinkProgress:
     means: OffsetMeaning = OffsetMeaning.NEXT
     topic: str | None = None
     where: str | None = None
+    is_of_files: bool = field(default=False, metadata={"in_document": "if any"})
 
     @property
     def text(self) -> str:
         """Name what is read, for messages; another text is another progress."""
+        if self.is_of_files:
+            return self.table
         meaning = "" if self.means is OffsetMeaning.NEXT else ", the last one done"
         return f"{self.offset} of {self.table}{f' where {self.where}' if self.where else ''}{meaning}"
 
     def rows_of(self, topic: str, partition: int) -> str:
         """Return the condition by which a person finds the rows of a partition."""
+        if self.is_of_files:
+            return f"{topic}/{partition}"
         quoted = topic.replace("'", "''")
         terms = [f"{self.partition} = {partition}", *([f"{self.topic} = '{quoted}'"] if self.topic else [])]
         return " and ".join([*terms, *([self.where] if self.where else [])])
+
+
+FILES_THEMSELVES = SinkProgress(
+    table="its files",
+    partition="partition",
+    offset="offset",
+    means=OffsetMeaning.LAST,
+    is_of_files=True,
+)
+"""The progress of what writes a dataset of files, as these say it by their names, or by the positions of their rows."""

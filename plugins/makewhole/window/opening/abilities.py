@@ -31,7 +31,8 @@ def _asked(pipeline: Pipeline, point: TablePoint) -> Iterator[tuple[Ability, str
         yield Ability.ERASED, f"{place}.erased", "Name the topics whose tombstones say it, or take `erased` out"
     for hop in pipeline.hops_into(point.name):
         if hop.progress is not None:
-            yield Ability.PROGRESS, f"hops {hop.name}.progress", "Name the consumer group of the hop instead"
+            ability = Ability.FILE_PROGRESS if hop.progress.is_of_files else Ability.PROGRESS
+            yield ability, f"hops {hop.name}.progress", "Name the consumer group of the hop instead"
         for verdict in _remedies_for_rows(hop):
             path = f"hops {hop.name}.compensation.{verdict}"
             yield Ability.REPAIRED, path, f"Write `{verdict}: report`"

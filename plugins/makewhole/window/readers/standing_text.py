@@ -24,5 +24,5 @@ def unknown_standing(hop: Hop, offsets: ReaderOffsets, topic: str, partition: in
         return None
     progress = hop.progress
     rows = progress.rows_of(topic, partition)
-    named = {"table": progress.table, "offset": progress.offset, "rows": rows}
+    named = {"table": progress.table, "offset": progress.offset, "rows": rows, "is_of_files": progress.is_of_files}
     return progress_fault(named, asdict(fault))

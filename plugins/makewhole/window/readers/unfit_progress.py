@@ -33,7 +33,7 @@ def unfit_progress(pipeline: Pipeline, connections: Mapping[str, Connection]) ->
     problems: list[Problem] = []
     for hop in pipeline.hops:
         store = pipeline.points[hop.target]
-        if hop.progress is None or not can_look_up(store):
+        if hop.progress is None or hop.progress.is_of_files or not can_look_up(store):
             continue
         tables = tables_of(connections[store.connection])
         if Ability.PROGRESS in tables.abilities:

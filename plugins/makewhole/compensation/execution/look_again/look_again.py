@@ -228,10 +228,9 @@ def _in_table(point: TablePoint, tables: Tables, keys: Sequence[str]) -> Refusal
     )
     if lag is not None:
         return {**_all_refused(keys, RefusalCode.NOT_KNOWN, f"{point.name}: {lag}"), **arrived}
-    if not reader.in_doubt:
-        return arrived
-    held = refusal_by_doubt(f"the key in {point.name}", reader.in_doubt)
-    return {**dict.fromkeys(keys, held), **arrived}
+    doubt = {key: [item for item in reader.in_doubt if item.may_hold(key)] for key in keys}
+    held = {key: refusal_by_doubt(f"the key in {point.name}", may) for key, may in doubt.items() if may}
+    return {**held, **arrived}
 
 
 def _all_refused(keys: Iterable[str], code: RefusalCode, text: str) -> RefusalsByKey:

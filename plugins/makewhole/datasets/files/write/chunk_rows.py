@@ -9,17 +9,27 @@ import pyarrow as pa
 from makewhole.datasets.arrow_types import NestedColumn
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.listing import DataFile
-from makewhole.datasets.files.open_dataset import RowInParquet, in_order, rows_of_keys
+from makewhole.datasets.files.open_dataset import RowInParquet, by_place, rows_of_keys
 from makewhole.datasets.files.write.kept_beside import PlanFolder, RowBack
 from makewhole.datasets.nested_values import row_images, row_texts
 from makewhole.datasets.row_frames import times_of_rows, versions_of_rows
 from makewhole.datasets.row_keys import key_texts, wanted_key
 from makewhole.file_stores.store import FileEntry
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ActionRefusedError, RefusedError
+from makewhole.model.places.dataset_place import MANIFESTS
 from makewhole.model.points import TablePoint
+from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.effects import Effect, EffectKind
 from makewhole.tables.receipts import ChunkId
 from makewhole.tables.rows import TableRow
+
+OWN = "makewhole-"
+"""The names of the files that plans make begin so."""
+NO_FOLDER = Refusal(
+    RefusalCode.UNFIT,
+    "a new file needs a folder with a marker of its own, and the folders of this dataset are columns. Have the writer "
+    "load the rows again",
+)
 
 
 @dataclass
@@ -73,7 +83,7 @@ class FileChunk:
         if is_exact:
             exact, kinds = wanted_key(self.schema, self.point, key, is_exact=True)
             rows = [row for row in rows if key_texts(row.values, self.point, kinds)[0] == exact]
-        return in_order(rows)
+        return by_place(rows)
 
     def insert(self, seq: int, values: pa.Table) -> None:
         """Add a row, in a file of the chunk's own in the folder that its values name."""
@@ -112,8 +122,17 @@ class FileChunk:
 
     def _path_of(self, values: pa.Table) -> str:
         folder = self.source.folder_of(values)
-        name = f"makewhole-{self.id.plan}-{self.id.chunk:06}-{self.kept.digest}.parquet"
-        return f"{folder}/{name}" if folder else name
+        name = f"{OWN}{self.id.plan}-{self.id.chunk:06}-{self.kept.digest}"
+        if self.marker not in ("", MANIFESTS):
+            if folder:
+                raise ActionRefusedError(NO_FOLDER)
+            folder = name  # of its own, in which its own marker is the nearest one
+        return f"{folder}/{name}.parquet" if folder else f"{name}.parquet"
+
+    @property
+    def marker(self) -> str:
+        """What commits the files of the dataset, as in `DatasetPlace`."""
+        return "" if self.point.dataset is None else self.point.dataset.marker
 
     def _row(self, path: str, number: int, values: pa.Table) -> RowInParquet:
         [text], [image] = row_texts(values), row_images(values)

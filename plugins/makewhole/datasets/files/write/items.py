@@ -10,12 +10,13 @@ import pyarrow as pa
 from makewhole.compute.versions import version_number
 from makewhole.datasets.arrow_types import NestedColumn
 from makewhole.datasets.files.describe import description_of
-from makewhole.datasets.files.open_dataset import RowInParquet, compared_texts
+from makewhole.datasets.files.open_dataset import RowInParquet
 from makewhole.datasets.files.write.chunk_rows import FileChunk, columns_of
 from makewhole.datasets.files.write.column_values import unwritable, written_rows
 from makewhole.datasets.files.write.kept_beside import RowBack
 from makewhole.datasets.nested_values import rows_of_images
 from makewhole.datasets.row_keys import key_texts
+from makewhole.datasets.value_texts import compared_texts
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.effects import Effect, EffectKind
@@ -36,11 +37,6 @@ from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRo
 from makewhole.tables.rows import TableRow
 
 ALTERED = Refusal(RefusalCode.UNFIT, "the dataset has other columns than when the plan wrote the row")
-MARKED = Refusal(
-    RefusalCode.UNFIT,
-    "the files of this dataset count by a marker that their writer sets: a file that is written later does not count. "
-    "Have the writer load the rows again",
-)
 
 
 def do(chunk: FileChunk, item: RowItem) -> None:
@@ -49,8 +45,6 @@ def do(chunk: FileChunk, item: RowItem) -> None:
     Raises:
         RefusedError: it is not done; nothing was changed.
     """
-    if chunk.point.dataset is not None and chunk.point.dataset.marker:
-        raise ActionRefusedError(MARKED)
     match item:
         case UpsertRow():
             _upsert(chunk, item)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from makewhole.datasets.files.file_source import FileSource
-from makewhole.datasets.files.listing import DataFile
-from makewhole.datasets.files.parquet_rows import count_rows
-from makewhole.datasets.files.write.chunk_rows import FileChunk, FileRowsChanged, load_rows
+from makewhole.datasets.files.write.chunk_rows import FileChunk, load_rows
+from makewhole.datasets.files.write.commit_files import MARKED, commit_of, is_commit, is_emptied, not_committed
 from makewhole.datasets.files.write.items import do
 from makewhole.datasets.files.write.kept_beside import DecidedChunk, FileStep, PlanFolder
 from makewhole.datasets.files.write.rewritten import FileChange, is_marked, new_file, rewritten_file
@@ -23,7 +22,6 @@ from makewhole.tables.receipts import ChunkId, ReceiptRow
 from makewhole.tables.writing import Guard
 
 OTHERS_WROTE = Refusal(RefusalCode.STALE, "the file of the row was written again, or removed, while the plan ran")
-_OWN = "makewhole-"
 
 
 def mark_of(chunk: ChunkId) -> str:
@@ -83,10 +81,17 @@ def _decide(
     Raises:
         TransientError: files were added or went while it was decided.
     """
-    rows = load_rows(source, point, chunk, kept, [item.key for item in items if item.seq not in kept_out])
-    refused = {**kept_out, **do_each(rows, [item for item in items if item.seq not in kept_out])}
+    out = dict(kept_out)
+    while True:
+        left = [item for item in items if item.seq not in out]
+        rows = load_rows(source, point, chunk, kept, [item.key for item in left])
+        refused = {**out, **do_each(rows, left)}
+        uncommitted = not_committed(rows)
+        if not uncommitted:
+            break
+        out |= dict.fromkeys(sorted(uncommitted), MARKED)
     steps = tuple(_staged(rows, kept))
-    if FileSource(source.connection, point).files != source.files:
+    if FileSource(source.connection, point).listed != source.listed:
         raise TransientError(f"files of {point.table} came or went while a chunk was decided; try again")
     return DecidedChunk(
         plan_sha256=chunk.plan_sha256,
@@ -119,20 +124,24 @@ def _staged(rows: FileChunk, kept: PlanFolder) -> Iterator[FileStep]:
         staged = kept.stage(rows.id, number, new_file(stored, mark))
         yield FileStep(path=path, before=None, staged=staged, seqs=tuple(sorted(rows.added_seqs[path])))
         number += 1
+        commit = commit_of(rows.marker, path)
+        if commit is not None:
+            beside, content = commit
+            yield FileStep(path=beside, before=None, staged=kept.stage(rows.id, number, content), seqs=())
+            number += 1
     for data, changed in sorted(rows.changed.items(), key=lambda one: one[0].path):
         seqs = tuple(sorted(changed.seqs))
-        if _is_emptied(rows.source.store, data, changed):
+        if is_emptied(rows.source.store, data, changed):
+            commit = commit_of(rows.marker, data.path)
+            entry = None if commit is None else rows.source.store.find(commit[0])
+            if entry is not None:  # no reader may look for a file that is gone
+                yield FileStep(path=entry.path, before=entry, staged=None, seqs=())
             yield FileStep(path=data.path, before=data.file, staged=None, seqs=seqs)
             continue
         change = FileChange(removed=frozenset(changed.removed), updated=changed.updated)
         staged = kept.stage(rows.id, number, rewritten_file(rows.source.store, data, change, mark))
         yield FileStep(path=data.path, before=data.file, staged=staged, seqs=seqs)
         number += 1
-
-
-def _is_emptied(store: FileStore, data: DataFile, changed: FileRowsChanged) -> bool:
-    """Return whether no row is left of a file that a plan had made."""
-    return data.file.name.startswith(_OWN) and len(changed.removed) == count_rows(store, data)
 
 
 def _carry_out(kept: PlanFolder, chunk: ChunkId, decision: DecidedChunk) -> ReceiptRow:
@@ -156,13 +165,21 @@ def _put(store: FileStore, step: FileStep, mark: str) -> bool:
         if now == step.before:
             store.remove(step.path)
         return now is None or now == step.before
-    if now is not None and is_marked(store, step.path, mark):
+    with store.open(step.staged) as file:
+        content = file.read()
+    if now is not None and _is_own(store, step.path, content, mark):
         return True
     if now != step.before:
         return False
-    with store.open(step.staged) as file:
-        content = file.read()
     if step.before is None:
-        return store.publish(step.path, content) or is_marked(store, step.path, mark)
+        return store.publish(step.path, content) or _is_own(store, step.path, content, mark)
     store.replace(step.path, content)
     return True
+
+
+def _is_own(store: FileStore, path: str, content: bytes, mark: str) -> bool:
+    """Return whether what lies at a path is what the chunk puts there."""
+    if not is_commit(path):
+        return is_marked(store, path, mark)
+    with store.open(path) as file:
+        return file.read() == content
