@@ -1,7 +1,7 @@
 """Read the rows of keys of a dataset of files as it is now, as plans take them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import NoReturn
@@ -205,6 +205,9 @@ class FilesSession:
 
     def may_read(self, point: TablePoint, columns: Sequence[str]) -> bool:
         return True
+
+    def missing_to_write(self, point: TablePoint, acts: Collection[str]) -> Sequence[str]:
+        return ()
 
     def _types(self, point: TablePoint) -> Mapping[str, ColumnType]:
         return all_types(FileSource(self.connection, point).schema() or pa.schema([]))
