@@ -19,7 +19,7 @@ from makewhole.window.readiness.mistakes import Mistake, Readiness, Weight
 
 _WRONG = 2
 _SERVICE = "the service"
-_COLOURS = {Weight.WRONG: "bold", Weight.AWAY: "bold", Weight.ADVICE: "yellow"}
+_COLOURS = {Weight.ADVICE: "yellow"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,5 +154,5 @@ def _summary(item: _Checked) -> str:
 def _print_problem(console: Console, problem: Problem, weight: Weight) -> None:
     found, remedy = printable(problem.found), printable(problem.remedy)
     kind = "advice: " if weight is Weight.ADVICE else ""
-    console.print(Text.assemble("  ", kind, (printable(problem.path), _COLOURS[weight]), f": {found}"))
+    console.print(Text.assemble("  ", kind, (printable(problem.path), _COLOURS.get(weight, "bold")), f": {found}"))
     console.print(Text.assemble("    ", (remedy, "cyan")))

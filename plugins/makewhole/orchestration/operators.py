@@ -26,6 +26,16 @@ _NO_REASON = (
 )
 
 
+def require_job(application: str) -> None:
+    """Return when the file of a job is there.
+
+    Raises:
+        FileNotFoundError: it is not.
+    """
+    if not Path(application).is_file():
+        raise FileNotFoundError(f"there is no job {application}; install makewhole again, its wheel has the jobs")
+
+
 class SparkStep(SparkSubmitOperator):
     """A Spark job of one window, submitted through `spark_default`. The pipeline is read when the task runs.
 
@@ -45,7 +55,6 @@ class SparkStep(SparkSubmitOperator):
             self.log.info("%s: %s", opened["label"], outcome)
             self.log.info("%s: this is committed, nothing was submitted", opened["label"])
             return
-        self._require_job(opened["label"])
         self.application_args = [
             *("--pipeline", opened["pipeline"]),
             *("--window", str(opened["window"])),
@@ -55,23 +64,12 @@ class SparkStep(SparkSubmitOperator):
             *("--dag", context["ti"].dag_id),
         ]
         try:
+            require_job(self.application)
             super().execute(context)
         except _NOT_SUBMITTED as error:
             self._end_refused(context, opened["label"], error)
         except (AirflowException, AirflowTaskTimeout) as error:
             self._end_failed(context, opened["label"], error)
-
-    def _require_job(self, label: str) -> None:
-        """Return when the file of the job is there.
-
-        Raises:
-            AirflowFailException: it is not.
-        """
-        if not Path(self.application).is_file():
-            raise AirflowFailException(
-                f"{self.task_id} of {label}: there is no job {self.application}; install makewhole again in this "
-                "worker's environment, its wheel has the jobs"
-            )
 
     def _end_refused(self, context: Context, label: str, error: BaseException) -> None:
         """Fail the task of a job that could not be submitted for what a person has to correct.

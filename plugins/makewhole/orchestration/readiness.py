@@ -30,7 +30,7 @@ def require_ready(pipeline: Pipeline) -> None:
     look_at_spark(found, _fields(SPARK_CONNECTION))
     look_at_machine(found)
     look_at_points(found, pipeline)
-    for problem in found.of(Weight.ADVICE):
+    for problem in (*found.of(Weight.REPAIRS), *found.of(Weight.ADVICE)):
         logger.warning("%s", problem)
     found.require()
 

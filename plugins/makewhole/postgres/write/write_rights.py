@@ -8,9 +8,9 @@ from makewhole.postgres.table import describe_table, quoted
 from makewhole.sql import PgConnection
 
 _MISSING = """
-select right_name from unnest(%(rights)s) as needed (right_name)
-where not case when right_name = 'delete' then has_table_privilege(%(table)s, right_name)
-    else has_any_column_privilege(%(table)s, right_name) end
+select right_name from unnest(%(rights)s::text[]) as needed (right_name)
+where not case when right_name = 'delete' then has_table_privilege(%(table)s::oid, right_name)
+    else has_any_column_privilege(%(table)s::oid, right_name) end
 """
 _MAY_KEEP_RECEIPTS = """
 select case when to_regnamespace('makewhole') is null then has_database_privilege(current_database(), 'create')
@@ -22,7 +22,9 @@ select case when to_regnamespace('makewhole') is null then has_database_privileg
 
 def missing_to_write(session: PgConnection, point: TablePoint, acts: Collection[str]) -> tuple[str, ...]:
     """Return the statements that grant the session's user what it lacks to do these acts (`insert`, `update`, `delete`)
-    with rows of a table, and to keep its receipts in the same database; none of what is no table."""
+    with rows of a table, and to keep its receipts in the same database; none of what is no table, or of no acts."""
+    if not acts:
+        return ()
     try:
         table = describe_table(session, point)
     except RefusedError:

@@ -16,6 +16,8 @@ class Weight(StrEnum):
     """A person has to correct it: no retry helps."""
     AWAY = "away"
     """A system did not answer: it may when it is asked again."""
+    REPAIRS = "repairs"
+    """A window is judged, and what it finds cannot be repaired as the file says: a right to write is missing."""
     ADVICE = "advice"
     """A window is judged in spite of it."""
 
@@ -38,7 +40,7 @@ class Readiness:
 
     @property
     def is_ready(self) -> bool:
-        """Whether nothing is wrong and everything answered."""
+        """Whether nothing is wrong, what is found can be repaired, and everything answered."""
         return all(mistake.weight is Weight.ADVICE for mistake in self.mistakes)
 
     def of(self, weight: Weight) -> tuple[Problem, ...]:

@@ -8,7 +8,7 @@ from makewhole.kafka.offsets import TopicLog
 from makewhole.kafka.rights import READ, WRITE, missing_rights
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection, KafkaConnection, RegistryConnection, kafka_of, registry_of
-from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.points import TablePoint, TopicPoint, can_look_up, has_log
 from makewhole.registry import Registry, SchemaNotFoundError
@@ -91,20 +91,22 @@ def _look_at_topic(
     ):
         log.describe()
         log.stable_ends()
-        lacking = missing_rights(connection, point.topic, [READ, *([WRITE] if _is_written(pipeline, point) else [])])
-        if lacking:
-            raise ConfigurationError([_no_right_on_topic(point, lacking)])
+        if missing_rights(connection, point.topic, [READ]):
+            found.note(_no_right_on_topic(point, "Read"))
+        if _is_written(pipeline, point) and missing_rights(connection, point.topic, [WRITE]):
+            found.note(_no_right_on_topic(point, "Write"), Weight.REPAIRS)
         for hop in pipeline.hops_from(point.name):
             _look_at_group(found, hop, point, log)
     if len(found.of(Weight.AWAY)) > before:
         silent.add(point.connection)
 
 
-def _no_right_on_topic(point: TopicPoint, lacking: tuple[str, ...]) -> Problem:
-    rights = " and ".join(lacking)
-    options = " ".join(f"--operation {right.title()}" for right in lacking)
-    remedy = f"Grant it: kafka-acls --add --allow-principal User:NAME {options} --topic {point.topic} (docs/rights.md)"
-    found = f"connection {point.connection} may not {rights} topic {point.topic}"
+def _no_right_on_topic(point: TopicPoint, right: str) -> Problem:
+    remedy = (
+        f"Grant it: kafka-acls --add --allow-principal User:NAME --operation {right} --topic {point.topic} "
+        "(docs/rights.md)"
+    )
+    found = f"connection {point.connection} has no right to {right} topic {point.topic}"
     return Problem(file=_FILE, path=f"points.{point.name}.topic", found=found, remedy=remedy)
 
 
@@ -197,7 +199,7 @@ def _look_at_database(
                 if not session.may_read(point, named):
                     found.note(_unreadable(point))
                 for statement in session.missing_to_write(point, _acts(pipeline, point)):
-                    found.note(_unwritable(point, statement))
+                    found.note(_unwritable(point, statement), Weight.REPAIRS)
     for point in present:
         with (
             found.asking(f"indexes of {point.table}", f"connection {name}"),

@@ -10,7 +10,6 @@ from makewhole.window.readiness.mistakes import Readiness
 
 _STORAGE = "MAKEWHOLE_STORAGE"
 _PROBE = b"makewhole writes, reads and removes this file to see that it may"
-_FOLDER = "probe"
 
 
 def look_at_journal(found: Readiness) -> None:
@@ -27,7 +26,7 @@ def look_at_storage(found: Readiness) -> None:
     """Write a small file into the storage, read it, and remove it."""
     with found.asking("storage", _STORAGE):
         storage = Storage.from_environment()
-        path = f"{_FOLDER}/{uuid4().hex}"
+        path = f"makewhole-probe-{uuid4().hex}"
         for act, done in (
             ("written", lambda: storage.write_bytes(path, _PROBE)),
             ("read", lambda: _require_same(storage.read_bytes(path))),

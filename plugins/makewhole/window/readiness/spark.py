@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ SPARK_CONNECTION = "spark_default"
 JOBS = ("snapshot", "reconcile", "validate", "publish")
 _EXAMPLE = '{"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}'
 _HOW = f"Write it as {_EXAMPLE}, or with the master of your cluster (docs/cluster.md)"
-_MASTERS = ("spark://", "local", "k8s://")
+_MASTER = re.compile(r"yarn|local(\[.+\])?|local-cluster\[.+\]|(spark|k8s)://[^/].*")
 _CLIENT = 'Write {"deploy-mode": "client"} into its extra: executors run on the cluster all the same'
 _PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 _VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
@@ -46,7 +47,7 @@ def _of_connection(fields: Mapping[str, object] | None) -> Iterator[Problem]:
         return
     master, extra = _master(fields), _extra(fields)
     mode = str(extra.get("deploy-mode") or "client")
-    if master != "yarn" and not master.startswith(_MASTERS):
+    if _MASTER.fullmatch(master) is None:
         yield _problem(SPARK_CONNECTION, f"names the master {master!r}, which is none of Spark's", _HOW)
     if mode not in ("client", "cluster"):
         yield _problem(f"{SPARK_CONNECTION} deploy-mode", f"is {mode!r}", _CLIENT)
