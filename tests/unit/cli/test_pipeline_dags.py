@@ -19,7 +19,7 @@ TRACE = "Traceback …\nmakewhole.model.errors.ConfigurationError: bad.yaml: hop
 
 @dataclass
 class Airflow:
-    """Answers as Airflow's API does. `after_parsing`: the pipelines that it knows once it is asked to read its files."""
+    """Answers as Airflow's API does. `after_parsing`: the pipelines that it knows once it was asked to read files."""
 
     names: list[str]
     after_parsing: list[str] | None = None

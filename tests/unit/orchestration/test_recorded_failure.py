@@ -159,7 +159,7 @@ def test_what_cannot_be_submitted_fails_at_once_and_is_kept(kept: Kept, monkeypa
     monkeypatch.setattr(window_of_run, "committed_step", lambda *_: None)
     monkeypatch.setattr(SparkStep.__base__, "execute", MagicMock(side_effect=ValueError("durable=True requires …")))
     task = SparkStep(task_id="snapshot", application=__file__)
-    with pytest.raises(AirflowFailException, match="Spark could not be submitted: durable=True requires …") as raised:
+    with pytest.raises(AirflowFailException, match=r"Spark could not be submitted: durable=True requires …") as raised:
         task.execute(kept.context("snapshot"))  # type: ignore[arg-type]
     assert "makewhole check --live" in str(raised.value)
     assert isinstance(kept.put[-1][1], RefusedError)
@@ -168,7 +168,7 @@ def test_what_cannot_be_submitted_fails_at_once_and_is_kept(kept: Kept, monkeypa
 def test_a_job_whose_file_is_gone_is_not_submitted(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window_of_run, "committed_step", lambda *_: None)
     task = SparkStep(task_id="snapshot", application="/nowhere/snapshot.py")
-    with pytest.raises(AirflowFailException, match="there is no job /nowhere/snapshot.py; install makewhole again"):
+    with pytest.raises(AirflowFailException, match=r"there is no job /nowhere/snapshot.py; install makewhole again"):
         task.execute(kept.context("snapshot"))  # type: ignore[arg-type]
 
 

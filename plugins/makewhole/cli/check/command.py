@@ -90,7 +90,7 @@ def _asked(read: Sequence[PipelineFile], *, live: bool) -> list[_Checked]:
         chosen_service()
         if not live:
             return [_of_file(file, look_at_tables) for file in read]
-        from makewhole.cli.live import Live
+        from makewhole.cli.check.live import Live
 
         service = Readiness()
         with Live(service) as asking:
