@@ -342,3 +342,13 @@ select id from makewhole.plan where pipeline = %(pipeline)s and number = %(numbe
 -- frozen_at --
 -- Read when a plan was frozen.
 select frozen_at from makewhole.plan where id = %(plan)s;
+
+-- newest_plans --
+-- List the newest plans, the newest first: of one pipeline, where `pipeline` is no null; in some states, where `states`
+-- is none.
+select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends, asked_until, frozen_at
+from makewhole.plan
+where (%(pipeline)s::text is null or pipeline = %(pipeline)s)
+and (%(states)s::text[] is null or state = any(%(states)s))
+order by frozen_at desc, id limit %(most)s

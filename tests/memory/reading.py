@@ -1,6 +1,6 @@
 """Read tables in memory: views that are held, rows as frames, and the rows of keys."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -389,3 +389,6 @@ class MemorySession:
 
     def may_read(self, point: TablePoint, columns: Sequence[str]) -> bool:
         return True
+
+    def missing_to_write(self, point: TablePoint, acts: Collection[str]) -> Sequence[str]:
+        return ()

@@ -95,6 +95,10 @@ class AirflowApi:
         """Start a run with the form filled in; return its id."""
         return str(self.send("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": form})["dag_run_id"])
 
+    def has_dag(self, dag: str) -> bool:
+        """Return whether Airflow shows a DAG."""
+        return self._client.get(f"/dags/{dag}").status_code == httpx.codes.OK
+
     def wait_for_dag(self, dag: str) -> None:
         """Wait until Airflow shows the DAG; when it does not, raise with the import errors in the message."""
         deadline = time.monotonic() + _DAG_SECONDS

@@ -2,6 +2,8 @@
 
 import os
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -13,10 +15,12 @@ _COMMANDS = {
     "down": "stack:down",
     "demo": "demo.command:demo",
     "audit": "audit.command:audit",
-    "check": "check:check",
+    "check": "check.command:check",
+    "init": "init.command:init",
     "migrate": "migrate:migrate",
     "run": "run:run",
     "todo": "todo:todo",
+    "pipelines": "pipelines:pipelines",
     "windows": "report:windows",
     "findings": "findings:findings",
     "explain": "explain:explain",
@@ -37,14 +41,23 @@ app = typer.Typer(
         "Exit codes: 0 certified, 1 gaps remain, 2 wrong usage or configuration, 3 not known, 4 could not run."
     ),
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_show_locals=False,
     rich_markup_mode="rich",
 )
 
 
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"makewhole {version('makewhole')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _makewhole() -> None:
+def _makewhole(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
     pass
 
 

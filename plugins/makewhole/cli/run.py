@@ -1,7 +1,6 @@
 """Run `makewhole run`: check one window of a pipeline, now, through Airflow."""
 
 import json as json_format
-import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,22 +14,22 @@ from makewhole.cli.airflow_api import AirflowApi, access, airflow
 from makewhole.cli.documents import chosen_windows, unanswered_document, window_document
 from makewhole.cli.environment import Exit, console, exit_of, printable, service_environment
 from makewhole.cli.follow import follow
+from makewhole.cli.pipeline_dags import wait_for_pipeline
 from makewhole.cli.report import PipelineName, show_windows
 from makewhole.compensation.planning.unanswered import Unanswered, read_unanswered
-from makewhole.journal import windows
+from makewhole.journal import step_failures, windows
 from makewhole.journal.database import connect
+from makewhole.journal.step_failures import StepPlace
 from makewhole.journey.copies import windows_holding
 from makewhole.journey.trace import business_key
 from makewhole.lake.storage import Storage
-from makewhole.model.errors import ConfigurationError, Problem, TransientError
+from makewhole.model.errors import ConfigurationError, MakewholeError, Problem, RefusedError, TransientError
 from makewhole.model.text import counted
 from makewhole.model.window import Window, WindowState
+from makewhole.orchestration.task_ids import ONCALL_DAG, OPEN_WINDOW
 from makewhole.sql import PgConnection
 from makewhole.window.context import as_last_read, connections_of, find_pipeline
 
-_DAG = "makewhole_oncall"
-_WAIT_FOR_FORM_SECONDS = 120.0
-_POLL_SECONDS = 1.0
 _LISTED_MOST = 20
 
 
@@ -198,7 +197,7 @@ def _start(request: _RunRequest, out: Console) -> str:
     where = access()
     with airflow(where) as api:
         run_id = _trigger(api, request.form())
-    out.print(f"run {run_id}: {where.run_url(_DAG, run_id)}")
+    out.print(f"run {run_id}: {where.run_url(ONCALL_DAG, run_id)}")
     return run_id
 
 
@@ -206,36 +205,35 @@ def _follow_to_end(request: _RunRequest, run_id: str, out: Console) -> dict[str,
     """Follow a run; return its window as it ended."""
     where = access()
     with airflow(where) as api:
-        follow(api, _DAG, run_id, out, where)
+        follow(api, ONCALL_DAG, run_id, out, where)
     return _document(request.pipeline, run_id)
 
 
 def _trigger(api: AirflowApi, form: dict[str, Any]) -> str:
-    """Start the run; wait for a pipeline file that is new, which takes Airflow some seconds to see."""
-    api.wait_for_dag(_DAG)
-    api.wait_for_dag(f"makewhole_reconcile_{form['pipeline']}")
-    deadline = time.monotonic() + _WAIT_FOR_FORM_SECONDS
-    while True:
-        known = api.get(f"/dags/{_DAG}/details")["params"]["pipeline"]["schema"]["enum"]
-        if form["pipeline"] in known:
-            break
-        if time.monotonic() > deadline:
-            raise TransientError(f"Airflow does not know {form['pipeline']} yet (it knows {known}); try again")
-        time.sleep(_POLL_SECONDS)
-    return api.trigger(_DAG, form)
+    """Start the run, once Airflow has taken the pipeline up."""
+    wait_for_pipeline(api, form["pipeline"])
+    return api.trigger(ONCALL_DAG, form)
 
 
 def _document(pipeline: str, run_id: str) -> dict[str, Any]:
     with connect() as journal:
         place = windows.by_request(journal, pipeline, run_id)
         if place is None:
-            raise TransientError(
-                f"run {run_id} opened no window; the log of its task open_window says why: "
-                f"{access().run_url(_DAG, run_id)}"
-            )
+            raise _no_window(journal, pipeline, run_id)
         window = windows.load(journal, pipeline, *place)
         unanswered = [] if window.state is WindowState.ERROR else _unanswered(journal, window)
         return {**window_document(journal, window), "unanswered": [unanswered_document(group) for group in unanswered]}
+
+
+def _no_window(journal: PgConnection, pipeline: str, run_id: str) -> MakewholeError:
+    """Return why a run opened no window, as its first task has left it in the journal, and where its log is."""
+    url = access().log_url(ONCALL_DAG, run_id, OPEN_WINDOW)
+    place = StepPlace(pipeline=pipeline, step=OPEN_WINDOW, dag=ONCALL_DAG, run=run_id)
+    failure = step_failures.at(journal, place)
+    if failure is None or failure.run != run_id:
+        return TransientError(f"run {run_id} opened no window; the log of its task {OPEN_WINDOW} says why: {url}")
+    text = f"run {run_id} opened no window:\n{failure.reason}\nThe log of {OPEN_WINDOW}: {url}"
+    return RefusedError(text) if failure.is_permanent else TransientError(text)
 
 
 def _unanswered(journal: PgConnection, window: Window) -> list[Unanswered]:

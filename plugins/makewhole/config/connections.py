@@ -98,6 +98,15 @@ def from_environment(connection_id: str) -> Connection:
     return _build(connection_id, fields, place)
 
 
+def fields_of(connection_id: str) -> Mapping[str, object]:
+    """Return the fields of a connection of any type, found as `from_environment` does.
+
+    Raises:
+        ConfigurationError: it is in neither place, or cannot be read.
+    """
+    return _find_fields(connection_id, '{"conn_type": "..."}')[0]
+
+
 def object_store(connection_id: str) -> ObjectStoreConnection:
     """Return the connection to an object store (conn_type `aws`), found as `from_environment` does.
 
@@ -153,7 +162,8 @@ def _find_fields(connection_id: str, example: str) -> tuple[Mapping[str, object]
     if not text.described:
         place.fail(
             "is not set",
-            f"Set it to {example}, or to Airflow's URI form; or write it into the file of {FILE_VARIABLE}",
+            f"Add a connection {connection_id} to Airflow (`airflow connections add`), or set it to {example}, or to "
+            f"Airflow's URI form; or write it into the file of {FILE_VARIABLE}",
         )
     if not isinstance(text.described, str):
         return _known_fields(text.described, place), place

@@ -1,7 +1,7 @@
 """Read and write plans and the approvals of people. Every function runs in the caller's transaction."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -43,6 +43,14 @@ class StoredPlan:
     ended_at: datetime | None = None
     log_ends: LogEnds | None = None
     asked_until: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedPlan:
+    """A plan with the moment at which it was frozen."""
+
+    plan: StoredPlan
+    frozen_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +107,15 @@ def plans_before(journal: PgConnection, pipeline: str, window: int, revision: in
     """Return the plans of earlier revisions of a window that could still write, or whose receipts are not all known."""
     parameters = {"pipeline": pipeline, "number": window, "revision": revision}
     return _plans(journal, "plans_before", **parameters)
+
+
+def newest_plans(
+    journal: PgConnection, pipeline: str | None, states: Sequence[PlanState], most: int | None
+) -> list[ListedPlan]:
+    """Return the newest plans, the newest first. `pipeline` None: of all; no `states`: in any; `most` None: all."""
+    names = [state.value for state in states] or None
+    rows = _run(journal, "newest_plans", pipeline=pipeline, states=names, most=most)
+    return [ListedPlan(plan=record(StoredPlan, row, plan=record(Plan, row)), frozen_at=row.frozen_at) for row in rows]
 
 
 def ids_of_window(journal: PgConnection, window: Window) -> list[str]:

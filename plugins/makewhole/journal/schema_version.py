@@ -1,15 +1,17 @@
 """Hold the schema of a journal to what this makewhole needs: which migrations it has, and which it lacks."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from makewhole.journal.database import connect, journal_dsn, migration_files
 from makewhole.model.errors import ConfigurationError, Problem
-from makewhole.sql import PgConnection, single_value, statements_of
+from makewhole.sql import PgConnection, single_value, sql_root, statements_of
 
 _run = statements_of("migration")
+_GRANT = re.compile(r"^grant ([a-z, ]+?) on\s+(makewhole\.[^;]+?)\s+to ", re.MULTILINE)
 _current: set[str] = set()
 """The URIs of the journals that this process has found to fit: a journal is not taken back while it works."""
 
@@ -80,3 +82,32 @@ def migration_script(pending: Sequence[Path]) -> str:
         values = f"{int(path.name[:4])}, '{path.stem}', '{sha256}'"
         parts += [text, f"insert into makewhole.migration (version, name, sha256) values ({values});"]  # noqa: S608
     return "\n".join([*parts, "commit;"])
+
+
+def missing_rights(dsn: str | None = None) -> Problem | None:
+    """Return which rights on the journal's tables its user does not have that `sql/grants` gives to the service; None:
+    it has all of them.
+
+    Raises:
+        TransientError: the journal does not answer.
+    """
+    script = (sql_root() / "grants" / "journal_application.sql").read_text(encoding="utf-8")
+    needed = [
+        (table.strip(), right.strip())
+        for rights, tables in _GRANT.findall(script)
+        for table in tables.split(",")
+        for right in rights.split(",")
+    ]
+    tables, rights = map(list, zip(*needed, strict=True))
+    with connect(dsn) as journal:
+        missing = [row.missing for row in _run(journal, "missing_rights", tables=tables, rights=rights)]
+        user = journal.info.user
+    if not missing:
+        return None
+    more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+    return Problem(
+        file="journal",
+        path="schema makewhole",
+        found=f"user {user} has no right to {', '.join(missing[:3])}{more}",
+        remedy=f"Run as the schema's owner: psql -v role={user} -f sql/grants/journal_application.sql",
+    )

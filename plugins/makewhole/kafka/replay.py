@@ -88,7 +88,7 @@ class ReplayWriter:
             self._producer = Producer(self._producer_properties())
             self._producer.init_transactions(_TIMEOUT_SECONDS)
             self._consumer = Consumer(
-                _client_properties(self.connection)
+                client_properties(self.connection)
                 | {"group.id": self._identity, "isolation.level": "read_committed", **_KEEPS_BROKERS}
             )
             marker = _committed_marker(self._consumer)
@@ -312,9 +312,9 @@ def now_ms() -> int:
 
 
 def _admin(connection: KafkaConnection) -> AdminClient:
-    return AdminClient(_client_properties(connection))
+    return AdminClient(client_properties(connection))
 
 
-def _client_properties(connection: KafkaConnection) -> dict[str, Any]:
+def client_properties(connection: KafkaConnection) -> dict[str, Any]:
     """Return the connection's properties, without what only a producer understands."""
     return {name: value for name, value in connection.properties.items() if name not in _PRODUCER_PROPERTIES}

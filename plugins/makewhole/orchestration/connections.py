@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from typing import Any
 
 from airflow.sdk import BaseHook
@@ -23,7 +24,8 @@ def export_connections(pipeline: Pipeline) -> None:
     """Put every connection that the pipeline names, and that of the storage, into this process's environment, as
     `AIRFLOW_CONN_<ID>`.
 
-    Variables that exist are left as they are. Only the task's process and the Spark driver that it starts see them.
+    Variables that exist are left as they are. Only the task's process and the Spark driver that it starts see them. One
+    that Airflow does not have is left out: what reads it then names it, and what to write.
     """
     named = {name for point in pipeline.points.values() for name in point.connections}
     named |= {name for publish in pipeline.publish if (name := connection_of(publish.path or "")) is not None}
@@ -42,7 +44,8 @@ def export_storage_connection() -> None:
 def _export(name: str) -> None:
     variable = variable_of(name)
     if variable not in os.environ:
-        os.environ[variable] = json.dumps(described(name))
+        with suppress(AirflowNotFoundException):
+            os.environ[variable] = json.dumps(described(name))
 
 
 def signing_key() -> SigningKey:

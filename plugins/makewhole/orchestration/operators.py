@@ -3,23 +3,37 @@
 DAG files import this module, so what the steps need is imported when they run.
 """
 
+from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, Context
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk.exceptions import AirflowTaskTimeout
+from airflow.sdk.exceptions import AirflowNotFoundException, AirflowTaskTimeout
 
-from makewhole.model.errors import TransientError
+from makewhole.model.errors import RefusedError, TransientError
 from makewhole.orchestration import task_ids
 from makewhole.orchestration.steps import publishing, window_of_run
 from makewhole.orchestration.steps.recorded_failure import forget_failure, record_failure, step_place, step_reason
 
 _PERMANENT = "Error code is: 64."
+_NOT_SUBMITTED = (ValueError, NameError, FileNotFoundError, PermissionError, AirflowNotFoundException)
+"""The errors of a connection or an environment by which Spark cannot be submitted: YARN in cluster mode, a Kubernetes
+without its provider, no spark-submit."""
 _NO_REASON = (
     "the application of Spark ended without a reason in the journal; the log of the task has one, in the line that "
     "starts with `ERROR makewhole`, or what spark-submit says of how it could not start"
 )
+
+
+def require_job(application: str) -> None:
+    """Return when the file of a job is there.
+
+    Raises:
+        FileNotFoundError: it is not.
+    """
+    if not Path(application).is_file():
+        raise FileNotFoundError(f"there is no job {application}; install makewhole again, its wheel has the jobs")
 
 
 class SparkStep(SparkSubmitOperator):
@@ -50,9 +64,25 @@ class SparkStep(SparkSubmitOperator):
             *("--dag", context["ti"].dag_id),
         ]
         try:
+            require_job(self.application)
             super().execute(context)
+        except _NOT_SUBMITTED as error:
+            self._end_refused(context, opened["label"], error)
         except (AirflowException, AirflowTaskTimeout) as error:
             self._end_failed(context, opened["label"], error)
+
+    def _end_refused(self, context: Context, label: str, error: BaseException) -> None:
+        """Fail the task of a job that could not be submitted for what a person has to correct.
+
+        Raises:
+            AirflowFailException: always; with the reason, which is kept in the journal.
+        """
+        refused = RefusedError(
+            f"{self.task_id} of {label}: Spark could not be submitted: {error or type(error).__name__}. Correct the "
+            "connection spark_default, or what this worker has of Spark; `makewhole check --live` says what to write"
+        )
+        record_failure(step_place(context), refused)
+        raise AirflowFailException(str(refused)) from error
 
     def _end_failed(self, context: Context, label: str, error: BaseException) -> None:
         """Return when the application broke after it had committed this step: what broke is a later one's.

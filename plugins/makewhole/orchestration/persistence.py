@@ -6,17 +6,23 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
-from airflow.sdk.exceptions import AirflowTaskTimeout
+from airflow.sdk.exceptions import AirflowNotFoundException, AirflowTaskTimeout
 
 from makewhole.model.errors import DEFECTS, PermanentError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.time_limits import TimeLimits
+from makewhole.orchestration.last_line import log_last_line
 
 _FIRST_DELAY = timedelta(seconds=15)
 _LONGEST_DELAY = timedelta(minutes=10)
 _GROWTH = 2.0
 _NO_RETRY = [
     RetryRule(exception=PermanentError, action=RetryAction.FAIL, reason="it cannot succeed by trying again"),
+    RetryRule(
+        exception=[AirflowNotFoundException, "psycopg2.ProgrammingError"],
+        action=RetryAction.FAIL,
+        reason="a connection, table or right is missing, which a person has to add",
+    ),
     RetryRule(exception=list(DEFECTS), action=RetryAction.FAIL, reason="a defect, which trying again does not mend"),
     RetryRule(
         exception=AirflowTaskTimeout,
@@ -50,6 +56,7 @@ def task_defaults(pipelines: Iterable[Pipeline]) -> dict[str, Any]:
         "retry_exponential_backoff": _GROWTH,
         "max_retry_delay": _LONGEST_DELAY,
         "retry_policy": ExceptionRetryPolicy(_NO_RETRY),
+        "on_failure_callback": log_last_line,
     }
 
 

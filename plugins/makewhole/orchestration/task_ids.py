@@ -6,6 +6,7 @@ CONTINUE_DAG = "makewhole_continue"
 HOUSEKEEPING_DAG = "makewhole_housekeeping"
 
 OPEN_WINDOW = "open_window"
+OPENED = "opened"
 SETTLE = "settle"
 SNAPSHOT = "snapshot"
 RECONCILE = "reconcile"

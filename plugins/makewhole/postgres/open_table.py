@@ -1,6 +1,6 @@
 """Read the rows of keys in a table that a session has open."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from makewhole.compute.value_types import ColumnKind
@@ -14,6 +14,7 @@ from makewhole.postgres.read.progress import may_read
 from makewhole.postgres.read.valued_rows import ValuedTable
 from makewhole.postgres.table import Table, describe_table, rows_of_key
 from makewhole.postgres.write.quarantine import require_quarantine_possible
+from makewhole.postgres.write.write_rights import missing_to_write
 from makewhole.sql import PgConnection
 from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
 
@@ -78,3 +79,6 @@ class PostgresSession:
 
     def may_read(self, point: TablePoint, columns: Sequence[str]) -> bool:
         return may_read(self.session, point, columns)
+
+    def missing_to_write(self, point: TablePoint, acts: Collection[str]) -> Sequence[str]:
+        return missing_to_write(self.session, point, acts)

@@ -1,6 +1,6 @@
 """Name what can be read of tables, whatever system keeps them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -206,3 +206,12 @@ class TableSession(Protocol):
     def may_read(self, point: TablePoint, columns: Sequence[str]) -> bool:
         """Return whether these columns of a table may be read, as far as they exist."""
         ...
+
+    def missing_to_write(self, point: TablePoint, acts: Collection[str]) -> Sequence[str]:
+        """Return the statements that grant this session's user what it lacks to do these acts (`insert`, `update`,
+        `delete`) with rows of a table, and to keep receipts beside it; none where the system has no such rights."""
+        ...
+
+
+BYTES_WITHOUT_INDEX = 32 << 20
+"""The size up to which a table is soon read whole, so that no index is missing."""

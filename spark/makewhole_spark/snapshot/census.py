@@ -16,7 +16,7 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.points import TablePoint
 from makewhole.model.window import CountedSlice, KnownSlice, TimeSlice, Window
 from makewhole.sql import PgConnection
-from makewhole.tables.reading import TableView
+from makewhole.tables.reading import BYTES_WITHOUT_INDEX, TableView
 from makewhole.tables.shape import EarlierRows, RowsAhead
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,7 +24,6 @@ _RECENT_SLICES = 7
 _ROTATED_SLICES = 16
 _ROWS_LEAST = 1_000_000
 _SLICES_LISTED_MOST = 20
-_BYTES_WITHOUT_INDEX = 32 << 20  # below that no incident is needed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +99,7 @@ class TableCensus:
         for kind, ones in by_kind.items():
             if ones:
                 yield self._incident(kind, ones)
-        if self.view.size_bytes > _BYTES_WITHOUT_INDEX and not self.view.has_time_index:
+        if self.view.size_bytes > BYTES_WITHOUT_INDEX and not self.view.has_time_index:
             yield Incident(
                 kind=IncidentKind.NO_TIME_INDEX,
                 point=self.point.name,

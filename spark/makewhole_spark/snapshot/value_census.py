@@ -23,7 +23,7 @@ from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.points import TablePoint
 from makewhole.signing.keys import sha256_of
 from makewhole.sql import PgConnection
-from makewhole.tables.reading import TableView
+from makewhole.tables.reading import BYTES_WITHOUT_INDEX, TableView
 from makewhole.window.configuration import configuration_document
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.read_piece import PieceRead
@@ -33,7 +33,6 @@ _KEYS_OF_A_SHARE = 20_000
 _SHARES_MOST = 10
 _OWN_PART = 8
 _WINDOWS_MOST = 32
-_BYTES_WITHOUT_INDEX = 32 << 20  # a table of that size is soon read whole
 
 Manifest = Mapping[str, Any]
 
@@ -144,7 +143,7 @@ def _why_not(view: TableView) -> str | None:
     """Return why rows of known keys cannot be looked at without reading all of a large table; None where they can."""
     if not view.has_places:
         return "view"
-    if view.size_bytes <= _BYTES_WITHOUT_INDEX or view.has_key_index:
+    if view.size_bytes <= BYTES_WITHOUT_INDEX or view.has_key_index:
         return None
     return "no_key_index"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import typer
 
-from makewhole.cli.check import check
+from makewhole.cli.check.command import check
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window

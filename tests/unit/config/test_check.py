@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from makewhole.cli.check import check
+from makewhole.cli.check.command import check
 
 pytestmark = pytest.mark.unit
 

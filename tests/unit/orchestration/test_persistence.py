@@ -4,15 +4,17 @@ from datetime import timedelta
 from typing import Any
 
 import psycopg2
+import psycopg2.errors
 import pytest
 from airflow.sdk import DAG
 from airflow.sdk.definitions.retry_policy import RetryAction
-from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException, AirflowTaskTimeout
 
 from makewhole.model.errors import LeaseLostError, RefusedError, TransientError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration.dags import oncall_dag, reconcile_dag
+from makewhole.orchestration.last_line import log_last_line
 from makewhole.orchestration.persistence import retries_for
 from makewhole.orchestration.undo_dag import undo_dag
 
@@ -65,6 +67,7 @@ def test_a_dag_for_all_pipelines_is_as_patient_as_the_most_patient_one() -> None
 def test_every_step_has_a_time_limit_and_the_wait_for_a_person_has_none() -> None:
     limits = {task.task_id: task.execution_timeout for task in reconcile_dag(PATIENT).tasks}
     assert limits.pop("approve") is None
+    assert limits.pop("opened") is None
     assert limits.pop("settle") == timedelta(minutes=10)
     expected = vars(PATIENT.time_limits)
     assert limits == {name: expected[name] for name in limits} | {
@@ -88,6 +91,8 @@ def test_a_settle_time_above_a_day_is_waited_for() -> None:
         (ConnectionResetError("reset"), RetryAction.DEFAULT),
         (AirflowException("the job ended with exit code 1"), RetryAction.DEFAULT),
         (RefusedError("no"), RetryAction.FAIL),
+        (AirflowNotFoundException("no connection"), RetryAction.FAIL),
+        (psycopg2.errors.UndefinedTable("no table"), RetryAction.FAIL),
         (KeyError("x"), RetryAction.FAIL),
         (TypeError("x"), RetryAction.FAIL),
         (AirflowTaskTimeout("12 h"), RetryAction.FAIL),
@@ -97,4 +102,5 @@ def test_only_what_may_mend_itself_is_tried_again(error: BaseException, action: 
     for dag in (reconcile_dag(PATIENT), oncall_dag([PATIENT]), undo_dag([PATIENT])):
         for task in dag.tasks:
             assert task.retry_policy is not None
+            assert task.on_failure_callback == [log_last_line]
             assert task.retry_policy.evaluate(error, 1, 41).action is action, task.task_id

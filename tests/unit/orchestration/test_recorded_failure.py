@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowTaskTimeout
 from makewhole.journal import database, step_failures
 from makewhole.journal.step_failures import StepFailure, StepPlace
 from makewhole.model.errors import NotYetError, RefusedError, TransientError
+from makewhole.orchestration.last_line import log_last_line
 from makewhole.orchestration.operators import SparkStep
 from makewhole.orchestration.steps import recorded_failure, window_of_run
 from makewhole.orchestration.steps.recorded_failure import UncertifiedError, recorded
@@ -119,7 +120,7 @@ def submitted(kept: Kept, monkeypatch: pytest.MonkeyPatch, broke: str, reason: s
     monkeypatch.setattr(step_failures, "at", lambda *_: left if reason else None)
     monkeypatch.setattr(window_of_run, "committed_step", lambda *_: None)
     monkeypatch.setattr(SparkStep.__base__, "execute", MagicMock(side_effect=AirflowException(broke)))
-    task = SparkStep(task_id="snapshot", application="snapshot.py")
+    task = SparkStep(task_id="snapshot", application=__file__)
     with pytest.raises(AirflowException) as raised:
         task.execute(kept.context("snapshot"))  # type: ignore[arg-type]
     assert isinstance(raised.value, AirflowFailException) is ("64" in broke)
@@ -151,3 +152,36 @@ def test_the_reason_of_another_run_is_not_taken_for_that_of_this_one(
 ) -> None:
     message = submitted(kept, monkeypatch, "Error code is: 64.", "no column amount", run="last night")
     assert "no column amount" not in message
+
+
+def test_what_cannot_be_submitted_fails_at_once_and_is_kept(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """YARN in cluster mode: the operator raises a ValueError, which Airflow would try again for hours."""
+    monkeypatch.setattr(window_of_run, "committed_step", lambda *_: None)
+    monkeypatch.setattr(SparkStep.__base__, "execute", MagicMock(side_effect=ValueError("durable=True requires …")))
+    task = SparkStep(task_id="snapshot", application=__file__)
+    with pytest.raises(AirflowFailException, match=r"Spark could not be submitted: durable=True requires …") as raised:
+        task.execute(kept.context("snapshot"))  # type: ignore[arg-type]
+    assert "makewhole check --live" in str(raised.value)
+    assert isinstance(kept.put[-1][1], RefusedError)
+
+
+def test_a_job_whose_file_is_gone_is_not_submitted(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window_of_run, "committed_step", lambda *_: None)
+    task = SparkStep(task_id="snapshot", application="/nowhere/snapshot.py")
+    with pytest.raises(AirflowFailException, match=r"there is no job /nowhere/snapshot.py; install makewhole again"):
+        task.execute(kept.context("snapshot"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (AirflowFailException("one\ntwo. Write three"), "open_window failed: two. Write three"),
+        (RuntimeError("a secret"), "open_window failed: an error that was not foreseen (RuntimeError); the log has"),
+    ],
+)
+def test_the_last_line_of_a_failed_tasks_log_is_its_reason(
+    error: Exception, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    log_last_line({"exception": error, "ti": SimpleNamespace(task_id="open_window")})
+    assert caplog.messages[-1].startswith(line)
+    assert "secret" not in caplog.text

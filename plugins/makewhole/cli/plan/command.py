@@ -11,6 +11,7 @@ from rich.text import Text
 from makewhole.cli.environment import AsJson, console, print_table, printable, service_environment
 from makewhole.cli.plan import answer, control, dry_run
 from makewhole.cli.plan.control import PlanId, known_plan
+from makewhole.cli.plan.list_plans import list_plans
 from makewhole.cli.plan.undo import undo
 from makewhole.compensation.preview.never_seen import never_seen
 from makewhole.compensation.preview.table_lock import table_lock_sentence
@@ -116,6 +117,7 @@ def _table(actions: Sequence[StoredAction]) -> Table:
     return table
 
 
+plan_app.command("list")(list_plans)
 plan_app.command("undo")(undo)
 plan_app.command("approve")(answer.approve)
 plan_app.command("reject")(answer.reject)

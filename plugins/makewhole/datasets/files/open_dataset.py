@@ -1,6 +1,6 @@
 """Read the rows of keys of a dataset of files as it is now, as plans take them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -164,6 +164,9 @@ class FilesSession:
 
     def may_read(self, point: TablePoint, columns: Sequence[str]) -> bool:
         return True
+
+    def missing_to_write(self, point: TablePoint, acts: Collection[str]) -> Sequence[str]:
+        return ()
 
     def _types(self, point: TablePoint) -> Mapping[str, ColumnType]:
         return all_types(FileSource(self.connection, point).schema() or pa.schema([]))

@@ -1,6 +1,6 @@
 """Read the rows of keys of an Iceberg table as it is now, as plans take them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -148,6 +148,9 @@ class IcebergSession:
 
     def may_read(self, point: TablePoint, columns: Sequence[str]) -> bool:
         return True
+
+    def missing_to_write(self, point: TablePoint, acts: Collection[str]) -> Sequence[str]:
+        return ()
 
     def _types(self, point: TablePoint) -> Mapping[str, ColumnType]:
         try:

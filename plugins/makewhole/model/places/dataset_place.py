@@ -20,8 +20,8 @@ class DatasetPlace:
 
     `of_topics` are the names of the topics that lead into it: a row of another topic is none of the point's. Empty:
     all rows are. `marker`: the name of the file in whose folder files count; `MANIFESTS`: those count that one of them
-    lists; empty: every file that has its name does. `adopts`: a missing row that lies in a file which the table does not
-    list is taken from there.
+    lists; empty: every file that has its name does. `adopts`: a missing row that lies in a file which the table does
+    not list is taken from there.
     """
 
     format: str

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from makewhole.orchestration.steps.recorded_failure import recorded
 from makewhole.orchestration.steps.step import step
-from makewhole.orchestration.steps.window_of_run import load_pipeline, opened_window
+from makewhole.orchestration.steps.window_of_run import load_ready_pipeline, opened_window
 from makewhole.orchestration.task_ids import POLL_SECONDS
 
 if TYPE_CHECKING:
@@ -29,14 +29,12 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
     `pipeline_name` None: the form names the pipeline.
     """
     from makewhole.journal.database import connect
-    from makewhole.orchestration.connections import signing_key
     from makewhole.orchestration.older_windows import finish_older_windows
     from makewhole.window.context import connections_of
     from makewhole.window.opening.open import open_interval
 
     context = get_current_context()
-    pipeline = load_pipeline(pipeline_name or context["params"]["pipeline"])
-    signing_key()  # a window that could not be certified is not begun
+    pipeline = load_ready_pipeline(pipeline_name or context["params"]["pipeline"])
     request = _window_request(context)
     finish_older_windows(context, pipeline, request)
     with connect() as journal:
@@ -52,7 +50,7 @@ def continue_window() -> dict[str, Any]:
     from makewhole.window.opening.unfinished import continue_window
 
     form = get_current_context()["params"]
-    pipeline = load_pipeline(form["pipeline"])
+    pipeline = load_ready_pipeline(form["pipeline"])
     with connect() as journal:
         opened = continue_window(journal, pipeline, int(form["window"]), int(form["revision"]))
     return log_opened(opened, "; it was left unfinished, what its steps committed is kept")

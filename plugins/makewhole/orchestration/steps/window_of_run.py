@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import get_current_context
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration.task_ids import OPEN_WINDOW, PUBLISH, RECONCILE, SNAPSHOT
+
+_NOT_OPENED = ("failed", "upstream_failed")
 
 if TYPE_CHECKING:
     from makewhole.model.window import Window
@@ -27,6 +29,23 @@ def load_pipeline(name: str) -> Pipeline:
     return pipeline
 
 
+def load_ready_pipeline(name: str) -> Pipeline:
+    """Read a pipeline as `load_pipeline` does, when every system that it needs is as a window needs it.
+
+    Raises:
+        ConfigurationError: something is wrong; with all of it.
+        TransientError: nothing is wrong, and something does not answer.
+    """
+    from makewhole.config.pipeline_file import find_pipeline
+    from makewhole.orchestration.connections import export_connections
+    from makewhole.orchestration.readiness import require_ready
+
+    pipeline = find_pipeline(name)
+    export_connections(pipeline)
+    require_ready(pipeline)
+    return pipeline
+
+
 def opened_window(context: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result of the task `open_window` of this run: pipeline, window, revision, label, settled_at.
 
@@ -37,6 +56,18 @@ def opened_window(context: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(opened, dict):
         raise AirflowFailException("no window was opened in this run; see the task `open_window`")
     return opened
+
+
+def skip_without_window(context: Mapping[str, Any]) -> None:
+    """Return when the task `open_window` of this run did not fail.
+
+    Raises:
+        AirflowSkipException: it did: there is no window to do anything with. That the run is red is its own doing.
+    """
+    ti, dag, run = context["ti"], context["ti"].dag_id, context["ti"].run_id
+    states = ti.get_task_states(dag_id=dag, task_ids=[OPEN_WINDOW], run_ids=[run])
+    if states.get(run, {}).get(OPEN_WINDOW) in _NOT_OPENED:
+        raise AirflowSkipException(f"no window was opened in this run; the log of the task `{OPEN_WINDOW}` has why")
 
 
 def load_context() -> "WindowContext":

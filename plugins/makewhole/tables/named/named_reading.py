@@ -1,6 +1,6 @@
 """Read tables of any kind by the names that a pipeline's file has for their columns."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -111,3 +111,6 @@ class NamedSession:
 
     def may_read(self, point: TablePoint, columns: Sequence[str]) -> bool:
         return self.session.may_read(point.in_table, [point.column_place(name) for name in columns])
+
+    def missing_to_write(self, point: TablePoint, acts: Collection[str]) -> Sequence[str]:
+        return self.session.missing_to_write(point.in_table, acts)

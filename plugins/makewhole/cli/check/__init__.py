@@ -1,0 +1,1 @@
+"""Check pipeline files, and ask every system that they name."""

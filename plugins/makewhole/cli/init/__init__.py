@@ -1,0 +1,1 @@
+"""Write a pipeline file from what a topic and two tables hold."""

@@ -1,0 +1,148 @@
+"""Find whether Airflow has taken up a pipeline: its on-call form names it. Ask Airflow to read the DAG files now, and
+report its import errors instead of waiting for what they prevent."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from makewhole.cli.airflow_api import AirflowApi, AirflowRefusedError
+from makewhole.config.pipeline_file import pipeline_files, pipeline_folders, read_files
+from makewhole.model.errors import ConfigurationError, Problem, TransientError
+from makewhole.orchestration.task_ids import ONCALL_DAG
+
+_ONCALL_FILE, _PIPELINE_FILES = "makewhole_oncall.py", "makewhole_pipeline_files.py"
+_READ_FIRST = (_ONCALL_FILE, "makewhole_reconcile.py", "makewhole_continue.py", _PIPELINE_FILES)
+_POLL_SECONDS, _LONGEST_SECONDS = 0.5, 120.0
+_GRACE_SECONDS = 10.0
+"""How long the API server may go on to show a form that the DAG processor has replaced."""
+_MOST = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusedFile:
+    """Why Airflow could not read a file of DAGs, and when it tried."""
+
+    file: str
+    text: str
+    at: str
+
+
+def wait_for_pipeline(api: AirflowApi, pipeline: str) -> None:
+    """Return when the on-call form of Airflow names the pipeline; files that are new are read now.
+
+    Raises:
+        ConfigurationError: Airflow refuses the DAG file or the pipeline file, or has read its pipeline files again and
+            this one is not among them.
+        TransientError: Airflow does not read the files.
+    """
+    names, parsed = _form_names(api), _parsed_at(api)
+    if pipeline in names:
+        return
+    was_asked, refused = _ask_to_parse(api), import_error_of(api, pipeline)
+    started = since_parsed = time.monotonic()
+    while pipeline not in (names := _form_names(api)):
+        error = import_error_of(api, pipeline)
+        if error is not None and (not was_asked or error != refused or time.monotonic() - started > _GRACE_SECONDS):
+            raise ConfigurationError([_refused(error)])
+        if not was_asked or _parsed_at(api) == parsed or error is not None:
+            since_parsed = time.monotonic()
+        if time.monotonic() - since_parsed > _GRACE_SECONDS:
+            raise ConfigurationError([_not_there(pipeline, names)])
+        if time.monotonic() - started > _LONGEST_SECONDS:
+            known = ", ".join(names) or "none"
+            raise TransientError(
+                f"Airflow does not know {pipeline} yet (it knows {known}), and has not read its DAG files for "
+                f"{_LONGEST_SECONDS:.0f} s; look whether its DAG processor runs (`makewhole status`)"
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def dag_problem(api: AirflowApi, pipeline: str) -> Problem | None:
+    """Return why Airflow would not run a pipeline, as it is now; None: it would."""
+    if pipeline in (names := _form_names(api)):
+        return None
+    error = import_error_of(api, pipeline)
+    return _not_there(pipeline, names) if error is None else _refused(error)
+
+
+def import_error_of(api: AirflowApi, pipeline: str | None = None) -> RefusedFile | None:
+    """Return why Airflow cannot read the file of the on-call form; or the file of the pipeline, where one is named."""
+    own = _file_of(pipeline) if pipeline is not None else None
+    for error in api.get("/importErrors", limit=_MOST)["import_errors"]:
+        name, text = PurePosixPath(str(error["filename"])).name, str(error["stack_trace"])
+        if name == _ONCALL_FILE or (own is not None and name == _PIPELINE_FILES and own in text):
+            return RefusedFile(file=name, text=text, at=str(error["timestamp"]))
+    return None
+
+
+def _file_of(pipeline: str) -> str | None:
+    """Return the name of the file of a pipeline, without its folder: Airflow may have it in another one."""
+    files = read_files(pipeline_files(pipeline_folders()))
+    return next((file.path.name for file in files if file.name == pipeline), None)
+
+
+def _form_names(api: AirflowApi) -> tuple[str, ...]:
+    """Return the pipelines that the on-call form offers; none where there is no form."""
+    try:
+        details = api.get(f"/dags/{ONCALL_DAG}/details")
+    except AirflowRefusedError as error:
+        if error.status != 404:
+            raise
+        return ()
+    return tuple(details["params"]["pipeline"]["schema"]["enum"])
+
+
+def _parsed_at(api: AirflowApi) -> str | None:
+    """Return when the on-call form was last read."""
+    return next((dag["last_parsed_time"] for dag in _our_dags(api) if dag["dag_id"] == ONCALL_DAG), None)
+
+
+def _our_dags(api: AirflowApi) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = api.get("/dags", limit=_MOST, dag_id_pattern="makewhole_", exclude_stale="false")[
+        "dags"
+    ]
+    return found
+
+
+def _ask_to_parse(api: AirflowApi) -> bool:
+    """Ask Airflow to read the DAG files that name pipelines before all others; return whether it will. Who may not edit
+    DAGs cannot ask."""
+    tokens = {PurePosixPath(dag["fileloc"]).name: dag["file_token"] for dag in _our_dags(api)}
+    return all([_asked(api, token) for token in _wanted(tokens)] or [False])
+
+
+def _wanted(tokens: dict[str, str]) -> Iterator[str]:
+    yield from (tokens[name] for name in _READ_FIRST if name in tokens)
+
+
+def _asked(api: AirflowApi, token: str) -> bool:
+    try:
+        api.send("PUT", f"/parseDagFile/{quote(token, safe='')}")
+    except AirflowRefusedError as error:
+        return error.status == 409  # somebody has asked for the same, and it was not done yet
+    return True
+
+
+def _refused(error: RefusedFile) -> Problem:
+    lines = [line.strip() for line in error.text.strip().splitlines()]
+    start = next((at for at, line in enumerate(lines) if line.startswith("makewhole.model.errors.")), len(lines) - 1)
+    text = "; ".join(line for line in lines[start:] if line)
+    return Problem(
+        file="Airflow",
+        path=error.file,
+        found=f"is refused, with this import error: {text}",
+        remedy="Mend it where Airflow reads it; `makewhole check` lists all of a pipeline file at once",
+    )
+
+
+def _not_there(pipeline: str, names: tuple[str, ...]) -> Problem:
+    return Problem(
+        file="Airflow",
+        path=ONCALL_DAG,
+        found=f"has no pipeline {pipeline}; it has {', '.join(names) or 'none'}",
+        remedy="Put the pipeline file into a folder that MAKEWHOLE_PIPELINES names for Airflow's DAG processor and "
+        "workers, not only here",
+    )

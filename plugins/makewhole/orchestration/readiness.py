@@ -1,0 +1,43 @@
+"""Ask, as the first act of a window, whether everything that it needs is as it needs it."""
+
+import logging
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from makewhole.model.pipeline import Pipeline
+from makewhole.orchestration.connections import described, signing_key
+
+logger = logging.getLogger(__name__)
+
+
+def require_ready(pipeline: Pipeline) -> None:
+    """Return where a window of the pipeline can be judged, whose connections are in this process's environment.
+
+    Raises:
+        ConfigurationError: something is wrong; with all of it, and the next step.
+        TransientError: nothing is wrong, and something does not answer.
+    """
+    from makewhole.window.readiness.mistakes import Readiness, Weight
+    from makewhole.window.readiness.points import look_at_points
+    from makewhole.window.readiness.service import look_at_journal, look_at_signing_key, look_at_storage
+    from makewhole.window.readiness.spark import SPARK_CONNECTION, look_at_machine, look_at_spark
+
+    found = Readiness()
+    look_at_journal(found)
+    look_at_storage(found)
+    look_at_signing_key(found, signing_key)  # a window that could not be certified is not begun
+    look_at_spark(found, _fields(SPARK_CONNECTION))
+    look_at_machine(found)
+    look_at_points(found, pipeline)
+    for problem in (*found.of(Weight.REPAIRS), *found.of(Weight.ADVICE)):
+        logger.warning("%s", problem)
+    found.require()
+
+
+def _fields(connection_id: str) -> dict[str, Any] | None:
+    """Return the fields of a connection of Airflow; None: there is none."""
+    try:
+        return described(connection_id)
+    except AirflowNotFoundException:
+        return None

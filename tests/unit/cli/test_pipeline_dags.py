@@ -1,0 +1,105 @@
+"""Test that a run waits for a pipeline that Airflow is about to read, and for none that it refuses."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+
+from makewhole.cli import pipeline_dags
+from makewhole.cli.airflow_api import AirflowApi
+from makewhole.cli.pipeline_dags import wait_for_pipeline
+from makewhole.model.errors import ConfigurationError
+
+pytestmark = pytest.mark.unit
+
+TRACE = "Traceback …\nmakewhole.model.errors.ConfigurationError: bad.yaml: hops: is not set. Write hops"
+
+
+@dataclass
+class Airflow:
+    """Answers as Airflow's API does. `after_parsing`: the pipelines that it knows once it was asked to read files."""
+
+    names: list[str]
+    after_parsing: list[str] | None = None
+    errors: list[dict[str, str]] = field(default_factory=list)
+    may_ask: bool = True
+    asked: list[str] = field(default_factory=list)
+    parsed: int = 0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.path
+        if path.startswith("/parseDagFile/"):
+            if not self.may_ask:
+                return httpx.Response(403, text="no")
+            self.asked.append(path.rpartition("/")[2])
+            self.parsed += 1
+            self.names = self.names if self.after_parsing is None else self.after_parsing
+            return httpx.Response(201, json={})
+        answers: dict[str, Any] = {
+            "/dags/makewhole_oncall/details": {"params": {"pipeline": {"schema": {"enum": self.names}}}},
+            "/importErrors": {"import_errors": self.errors},
+            "/dags": {
+                "dags": [
+                    {"dag_id": dag, "fileloc": f"/d/{dag}.py", "file_token": dag, "last_parsed_time": str(self.parsed)}
+                    for dag in ("makewhole_oncall", "makewhole_undo", "makewhole_reconcile")
+                ]
+            },
+        }
+        return httpx.Response(200, json=answers[path])
+
+
+Wait = Callable[[Airflow], None]
+
+
+@pytest.fixture
+def wait(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wait]:
+    """Wait for the pipeline `new`, with a clock that each look moves on by a second."""
+    seconds = iter(range(10_000))
+    monkeypatch.setattr(pipeline_dags.time, "monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr(pipeline_dags.time, "sleep", lambda _: None)
+    monkeypatch.setattr(pipeline_dags, "_file_of", lambda name: f"{name}.yaml")
+
+    def run(server: Airflow) -> None:
+        with httpx.Client(base_url="http://airflow.example", transport=httpx.MockTransport(server)) as client:
+            wait_for_pipeline(AirflowApi(client), "new")
+
+    yield run
+
+
+def error(file: str, text: str) -> dict[str, str]:
+    return {"filename": f"/dags/{file}", "stack_trace": text, "timestamp": "now"}
+
+
+def test_a_pipeline_that_is_known_is_not_asked_for_again(wait: Wait) -> None:
+    server = Airflow(names=["new"])
+    wait(server)
+    assert server.asked == []
+
+
+def test_the_files_that_name_pipelines_are_read_now(wait: Wait) -> None:
+    server = Airflow(names=["old"], after_parsing=["old", "new"])
+    wait(server)
+    assert server.asked == ["makewhole_oncall", "makewhole_reconcile"]
+
+
+def test_a_dag_file_that_airflow_refuses_is_shown_and_not_waited_for(wait: Wait) -> None:
+    server = Airflow(names=["old"], errors=[error("makewhole_oncall.py", TRACE)], may_ask=False)
+    with pytest.raises(ConfigurationError, match=r"is refused, with this import error: .*hops: is not set") as caught:
+        wait(server)
+    assert "Traceback" not in str(caught.value)
+
+
+def test_the_file_of_another_pipeline_that_is_wrong_stops_no_run(wait: Wait) -> None:
+    other = error("makewhole_pipeline_files.py", TRACE)
+    wait(Airflow(names=["old"], after_parsing=["old", "new"], errors=[other]))
+    own = error("makewhole_pipeline_files.py", TRACE.replace("bad.yaml", "/airflow/new.yaml"))
+    with pytest.raises(ConfigurationError, match=r"Airflow: makewhole_pipeline_files.py: is refused"):
+        wait(Airflow(names=["old"], errors=[own]))
+
+
+def test_a_pipeline_that_only_this_machine_has_is_not_waited_for(wait: Wait) -> None:
+    server = Airflow(names=["old"], after_parsing=["old"])
+    with pytest.raises(ConfigurationError, match=r"has no pipeline new; it has old\. Put the pipeline file"):
+        wait(server)
