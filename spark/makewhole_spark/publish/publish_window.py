@@ -152,6 +152,7 @@ class _PublishingRun:
         written = self._carry(tasks, write_records)
         content = _ManifestContent(context=context, point=point, chosen=chosen, written=written, before=before)
         manifest = content.manifest(self.journal, self.publication, manifests[point])
+        place.require_own(self.folder, self.publication)
         leases.renew(self.journal, self.lease)  # holds its row locked: no other run decides meanwhile
         publications.decide(self.journal, self.publication, window, manifest, count_chunks(content.own_files))
         self.journal.commit()
