@@ -1,4 +1,4 @@
-"""Test the benchmark of windows over Iceberg tables, on little data: both sides find what was planted, never how fast."""
+"""Test the benchmark of windows over Iceberg tables on little data: both find what was planted, never how fast."""
 
 from pathlib import Path
 

@@ -96,6 +96,14 @@ def test_task_is_skipped_where_the_pipeline_publishes_nothing(monkeypatch: pytes
         publishing.require_published_points(context())
 
 
+def test_run_that_opened_no_window_reports_no_revocation(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = context()
+    given["ti"].xcom_pull.return_value = None
+    monkeypatch.setattr(publishing, "get_current_context", lambda: given)
+    with pytest.raises(AirflowSkipException, match="no window was opened in this run"):
+        publishing.report_revoked()
+
+
 NOTICE = ChangedNotice(
     point="orders",
     window=7,
