@@ -1,4 +1,4 @@
-"""Name the jars of the peers: Spark's own Kafka connector, PostgreSQL's JDBC driver, and Spark's Avro.
+"""Name the jars of the peers: Spark's own Kafka connector, PostgreSQL's JDBC driver, Spark's Avro, Iceberg's reader.
 
 Without their dependencies, not by `spark.jars.packages`: codecs, logging and Hadoop are Spark's own, and the connector
 asks for a token provider that the registries do not have, where an older one works.
@@ -11,6 +11,7 @@ from makewhole.stack.maven_jars import JarFolder
 CONNECTOR_VERSION = "4.1.3"
 _JDBC_VERSION = "42.7.4"
 _AVRO_VERSION = "4.1.1"
+_ICEBERG_VERSION = "1.12.0"
 _HASHES = Path(__file__).with_name("jars.sha256")
 _CONNECTOR = JarFolder(
     name=f"spark-kafka-connector-{CONNECTOR_VERSION}",
@@ -38,6 +39,13 @@ _AVRO = JarFolder(
     hashes=_HASHES,
     has_dependencies=False,
 )
+_ICEBERG = JarFolder(
+    name=f"iceberg-spark-{_ICEBERG_VERSION}",
+    title="the jars of Iceberg's own reader for Spark",
+    artifacts=(("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", _ICEBERG_VERSION),),
+    hashes=_HASHES,
+    has_dependencies=False,
+)
 
 
 def connector_jars() -> list[Path]:
@@ -54,4 +62,10 @@ def jdbc_driver() -> Path:
 def avro_jar() -> Path:
     """Return the jar of Spark's Avro; raises as `connector_jars` does."""
     (jar,) = _AVRO.provide().glob("*.jar")
+    return jar
+
+
+def iceberg_jar() -> Path:
+    """Return the jar of Iceberg's reader for Spark; raises as `connector_jars` does."""
+    (jar,) = _ICEBERG.provide().glob("*.jar")
     return jar

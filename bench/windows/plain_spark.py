@@ -7,15 +7,16 @@ The jobs beside makewhole's are made of it. It imports nothing of makewhole: not
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
 
 _FIELDS = "order_id string, amount decimal(12,2), status string"
+_COLUMNS = ("order.order_id", "order.amount", "order.status")
 _READERS = 4
 
 
@@ -34,7 +35,7 @@ def answer(compare: Callable[[Points], object]) -> None:
     for name in ("bootstrap", "dsn", "name", "folder", "jars", "schema"):
         parser.add_argument(f"--{name}", required=True)
     wanted = parser.parse_args()
-    spark = _session(wanted.folder, wanted.jars)
+    spark = plain_session(wanted.folder, wanted.jars)
     points = Points(
         ledger=_table(spark, wanted.dsn, f"{wanted.name}.ledger"),
         topic=_topic(spark, wanted.bootstrap, wanted.name, wanted.schema),
@@ -45,8 +46,9 @@ def answer(compare: Callable[[Points], object]) -> None:
     spark.stop()
 
 
-def _session(folder: str, jars: str) -> SparkSession:
-    spark = (
+def plain_session(folder: str, jars: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Return a session as such jobs have it, with these jars (comma-separated) and settings of its own."""
+    builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", jars)
         .config("spark.ui.enabled", "false")
@@ -54,8 +56,10 @@ def _session(folder: str, jars: str) -> SparkSession:
         .config("spark.driver.memory", "4g")
         .config("spark.sql.shuffle.partitions", "16")
         .config("spark.local.dir", folder)
-        .getOrCreate()
     )
+    for name, text in (settings or {}).items():
+        builder = builder.config(name, text)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -80,7 +84,18 @@ def _table(spark: SparkSession, dsn: str, table: str) -> DataFrame:
 
 
 def _topic(spark: SparkSession, bootstrap: str, topic: str, schema: str) -> DataFrame:
-    records = (
+    order = from_avro("value", schema) if schema else decoded_order()
+    return committed_records(spark, bootstrap, topic).select(order.alias("order")).select(*_COLUMNS)
+
+
+def decoded_order() -> Column:
+    """Return the order that is in the value of a record, as JSON."""
+    return f.from_json(f.col("value").cast("string"), _FIELDS)
+
+
+def committed_records(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
+    """Return the committed records of a topic, in the columns of Spark's own connector."""
+    return (
         spark.read.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap)
         .option("subscribe", topic)
@@ -88,5 +103,3 @@ def _topic(spark: SparkSession, bootstrap: str, topic: str, schema: str) -> Data
         .option("kafka.isolation.level", "read_committed")
         .load()
     )
-    order = from_avro("value", schema) if schema else f.from_json(f.col("value").cast("string"), _FIELDS)
-    return records.select(order.alias("order")).select("order.order_id", "order.amount", "order.status")

@@ -1,5 +1,6 @@
 """Run the service's steps over the systems of a benchmark, each in a process of its own."""
 
+import json
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from makewhole.config.connection_text import variable_of
 from makewhole.config.pipeline_file import read_pipelines
 from makewhole.journal.database import connect, migrate
 from makewhole.journal.results import hop_results
-from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
+from makewhole.model.connection import Connection, IcebergConnection, KafkaConnection, PostgresConnection
 from makewhole.model.window import Window
 from makewhole.stack.environment import connection_kafka, connection_postgres
 from makewhole.stack.postgres_server import PostgresServer, create_database
@@ -40,12 +41,14 @@ ONE_MACHINE = SparkMaster(url="local[2]")
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """The service's journal and folder (`storage`, `pipelines`), and the systems that its pipeline compares."""
+    """The service's journal and folder (`storage`, `pipelines`), and the systems that its pipeline compares. `lake`
+    has pyiceberg's properties of a catalogue; None: there is none."""
 
     bootstrap: str
     dsn: str
     journal: str
     folder: Path
+    lake: Mapping[str, str] | None = None
 
     @classmethod
     def at(cls, server: PostgresServer, bootstrap: str, folder: Path) -> Self:
@@ -62,7 +65,10 @@ class Service:
     @property
     def connections(self) -> Mapping[str, str]:
         """The connections of the pipeline, by their ids, as Airflow writes them."""
-        return {"log": connection_kafka(self.bootstrap), "db": connection_postgres(self.dsn)}
+        known = {"log": connection_kafka(self.bootstrap), "db": connection_postgres(self.dsn)}
+        return (
+            known if self.lake is None else known | {"lake": json.dumps({"conn_type": "iceberg", "extra": self.lake})}
+        )
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -75,7 +81,8 @@ class Service:
         }
 
     def write_pipeline(self, text: str, beside: Mapping[str, str] | None = None) -> None:
-        """Write the file of the pipeline, whose connections are `log` and `db`, and files that lie beside it."""
+        """Write the file of the pipeline, whose connections are `log`, `db` and `lake`, and files that lie beside
+        it."""
         folder = self.folder / "pipelines"
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in {f"{PIPELINE}.yaml": text, **(beside or {})}.items():
@@ -90,6 +97,8 @@ class Service:
             "log": KafkaConnection(id="log", properties={"bootstrap.servers": self.bootstrap}),
             "db": self.database,
         }
+        if self.lake is not None:
+            connections["lake"] = IcebergConnection(id="lake", catalog="default", properties=self.lake)
         request = Request(id=uuid.uuid4().hex, end=end)
         with connect(self.journal) as journal:
             return open_interval(journal, pipelines[PIPELINE], connections, request).window

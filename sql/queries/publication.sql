@@ -30,12 +30,24 @@ where pipeline = %(pipeline)s and is_newest and state = 'certified' and number >
 order by number;
 
 -- published_windows --
--- Read what was published, in its order.
+-- Read what was published, in its order, with the revocation of what no certificate proves any more.
 select published.number, published.revision, ordinal, manifest, first_chunk, chunks, visible_at, decided_at,
-    newest.revision as newest_revision, newest.state
+    newest.revision as newest_revision, newest.state, revoked.revocation
 from makewhole.published_window as published
 join makewhole.window as newest
     on newest.pipeline = published.pipeline and newest.number = published.number and newest.is_newest
+left join lateral (
+    select jsonb_build_object(
+        'ordinal', later.ordinal, 'sha256', later.sha256, 'uri', later.uri, 'because', later.body -> 'because',
+        'issued_at', later.body -> 'issued_at'
+    ) as revocation, bool_or(later.ordinal is null) over () as is_standing
+    from makewhole.certificate as issued
+    left join makewhole.certificate as later
+        on (later.pipeline, later.revokes) = (issued.pipeline, issued.ordinal)
+    where issued.pipeline = published.pipeline and issued.number = published.number
+      and issued.revision = published.revision and issued.kind = 'certificate'
+    order by later.ordinal desc nulls last limit 1
+) as revoked on not revoked.is_standing
 where publication = %(publication)s
 order by ordinal;
 

@@ -18,7 +18,10 @@ _console = console()
 def published(
     pipeline: Annotated[str, typer.Argument(help="Name of the pipeline.")], json: AsJsonLines = False
 ) -> None:
-    """List the windows of a pipeline that are published, each in its newest published revision, and where."""
+    """List the windows of a pipeline that are published, each in its newest published revision, and where.
+
+    A window whose certificates were revoked is named with the entry of the chain that says so.
+    """
     with service_environment(), connect() as journal:
         points = published_points(journal, pipeline)
     if json:
@@ -53,6 +56,7 @@ def _document(point: PublishedPoint, window: PublishedWindow) -> dict[str, Any]:
         "newest_revision": window.newest_revision,
         "state": window.state,
         "is_newest": window.is_newest,
+        "revoked_by": None if window.revocation is None else window.revocation["ordinal"],
         "complete_through": point.complete_through,
     }
 
@@ -76,14 +80,19 @@ def _show(point: PublishedPoint) -> None:
             f"+{manifest['published']:,} −{manifest['withdrawn']:,}",
             ", ".join(f"{keys:,} {why}" for why, keys in manifest["left_out"].items()) or "none",
             f"{again['records'] + again['keys_of_other_windows']:,}",
-            _state(point, window),
+            Text(printable(_state(point, window))),
         )
     print_table(_console, table)
     through = point.complete_through
-    _console.print("nothing is published yet" if through is None else f"complete through window {through}")
+    if through is not None:
+        _console.print(f"complete through window {through}")
+    else:
+        _console.print("the first window is not proven any more" if point.newest else "nothing is published yet")
 
 
 def _state(point: PublishedPoint, window: PublishedWindow) -> str:
+    if window.revocation is not None:
+        return f"revoked by entry {window.revocation['ordinal']}: {window.revocation['because']['reason']}"
     if not window.is_newest:
         return f"revision {window.newest_revision} is {window.state}, and not published"
     return window.state if point.is_sent(window) else f"{window.state}, not all of it is in the topic yet"

@@ -35,7 +35,9 @@ class Publication:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedWindow:
-    """A revision of a window as it was published; `newest_revision` and `state` are those of the window now."""
+    """A revision of a window as it was published; `newest_revision` and `state` are those of the window now.
+    `revocation` is the entry of the chain by which no certificate of the revision stands any more (`ordinal`, `sha256`,
+    `uri`, `because`, `issued_at`); None: one stands."""
 
     number: int
     revision: int
@@ -47,6 +49,7 @@ class PublishedWindow:
     decided_at: datetime
     newest_revision: int
     state: str
+    revocation: Mapping[str, Any] | None = None
 
     @property
     def is_newest(self) -> bool:

@@ -4,6 +4,7 @@ Paths are relative to the root and use `/`. A file is written under a unique nam
 once a manifest in the journal names it.
 """
 
+import errno
 import hashlib
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -28,6 +29,8 @@ from makewhole.native.arrays import Bools
 
 _ROWS_OF_A_BATCH = 16_384
 _BYTES_OF_A_BLOCK = 1 << 20
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What a file system says that gives no file two names."""
 
 
 def _needed(columns: Sequence[str], present: Sequence[str]) -> list[str]:
@@ -36,6 +39,25 @@ def _needed(columns: Sequence[str], present: Sequence[str]) -> list[str]:
     if "place" in wanted and "place" not in present:
         wanted |= {"key_hi", "partition", "offset"}
     return [name for name in present if name in wanted]
+
+
+def _give_name(system: fs.FileSystem, unfinished: str, full: str) -> None:
+    """Give a file its name.
+
+    Raises:
+        FileExistsError: a folder or HDFS has another one of this name.
+    """
+    if not isinstance(system, fs.LocalFileSystem):
+        system.move(unfinished, full)
+        return
+    try:
+        os.link(unfinished, full)  # a move would take the name from who has it
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        system.move(unfinished, full)
+    else:
+        system.delete_file(unfinished)
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -255,18 +277,28 @@ class Storage:
             CorruptionError: another content is there.
         """
         there = self.read_if_exists(path)
-        if there is None:
-            system, full = self._to_write(path)
-            unfinished = f"{full}.{uuid4().hex[:16]}.unfinished"
-            with system.open_output_stream(unfinished) as stream:
-                stream.write(content)
-            system.move(unfinished, full)
-        elif there != content:
+        if there is None and not self._write_new(path, content):
+            there = self.read_if_exists(path)
+        if there is not None and there != content:
             raise CorruptionError(
                 f"{self.uri(path)} is there with another content; it was left as it is, and must not be overwritten. "
                 "Find out who wrote it"
             )
         return self.uri(path)
+
+    def _write_new(self, path: str, content: bytes) -> bool:
+        """Write a file under another name, and give it its own; return whether it was given. False: another process
+        was first. S3 has no such answer: there the later of two that write at once stays."""
+        system, full = self._to_write(path)
+        unfinished = f"{full}.{uuid4().hex[:16]}.unfinished"
+        with system.open_output_stream(unfinished) as stream:
+            stream.write(content)
+        try:
+            _give_name(system, unfinished, full)
+        except FileExistsError:
+            system.delete_file(unfinished)
+            return False
+        return True
 
     def read_if_exists(self, path: str) -> bytes | None:
         """Return a small file whole; None when there is none."""

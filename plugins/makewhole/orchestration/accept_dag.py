@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from airflow.sdk import DAG, Param, TriggerRule, task
+from airflow.sdk import DAG, AssetAlias, Param, TriggerRule, task
 
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.time_limits import TimeLimits
@@ -70,6 +70,11 @@ def _tasks(limits: TimeLimits) -> None:
     plan = task.branch(task_id=task_ids.PLAN, execution_timeout=limits.plan)(accepting.plan)()
     approve = AcceptanceApproval.of_planned()
     rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
-    accept = task(task_id=task_ids.ACCEPT, trigger_rule=rule, execution_timeout=limits.verify)(accepting.accept)()
+    accept = task(
+        task_id=task_ids.ACCEPT,
+        trigger_rule=rule,
+        execution_timeout=limits.verify,
+        outlets=[AssetAlias(name=task_ids.PUBLISHED_ALIAS)],
+    )(accepting.accept)()
     plan >> [approve, accept]
     approve >> accept

@@ -12,7 +12,7 @@ from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration import task_ids
 from makewhole.orchestration.operators import PlanApproval, PublishStep, SparkStep
 from makewhole.orchestration.persistence import longest_limits, task_defaults
-from makewhole.orchestration.steps import certifying, opening, repairing
+from makewhole.orchestration.steps import certifying, opening, publishing, repairing
 from makewhole.shipped import shipped
 
 _JOBS = shipped("spark/jobs")
@@ -176,13 +176,21 @@ def _window_tasks(limits: TimeLimits, begin: Callable[..., Any], *arguments: str
 
 
 def _publish_task(pipelines: Sequence[Pipeline], certified: Any, pipeline_name: str | None = None) -> None:
-    """Wire the task that publishes the window behind its last one, where any of these pipelines publishes anything."""
+    """Wire the task that publishes the window behind its last one, where any of these pipelines publishes anything, and
+    the one that reports what is not proven any more, whatever became of the window. The first decides whether the run
+    is a good one."""
     if any(pipeline.publish for pipeline in pipelines):
         name_and_uri = None if pipeline_name is None else task_ids.published_asset(pipeline_name)
-        certified >> PublishStep(
-            **_spark_job(task_ids.PUBLISH, longest_limits(pipelines).publish),
-            outlets=[_asset(name_and_uri, task_ids.PUBLISHED_ALIAS)],
-        )
+        outlets = [_asset(name_and_uri, task_ids.PUBLISHED_ALIAS)]
+        limits = longest_limits(pipelines)
+        publish = PublishStep(**_spark_job(task_ids.PUBLISH, limits.publish), outlets=outlets)
+        report_revoked = task(
+            task_id=task_ids.REPORT_REVOKED,
+            trigger_rule=TriggerRule.ALL_DONE,
+            execution_timeout=limits.certify,
+            outlets=outlets,
+        )(publishing.report_revoked)()
+        certified >> [publish, report_revoked]
 
 
 def _spark_job(name: str, limit: timedelta) -> dict[str, Any]:

@@ -17,6 +17,7 @@ COMPENSATE = "compensate"
 VERIFY = "verify"
 CERTIFY = "certify"
 PUBLISH = "publish"
+REPORT_REVOKED = "report_revoked"
 
 SPARK_STEPS = (SNAPSHOT, RECONCILE, VALIDATE)
 """The tasks that submit Spark, in their order: the application of one goes on with those after it."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from airflow.sdk import DAG, Param, TriggerRule, task
+from airflow.sdk import DAG, AssetAlias, Param, TriggerRule, task
 
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.time_limits import TimeLimits
@@ -69,6 +69,10 @@ def _tasks(limits: TimeLimits) -> None:
     approve = PlanApproval.of_planned()
     rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
     restore = task(task_id=task_ids.RESTORE, trigger_rule=rule, execution_timeout=limits.compensate)(undoing.restore)()
-    reopen = task(task_id=task_ids.REOPEN, execution_timeout=limits.verify)(undoing.reopen)()
+    reopen = task(
+        task_id=task_ids.REOPEN,
+        execution_timeout=limits.verify,
+        outlets=[AssetAlias(name=task_ids.PUBLISHED_ALIAS)],
+    )(undoing.reopen)()
     plan >> [approve, restore]
     approve >> restore >> reopen

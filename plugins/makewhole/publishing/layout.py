@@ -1,9 +1,18 @@
 """Name the files of a publication, below its folder."""
 
+REVOKED = "revoked"
+"""The folder of the notices, below that of a publication."""
+
 
 def manifest_path(number: int, revision: int) -> str:
     """Return the path of a manifest below the folder of a publication."""
     return f"manifests/window={number:08d}.revision={revision:04d}.json"
+
+
+def notice_path(number: int, revision: int, ordinal: int) -> str:
+    """Return the path of the notice that the certificates of a revision are revoked, the last one by an entry of the
+    chain, below the folder of a publication."""
+    return f"{REVOKED}/window={number:08d}.revision={revision:04d}.by={ordinal:06d}.json"
 
 
 def data_folder(number: int, revision: int) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from makewhole.journal.publications import Publication
@@ -32,22 +33,35 @@ def claim(publication: Publication, *, is_new: bool) -> Storage:
         RefusedError: something else is published there, or what was published there is gone.
     """
     folder = Storage(root=publication.root)
-    owner = {"publication": publication.id, "pipeline": publication.pipeline, "point": publication.point}
+    if is_new and folder.read_if_exists(OWNER) is None:
+        with suppress(CorruptionError):  # another was first: it is named below
+            folder.write_once(OWNER, json.dumps(_owner(publication), indent=2).encode() + b"\n")
+    require_own(folder, publication)
+    return folder
+
+
+def require_own(folder: Storage, publication: Publication) -> None:
+    """Check that a folder is still marked as that of a publication: on S3 another one that claims it at the same moment
+    is noticed by this alone.
+
+    Raises:
+        RefusedError: it is not.
+    """
     content = folder.read_if_exists(OWNER)
-    if content is None and is_new:
-        folder.write_once(OWNER, json.dumps(owner, indent=2).encode() + b"\n")
-        content = folder.read_if_exists(OWNER)
     if content is None:
         raise RefusedError(
             f"{folder.uri(OWNER)} is gone, though windows were published there: bring the folder back, or publish "
             f"{publication.point} to another one"
         )
-    if json.loads(content) != owner:
+    if json.loads(content) != _owner(publication):
         raise RefusedError(
             f"{folder.uri(OWNER)} says that something else is published there, perhaps by another makewhole; nothing "
             f"was written. Publish {publication.point} of {publication.pipeline} to a folder of its own"
         )
-    return folder
+
+
+def _owner(publication: Publication) -> dict[str, str]:
+    return {"publication": publication.id, "pipeline": publication.pipeline, "point": publication.point}
 
 
 def show(folder: Storage, manifest: Mapping[str, Any]) -> str:

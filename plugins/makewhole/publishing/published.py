@@ -27,12 +27,17 @@ class PublishedPoint:
 
     @property
     def complete_through(self) -> int | None:
-        """The last window up to which each one is published, from the first on; None: nothing is."""
-        numbers = set(self.newest)
-        if not numbers:
-            return None
-        first = min(numbers)
-        return next(at for at in range(first, first + len(numbers) + 1) if at + 1 not in numbers)
+        """The last window up to which each one is published and proven, from the first on; None: not even the first."""
+        newest = self.newest
+        proven = {number for number, one in newest.items() if one.revocation is None}
+        first = min(newest, default=0)
+        through = next(at for at in range(first - 1, first + len(proven)) if at + 1 not in proven)
+        return through if through in proven else None
+
+    @property
+    def revoked(self) -> list[int]:
+        """The windows of which what is published last is not proven any more."""
+        return [number for number, one in self.newest.items() if one.revocation is not None]
 
     def is_sent(self, window: PublishedWindow) -> bool:
         """Return whether a topic has all of a window; True where nothing is sent into any."""
@@ -68,6 +73,7 @@ def published_of(journal: PgConnection, pipeline: Pipeline, window: Window) -> d
                 "topic": point.publication.topic or None,
                 "records": one.manifest["records"],
                 "complete_through": point.complete_through,
+                "revoked": point.revoked,
             }
     return found
 

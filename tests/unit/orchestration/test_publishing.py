@@ -7,13 +7,16 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from airflow.sdk import DAG, Asset, AssetAlias
+from airflow.sdk import DAG, Asset, AssetAlias, TriggerRule
 from airflow.sdk.exceptions import AirflowSkipException
 
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Publish
+from makewhole.orchestration.accept_dag import accept_dag
 from makewhole.orchestration.dags import continue_dag, oncall_dag, reconcile_dag
 from makewhole.orchestration.steps import publishing
+from makewhole.orchestration.undo_dag import undo_dag
+from makewhole.publishing.revocations import ChangedNotice
 
 pytestmark = pytest.mark.unit
 
@@ -38,11 +41,26 @@ def test_only_dags_of_pipelines_that_publish_have_the_task() -> None:
         assert "publish" not in dag.task_ids
 
 
-def context() -> dict[str, Any]:
+def test_task_that_reports_revocations_runs_whatever_became_of_the_window() -> None:
+    for dag in (reconcile_dag(PUBLISHING), oncall_dag([PLAIN, PUBLISHING]), continue_dag([PLAIN, PUBLISHING])):
+        task = dag.get_task("report_revoked")
+        assert task.upstream_task_ids == {"certify"}
+        assert task.trigger_rule == TriggerRule.ALL_DONE
+        assert list(task.outlets) == outlets(dag)
+        publish = dag.get_task("publish")
+        assert publish.trigger_rule == TriggerRule.ALL_SUCCESS  # it fails with `certify`, and the run with it
+        assert publish.downstream_task_ids == set()
+    assert "report_revoked" not in reconcile_dag(PLAIN).task_ids
+    for dag, name in ((undo_dag([PUBLISHING]), "reopen"), (accept_dag([PUBLISHING]), "accept")):
+        assert list(dag.get_task(name).outlets) == [AssetAlias(name="makewhole_published")]
+
+
+def context(try_number: int = 1) -> dict[str, Any]:
     """Return what a task of a run is given, whose window was opened."""
     opened = {"pipeline": "shop", "window": 7, "revision": 2, "label": "shop window 7 (revision 2)"}
     events: Any = defaultdict(MagicMock)
-    return {"ti": SimpleNamespace(xcom_pull=MagicMock(return_value=opened)), "outlet_events": events}
+    task = SimpleNamespace(xcom_pull=MagicMock(return_value=opened), try_number=try_number)
+    return {"ti": task, "outlet_events": events}
 
 
 def published(monkeypatch: pytest.MonkeyPatch, points: dict[str, Any], pipeline: Pipeline = PUBLISHING) -> None:
@@ -76,3 +94,63 @@ def test_task_is_skipped_where_the_pipeline_publishes_nothing(monkeypatch: pytes
     published(monkeypatch, {}, PLAIN)
     with pytest.raises(AirflowSkipException, match="publishes nothing: no topic point of its file has 'publish'"):
         publishing.require_published_points(context())
+
+
+def test_run_that_opened_no_window_reports_no_revocation(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = context()
+    given["ti"].xcom_pull.return_value = None
+    monkeypatch.setattr(publishing, "get_current_context", lambda: given)
+    with pytest.raises(AirflowSkipException, match="no window was opened in this run"):
+        publishing.report_revoked()
+
+
+NOTICE = ChangedNotice(
+    point="orders",
+    window=7,
+    revision=1,
+    manifest="/once/manifests/w",
+    revocation={"ordinal": 9, "because": {"reason": "3 missing"}},
+)
+REVOKED = [SimpleNamespace(publication=SimpleNamespace(point="orders"), revoked=[7])]
+
+
+def revoked(monkeypatch: pytest.MonkeyPatch, changed: list[ChangedNotice], points: list[Any]) -> None:
+    monkeypatch.setenv("MAKEWHOLE_STORAGE", "/storage")
+    monkeypatch.setattr("makewhole.journal.database.connect", lambda: nullcontext(None))
+    monkeypatch.setattr("makewhole.publishing.revocations.note_revocations", lambda *_: changed)
+    monkeypatch.setattr("makewhole.publishing.published.published_points", lambda *_: points)
+
+
+def test_event_says_which_published_window_is_not_proven_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    revoked(monkeypatch, [NOTICE], REVOKED)
+    given = context()
+    assert publishing.note_revoked(PUBLISHING, given)
+    assert given["outlet_events"][ASSET].extra == {
+        "pipeline": "shop",
+        "points": {},
+        "changed": [
+            {
+                "point": "orders",
+                "window": 7,
+                "revision": 1,
+                "manifest": "/once/manifests/w",
+                "revoked_by": 9,
+                "because": "3 missing",
+            }
+        ],
+        "revoked": {"orders": [7]},
+    }
+
+
+def test_event_comes_again_with_a_task_that_is_tried_again_and_not_with_every_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    revoked(monkeypatch, [], REVOKED)
+    given = context()
+    assert not publishing.note_revoked(PUBLISHING, given)
+    assert given["outlet_events"] == {}
+    again = context(try_number=2)
+    assert publishing.note_revoked(PUBLISHING, again)
+    assert again["outlet_events"][ASSET].extra["revoked"] == {"orders": [7]}
+    revoked(monkeypatch, [], [])
+    assert not publishing.note_revoked(PUBLISHING, context(try_number=2))

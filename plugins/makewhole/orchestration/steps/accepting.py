@@ -16,6 +16,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import Cause
 from makewhole.model.window import Window, WindowState
+from makewhole.orchestration.steps.publishing import note_revoked
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.window_of_run import load_pipeline
 from makewhole.orchestration.task_ids import ACCEPT, APPROVE
@@ -149,7 +150,7 @@ def accept() -> dict[str, Any]:
     revoked = context["params"]["revoke"]
     if revoked:
         known = _acceptance_of(pipeline, str(revoked).strip())
-        return _result(known, open_again_after(known, context_of(pipeline), signing_key()))
+        return _result(pipeline, known, open_again_after(known, context_of(pipeline), signing_key()))
     with connect() as journal:
         asked = acceptances.by_request(journal, pipeline.name, context["dag_run"].run_id)
     if asked is None:
@@ -162,7 +163,7 @@ def accept() -> dict[str, Any]:
             f"acceptance {asked.id} stands, and window {asked.window} of {asked.pipeline} is {closed.state.value}: "
             f"{closed.reason}"
         )
-    return _result(asked, closed)
+    return _result(pipeline, asked, closed)
 
 
 def context_of(pipeline: Pipeline) -> "Callable[[Window], WindowContext]":
@@ -172,8 +173,10 @@ def context_of(pipeline: Pipeline) -> "Callable[[Window], WindowContext]":
     return lambda window: window_context(window, pipeline)
 
 
-def _result(acceptance: Acceptance, closed: "ClosedWindow") -> dict[str, Any]:
+def _result(pipeline: Pipeline, acceptance: Acceptance, closed: "ClosedWindow") -> dict[str, Any]:
     certificate = closed.certificate
+    if pipeline.publish:
+        note_revoked(pipeline, get_current_context())
     for revocation in closed.revoked:
         logger.warning("certificate %d is revoked: %s", revocation.revokes, revocation.uri)
     if certificate is None:

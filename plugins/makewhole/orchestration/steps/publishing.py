@@ -1,12 +1,14 @@
-"""Report what was published of the window of a run to the asset of what its pipeline publishes."""
+"""Report to the asset of what a pipeline publishes: what was published of a window, and what is not proven any more."""
 
 import logging
 from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk import Asset, AssetAlias
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk import Asset, AssetAlias, get_current_context
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from makewhole.model.pipeline import Pipeline
+from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.window_of_run import load_pipeline, opened_window
 from makewhole.orchestration.task_ids import PUBLISHED_ALIAS, published_asset
 
@@ -41,11 +43,59 @@ def announce(context: Mapping[str, Any]) -> None:
             f"{opened['label']} is not published: it waits for an older window that is not certified, or lies "
             "before the first one that was"
         )
-    name, uri = published_asset(pipeline.name)
-    asset = Asset(name=name, uri=uri)
     extra = {"pipeline": pipeline.name, "window": window.number, "revision": window.revision, "points": points}
+    _update(context, pipeline.name, extra)
+    for point, published in sorted(points.items()):
+        logger.info("%s: %s is published: %s", opened["label"], point, published["manifest"])
+
+
+@step
+def report_revoked() -> None:
+    """Note beside what is published which windows are not proven any more, and report it to the asset; skipped where
+    nothing changed.
+
+    Raises:
+        AirflowSkipException: nothing did, or no window was opened.
+    """
+    context = get_current_context()
+    try:
+        opened = opened_window(context)
+    except AirflowFailException as error:  # the run is red without this task
+        raise AirflowSkipException(str(error)) from error
+    if not note_revoked(load_pipeline(opened["pipeline"]), context):
+        raise AirflowSkipException("no certificate of what is published was revoked, and none stands again")
+
+
+def note_revoked(pipeline: Pipeline, context: Mapping[str, Any]) -> bool:
+    """Note which published windows of a pipeline are not proven any more, with an event where that changed; return
+    whether it did. A task that is tried again has an event of all that are revoked."""
+    from makewhole.journal.database import connect
+    from makewhole.lake.storage import Storage
+    from makewhole.publishing.published import published_points
+    from makewhole.publishing.revocations import note_revocations
+
+    with connect() as journal:
+        changed = note_revocations(journal, pipeline, Storage.from_environment())
+        points = published_points(journal, pipeline.name)
+    revoked = {point.publication.point: point.revoked for point in points if point.revoked}
+    is_again = context["ti"].try_number > 1 and bool(revoked)
+    if not changed and not is_again:
+        return False
+    documents = [notice.to_json_dict() for notice in changed]
+    extra = {"pipeline": pipeline.name, "points": {}, "changed": documents, "revoked": revoked}
+    _update(context, pipeline.name, extra)
+    for notice in changed:
+        if notice.revocation is not None:
+            logger.warning("%s is not proven any more: %s", notice.manifest, notice.revocation["because"]["reason"])
+        else:
+            logger.info("%s is proven again", notice.manifest)
+    return True
+
+
+def _update(context: Mapping[str, Any], pipeline: str, extra: Mapping[str, Any]) -> None:
+    """Put an event into the asset; Airflow takes the one of the two that the task has."""
+    name, uri = published_asset(pipeline)
+    asset = Asset(name=name, uri=uri)
     events = context["outlet_events"]
     events[asset].extra = extra
     events[AssetAlias(name=PUBLISHED_ALIAS)].add(asset, extra=extra)
-    for point, published in sorted(points.items()):
-        logger.info("%s: %s is published: %s", opened["label"], point, published["manifest"])

@@ -14,6 +14,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import WindowState
+from makewhole.orchestration.steps.publishing import note_revoked
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.window_of_run import load_pipeline
 from makewhole.orchestration.task_ids import APPROVE, RESTORE
@@ -105,6 +106,8 @@ def reopen() -> dict[str, Any]:
         )
     else:
         logger.info("%s is %s: %s", window_context.window.label, reopened.state.value, reopened.reason)
+    if window_context.pipeline.publish:
+        note_revoked(window_context.pipeline, get_current_context())
     if reopened.not_restored:
         by_text = sorted((str(refusal), count) for refusal, count in reopened.not_restored.items())
         reasons = "; ".join(f"{count} {text}" for text, count in by_text)

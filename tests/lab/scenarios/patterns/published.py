@@ -1,39 +1,25 @@
 """Publish a day once for everyone, beside consumers that each deduplicate in their own way (row 130)."""
 
-import importlib
 import json
 from collections import OrderedDict
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from unittest import mock
 
 import polars as pl
 
-from makewhole.journal.database import connect
 from makewhole.window.context import WindowContext
-from makewhole_spark.publish.publish_window import publish_windows
 from tests.lab.judged import Judged
 from tests.lab.naive import WELL, NaiveAnswer, compared
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
 from tests.lab.scenarios.patterns.days import CERTIFIED, batches_of_a_day, each, flat
+from tests.lab.scenarios.patterns.publishing_runs import KILLS, once_topic, open_publishing, publish, publish_and_end
 from tests.lab.shop import LabShop
 from tests.world.orders import Order
-from tests.world.pipeline_file import topic
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 
 _REMEMBERED = 3
-_KILLS = (
-    "makewhole.journal.publications.decide",
-    "makewhole.publishing.place.show",
-    "makewhole.journal.publications.note_visible",
-    "makewhole.kafka.replay.ReplayWriter.write",
-    "makewhole.journal.publications.note_sent",
-)
-
-
-class EndedError(BaseException):
-    """Stands for the end of the process."""
+_OBSERVING: Mapping[str, Any] = {"hop": {"compensation": "{missing: report}"}, "is_observing": True}
 
 
 @scenario(
@@ -56,7 +42,7 @@ class EndedError(BaseException):
     covered_by=("tests/integration/spark/test_published.py",),
 )
 def published_once(lab: Lab) -> Outcome:
-    shop, batches = _open(lab), batches_of_a_day(lab, least=4)
+    shop, batches = open_publishing(lab, **_OBSERVING), batches_of_a_day(lab, least=4)
     made, again = flat(batches), batches[0]
     shop.transactions([[made[-1]]], lambda _: False)
     _sell(shop, made)
@@ -64,7 +50,7 @@ def published_once(lab: Lab) -> Outcome:
     context = shop.open()
     judged = shop.close(context)
     for is_after in (False, True):
-        _publish_and_end(shop, context, lab.random.choice(_KILLS), is_after=is_after)
+        publish_and_end(shop, context, lab.random.choice(KILLS), is_after=is_after)
     messages = _publish(shop, context)
     records = len(made) + len(again)
     expected = Judged(
@@ -96,7 +82,7 @@ def published_once(lab: Lab) -> Outcome:
     covered_by=("tests/integration/spark/test_published.py",),
 )
 def contradicted_records(lab: Lab) -> Outcome:
-    shop, batches = _open(lab), batches_of_a_day(lab)
+    shop, batches = open_publishing(lab, **_OBSERVING), batches_of_a_day(lab)
     made, again = flat(batches), batches[0]
     changed = again[: max(1, len(again) // 2)]
     _sell(shop, made)
@@ -122,21 +108,6 @@ def contradicted_records(lab: Lab) -> Outcome:
     )
 
 
-def _open(lab: Lab) -> LabShop:
-    """Open a shop whose topic is published to a folder and into a topic."""
-    shop = lab.shop
-    once = f"{shop.topic}-once"
-    lab.cluster.create_topic(once, partitions=1, min_isr=2, settings={})
-    lab.ends.callback(lab.cluster.delete_topic, once)
-    shop.format = {"publish": f"{{path: {shop.folder / 'once'}, topic: once}}"}
-    return shop.open_shop(
-        more_points={"once": topic("log", once)},
-        tolerance={"duplicate": "1000", "conflict": "1000", "mismatched": "1000"},
-        hop={"compensation": "{missing: report}"},
-        is_observing=True,
-    )
-
-
 def _sell(shop: LabShop, made: list[Order]) -> None:
     shop.write("outbox", made)
     shop.send(made)
@@ -145,13 +116,12 @@ def _sell(shop: LabShop, made: list[Order]) -> None:
 
 def _publish(shop: LabShop, context: WindowContext) -> tuple[str, ...]:
     """Publish what is left; return what stands in the folder and in the topic."""
-    with connect(shop.journal) as journal:
-        publish_windows(shop.carrier, journal, context)
+    publish(shop, context)
     folder = shop.folder / "once"
     [manifest] = (json.loads(path.read_text()) for path in (folder / "manifests").glob("*.json"))
     rows = pl.concat([pl.read_parquet(folder / file["path"]) for file in manifest["files"]])
     keys = sorted(rows["key"])
-    in_topic = sorted(record.key_text for record in shop.read(f"{shop.topic}-once"))
+    in_topic = sorted(record.key_text for record in shop.read(once_topic(shop)))
     assert len(keys) == len(set(keys)) == manifest["records"]
     assert in_topic == keys
     again, conflicts = manifest["sent_again"]["records"], manifest["left_out"].get("conflict", 0)
@@ -163,30 +133,6 @@ def _published(records: int, *, again: int, conflicts: int) -> tuple[str, ...]:
         f"published: {records} records in the folder and in the topic, {again} sent again, {conflicts} left out as "
         "a conflict",
     )
-
-
-def _publish_and_end(shop: LabShop, context: WindowContext, place: str, *, is_after: bool) -> None:
-    """Publish until a call ends the process; the call may not come any more."""
-    owner, _, name = place.rpartition(".")
-    target = _resolved(owner)
-    real = getattr(target, name)
-
-    def call(*args: object, **kwargs: object) -> None:
-        if is_after:
-            real(*args, **kwargs)
-        raise EndedError
-
-    with mock.patch.object(target, name, call), suppress(EndedError), connect(shop.journal) as journal:
-        publish_windows(shop.carrier, journal, context)
-
-
-def _resolved(name: str) -> Any:
-    """Return a module, or a class of one, by its name."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError:
-        module, _, owner = name.rpartition(".")
-        return getattr(importlib.import_module(module), owner)
 
 
 def _own_dedup(shop: LabShop, made: list[Order], expected: str) -> Naive:
@@ -207,7 +153,7 @@ def _own_dedup(shop: LabShop, made: list[Order], expected: str) -> Naive:
 
 def _of_published(shop: LabShop, right: list[Order]) -> Naive:
     """Count what a consumer books that reads what is published, without any dedup."""
-    booked = len(shop.read(f"{shop.topic}-once"))
+    booked = len(shop.read(once_topic(shop)))
     text = f"{booked} orders booked, {len(right)} are without doubt"
     check = "a consumer of the published topic, without any dedup, against the orders without doubt"
     return Naive(answer=NaiveAnswer(check=check, text=text, conclusion=compared(len(right), booked)), expected=WELL)
