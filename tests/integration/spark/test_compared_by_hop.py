@@ -1,4 +1,4 @@
-"""Test hops that compare columns of their own: each verdict is by these, whichever windows the copies of a key are in."""
+"""Test hops that compare columns of their own: verdicts are by these, whichever windows the copies of a key are in."""
 
 from collections.abc import Mapping
 
@@ -72,7 +72,7 @@ def test_each_hop_judges_by_its_own_columns_and_repairs_no_others(shop: Reconcil
     wrong = {"O1": {"number": 99}, "O2": {"amount": "77.00"}, "O3": {"region": "XX"}}
     shop.write("warehouse", [order | wrong.get(order["id"], {}) for order in made if order["id"] != "O5"])
     of_table = [order | ({"region": "XX"} if order["id"] == "O4" else {}) for order in made]
-    shop.write("regions", of_regions(of_table + [made[6]]))
+    shop.write("regions", of_regions([*of_table, made[6]]))
 
     assert found(shop) == {
         STORE_HOP: {"O2": "mismatched", "O5": "missing"},

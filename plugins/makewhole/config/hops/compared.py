@@ -1,6 +1,6 @@
 """Read `compare`, of the whole file and of a hop, and note what hops cannot compare differently."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from yaml.nodes import MappingNode
@@ -9,12 +9,10 @@ from makewhole.config import values
 from makewhole.config.hops.redelivery import Drafts
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Hop
-
-Types = Mapping[str, str]
-"""Column → declared type."""
+from makewhole.model.places.compared_columns import ColumnTypes
 
 
-def read_compare(section: Section) -> Types | None:
+def read_compare(section: Section) -> ColumnTypes | None:
     """Return the columns under `compare` with their types; what is wrong is noted. None: the line is not there."""
     place = section.get("compare")
     if place is None:
@@ -29,14 +27,14 @@ def read_compare(section: Section) -> Types | None:
     return compared
 
 
-def compared_columns(section: Section, top: Section) -> Types:
+def compared_columns(section: Section, top: Section) -> ColumnTypes:
     """Return the columns that a hop compares, by its own line or else that of the file, as far as they can be read;
     nothing is noted."""
     place = section.get_quietly("compare") or top.get_quietly("compare")
     return {} if place is None else _types(place)
 
 
-def _types(place: YamlPlace) -> Types:
+def _types(place: YamlPlace) -> ColumnTypes:
     types: dict[str, str] = {}
     for column, type_place in Section(place) if isinstance(place.node, MappingNode) else ():
         with suppress(values.UnfitError):
@@ -47,9 +45,9 @@ def _types(place: YamlPlace) -> Types:
 def note_compared_otherwise(hops: Sequence[tuple[YamlPlace, Hop]], drafts: Drafts, top: Section) -> None:
     """Note a column that has two types in the file, and hops into one place that compare different columns."""
     whole = top.get_quietly("compare")
-    of_file: Types = {} if whole is None else _types(whole)
+    of_file: ColumnTypes = {} if whole is None else _types(whole)
     types = {name: (declared, "under 'compare' of the file") for name, declared in of_file.items()}
-    into: dict[str, tuple[Hop, Types]] = {}
+    into: dict[str, tuple[Hop, ColumnTypes]] = {}
     for place, hop in hops:
         compared = of_file if hop.compare is None else hop.compare
         for name, declared in compared.items():

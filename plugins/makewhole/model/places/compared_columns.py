@@ -9,11 +9,11 @@ from dataclasses import replace
 from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.value_types import compared_at as at_places
 
-Columns = Mapping[str, str]
+ColumnTypes = Mapping[str, str]
 """Column → its declared type. The order is part of it: hashes of rows are made in that order."""
 
 
-def compared_on(pipeline: Pipeline, hop: Hop) -> Columns:
+def compared_on(pipeline: Pipeline, hop: Hop) -> ColumnTypes:
     """Return the columns that a hop compares."""
     if hop.compare is not None:
         return hop.compare
@@ -29,7 +29,7 @@ def as_compared_on(pipeline: Pipeline, hop: Hop) -> Pipeline:
     return replace(pipeline, compare=compared_on(pipeline, hop), compare_of_file=of_file)
 
 
-def compared_sets(pipeline: Pipeline, point: str) -> list[Columns]:
+def compared_sets(pipeline: Pipeline, point: str) -> list[ColumnTypes]:
     """Return the different sets of columns that the hops of a point compare, in file order; of a point that no hop
     joins that of the file."""
     sets = {
@@ -41,7 +41,7 @@ def compared_sets(pipeline: Pipeline, point: str) -> list[Columns]:
     return [*sets.values()] or [pipeline.compare if pipeline.compare_of_file is None else pipeline.compare_of_file]
 
 
-def columns_read_at(pipeline: Pipeline, point: str) -> Columns:
+def columns_read_at(pipeline: Pipeline, point: str) -> ColumnTypes:
     """Return the columns that a snapshot of a point holds: all that any of its hops compares."""
     first, *others = compared_sets(pipeline, point)
     return (
@@ -49,7 +49,7 @@ def columns_read_at(pipeline: Pipeline, point: str) -> Columns:
     )
 
 
-def columns_asked_at(pipeline: Pipeline, point: str) -> Columns:
+def columns_asked_at(pipeline: Pipeline, point: str) -> ColumnTypes:
     """Return the columns that are asked for at a point: those of the hop that sees the pipeline, else all that a
     snapshot holds."""
     return columns_read_at(pipeline, point) if pipeline.compare_of_file is None else pipeline.compare
@@ -69,7 +69,7 @@ def compared_at(pipeline: Pipeline, point: str) -> dict[str, str]:
     return _at_places(columns_asked_at(pipeline, point), {point: pipeline.column_places.get(point, {})})
 
 
-def compared_sets_at(pipeline: Pipeline, point: str) -> list[tuple[Columns, dict[str, str]]]:
+def compared_sets_at(pipeline: Pipeline, point: str) -> list[tuple[ColumnTypes, dict[str, str]]]:
     """Return each set of columns that a hop of a point compares and that is not all that its snapshot holds, and the
     same with places as `compared_at` has it."""
     whole, places = [*columns_read_at(pipeline, point).items()], {point: pipeline.column_places.get(point, {})}
@@ -100,7 +100,7 @@ def all_compared(pipeline: Pipeline) -> dict[str, str]:
     return {**of_file, **of_hops}
 
 
-def _at_places(compare: Columns, columns: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+def _at_places(compare: ColumnTypes, columns: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     places: dict[str, list[str]] = {}
     for point, of_point in columns.items():
         for name, place in of_point.items():
