@@ -1,13 +1,22 @@
 """Test hops that compare columns of their own: verdicts are by these, whichever windows the copies of a key are in."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import pytest
 
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.journal.database import connect
+from makewhole.key_index.rebuild import rebuild
+from makewhole.lake.storage import Storage
 from makewhole.model.window import WindowState
+from makewhole.window.configuration import reading_sha256
+from makewhole.window.context import as_last_read
 from tests.integration.spark.test_survivors import repair
 from tests.world.orders import Order, orders
-from tests.world.pipeline_file import flow, store
+from tests.world.pipeline_file import Settings, flow, store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
 
@@ -18,7 +27,13 @@ HOPS = (LEDGER_HOP, STORE_HOP, REGION_HOP)
 _REPAIRS = flow({"missing": "upsert", "mismatched": "upsert"})
 
 
-def describe(shop: ReconciledShop, *, of_warehouse: str = "{amount: 'decimal(8,2)'}", is_upsert: bool = False) -> None:
+def describe(
+    shop: ReconciledShop,
+    *,
+    of_warehouse: str = "{amount: 'decimal(8,2)'}",
+    of_ledger: Settings = MappingProxyType({}),
+    is_upsert: bool = False,
+) -> None:
     """The ledger and the topic have number, amount and region, the warehouse the amount, and a table the region."""
     semantics = {"semantics": "upsert"} if is_upsert else {}
     shop.describe(
@@ -28,6 +43,7 @@ def describe(shop: ReconciledShop, *, of_warehouse: str = "{amount: 'decimal(8,2
             "compensation": _REPAIRS,
             "write": "{number: int, region: string, at: timestamp}",
         },
+        ledger_hop=of_ledger,
         more_points={"regions": {**store("db", "regions"), **({"version": "version"} if is_upsert else {})}},
         more_hops=[
             {
@@ -92,9 +108,10 @@ def test_each_hop_judges_by_its_own_columns_and_repairs_no_others(shop: Reconcil
     ]
 
 
-@pytest.mark.parametrize("is_upsert", [False, True])
-def test_rows_of_a_later_window_are_held_to_what_their_hop_compares(shop: ReconciledShop, is_upsert: bool) -> None:
+@pytest.mark.parametrize("case", ["event", "upsert", "event rebuilt"])
+def test_rows_of_a_later_window_are_held_to_what_their_hop_compares(shop: ReconciledShop, case: str) -> None:
     """The records are in one window, their rows come in the next: only the key index knows the records' values."""
+    is_upsert = case == "upsert"
     make(shop, is_upsert=is_upsert)
     made = [order | ({"version": 1} if is_upsert else {}) for order in orders(range(8))]
     shop.write("outbox", made)
@@ -102,6 +119,11 @@ def test_rows_of_a_later_window_are_held_to_what_their_hop_compares(shop: Reconc
     shop.write("warehouse", made)
     shop.write("regions", of_regions(made))
     assert found(shop) == {}
+    if case == "event rebuilt":
+        with connect(shop.journal) as journal:
+            pipeline = as_last_read(journal, shop.pipeline)
+            done = rebuild(journal, Storage.from_environment(), pipeline, reading_sha256(pipeline))
+        assert [(index.from_snapshots, index.from_index) for index in done] == [(1, 0)]
 
     wrong = {"O1": {"number": 99}, "O2": {"amount": "77.00"}, "O3": {"region": "XX"}}
     shop.sql("delete from warehouse; delete from regions")
@@ -114,6 +136,47 @@ def test_rows_of_a_later_window_are_held_to_what_their_hop_compares(shop: Reconc
     shop.write("warehouse", new)
     shop.write("regions", of_regions(new))
     assert found(shop, 1) == {STORE_HOP: {"O2": "mismatched"}, REGION_HOP: {"O3": "mismatched"}}
+
+
+def test_rows_that_were_changed_behind_their_records_are_found_by_the_columns_of_their_hop(
+    shop: ReconciledShop,
+) -> None:
+    """The times of the rows lie in no window any more: a window looks at keys of earlier ones."""
+    make(shop)
+    for day in (0, 4):
+        made = orders(range(100 * day, 100 * day + 8), day)
+        shop.write("outbox", made)
+        shop.send(made)
+        shop.write("warehouse", made)
+        shop.write("regions", of_regions(made))
+        if day == 0:
+            assert found(shop) == {}
+            past = "at = at - interval '90 days'"
+            shop.sql(f"update warehouse set number = 99, {past} where id = 'O1'")
+            shop.sql(f"update warehouse set amount = 99, {past} where id = 'O2'")
+            shop.sql(f"update regions set region = 'XX', {past} where id = 'O3'")
+    assert found(shop, 4) == {STORE_HOP: {"O2": "mismatched"}, REGION_HOP: {"O3": "mismatched"}}
+
+
+def test_a_record_that_is_produced_is_proven_by_what_each_hop_compares(shop: ReconciledShop) -> None:
+    """The loader of the warehouse writes another number, which only the ledger's hop compares."""
+    make(shop)
+    describe(shop, of_ledger={"compensation": "{missing: produce}"})
+    made = orders(range(8))
+    shop.write("outbox", made)
+    shop.send(made[:7])
+    shop.write("warehouse", made[:7])
+    shop.write("regions", of_regions(made[:7]))
+    context = shop.judge_and_ask_the_gate()
+    assert [*shop.found(context, LEDGER_HOP)] == ["O7"]
+
+    plan_window(context)
+    compensate_window(context, lambda _: None)
+    shop.write("warehouse", [made[7] | {"number": 99}])
+    shop.write("regions", of_regions(made[7:]))
+    verify_window(context, lambda *_: None, patience_seconds=0)
+    assert shop.outcomes(context) == {"O7": "repaired"}
+    assert shop.certify(context).state is WindowState.CERTIFIED
 
 
 def test_records_behind_the_window_are_held_to_what_their_hop_compares(shop: ReconciledShop) -> None:
