@@ -32,7 +32,9 @@ create index window_by_end on makewhole.window (pipeline, end_time);
 create index unfinished_window on makewhole.window (pipeline, number) where is_newest and state in ('open', 'error');
 create index window_with_gaps on makewhole.window (pipeline, opened_at)
 where is_newest and state = 'gaps' and not plan_only;
-create index compared_by on makewhole.window (pipeline, md5(configuration ->> 'compare'), number);
+create index compared_by on makewhole.window (
+    pipeline, md5((configuration ->> 'compare') || coalesce(configuration ->> 'compare_of_hops', '')), number
+);
 
 -- A lane is one partition of one incarnation of a topic, as one pipeline sees it. It exists so that the overlap of
 -- ranges can be refused by GiST alone, without an extension for equality on text. A truncated partition goes on as

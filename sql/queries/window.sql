@@ -118,32 +118,47 @@ where pipeline = %(pipeline)s and (%(number)s::integer is null or number = %(num
 order by number desc, revision desc limit 1;
 
 -- compared_otherwise --
--- Read until when windows before one were compared by other columns than these, and by which: of the newest such window
--- the newest revision that was compared.
+-- Read until when windows before one were compared by other columns than these on a hop, and by which: of the newest such
+-- window the newest revision that was compared.
 with recursive compared (digest) as (
     (
-        select md5(configuration ->> 'compare') from makewhole.window
+        select md5((configuration ->> 'compare') || coalesce(configuration ->> 'compare_of_hops', ''))
+        from makewhole.window
         where pipeline = %(pipeline)s
-        order by md5(configuration ->> 'compare') limit 1
+        order by md5((configuration ->> 'compare') || coalesce(configuration ->> 'compare_of_hops', '')) limit 1
     )
     union all
     select (
-        select md5(following.configuration ->> 'compare') from makewhole.window as following
-        where following.pipeline = %(pipeline)s and md5(following.configuration ->> 'compare') > compared.digest
-        order by md5(following.configuration ->> 'compare') limit 1
+        select md5(
+            (following.configuration ->> 'compare') || coalesce(following.configuration ->> 'compare_of_hops', '')
+        )
+        from makewhole.window as following
+        where following.pipeline = %(pipeline)s
+            and md5(
+                (following.configuration ->> 'compare') || coalesce(following.configuration ->> 'compare_of_hops', '')
+            ) > compared.digest
+        order by md5(
+            (following.configuration ->> 'compare') || coalesce(following.configuration ->> 'compare_of_hops', '')
+        ) limit 1
     ) from compared where digest is not null
 )
 select newest.end_time as until, newest.compare
 from compared cross join lateral (
-    select number, end_time, configuration -> 'compare' as compare from makewhole.window as one
-    where pipeline = %(pipeline)s and md5(configuration ->> 'compare') = compared.digest and number < %(number)s
+    select
+        number,
+        end_time,
+        coalesce(configuration -> 'compare_of_hops' -> %(hop)s, configuration -> 'compare') as compare
+    from makewhole.window as one
+    where pipeline = %(pipeline)s
+        and md5((configuration ->> 'compare') || coalesce(configuration ->> 'compare_of_hops', '')) = compared.digest
+        and number < %(number)s
         and revision = (
             select max(revision) from makewhole.hop_result as judged
             where judged.pipeline = one.pipeline and judged.number = one.number and stage = 'reconciled'
         )
     order by number desc limit 1
 ) as newest
-where compared.digest <> md5(%(compare)s::jsonb::text)
+where newest.compare <> %(compare)s::jsonb
 order by newest.number desc limit 1;
 
 -- older_open --

@@ -12,10 +12,10 @@ import pytest
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.window.context import WindowContext
 from tests.histories.shapes.changes import OF_ROWS, TYPES, ChangedDay, draw_day
 from tests.histories.shapes.formats import FORMATS, RecordFormat, json_value
 from tests.histories.shapes.stores import STORES, StoreKind
+from tests.histories.shapes.verdicts import REPAIRS, REPORTS, differing_rows, found_verdicts
 from tests.world.orders import Order
 from tests.world.pipeline_file import Settings, flow, store, topic
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -26,17 +26,14 @@ pytestmark = [pytest.mark.histories, pytest.mark.timeout(120)]
 
 NewShop = Callable[[int], AbstractContextManager[ReconciledShop]]
 
-_REPAIRS = {"missing": "upsert", "duplicate": "quarantine", "mismatched": "upsert", "unexpected": "quarantine"}
-_REPORTS = dict.fromkeys(_REPAIRS, "report")
-
 
 @pytest.mark.parametrize("record_format", FORMATS, ids=lambda one: one.name)
 def test_random_changes_are_found_and_nothing_else(seed: int, record_format: RecordFormat, shops: NewShop) -> None:
     kind, day = Random(seed).choice(STORES), draw_day(seed)
     with shops(Random(seed).randint(1, 3)) as shop:
-        _play(shop, record_format, kind, day, _REPORTS)
+        _play(shop, record_format, kind, day, REPORTS)
         context = shop.judged()
-        assert {hop: _verdicts(shop, context, hop) for hop in (LEDGER_HOP, STORE_HOP)} == day.verdicts, kind.name
+        assert {hop: found_verdicts(shop, context, hop) for hop in (LEDGER_HOP, STORE_HOP)} == day.verdicts, kind.name
 
 
 @pytest.mark.parametrize("record_format", FORMATS, ids=lambda one: one.name)
@@ -44,7 +41,7 @@ def test_a_store_is_repaired_to_what_was_sent(seed: int, record_format: RecordFo
     kind = Random(seed).choice([store for store in STORES if store.is_writable])
     day = draw_day(seed, OF_ROWS)
     with shops(1) as shop:
-        _play(shop, record_format, kind, day, _REPAIRS)
+        _play(shop, record_format, kind, day, REPAIRS)
         context = shop.judge_and_ask_the_gate()
         if day.changes:
             frozen = plan_window(context)
@@ -52,7 +49,7 @@ def test_a_store_is_repaired_to_what_was_sent(seed: int, record_format: RecordFo
             compensate_window(context, lambda _: None)
             verify_window(context, lambda *_: None, patience_seconds=0)
         assert shop.certify(context).state.value == "certified", kind.name
-        assert _differing_rows(shop, kind, day.repaired_rows) == []
+        assert differing_rows(shop, kind, day.repaired_rows) == []
 
 
 def test_random_changes_of_lines_are_found_and_repaired(seed: int, shops: NewShop) -> None:
@@ -65,13 +62,13 @@ def test_random_changes_of_lines_are_found_and_repaired(seed: int, shops: NewSho
         shop.send_values((str(number), json_value(record), {}) for number, record in _in_records(day.records, random))
         insert_rows(shop.dsn, kind.written, map(kind.row, day.rows))
         context = shop.judge_and_ask_the_gate()
-        assert _verdicts(shop, context, STORE_HOP) == day.verdicts[STORE_HOP], kind.name
+        assert found_verdicts(shop, context, STORE_HOP) == day.verdicts[STORE_HOP], kind.name
         if day.changes:
             assert plan_window(context).plan is not None
             compensate_window(context, lambda _: None)
             verify_window(context, lambda *_: None, patience_seconds=0)
         assert shop.certify(context).state.value == "certified", kind.name
-        assert _differing_rows(shop, kind, day.repaired_rows) == []
+        assert differing_rows(shop, kind, day.repaired_rows) == []
 
 
 def _in_records(orders: list[Order], random: Random) -> Iterator[tuple[int, Order]]:
@@ -90,7 +87,7 @@ def _describe_lines(shop: ReconciledShop, kind: StoreKind) -> None:
     shop.describe(
         has_ledger=False,
         compare=flow({name: f'"{declared}"' for name, declared in TYPES.items()}),
-        hop={"compensation": flow(_REPAIRS), "write": "{}"},
+        hop={"compensation": flow(REPAIRS), "write": "{}"},
         more_points={
             "orders": topic("log", shop.topic, key='"$.of.lines[*].id"', **lines),
             "warehouse": {**store("db", "warehouse"), **kind.settings},
@@ -122,19 +119,3 @@ def _play(
         for record in day.records
     )
     insert_rows(shop.dsn, kind.written, map(kind.row, day.rows))
-
-
-def _verdicts(shop: ReconciledShop, context: WindowContext, hop: str) -> dict[str, str]:
-    return {key: verdict for key, (verdict, _) in shop.found(context, hop).items()}
-
-
-def _differing_rows(shop: ReconciledShop, kind: StoreKind, expected: list[Order]) -> list[object]:
-    """Return the rows that the store has too many or too few, column by column."""
-    shop.sql(f"create table expected (like {kind.written})")
-    insert_rows(shop.dsn, "expected", map(kind.row, expected))
-    either = "select * from {0} except all select * from {1}"
-    return [
-        row
-        for tables in ((kind.written, "expected"), ("expected", kind.written))
-        for row in shop.sql(either.format(*tables))
-    ]

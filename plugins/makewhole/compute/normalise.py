@@ -1,7 +1,7 @@
 """Normalise the records or rows of a point to the keys frame that every later step reads."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -24,7 +24,10 @@ from makewhole.compute.frames import (
 )
 from makewhole.compute.keys import with_hash
 from makewhole.compute.placeholders import holds_placeholder
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.places.compared_columns import columns_asked_at, is_all_read
 from makewhole.model.plan import PLAN_HEADER
+from makewhole.model.points import has_log
 
 _PLAN_ID = re.compile(rb"[a-z][a-z0-9_]*-[0-9]{1,10}-[0-9a-f]{12}(-r[0-9]{1,10})?")  # -r2: the same plan frozen again
 _FIRST_MOMENT, _PAST_MOMENTS = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
@@ -82,7 +85,7 @@ def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords
     frame = pl.concat([log, decoded, pl.DataFrame([replay_plans(batch)])], how="horizontal").with_columns(
         _moment(milliseconds, 1_000).alias("time"),
     )
-    frame = _with_known_hashes(frame, [f"c:{name}" for name in shape.compare])
+    frame = with_known_hashes(frame, [f"c:{name}" for name in shape.compare])
     bad = _unreadable(frame, batch, shape) if frame["key"].null_count() else empty(UNDECODABLE)
     good = with_hash(frame.filter(pl.col("key").is_not_null()) if frame["key"].null_count() else frame)
     tombstones = good.filter("is_tombstone") if shape.tombstones_erase else good.clear()
@@ -95,7 +98,7 @@ def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords
     )
 
 
-def _with_known_hashes(frame: pl.DataFrame, compared: Sequence[str]) -> pl.DataFrame:
+def with_known_hashes(frame: pl.DataFrame, compared: Sequence[str]) -> pl.DataFrame:
     """Add the row hash of records; null, not known, where a placeholder stands for a compared value."""
     known = pl.when(~holds_placeholder(compared)).then("row_hash").alias("row_hash")
     return with_row_hash(frame, compared).with_columns(known)
@@ -187,3 +190,26 @@ def table_frame(
     unknown = pl.lit(None, dtype=pl.String).alias("business_key")
     bad = frame.filter(lacks_key).select("place", pl.lit(without_key).alias("reason"), unknown)
     return _select(with_hash(frame.filter(~lacks_key)), KEYS), _typed(bad, UNDECODABLE)
+
+
+def hashed_by(copies: pl.DataFrame, compared: Collection[str], *, is_topic: bool) -> pl.DataFrame:
+    """Return copies as a snapshot holds them with these compared columns alone, and the hash of them. Where the copies
+    lack one of them, as of a window with another file, the values are not known."""
+    names = [f"c:{name}" for name in compared]
+    others = [name for name in copies.columns if name.startswith("c:") and name not in names]
+    if not {*names} <= {*copies.columns}:
+        return copies.drop(others).with_columns(pl.lit(None, dtype=KEYS["row_hash"]).alias("row_hash"))
+    hashed = with_known_hashes(copies, names) if is_topic else with_row_hash(copies, names)
+    return hashed.select(copies.columns).drop(others)
+
+
+def as_compared(pipeline: Pipeline, point: str, copies: pl.DataFrame) -> pl.DataFrame:
+    """Return copies of a snapshot of a point as the hop which sees the pipeline compares them."""
+    if is_all_read(pipeline, point):
+        return copies
+    return hashed_by(copies, columns_asked_at(pipeline, point), is_topic=has_log(pipeline.points.get(point)))
+
+
+def hashed_again(pipeline: Pipeline, point: str) -> list[str]:
+    """Return the columns that `as_compared` needs besides; none where a snapshot's hashes are of what is compared."""
+    return [] if is_all_read(pipeline, point) else [f"c:{name}" for name in columns_asked_at(pipeline, point)]

@@ -15,6 +15,7 @@ from makewhole.compute.versions import version_unit
 from makewhole.config.hops.where import ORDERING, Literal, WhereTerm, parse_where
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.places.compared_columns import all_compared
 from makewhole.model.points import TablePoint, can_look_up, has_log
 from makewhole.model.value_types import UNITS, ValueTypes
 
@@ -117,6 +118,9 @@ def _declared(pipeline: Pipeline) -> Iterator[tuple[str, str, str]]:
     for name, declared in pipeline.compare.items():
         yield name, declared, f"compare.{name}"
     for hop in pipeline.hops:
+        for name, declared in (hop.compare or {}).items():
+            if name not in pipeline.compare:
+                yield name, declared, f"hops {hop.name}.compare.{name}"
         for name, declared in hop.write.items():
             yield name, declared, f"hops {hop.name}.write.{name}"
 
@@ -211,7 +215,7 @@ class _TypedColumns:
             return str(common)
         own = literal_type(term.literals[0])
         unit = _unit_of(self.pipeline, self.pipeline.points, term.column)
-        compared = _filter_type_of(self.pipeline.compare.get(term.column, UNITS[unit].type if unit else _TEXT))
+        compared = _filter_type_of(all_compared(self.pipeline).get(term.column, UNITS[unit].type if unit else _TEXT))
         literals = [filter_value(literal, compared) for literal in term.literals]
         is_fit = all(_is_searchable(kind.nature, compared) for _, kind in self.of(term.column))
         if common is not None and compared != _TEXT and is_fit and not any(isinstance(one, Unread) for one in literals):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-from makewhole.model.pipeline import Pipeline
+from makewhole.model.pipeline import Hop, Pipeline
 from makewhole.model.points import KeyType, Point, has_log
 from makewhole.model.value_types import DECLARED, ValueTypes
 
@@ -18,11 +18,16 @@ def with_layout(pipeline: Pipeline, layout: KeyLayout, types: ValueTypes = DECLA
     return replace(
         written,
         points={name: _read_by(point, layout, types) for name, point in written.points.items()},
-        hops=tuple(replace(hop, write=types.of_values(hop.write)) for hop in written.hops),
+        hops=tuple(_hop_read_by(hop, types) for hop in written.hops),
         compare=types.of_values(written.compare),
         filter_types=types.filters,
         as_written=written,
     )
+
+
+def _hop_read_by(hop: Hop, types: ValueTypes) -> Hop:
+    compare = None if hop.compare is None else types.of_values(hop.compare)
+    return replace(hop, write=types.of_values(hop.write), compare=compare)
 
 
 def _read_by(point: Point, layout: KeyLayout, types: ValueTypes) -> Point:

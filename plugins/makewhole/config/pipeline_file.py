@@ -13,6 +13,7 @@ from pathlib import Path
 from makewhole.config import values
 from makewhole.config.datasets import note_positions, with_dataset_topics
 from makewhole.config.erased import with_tombstone_topics
+from makewhole.config.hops.compared import read_compare
 from makewhole.config.hops.read_hops import read_hops
 from makewhole.config.hops.remedies import VERDICTS, read_wanted
 from makewhole.config.places.columns import note_unbuilt, note_unused
@@ -29,7 +30,7 @@ from makewhole.config.policy import (
     read_time_limits,
 )
 from makewhole.config.publish import read_publish
-from makewhole.config.tree import Problems, Section, YamlPlace, read_tree
+from makewhole.config.tree import Problems, Section, read_tree
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Hop, Pipeline, Reach
 from makewhole.model.points import Point, PointKind
@@ -252,7 +253,7 @@ def _read_pipeline(top: Section) -> Pipeline:
     found_late = late.text(values.duration) if late else None
     late_time, pending = Pipeline.late if found_late is None else found_late, read_pending_max_age(top)
     retry_time = retry_for.text(values.duration) if retry_for else None
-    compare = _read_compare(top)
+    compare = read_compare(top) or {}
     pipeline = Pipeline(
         name=(name.text(values.name) if name else None) or "",
         description=(description.text(str) if description else None) or "",
@@ -318,20 +319,3 @@ def _require_version(top: Section) -> None:
     version = place.whole(values.integer) if place else None
     if place is not None and version not in (None, _VERSION):
         place.complain(f"is {version}, which this makewhole does not read", f"Write 'version: {_VERSION}'")
-
-
-def _read_compare(top: Section) -> Mapping[str, str]:
-    place = top.get("compare")
-    section = place.section() if place else None
-    compared = {}
-    for column, type_place in section or ():
-        _check_column(column, type_place)
-        compared[column] = type_place.text(values.compare_type) or ""
-    return compared
-
-
-def _check_column(column: str, place: YamlPlace) -> None:
-    try:
-        values.logical_name(column)
-    except values.UnfitError as unfit:
-        place.complain(unfit.found, unfit.remedy)

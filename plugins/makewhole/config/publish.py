@@ -62,7 +62,8 @@ def _check_point(
             "is of a topic whose events are elements of its records, and what is published is records",
             "Publish another topic, or take `explode` out",
         )
-    if not compare:
+    joined = [hop for hop in hops if name in (hop.source, hop.target)]
+    if not any([compare if hop.compare is None else hop.compare for hop in joined] or [compare]):
         place.complain(
             "needs 'compare': by it a record that was sent again is distinguished from one that says something else",
             "Name the columns of 'compare'",

@@ -173,15 +173,16 @@ def configuration(journal: PgConnection, window: Window) -> dict[str, Any]:
 
 
 def compared_otherwise(
-    journal: PgConnection, window: Window, compare: Mapping[str, str]
+    journal: PgConnection, window: Window, hop: str, compare: Mapping[str, str]
 ) -> tuple[datetime, dict[str, str]] | None:
-    """Return until when windows before one were compared by other columns (name → type) than these, and by which; None:
-    they never were, as far as it was noted."""
+    """Return until when windows before one were compared by other columns (name → type) than these on a hop, and by
+    which; None: they never were, as far as it was noted."""
     rows = _run(
         journal,
         "compared_otherwise",
         pipeline=window.pipeline,
         number=window.number,
+        hop=hop,
         compare=Json(dict(compare)),
     )
     return next(((until, dict(columns)) for until, columns in rows), None)

@@ -15,6 +15,7 @@ from makewhole.journal import windows
 from makewhole.journal.results import snapshot_manifests
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Pipeline
+from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.points import TablePoint
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -59,8 +60,10 @@ def rows_now(tables: Tables, pipeline: Pipeline, point: TablePoint, key: str) ->
         ConfigurationError: the table or a column does not exist.
         TransientError: the database does not answer.
     """
-    shape = TableShape(point=point, compare=pipeline.compare, filters={})
-    frames = [table_frame(rows, dict(pipeline.compare))[0] for rows in tables.reader(shape).keys([key])]
+    shape = TableShape(point=point, compare=columns_read_at(pipeline, point.name), filters={})
+    frames = [
+        table_frame(rows, dict(columns_read_at(pipeline, point.name)))[0] for rows in tables.reader(shape).keys([key])
+    ]
     return _copies(pl.concat(frames).unique("place")) if frames else []
 
 

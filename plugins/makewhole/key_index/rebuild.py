@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.frames import REPLAYS, empty
-from makewhole.compute.indexed_keys.former_readings import NOT_KNOWN, NUMBERED
+from makewhole.compute.indexed_keys.former_readings import NOT_KNOWN, NUMBERED, OF_HOPS
 from makewhole.compute.indexed_keys.hop_filters import with_noted_filters
 from makewhole.compute.indexed_keys.stored_runs import run_of
 from makewhole.journal import windows
@@ -66,6 +66,7 @@ class _IndexSources:
                 unknown = [name for name in _VALUES if name in run.columns]
                 run = run.with_columns(pl.lit(None, dtype=pl.UInt64).alias(name) for name in unknown)
                 run = run.with_columns(pl.lit(NOT_KNOWN, dtype=pl.UInt64).alias(NUMBERED))
+                run = run.drop(OF_HOPS, strict=False)
                 run = with_noted_filters(run, None)
             by_bucket[bucket] = run
         return by_bucket

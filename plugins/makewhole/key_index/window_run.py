@@ -5,17 +5,19 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from makewhole.compute.frames import REPLAYS, TOPIC_KEYS, Schema
-from makewhole.compute.indexed_keys.former_readings import with_reading
+from makewhole.compute.indexed_keys.former_readings import with_hashes_of_hops, with_reading
 from makewhole.compute.indexed_keys.hop_filters import filter_digest, with_noted_filters
 from makewhole.compute.indexed_keys.key_runs import count_keys
 from makewhole.compute.indexed_keys.stored_runs import stored_run
 from makewhole.compute.indexed_keys.window_rows import COPIES, window_rows
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.keys import hashes_of_hex
+from makewhole.compute.normalise import hashed_by
 from makewhole.journal import replayed_positions
 from makewhole.key_index.files import write_index_file
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Pipeline, Semantics
+from makewhole.model.places.compared_columns import columns_read_at, compared_at, compared_sets_at
 from makewhole.model.points import can_look_up
 from makewhole.model.positions import PositionSpan
 from makewhole.model.window import Window
@@ -38,11 +40,20 @@ def run_of_bucket(
         CorruptionError: a file of the snapshot does not exist.
     """
     is_table = can_look_up(pipeline.points[point])
-    frame = storage.read_parquet(files, _OF_ROWS if is_table else COPIES)
+    sets = compared_sets_at(pipeline, point)
+    values = [f"c:{name}" for name in columns_read_at(pipeline, point)] if sets else []
+    frame = storage.read_parquet(files, [*(_OF_ROWS if is_table else COPIES), *values])
     assert frame is not None
-    frame = _as_copies(frame) if is_table else frame
-    rows = window_rows(committed_copies(frame), replays, has_versions=_has_versions(pipeline, point))
-    read = with_reading(rows, pipeline.compared_at(point), pipeline.points[point].version_place)
+    has_versions = _has_versions(pipeline, point)
+
+    def rows_of(copies: pl.DataFrame) -> pl.DataFrame:
+        copies = committed_copies(_as_copies(copies) if is_table else copies)
+        return window_rows(copies, replays, has_versions=has_versions)
+
+    rows = rows_of(frame.drop(values))
+    of_hops = [(at, rows_of(hashed_by(frame, compared, is_topic=not is_table))) for compared, at in sets]
+    rows = with_hashes_of_hops(rows, of_hops)
+    read = with_reading(rows, compared_at(pipeline, point), pipeline.points[point].version_place)
     return with_noted_filters(read, noted_filters(pipeline, point))
 
 

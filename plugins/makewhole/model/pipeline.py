@@ -12,6 +12,7 @@ from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import (
     NEVER_WRITTEN,
     WRITTEN_IF_ANY,
+    WRITTEN_IF_SAID,
     Point,
     Publish,
     TablePoint,
@@ -21,7 +22,7 @@ from makewhole.model.points import (
     has_log,
 )
 from makewhole.model.time_limits import DEFAULT_LIMITS, TimeLimits
-from makewhole.model.value_types import compared_at, places_with_units
+from makewhole.model.value_types import places_with_units
 from makewhole.model.verdict import Verdict
 
 
@@ -121,6 +122,7 @@ class Hop:
     leave: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     progress: SinkProgress | None = field(default=None, metadata=WRITTEN_IF_ANY)
     control_topic: str | None = field(default=None, metadata=WRITTEN_IF_ANY)
+    compare: Mapping[str, str] | None = field(default=None, metadata=WRITTEN_IF_SAID)
     former_where: str | None = field(default=None, metadata=NEVER_WRITTEN)
 
     @property
@@ -202,7 +204,8 @@ class Pipeline:
     where the file accepts that nothing upstream of a topic says what was sent to it. `history` is how far back the key
     index knows the keys of topics; None: for ever. `publish` are the topic points that are published.
     `filter_types` are those by which a window reads the columns of filters, `as_written` the pipeline of the file where
-    this one is as a window reads it.
+    this one is as a window reads it. `compare_of_file` is the `compare` of the file where that is of one hop here
+    (`makewhole.model.places.compared_columns`).
     """
 
     name: str
@@ -226,6 +229,7 @@ class Pipeline:
     publish: tuple[Publish, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     filter_types: Mapping[str, str] = field(default_factory=dict, metadata=NEVER_WRITTEN)
     as_written: "Pipeline | None" = field(default=None, metadata=NEVER_WRITTEN)
+    compare_of_file: Mapping[str, str] | None = field(default=None, metadata=NEVER_WRITTEN)
 
     def hop(self, name: str) -> Hop:
         """Return the hop of this name.
@@ -245,16 +249,6 @@ class Pipeline:
         point = self.points.get(name)
         return name if point is None else point.identity or point.place
 
-    def compared_at(self, point: str) -> Mapping[str, str]:
-        """Return the compared columns with their types, and with the place where a point has one under another name:
-        values that are read alike have the same."""
-        return self.compared_in({point: self.column_places.get(point, {})})
-
-    @property
-    def compared_everywhere(self) -> dict[str, str]:
-        """The same of all points together."""
-        return self.compared_in(self.column_places)
-
     @property
     def column_places(self) -> dict[str, dict[str, str]]:
         """The places of columns by point, of those that have any under another name."""
@@ -263,17 +257,6 @@ class Pipeline:
             for name, point in self.points.items()
         }
         return {name: of_point for name, of_point in places.items() if of_point}
-
-    def compared_in(self, columns: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-        """Return the compared columns with their types and with these places (`column_places`)."""
-        places: dict[str, list[str]] = {}
-        for point, of_point in columns.items():
-            for name, place in of_point.items():
-                places.setdefault(name, []).append(f"{point}: {place}")
-        return {
-            name: compared_at(declared, places[name]) if name in places else declared
-            for name, declared in self.compare.items()
-        }
 
     def topic(self, name: str) -> TopicPoint:
         """Return a point that has a log."""

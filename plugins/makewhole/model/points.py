@@ -19,6 +19,7 @@ ColumnPlaces = tuple[tuple[str, str], ...]
 """The columns of a point that stand elsewhere than under their own name: name → column, or place in the record."""
 IN_DOCUMENT = "in_document"
 WRITTEN_IF_ANY: Mapping[str, str] = {IN_DOCUMENT: "if any"}
+WRITTEN_IF_SAID: Mapping[str, str] = {IN_DOCUMENT: "if said"}
 NEVER_WRITTEN: Mapping[str, str] = {IN_DOCUMENT: "never"}
 """Metadata of fields that the document of a configuration has only where they are set, or never has."""
 

@@ -8,11 +8,11 @@ from enum import Enum
 from typing import Any
 
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.points import IN_DOCUMENT, WRITTEN_IF_ANY, has_log
+from makewhole.model.points import IN_DOCUMENT, WRITTEN_IF_ANY, WRITTEN_IF_SAID, has_log
 from makewhole.signing.keys import sha256_of
 
 _OF_A_HOP = ("source", "target", "semantics", "where", "consumer_group")
-_OF_A_HOP_IF_ANY = ("progress", "control_topic")
+_OF_A_HOP_IF_ANY = ("progress", "control_topic", "compare")
 
 
 def configuration_document(pipeline: Pipeline) -> dict[str, Any]:
@@ -67,8 +67,10 @@ def plain(value: Any) -> Any:
 
 def _is_written(value: Any, item: Field[Any]) -> bool:
     """Return whether the document has a field: one that came later leaves older documents alone while it is empty."""
-    rule = item.metadata.get(IN_DOCUMENT)
-    return rule is None or (rule == WRITTEN_IF_ANY[IN_DOCUMENT] and bool(getattr(value, item.name)))
+    rule, held = item.metadata.get(IN_DOCUMENT), getattr(value, item.name)
+    if rule == WRITTEN_IF_SAID[IN_DOCUMENT]:
+        return held is not None
+    return rule is None or (rule == WRITTEN_IF_ANY[IN_DOCUMENT] and bool(held))
 
 
 def _text(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Gather what every step of a window needs: the pipeline, the window, connections and storage."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from makewhole.compute.decode.record_values import ValueShape
@@ -14,7 +14,8 @@ from makewhole.journal import windows
 from makewhole.kinds import tables_of
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, KafkaConnection, kafka_of
-from makewhole.model.pipeline import Pipeline, Semantics
+from makewhole.model.pipeline import Hop, Pipeline, Semantics
+from makewhole.model.places.compared_columns import as_compared_on, columns_asked_at
 from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -38,6 +39,11 @@ class WindowContext:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _received, (self.pipeline, self.window, self.storage, server_digests(self.connections))
+
+    def as_compared_on(self, hop: Hop) -> "WindowContext":
+        """Return the context with the pipeline as a hop sees it: with the columns that this hop compares."""
+        pipeline = as_compared_on(self.pipeline, hop)
+        return self if pipeline is self.pipeline else replace(self, pipeline=pipeline)
 
     def kafka(self, point: TopicPoint) -> KafkaConnection:
         """Return the connection of a topic."""
@@ -74,7 +80,7 @@ def value_shape(pipeline: Pipeline, point: TopicPoint, storage: Storage | None =
     return ValueShape(
         key=point.key,
         key_layout=point.key_layout,
-        compare=pipeline.compare,
+        compare=columns_asked_at(pipeline, point.name),
         filters=_filters(pipeline, point.name),
         version=point.version,
         format=format_of(point, storage),
@@ -102,7 +108,9 @@ def key_shape(point: TopicPoint, *, tombstones_erase: bool = False) -> ValueShap
 
 def table_shape(pipeline: Pipeline, point: TablePoint) -> TableShape:
     """Return the columns that a pipeline reads from the rows of a table."""
-    return TableShape(point=point, compare=pipeline.compare, filters=_filters(pipeline, point.name))
+    return TableShape(
+        point=point, compare=columns_asked_at(pipeline, point.name), filters=_filters(pipeline, point.name)
+    )
 
 
 def _filters(pipeline: Pipeline, point: str) -> dict[str, tuple[TypedTerm, ...]]:

@@ -15,6 +15,7 @@ from makewhole.key_index.files import IndexFile, maybe_known, rows_of_keys
 from makewhole.lake.rows_by_bucket import BucketRows
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.places.compared_columns import compared_at
 from makewhole.model.verdict import Cause, Verdict
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.bucket.task import BucketEnd
@@ -145,4 +146,4 @@ def _known_before(task: ChoiceTask, keys: pl.DataFrame) -> pl.DataFrame:
     files: Sequence[IndexFile] = (*index.former, *index.earlier)
     maybe = keys.filter(pl.Series(maybe_known(storage, files, keys), dtype=pl.Boolean)) if files else empty(HASHES)
     rows = rows_of_keys(storage, files, maybe)
-    return as_read_now(rows, task.context.pipeline.compared_at(task.point), is_upsert=task.is_upsert)
+    return as_read_now(rows, compared_at(task.context.pipeline, task.point), is_upsert=task.is_upsert)

@@ -15,6 +15,7 @@ from makewhole.key_index.files import IndexFile, maybe_known, rows_of_keys
 from makewhole.lake.rows_by_bucket import BucketRows
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline, Semantics
+from makewhole.model.places.compared_columns import compared_at
 from makewhole.model.points import TopicPoint, has_log
 from makewhole.model.verdict import Repeat
 from makewhole.native.sort_hashes import sort_hashes
@@ -75,7 +76,7 @@ def count_repeats(task: RepeatTask) -> RepeatsOfBucket:
         return RepeatsOfBucket(point=task.point, keys={}, extra=0)
     copies = storage.read_rows(task.files, may_repeat)
     assert copies is not None
-    pipeline, compared = context.pipeline, context.pipeline.compared_at(task.point)
+    pipeline, compared = context.pipeline, compared_at(context.pipeline, task.point)
     order = _order(pipeline, task.point)
     known = rows_of_keys(storage, task.before, hashes.filter(pl.Series(may_repeat)))
     known = as_read_now(known, compared, is_upsert=order is Order.LOG)

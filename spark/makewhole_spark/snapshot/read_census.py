@@ -10,9 +10,10 @@ import polars as pl
 from makewhole.compute.buckets import is_in_bucket
 from makewhole.compute.frames import KEYS, UNDECODABLE, empty
 from makewhole.compute.judge.rewritten_rows import OF_WINDOW, rewritten_rows
-from makewhole.compute.normalise import table_frame
+from makewhole.compute.normalise import as_compared, hashed_again, table_frame
 from makewhole.model.errors import CorruptionError
 from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.points import TablePoint, has_log
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.read_piece import BucketWriter, PieceRead, TablePiece, point_folder, read_table_piece
@@ -54,7 +55,9 @@ def read_census_piece(piece: CensusPiece) -> PieceRead:
     copies = pl.concat([empty(KEYS | {OF_WINDOW: pl.Int32}), *_copies(piece, gone)], how="diagonal_relaxed")
     keys = copies["key"].unique().sort().to_list()
     reader = context.tables(piece.point).reader(context.table_shape(piece.point), piece.view)
-    frames = [table_frame(frame, dict(context.pipeline.compare))[0] for frame in reader.keys(keys)]
+    frames = [
+        table_frame(frame, dict(columns_read_at(context.pipeline, piece.point.name)))[0] for frame in reader.keys(keys)
+    ]
     writer = BucketWriter(context, point_folder(context, piece.point), piece.bucket_count)
     with closing(writer):
         if frames:
@@ -71,17 +74,19 @@ def read_census_piece(piece: CensusPiece) -> PieceRead:
 
 def _copies(piece: CensusPiece, gone: list[int]) -> Iterator[pl.DataFrame]:
     """Yield the copies of each share with `of_window`, and note windows whose files are not there any more."""
+    context, source = piece.context.as_compared_on(piece.hop), piece.hop.source
     for share in piece.shares:
         try:
-            copies = piece.context.storage.read_parquet(share.files, _columns(piece))
+            copies = piece.context.storage.read_parquet(share.files, _columns(piece, context))
         except CorruptionError as error:
             logger.warning("the keys of window %s are not looked at: %s", share.window, error)
             gone.append(share.window)
             continue
         if copies is not None:
-            yield copies.filter(is_in_bucket(share.bucket)).with_columns(pl.lit(share.window).alias(OF_WINDOW))
+            of_share = as_compared(context.pipeline, source, copies.filter(is_in_bucket(share.bucket)))
+            yield of_share.with_columns(pl.lit(share.window).alias(OF_WINDOW))
 
 
-def _columns(piece: CensusPiece) -> list[str]:
+def _columns(piece: CensusPiece, context: WindowContext) -> list[str]:
     is_topic = has_log(piece.context.pipeline.points[piece.hop.source])
-    return _OF_TOPIC if is_topic else _OF_TABLE
+    return [*(_OF_TOPIC if is_topic else _OF_TABLE), *hashed_again(context.pipeline, piece.hop.source)]

@@ -22,6 +22,7 @@ from makewhole.kafka.log.salvage import Undecodable
 from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.kafka.sequences.numbering import NO_PRODUCER
 from makewhole.lake.parquet_writer import GrowingParquet
+from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.points import Point, TablePoint, TopicPoint
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.tables.shape import TimeBounds
@@ -268,7 +269,13 @@ def read_table_piece(piece: TablePiece) -> PieceRead:
     with closing(writer):
         for frame in frames:
             in_slice.append(rows_in_slice(frame["time_us"], own_slice(context.window)))
-            writer.add(table_frame(frame, dict(context.pipeline.compare), without_key(piece.point.key_layout)))
+            writer.add(
+                table_frame(
+                    frame,
+                    dict(columns_read_at(context.pipeline, piece.point.name)),
+                    without_key(piece.point.key_layout),
+                )
+            )
         return writer.finish(rows_counted=reader.counted, rows_in_slice=sum_of_known(in_slice))
 
 

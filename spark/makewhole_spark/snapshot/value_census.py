@@ -20,6 +20,7 @@ from makewhole.journal.results.hop_results import first_of_hop
 from makewhole.journal.results.snapshot_manifests import LOOKED_AT, VALUES_OF
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.points import TablePoint
 from makewhole.signing.keys import sha256_of
 from makewhole.sql import PgConnection
@@ -88,7 +89,7 @@ class Look:
 def values_sha256(pipeline: Pipeline, point: str) -> str:
     """Return the digest of what decides the values and versions that are read at a point."""
     written = configuration_document(pipeline)["points"][point]
-    return sha256_of({"point": written, "compared": f"{compared_number(pipeline.compare):016x}"})
+    return sha256_of({"point": written, "compared": f"{compared_number(columns_read_at(pipeline, point)):016x}"})
 
 
 def hops_looked_at(pipeline: Pipeline, point: TablePoint) -> list[Hop]:

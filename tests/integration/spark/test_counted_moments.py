@@ -10,6 +10,7 @@ import pytest
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.model.places.compared_columns import compared_everywhere
 from makewhole.model.window import WindowState
 from makewhole.window.context import connections_of
 from makewhole.window.opening.readable import problems_of_tables
@@ -164,7 +165,7 @@ def test_other_units_are_another_reading(counted: Counted) -> None:
     shop.file.write_text(text)
 
     context = shop.judged()
-    assert shop.pipeline.compared_everywhere["at"] == "timestamp(3) at orders: $.at as timestamp(s)"
+    assert compared_everywhere(shop.pipeline)["at"] == "timestamp(3) at orders: $.at as timestamp(s)"
     found = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
     assert found == dict.fromkeys(["O5", "O6"], "mismatched")
 

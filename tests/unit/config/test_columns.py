@@ -7,6 +7,7 @@ import pytest
 
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
+from makewhole.model.places.compared_columns import compared_at, compared_everywhere
 from makewhole.model.points import Erased, PointKind, TablePoint, TopicPoint, names_of_table
 from makewhole.window.configuration import configuration_document, judging_sha256, reading_sha256
 from makewhole.window.context import table_shape, value_shape
@@ -63,7 +64,7 @@ def test_a_file_without_columns_is_written_down_as_ever(write: Callable[..., Pat
 
     assert plain.points == same.points
     assert "columns" not in str(configuration_document(plain))
-    assert plain.compared_at("log") == plain.compare == plain.compared_everywhere
+    assert compared_at(plain, "log") == plain.compare == compared_everywhere(plain)
 
 
 def test_another_place_of_a_column_is_another_reading(write: Callable[..., Path]) -> None:
@@ -71,9 +72,9 @@ def test_another_place_of_a_column_is_another_reading(write: Callable[..., Path]
 
     assert judging_sha256(one) != judging_sha256(other)
     assert reading_sha256(one) != reading_sha256(other)
-    assert one.compared_at("store") == {"amount": "decimal(10,2) at store: a"}
-    assert one.compared_at("log") == other.compared_at("log") == {"amount": "decimal(10,2) at log: $.order.total"}
-    assert one.compared_everywhere != other.compared_everywhere
+    assert compared_at(one, "store") == {"amount": "decimal(10,2) at store: a"}
+    assert compared_at(one, "log") == compared_at(other, "log") == {"amount": "decimal(10,2) at log: $.order.total"}
+    assert compared_everywhere(one) != compared_everywhere(other)
     assert one.points["store"].written_place == "db:dw.orders (amount: a)"
 
 

@@ -36,6 +36,7 @@ def test_every_example_is_a_good_file(tmp_path: Path) -> None:
         "orders_once",
         "orders_in_files",
         "european_flights",
+        "flights_in_two_tables",
         "enriched_flights",
         "flights_by_a_sink",
         "flights_of_two_stores",

@@ -9,6 +9,7 @@ from makewhole.compute.indexed_keys.hop_filters import KnownFilters
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.key_index.window_run import noted_filters
 from makewhole.model.errors import ConfigurationError
+from makewhole.model.places.compared_columns import compared_at, compared_everywhere
 from makewhole.window.configuration import configuration_document, judging_sha256, reading_sha256
 from makewhole.window.context import value_shape
 
@@ -37,14 +38,14 @@ def test_a_place_has_a_unit(write: Callable[..., Path]) -> None:
     assert (log.version, log.columns) == ("$.v", ())
     assert log.units == (("$.at", "timestamp(ms)"), ("$.v", "timestamp(s)"))
     assert log.version_place == "$.v as timestamp(s)"
-    assert pipeline.compared_at("log")["at"] == "timestamp at log: $.at as timestamp(ms)"
+    assert compared_at(pipeline, "log")["at"] == "timestamp at log: $.at as timestamp(ms)"
     assert repr(value_shape(pipeline, log).format) == "json with units"
 
 
 def test_a_file_without_units_is_written_down_as_ever(write: Callable[..., Path]) -> None:
     plain = load_pipeline(write(_text('"$.at"', '"$.v"')))
     assert "units" not in str(configuration_document(plain))
-    assert plain.compared_everywhere == plain.compare
+    assert compared_everywhere(plain) == plain.compare
     assert repr(value_shape(plain, plain.topic("log")).format) == "json"
 
 
@@ -52,7 +53,7 @@ def test_another_unit_is_another_reading(write: Callable[..., Path]) -> None:
     one, other = (load_pipeline(write(_text(AT.replace("ms", unit)), f"{unit}.yaml")) for unit in ("ms", "s"))
     assert judging_sha256(one) != judging_sha256(other)
     assert reading_sha256(one) != reading_sha256(other)
-    assert one.compared_everywhere != other.compared_everywhere
+    assert compared_everywhere(one) != compared_everywhere(other)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.compute.indexed_keys.hop_filters import filter_places
 from makewhole.model.acceptance import AcceptedFinding, digest_of
 from makewhole.model.pipeline import Pipeline
+from makewhole.model.places.compared_columns import compared_at
 from makewhole.model.points import can_look_up
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.window.context import WindowContext
@@ -50,7 +51,7 @@ class KeyRows:
         hops = [hop for hop in self.pipeline.hops if hop.source == name]
         filters = sorted((hop.name, hop.where or "") for hop in hops)
         places = sorted({item for hop in hops for item in filter_places(self.pipeline, hop).items()})
-        compared = sorted(self.pipeline.compared_at(name).items())
+        compared = sorted(compared_at(self.pipeline, name).items())
         read_by = [point.place, list(point.key), point.version_place, compared, filters, *([places] if places else [])]
         return digest_of(read_by)
 

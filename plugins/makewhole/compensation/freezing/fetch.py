@@ -19,6 +19,7 @@ from makewhole.lake.record_file import WantedPositions
 from makewhole.model.actions import Payload, PayloadExtra
 from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
+from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.plan import LINEAGE_PREFIX
 from makewhole.model.points import TablePoint, can_look_up
 from makewhole.model.refusal import Refusal, RefusalCode
@@ -152,7 +153,7 @@ class Fetcher:
         """Return the rows of a key by time, or the latest version first."""
         hop = self._hops[draft.action.hop]
         store, is_upsert = self._sources.table(hop.target), hop.semantics is Semantics.UPSERT
-        return store.valued_rows(self._pipeline.compare, draft.action.key, is_latest_first=is_upsert)
+        return store.valued_rows(compared_on(self._pipeline, hop), draft.action.key, is_latest_first=is_upsert)
 
     def _survivor_first(self, draft: ActionDraft, rows: Sequence[ValuedRow]) -> list[TableRow] | None:
         """Put the row that stays first; None: no row agrees with the source. Of an unexpected key none stays."""

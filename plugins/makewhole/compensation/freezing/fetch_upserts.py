@@ -14,6 +14,7 @@ from makewhole.compute.versions import UNREADABLE
 from makewhole.model.actions import Payload
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.pipeline import Hop
+from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.points import KeyType, Point, TablePoint, TopicPoint, has_log
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.verdict import Verdict
@@ -87,12 +88,12 @@ class UpsertFetcher:
             version = VersionToWrite(column=point.version, unit=self._pipeline.version_unit(hop))
         if not before:
             return missing_row(self._new_row(hop), values, hop.name, version)
-        return differing_row(store.description, values, self._pipeline.compare, version, before[0])
+        return differing_row(store.description, values, compared_on(self._pipeline, hop), version, before[0])
 
     def _new_row(self, hop: Hop) -> NewRow:
         if hop.name not in self._new:
             store, source = self._sources.table(hop.target), self._pipeline.points[hop.source]
-            self._new[hop.name] = new_row(store.description, hop, source, store.point, self._pipeline.compare)
+            self._new[hop.name] = new_row(store.description, hop, source, store.point, compared_on(self._pipeline, hop))
         return self._new[hop.name]
 
     def _values(self, draft: ActionDraft, hop: Hop) -> tuple[ColumnValues, Mapping[str, str], str]:

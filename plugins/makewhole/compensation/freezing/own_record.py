@@ -7,6 +7,7 @@ from makewhole.compute.versions import version_of_canonical
 from makewhole.model.actions import Payload
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
+from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.refusal import RefusalCode
 from makewhole.tables.rows import LedgerRecord, differing_columns
 from makewhole.window.context import value_shape
@@ -34,10 +35,10 @@ def require_own_values(pipeline: Pipeline, hop: Hop, payload: Payload, row: Ledg
     Raises:
         RefusedError: it would differ, in these columns.
     """
-    point = pipeline.topic(hop.target)
+    point, compared = pipeline.topic(hop.target), compared_on(pipeline, hop)
     fields = decoded(_as_record(payload), value_shape(pipeline, point))
-    of_row = {name: text for name, _, text in row.compared if name in pipeline.compare}
-    sent = {name: fields[f"c:{name}"] for name in pipeline.compare}
+    of_row = {name: text for name, _, text in row.compared if name in compared}
+    sent = {name: fields[f"c:{name}"] for name in compared}
     differing = [*differing_columns(sent, of_row), *_differing_version(pipeline, hop, fields["version"], row)]
     if differing:
         raise ActionRefusedError.of(
@@ -54,7 +55,7 @@ def _differing_version(pipeline: Pipeline, hop: Hop, sent: Decimal | None, row: 
     if hop.semantics is not Semantics.UPSERT or column is None or sent is None:
         return []
     own = [version_of_canonical(text, declared) for name, declared, text in row.compared if name == column]
-    return [column] if own and own[0] != sent and column not in pipeline.compare else []
+    return [column] if own and own[0] != sent and column not in compared_on(pipeline, hop) else []
 
 
 def _as_record(payload: Payload) -> SourceRecord:

@@ -18,6 +18,7 @@ from makewhole.compute.keys import KeyProblem
 from makewhole.kafka.partitioner import KnownRecord
 from makewhole.model.errors import ActionRefusedError, CorruptionError, RefusedError
 from makewhole.model.pipeline import Hop
+from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.places.record_paths import path_names
 from makewhole.model.plan import LINEAGE_PREFIX
 from makewhole.model.points import TablePoint
@@ -86,7 +87,7 @@ class RecordForms:
     def _compared(self, hop: Hop) -> set[str]:
         """Return the fields that are compared by value, whatever their types."""
         topic = self._sources.pipeline.topic(hop.target)
-        compared = map(topic.column_place, self._sources.pipeline.compare)
+        compared = map(topic.column_place, compared_on(self._sources.pipeline, hop))
         places = (*compared, *topic.key, topic.version or "")
         paths = (path_names(place) for place in places if place.startswith("$."))
         return {path[0] for path in paths if len(path) == 1}

@@ -16,6 +16,7 @@ from makewhole.compute.normalise import table_frame
 from makewhole.compute.versions import version_in_order
 from makewhole.model.errors import ActionRefusedError, PermanentError
 from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.points import TablePoint, TopicPoint, has_log
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict
@@ -67,7 +68,7 @@ class SourceValues:
             raise ActionRefusedError(_UNORDERED)
         if _is_decided(finding, hop):
             deleted = evidence.get("latest", {}).get("tombstone")
-            return None if deleted else {name: evidence["values"].get(name) for name in self._pipeline.compare}
+            return None if deleted else {name: evidence["values"].get(name) for name in self._compared(hop)}
         source = self._pipeline.points[hop.source]
         if has_log(source):
             return self._of_record(source, hop, finding)
@@ -85,7 +86,7 @@ class SourceValues:
         Raises:
             RefusedError: nothing shows which row that is.
         """
-        return self._values(self._counting_row(hop, self._rows[hop.name, key]))
+        return self._values(hop, self._counting_row(hop, self._rows[hop.name, key]))
 
     # Records
 
@@ -115,14 +116,14 @@ class SourceValues:
             if fields["is_tombstone"] and is_upsert:
                 return None
             if hop.name not in (fields["excluded_by"] or ()):
-                return self._values(fields)
+                return self._values(hop, fields)
         raise ActionRefusedError(_UNNAMED)
 
     # Rows
 
     def _load_rows(self, hop: Hop, keys: Sequence[str]) -> None:
         read = self._sources.rows_now(hop.source, keys)
-        frames = [table_frame(frame, dict(self._pipeline.compare))[0] for frame in read]
+        frames = [table_frame(frame, dict(self._compared(hop)))[0] for frame in read]
         source_rows = pl.concat(frames) if frames else empty(KEYS)
         passing = passing_source_rows(source_rows, hop)
         by_key = {str(name[0]): rows for name, rows in passing.group_by("key")}
@@ -132,7 +133,7 @@ class SourceValues:
         rows = self._rows[hop.name, finding.key]
         if rows.is_empty():
             raise ActionRefusedError.of(RefusalCode.ERASED, f"{point.name} has no row of this key any more")
-        return self._values(self._counting_row(hop, rows))
+        return self._values(hop, self._counting_row(hop, rows))
 
     def _counting_row(self, hop: Hop, rows: pl.DataFrame) -> Mapping[str, Any]:
         """Return the first row by time, or the latest version."""
@@ -143,8 +144,11 @@ class SourceValues:
             raise ActionRefusedError(_UNORDERED)
         return last.row(0, named=True)
 
-    def _values(self, fields: Mapping[str, Any]) -> Values:
-        return {name: fields[f"c:{name}"] for name in self._pipeline.compare}
+    def _values(self, hop: Hop, fields: Mapping[str, Any]) -> Values:
+        return {name: fields[f"c:{name}"] for name in self._compared(hop)}
+
+    def _compared(self, hop: Hop) -> Mapping[str, str]:
+        return compared_on(self._pipeline, hop)
 
 
 def passing_source_rows(rows: pl.DataFrame, hop: Hop) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from makewhole.journal.database import connect
 from makewhole.journal.key_index.runs import IndexedTopic, readable_runs
 from makewhole.key_index.files import IndexFile, rows_of_keys
 from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.places.compared_columns import compared_at
 from makewhole.model.points import can_look_up
 from makewhole.window.context import WindowContext
 
@@ -39,19 +40,21 @@ class EndsNow:
     def copies(self, hop: Hop, point: str, keys: Mapping[str, str]) -> CopiesAtEnd:
         """Return what one end of a hop (`point`) has of keys (by their hashes), as far as the hop brings it, or keeps
         it out."""
-        if can_look_up(self.context.pipeline.points[point]):
-            return _of_rows(hop, keys, read_rows(self.context, point, sorted(keys.values())))
+        context = self.context.as_compared_on(hop)
+        if can_look_up(context.pipeline.points[point]):
+            return _of_rows(hop, keys, read_rows(context, point, sorted(keys.values())))
         known = self._of_index(hop, point, keys)
         if point == hop.target:
-            with copies_since(self.context, point, {*keys.values()}, self.since) as since:
+            with copies_since(context, point, {*keys.values()}, self.since) as since:
                 _add_since(known, hop, keys, since)
         return known
 
     def _of_index(self, hop: Hop, point: str, keys: Mapping[str, str]) -> dict[str, list[EndCopy]]:
+        context = self.context.as_compared_on(hop)
         hashes = pl.DataFrame([split_hex(key_hash) for key_hash in keys], schema=HASHES, orient="row")
         rows = rows_of_keys(self.context.storage, self._index(point), hashes)
         is_upsert = hop.semantics is Semantics.UPSERT
-        rows = as_read_now(rows, self.context.pipeline.compared_at(point), is_upsert=is_upsert)
+        rows = as_read_now(rows, compared_at(context.pipeline, point), is_upsert=is_upsert)
         rows = with_filter_of(rows, hop, filter_places(self.context.pipeline, hop)) if point == hop.source else rows
         rows = rows if is_upsert or point != hop.source else passing_rows(rows, hop.name)
         known: dict[str, list[EndCopy]] = {}

@@ -18,6 +18,7 @@ from makewhole.compute.versions import is_later_version, version_number
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop
+from makewhole.model.places.compared_columns import columns_read_at, compared_on
 from makewhole.model.points import can_look_up, has_log
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.tables.rows import Values, differing_columns
@@ -121,10 +122,10 @@ class KeyJudge:
             return self._values.row_values(hop, finding.key) if self._values.has_row(hop, finding.key) else None
         copies = self._written[hop.source].get(finding.key, [])
         copy = copy_that_counts(copies, hop)
-        return None if copy is None or copy["is_tombstone"] else self._values_of_copy(copy)
+        return None if copy is None or copy["is_tombstone"] else self._values_of_copy(hop, copy)
 
-    def _values_of_copy(self, copy: Mapping[str, Any]) -> Values:
-        return {name: copy.get(f"c:{name}") for name in self._pipeline.compare}
+    def _values_of_copy(self, hop: Hop, copy: Mapping[str, Any]) -> Values:
+        return {name: copy.get(f"c:{name}") for name in compared_on(self._pipeline, hop)}
 
     def _unsent_problem(self, hop: Hop, finding: Finding) -> str | None:
         """Return why a missing record is not in its topic now with the source's values."""
@@ -135,7 +136,7 @@ class KeyJudge:
         if values is None:
             is_sent = any(copy["is_tombstone"] for copy in copies)
             return None if is_sent else f"no committed deletion of it came to {hop.target}"
-        differing = [differing_columns(self._values_of_copy(copy), values) for copy in copies]
+        differing = [differing_columns(self._values_of_copy(hop, copy), values) for copy in copies]
         if all(differing):
             return f"the record of it that came to {hop.target} has other values in {', '.join(differing[-1])}"
         return None
@@ -155,13 +156,18 @@ class KeyJudge:
             copies = stores[store].get(finding.key, [])
             if must_hold is None and not copies:
                 continue
-            problem = store_problem(store, copies, values if must_hold is not False else None)
+            problem = store_problem(store, copies, self._held_at(store, values) if must_hold is not False else None)
             if problem is not None:
                 return problem
             shows = True
         if finding.verdict is Verdict.DUPLICATE and not shows:
             return f"{hop.target} holds it more than once, and no store downstream could show that this did no harm"
         return None
+
+    def _held_at(self, store: str, values: Values | None) -> Values | None:
+        """Return those of a source's values that the hops into a store compare, too."""
+        known = columns_read_at(self._pipeline, store)
+        return None if values is None else {name: text for name, text in values.items() if name in known}
 
 
 def _later_problem(

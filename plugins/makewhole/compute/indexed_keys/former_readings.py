@@ -1,20 +1,22 @@
 """Find what a run of the key index says when the pipeline's file reads its point otherwise than the window of it did.
 
-A run notes which columns its row hashes are of, and from which field its versions are. Values of other columns are not
-known. Versions of another field are in no order with those of now, and older: what is numbered by the field of now came
-after the file was changed. Of a key with several copies a run has the first and, where they were versions then, the
-latest one: of the others no value is known after its hop's semantics changed.
+A run notes which columns its row hashes are of, with the hashes of hops that compare others, and from which field its
+versions are. Values of other columns are not known. Versions of another field are in no order with those of now, and
+older: what is numbered by the field of now came after the file was changed. Of a key with several copies a run has the
+first and, where they were versions then, the latest one: of the others no value is known after its hop's semantics
+changed.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
 from makewhole.compute.frames import HASH
+from makewhole.compute.indexed_keys.stored_runs import OF_HOP
 from makewhole.compute.versions import VERSION, is_moment, is_unreadable
 
-COMPARED, NUMBERED = "compared", "numbered_by"
+COMPARED, OF_HOPS, NUMBERED = "compared", "of_hops", "numbered_by"
 IS_RENUMBERED = "is_renumbered"
 """A column of runs as they are asked: its versions are of another field than the file names now."""
 
@@ -31,6 +33,21 @@ def with_reading(run: pl.DataFrame, compare: Mapping[str, str], version: str | N
         pl.lit(compared_number(compare), dtype=pl.UInt64).alias(COMPARED),
         pl.lit(numbered_number(version), dtype=pl.UInt64).alias(NUMBERED),
     )
+
+
+def with_hashes_of_hops(run: pl.DataFrame, others: Sequence[tuple[Mapping[str, str], pl.DataFrame]]) -> pl.DataFrame:
+    """Note in a run what it would be with the hashes of other columns: `others` are these columns, each with that run,
+    whose rows are in the same order."""
+    if not others:
+        return run
+    is_first = pl.col("is_latest").fill_null(False)
+    last = pl.when(is_first).then("row_hash").otherwise("last_row_hash").alias("last_row_hash")
+    hashes = [
+        of_hop.select(pl.lit(compared_number(compare), dtype=pl.UInt64).alias(COMPARED), "row_hash", last)
+        for compare, of_hop in others
+    ]
+    structs = [frame.select(pl.struct(*OF_HOP)).to_series().alias(str(at)) for at, frame in enumerate(hashes)]
+    return run.with_columns(pl.DataFrame(structs).select(pl.concat_list(pl.all()).alias(OF_HOPS)).to_series())
 
 
 def compared_number(compare: Mapping[str, str]) -> int:
@@ -57,8 +74,21 @@ def _with_comparable_values(runs: pl.DataFrame, compare: Mapping[str, str]) -> p
     """Take away the row hashes of other columns than these."""
     if COMPARED not in runs.columns:
         return runs
-    is_comparable = (pl.col(COMPARED) == compared_number(compare)).fill_null(True)
-    return _without_values(runs, ~is_comparable).drop(COMPARED)
+    number = compared_number(compare)
+    is_comparable = (pl.col(COMPARED) == number).fill_null(True)
+    if OF_HOPS in runs.columns and runs[OF_HOPS].null_count() < len(runs):
+        return _with_hashes_of_hop(runs, is_comparable, number).drop(COMPARED, OF_HOPS)
+    return _without_values(runs, ~is_comparable).drop(COMPARED, OF_HOPS, strict=False)
+
+
+def _with_hashes_of_hop(runs: pl.DataFrame, is_comparable: pl.Expr, number: int) -> pl.DataFrame:
+    """Take the row hashes of a hop's own columns, where rows have them, in the place of those of other columns."""
+    is_asked = pl.element().struct.field(COMPARED) == pl.lit(number, dtype=pl.UInt64)
+    of_hop = pl.col(OF_HOPS).list.eval(pl.element().filter(is_asked)).list.first()
+    hashes = [name for name in _HASHES if name in runs.columns]
+    return runs.with_columns(
+        pl.when(is_comparable).then(pl.col(name)).otherwise(of_hop.struct.field(name)).alias(name) for name in hashes
+    )
 
 
 def _with_values_of_semantics(runs: pl.DataFrame, *, is_upsert: bool) -> pl.DataFrame:

@@ -9,6 +9,9 @@ import polars as pl
 from makewhole.compute.frames import HASH, Schema
 from makewhole.compute.versions import VERSION, ends_versions, joined_versions, split_versions
 
+OF_HOP: Schema = {"compared": pl.UInt64, "row_hash": pl.UInt64, "last_row_hash": pl.UInt64}
+"""The hashes of what a hop compares, where that is not all that a snapshot of the point holds."""
+
 STORED: Schema = {
     "key_hi": pl.UInt64,
     "key_lo": pl.UInt64,
@@ -27,6 +30,7 @@ STORED: Schema = {
     "excluded_by": pl.List(pl.String),
     "is_extra": pl.Boolean,
     "compared": pl.UInt64,
+    "of_hops": pl.List(pl.Struct(OF_HOP)),
     "numbered_by": pl.UInt64,
     "filters": pl.String,
     "is_latest": pl.Boolean,
@@ -40,6 +44,7 @@ STORED: Schema = {
 }
 """Columns of a file of the key index, whose rows are in the order of `key_hi`, `key_lo`, `window`.
 
+`of_hops`: the hashes of the columns of hops that compare others than `compared` stands for; null: there are none.
 `filters`: those that its window knew, by which `excluded_by` names them (see
 `makewhole.compute.indexed_keys.hop_filters`). `is_latest`: the first copy is the latest version too, so that `last_…`
 are null; null where no versions were asked for. A version is in two columns

@@ -21,7 +21,7 @@ COPIES = (
 """Columns of a topic's snapshot that the rows are built from."""
 
 _FILTERS = "excluded_by"
-_OF_ALL = ("window", "compared", "numbered_by", "filters")
+_OF_ALL = ("window", "compared", "of_hops", "numbered_by", "filters")
 _ROWS: Schema = {name: kind for name, kind in STORED.items() if name not in _OF_ALL}
 
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from makewhole.config import values
+from makewhole.config.hops.compared import compared_columns, note_compared_otherwise, read_compare
 from makewhole.config.hops.control_topic import read_control_topic
 from makewhole.config.hops.coordinates import note_coordinates, note_parts_of_coordinates, note_written_coordinates
 from makewhole.config.hops.exploded_sources import note_exploded
@@ -20,7 +21,7 @@ from makewhole.config.hops.progress import read_progress
 from makewhole.config.hops.redelivery import note_shared
 from makewhole.config.hops.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
 from makewhole.config.hops.where import ordered_texts, where
-from makewhole.config.hops.written_columns import WrittenColumns, compared_columns, read_written_columns
+from makewhole.config.hops.written_columns import WrittenColumns, read_written_columns
 from makewhole.config.hops.written_topics import WrittenTopics, check_written, read_written
 from makewhole.config.key_types import note_unlike_types
 from makewhole.config.points import PointDraft
@@ -32,6 +33,7 @@ from makewhole.model.points import PointKind
 _KEYS = (
     "from",
     "to",
+    "compare",
     "consumer_group",
     "control_topic",
     "progress",
@@ -74,7 +76,8 @@ def read_hops(
         _note_unordered(section, drafts, top)
         hop = _read_hop(section, ends[-1], hop_kinds, of_pipeline, written, columns)
         control_topic = _read_control_topic(section, ends[-1], drafts)
-        hop = None if hop is None else replace(hop, progress=progress, control_topic=control_topic)
+        compare = read_compare(section)
+        hop = None if hop is None else replace(hop, progress=progress, control_topic=control_topic, compare=compare)
         if hop is not None:
             hops.append((element, hop))
             said |= {hop.name} if written.redelivery.is_said else set()
@@ -90,6 +93,7 @@ def read_hops(
     note_parts_of_coordinates(drafts)
     note_coordinates(hops, drafts)
     note_exploded(hops, drafts)
+    note_compared_otherwise(hops, drafts, top)
     note_reversed_twice(hops, drafts)
     note_shared(hops, drafts, said)
     if len(kinds) == len(elements):
@@ -146,7 +150,7 @@ def _kinds_joined(ends: Ends, drafts: Mapping[str, PointDraft], semantics: Seman
 
 def _read_columns(section: Section, ends: Ends, drafts: Mapping[str, PointDraft], top: Section) -> WrittenColumns:
     target = drafts.get(ends.target) if ends.target else None
-    return read_written_columns(section, f"{ends.source}→{ends.target}", target, compared_columns(top))
+    return read_written_columns(section, f"{ends.source}→{ends.target}", target, compared_columns(section, top))
 
 
 def _note_unordered(section: Section, drafts: Mapping[str, PointDraft], top: Section) -> None:
@@ -155,7 +159,7 @@ def _note_unordered(section: Section, drafts: Mapping[str, PointDraft], top: Sec
     if place is None or any(draft.kind is not PointKind.TOPIC for draft in drafts.values()):
         return
     with suppress(values.UnfitError):
-        for column in ordered_texts(str(place.node.value), compared_columns(top)):
+        for column in ordered_texts(str(place.node.value), compared_columns(section, top)):
             place.complain(
                 f"{column} is put in an order, and nothing says that it is more than a text; texts have no order that "
                 "all systems share",

@@ -1,10 +1,7 @@
 """Read `write` and `leave` of a hop: what becomes of the columns of a new row that nothing compares."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-
-from yaml.nodes import MappingNode
 
 from makewhole.config import values
 from makewhole.config.points import PointDraft
@@ -26,7 +23,7 @@ def read_written_columns(
     section: Section, name: str, target: PointDraft | None, compared: Mapping[str, str]
 ) -> WrittenColumns:
     """Return the two as far as they can be read; what is wrong is noted. `name` is the hop's, `target` where it leads,
-    `compared` the pipeline's `compare`."""
+    `compared` what the hop compares."""
     write_place, leave_place = section.get("write"), section.get("leave")
     for place in (write_place, leave_place):
         if place is not None and target is not None and target.kind is PointKind.TOPIC:
@@ -72,15 +69,3 @@ def _note_decided(
         place.complain(f"{column!r} is compared as {compared[column]}, and so written", "Take it out here")
     elif can_look_up(point) and column in point.key and declared is None:
         place.complain(f"{column!r} is part of the key, and so written", "Take it out here")
-
-
-def compared_columns(top: Section) -> Mapping[str, str]:
-    """Return the columns of the pipeline's `compare` with their types, as far as they can be read; nothing is noted."""
-    place = top.get_quietly("compare")
-    if place is None or not isinstance(place.node, MappingNode):
-        return {}
-    types = {}
-    for column, type_place in Section(place):
-        with suppress(values.UnfitError):
-            types[column] = values.compare_type(str(type_place.node.value))
-    return types

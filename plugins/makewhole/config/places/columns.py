@@ -11,6 +11,7 @@ from makewhole.config.places.place_units import UnitsDraft
 from makewhole.config.places.record_places import cannot_be_built
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.places.record_paths import written_path
 from makewhole.model.points import ColumnPlaces, TablePoint, can_look_up, has_log
 
@@ -122,7 +123,7 @@ def _note_other_name(point: TablePoint, draft: ColumnsDraft, used: Iterable[str]
 
 def _used(pipeline: Pipeline, point: str) -> frozenset[str]:
     """Return the names by which the file asks a point for columns."""
-    return frozenset([*pipeline.compare, *_of_hops(pipeline, point)])
+    return frozenset([*columns_read_at(pipeline, point), *_of_hops(pipeline, point)])
 
 
 def _of_hops(pipeline: Pipeline, point: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from yaml import MappingNode
 from makewhole.config import values
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Pipeline
+from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.points import TopicPoint, has_log
 from makewhole.model.value_types import UNITS
 
@@ -72,7 +73,7 @@ def note_unfit_units(pipeline: Pipeline, drafts: Mapping[str, UnitsDraft]) -> No
 
 def _types(pipeline: Pipeline, point: TopicPoint) -> Iterator[tuple[str, str]]:
     """Yield the columns of a topic with the types that the file declares."""
-    yield from pipeline.compare.items()
+    yield from columns_read_at(pipeline, point.name).items()
     for hop in pipeline.hops:
         if hop.source == point.name:
             yield from hop.write.items()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.places.record_paths import path_names, written_path
 from makewhole.model.points import TablePoint, TopicPoint
 
@@ -39,7 +40,7 @@ def _places(pipeline: Pipeline, source: TablePoint, target: TopicPoint) -> Itera
 
 def _names(pipeline: Pipeline, target: TopicPoint) -> dict[str, None]:
     """Return the columns that a topic is read for, in order."""
-    return dict.fromkeys([*pipeline.compare, *(name for name, _ in target.columns)])
+    return dict.fromkeys([*columns_read_at(pipeline, target.name), *(name for name, _ in target.columns)])
 
 
 def _paths(places: Iterable[tuple[str, str]]) -> Iterator[ColumnPath]:

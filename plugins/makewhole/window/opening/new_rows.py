@@ -9,6 +9,7 @@ from makewhole.kinds import OpenTables
 from makewhole.model.connection import Connection
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.points import TablePoint, can_look_up
 from makewhole.tables.new_row import new_row
 from makewhole.window.opening.suggested_names import names_for
@@ -45,7 +46,7 @@ def _unaccounted(pipeline: Pipeline, hops: Iterable[Hop], connections: Mapping[s
 
 def _problems(pipeline: Pipeline, hop: Hop, target: TablePoint, tables: OpenTables) -> Iterator[Problem]:
     source, table = pipeline.points[hop.source], tables.of(target).description
-    row = new_row(table, hop, source, target, pipeline.compare)
+    row = new_row(table, hop, source, target, compared_on(pipeline, hop))
     if row.unaccounted:
         listed = ", ".join(f"{name} ({table.columns[name].type})" for name in row.unaccounted)
         yield _problem(

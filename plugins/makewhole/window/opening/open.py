@@ -28,6 +28,7 @@ from makewhole.model.connection import Connection
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline
+from makewhole.model.places.compared_columns import compared_by_hop, compared_everywhere
 from makewhole.model.points import TopicPoint, has_log
 from makewhole.model.window import Window, WindowState
 from makewhole.signing.keys import sha256_of
@@ -355,7 +356,8 @@ def _insert_revision(
             "places": draft.window.places,
             **KnownFilters.of(pipeline).document,
             "former_filters": draft.window.former_filters,
-            "compare": pipeline.compared_everywhere,
+            "compare": compared_everywhere(pipeline),
+            **({"compare_of_hops": of_hops} if (of_hops := compared_by_hop(pipeline)) else {}),
             **({"columns": pipeline.column_places} if pipeline.column_places else {}),
             "settle_seconds": pipeline.settle.total_seconds(),
             "reason": request.reason,

@@ -13,7 +13,7 @@ from makewhole.model.value_types import ValueTypes
 from makewhole.tables.columns import ColumnsRead
 from makewhole.window.opening.abilities import unfit_abilities
 from makewhole.window.opening.new_rows import unaccounted_columns
-from makewhole.window.opening.shared_rows import shared_rows
+from makewhole.window.opening.shared_rows import compared_otherwise, shared_rows
 from makewhole.window.opening.table_columns import read_columns
 from makewhole.window.opening.version_columns import unfit_versions
 from makewhole.window.opening.views import unfit_remedies
@@ -44,7 +44,8 @@ def readable_tables(pipeline: Pipeline, connections: Mapping[str, Connection]) -
     types, problems = value_types(pipeline, columns.kinds)
     problems += of_progress
     problems += unfit_versions(pipeline, columns.kinds)
-    problems += shared_rows(with_identities(pipeline, columns.places), columns.sharing)
+    placed = with_identities(pipeline, columns.places)
+    problems += [*shared_rows(placed, columns.sharing), *compared_otherwise(placed)]
     layout: KeyLayout = {}
     try:
         layout = key_layout(pipeline, columns.types)

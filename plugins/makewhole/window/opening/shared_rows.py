@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from makewhole.model.errors import Problem
 from makewhole.model.pipeline import Pipeline
+from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.points import can_look_up
 from makewhole.tables.identities import PointPair
 
@@ -26,6 +27,21 @@ def shared_rows(pipeline: Pipeline, sharing: Iterable[PointPair]) -> Iterator[Pr
                 (one, other),
                 "other sources fill them: rows that one source brings would be unexpected at the other point",
                 "Name the same table at both, or reconcile one of them in a pipeline of its own, without `unexpected`",
+            )
+
+
+def compared_otherwise(pipeline: Pipeline) -> Iterator[Problem]:
+    """Yield the hops into one place that compare different columns; the points know their places."""
+    for hop in pipeline.hops:
+        first = pipeline.hops_into(hop.target)[0]
+        own, of_first = (list(compared_on(pipeline, one).items()) for one in (hop, first))
+        if own != of_first:
+            yield Problem(
+                file="pipeline file",
+                path=f"hops {hop.name}.compare",
+                found=f"{first.name} and {hop.name} lead into one place and compare different columns, and each row "
+                "there is held to all its sources",
+                remedy="Compare the same columns, in the same order, on both",
             )
 
 

@@ -42,7 +42,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     changes = ChangesOfHop.of(neighbours, hop)
     return [
         BucketTask(
-            context=neighbours.context,
+            context=neighbours.context.as_compared_on(hop),
             hop=hop,
             bucket=bucket,
             source=source.in_bucket(bucket),

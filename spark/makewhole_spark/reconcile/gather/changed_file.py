@@ -10,6 +10,7 @@ from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_
 from makewhole.journal.results.hop_results import first_of_hop, hops_before
 from makewhole.key_index.files import IndexFile
 from makewhole.model.pipeline import Hop
+from makewhole.model.places.compared_columns import as_compared_on, compared_everywhere, compared_in
 from makewhole.model.points import can_look_up
 from makewhole.model.value_types import read_at
 from makewhole_spark.reconcile.bucket.task import FileChanges, FormerCompare, FormerSource, HopSince
@@ -27,15 +28,15 @@ class _RemovedSource:
     compared: Mapping[str, str]
 
     @classmethod
-    def of(cls, neighbours: NeighbouringWindows, point: str) -> "_RemovedSource":
-        context, journal = neighbours.context, neighbours.journal
+    def of(cls, neighbours: NeighbouringWindows, hop: Hop, point: str) -> "_RemovedSource":
+        context, journal = neighbours.context.as_compared_on(hop), neighbours.journal
         topic = IndexedTopic(pipeline=context.pipeline.name, point=point)
         runs = standing_runs(journal, topic, besides=context.window.number)
         newest = max((number for run in runs for number in run.windows), default=None)
         window = None if newest is None else windows.last_judged(journal, context.pipeline.name, newest)
         columns = {} if window is None else windows.configuration(journal, window).get("columns", {})
         of_point = {name: places for name, places in columns.items() if name == point}
-        return cls(runs=runs, compared=context.pipeline.compared_in(of_point))
+        return cls(runs=runs, compared=compared_in(context.pipeline, of_point))
 
     def files(self, bucket: str, number: int) -> tuple[IndexFile, ...]:
         """Return the files of a bucket, with the windows before the one of this number."""
@@ -66,7 +67,7 @@ class ChangesOfHop:
             number=neighbours.context.window.number,
             compare=_former_compare(neighbours, hop),
             since=_hop_since(neighbours, hop),
-            removed=[_RemovedSource.of(neighbours, point) for point in _former_sources(neighbours, hop)],
+            removed=[_RemovedSource.of(neighbours, hop, point) for point in _former_sources(neighbours, hop)],
             under_other_filters=others,
             without_hop=without,
         )
@@ -93,8 +94,8 @@ def _former_compare(neighbours: NeighbouringWindows, hop: Hop) -> FormerCompare 
     if not can_look_up(context.pipeline.points[hop.source]):
         return None
     file = context.pipeline.as_written or context.pipeline
-    now = file.compared_everywhere
-    former = windows.compared_otherwise(neighbours.journal, context.window, now)
+    now = compared_everywhere(as_compared_on(file, hop))
+    former = windows.compared_otherwise(neighbours.journal, context.window, hop.name, now)
     if former is None:
         return None
     until, before = former

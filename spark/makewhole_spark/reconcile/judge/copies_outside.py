@@ -16,6 +16,7 @@ from makewhole.compute.indexed_keys.key_runs import build_key_run, first_and_lat
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
 from makewhole.compute.judge.log_history import is_truncated, remaining_copies, truncated_copies
 from makewhole.key_index.files import IndexFile
+from makewhole.model.places.compared_columns import compared_at
 from makewhole.model.points import can_look_up, has_log
 from makewhole_spark.reconcile.bucket.other_windows import OtherConfiguration, TruncatedFiles
 from makewhole_spark.reconcile.bucket.task import BucketTask
@@ -113,7 +114,7 @@ def _copies_of_runs(
     """Return the copies that the runs of a point have of some keys; `hop`: only those that pass its filter."""
     if not files:
         return empty(ELSEWHERE)
-    rows = rows_of(task, files, keys, task.context.pipeline.compared_at(point))
+    rows = rows_of(task, files, keys, compared_at(task.context.pipeline, point))
     rows = rows if hop is None else passing_rows(rows, hop)
     return first_and_latest_copies(rows, is_later=is_later) if task.is_upsert else first_copies(rows, is_later=is_later)
 

@@ -13,6 +13,7 @@ from makewhole.compute import rollup
 from makewhole.compute.frames import HASH, HASHES, empty
 from makewhole.compute.judge.clean_keys import CleanKeys, columns_of, find_clean_keys, no_clean_keys
 from makewhole.compute.judge.clean_versions import VersionsBefore, columns_of_versions, find_clean_versions
+from makewhole.compute.normalise import as_compared, hashed_again
 from makewhole.lake.storage import Storage
 from makewhole.native.arrays import Bools
 from makewhole.window.context import WindowContext
@@ -137,8 +138,9 @@ def _out_of_time(storage: Storage, files: Sequence[str], since: datetime | None)
 
 def _narrow(task: BucketTask, point: str, files: Sequence[str]) -> pl.DataFrame:
     columns = _columns(task, point)
-    frame = task.context.storage.read_parquet(files, columns)
-    return slice_frame(task.context, point).select(columns) if frame is None else frame
+    frame = task.context.storage.read_parquet(files, [*columns, *hashed_again(task.context.pipeline, point)])
+    frame = slice_frame(task.context, point) if frame is None else as_compared(task.context.pipeline, point, frame)
+    return frame.select(columns)
 
 
 def _columns(task: BucketTask, point: str) -> list[str]:
@@ -150,4 +152,4 @@ def _columns(task: BucketTask, point: str) -> list[str]:
 
 def _exceptions(context: WindowContext, point: str, files: Sequence[str], exceptions: Bools) -> pl.DataFrame:
     frame = context.storage.read_rows(files, exceptions)
-    return slice_frame(context, point) if frame is None else frame
+    return slice_frame(context, point) if frame is None else as_compared(context.pipeline, point, frame)

@@ -14,6 +14,7 @@ from makewhole.compute.indexed_keys.hop_filters import filter_places, with_filte
 from makewhole.compute.versions import is_moment, version_in_order
 from makewhole.key_index.files import IndexFile, highest_versions, maybe_known, rows_of_keys
 from makewhole.lake.storage import Storage
+from makewhole.model.places.compared_columns import compared_at
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.bucket.other_windows import IndexFiles
 from makewhole_spark.reconcile.bucket.task import BucketTask
@@ -77,6 +78,6 @@ def rows_of(
     now can compare, and whether the filter of the task's hop excludes them. `compared`: as the file of now reads the
     compared columns there; None: as at the source of the hop."""
     rows = rows_of_keys(task.context.storage, files, keys)
-    known = task.context.pipeline.compared_at(task.hop.source) if compared is None else compared
+    known = compared_at(task.context.pipeline, task.hop.source) if compared is None else compared
     rows = as_read_now(rows, known, is_upsert=task.is_upsert)
     return with_filter_of(rows, task.hop, filter_places(task.context.pipeline, task.hop))

@@ -8,9 +8,10 @@ import polars as pl
 
 from makewhole.compute.buckets import is_in_bucket
 from makewhole.compute.frames import KEYS, TAIL, TOPIC_KEYS, Schema, empty
-from makewhole.compute.normalise import log_columns, table_frame, topic_frame
+from makewhole.compute.normalise import as_compared, log_columns, table_frame, topic_frame
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.reader import read_range
+from makewhole.model.places.compared_columns import columns_asked_at
 from makewhole.model.points import TablePoint, TopicPoint, has_log
 from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole.window.context import WindowContext
@@ -34,17 +35,21 @@ def look_up_beside_doubt(
 ) -> tuple[pl.DataFrame, SeenInDoubt]:
     """Return the same, and the transactions that were in doubt on the table meanwhile."""
     reader = context.tables(point).reader(context.table_shape(point))
-    frames = [table_frame(frame, dict(context.pipeline.compare))[0] for frame in reader.keys(keys["key"].to_list())]
+    frames = [
+        table_frame(frame, dict(columns_asked_at(context.pipeline, point.name)))[0]
+        for frame in reader.keys(keys["key"].to_list())
+    ]
     rows = pl.concat(frames) if frames else slice_frame(context, point.name)
     return rows, tuple(reader.in_doubt) if len(keys) else None
 
 
 def slice_frame(context: WindowContext, point: str, files: Sequence[str] = ()) -> pl.DataFrame:
-    """Return the copies in these files of a point; without files, an empty frame with its columns."""
+    """Return the copies in these files of a point, as the hop that sees the pipeline compares them; without files, an
+    empty frame with its columns."""
     frame = context.storage.read_parquet(files)
     if frame is not None:
-        return frame
-    compared: Schema = {f"c:{name}": pl.String for name in context.pipeline.compare}
+        return as_compared(context.pipeline, point, frame)
+    compared: Schema = {f"c:{name}": pl.String for name in columns_asked_at(context.pipeline, point)}
     return empty((TOPIC_KEYS if has_log(context.pipeline.points[point]) else KEYS) | compared)
 
 
@@ -73,7 +78,9 @@ def tail_of(task: BucketTask, point: str) -> pl.DataFrame:
     """Return the copies of this bucket (`TAIL`) that were found in the log of a topic around the windows."""
     paths = task.known_since.tails.get(point)
     tail = task.context.storage.read_parquet(paths) if paths else None
-    return empty(TAIL) if tail is None else tail.filter(is_in_bucket(task.bucket))
+    if tail is None:
+        return empty(TAIL)
+    return as_compared(task.context.pipeline, point, tail.filter(is_in_bucket(task.bucket))).select(*TAIL)
 
 
 def open_copies(task: BucketTask, point: str) -> pl.DataFrame:

@@ -22,6 +22,7 @@ from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import EpochEnd, TopicLog
 from makewhole.lake.rows_by_bucket import BucketRows, RowsByBucket
+from makewhole.model.places.compared_columns import compared_sets
 from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.context import WindowContext
@@ -232,7 +233,9 @@ def _copies(task: TailTask, frames: Sequence[pl.DataFrame]) -> tuple[str, ...]:
         pl.lit(False).alias("is_former"),
         pl.lit(task.is_open).alias("is_open"),
     )
-    return _written(task, "tail", [copies.select(*TAIL)])
+    has_own = len(compared_sets(task.context.pipeline, task.point.name)) > 1
+    values = [name for name in copies.columns if name.startswith("c:")] if has_own else []
+    return _written(task, "tail", [copies.select(*TAIL, *values)])
 
 
 def _written(task: TailTask, folder: str, frames: Sequence[pl.DataFrame]) -> tuple[str, ...]:

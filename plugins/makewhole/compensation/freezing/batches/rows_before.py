@@ -7,6 +7,7 @@ from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.sources.sources import Sources, ledger_reading
 from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.pipeline import Hop, Remedy
+from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.refusal import RefusalCode
 from makewhole.tables.new_row import version_type
 from makewhole.tables.reading import OpenTable
@@ -50,7 +51,7 @@ class RowsBefore:
         return self._sources.table(self._hops[hop].target)
 
     def _compared(self, hop: str) -> Mapping[str, str]:
-        return _with_version(self._store(hop), self._sources.pipeline.compare)
+        return _with_version(self._store(hop), compared_on(self._sources.pipeline, self._hops[hop]))
 
 
 class LedgerRows:
@@ -101,7 +102,7 @@ class LedgerRows:
         """Return the table that is asked, and the columns whose canonical texts are wanted: the compared ones, the
         version, and for an upsert those of its row, which takes nothing from a payload."""
         ledger = self._sources.table(hop.source)
-        columns = _with_version(ledger, self._sources.pipeline.compare)
+        columns = _with_version(ledger, compared_on(self._sources.pipeline, hop))
         if remedy is Remedy.UPSERT:
             columns = {**columns, **hop.write}
             ledger = self._sources.table_as(replace(ledger.point, payload=None))
