@@ -73,7 +73,7 @@ def test_records_that_the_group_is_past_and_the_table_lacks_are_in_flight_until_
         shop.send(second)
 
     context = shop.judge_and_ask_the_gate()
-    assert shop.found(context, STORE_HOP) == {}
+    assert shop.found(context, STORE_HOP) == {order["id"]: ("pending", "not_yet_consumed") for order in second}
     assert (shop.counts(context, STORE_HOP).matched, shop.counts(context, STORE_HOP).pending) == (60, 30)
     assert sentences(shop, context) == [
         "group `GROUP` stands at 0: 90, and its table warehouse at 0: 60",
