@@ -295,9 +295,11 @@ class Shop:
         lake = self._systems.lake
 
         def is_settled() -> bool:
+            if not (group_is_at_the_end(self._systems, LAKE_GROUP) and lake_is_noted(self._systems)):
+                return False
             expected = orders_in_topic(self._systems)
             expected.update(self._lake_effects)
-            return lake.orders() == expected and lake_is_noted(self._systems)
+            return lake.orders() == expected
 
         wait_for("each record to have one row in the lake, and its coordinator to note it", is_settled)
 
