@@ -15,12 +15,12 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands and their options."""
     options = argparse.ArgumentParser(prog="python -m examples.cdc", description=__doc__)
     commands = options.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="set up, place orders, make five things go wrong, leave Connect running")
+    run = commands.add_parser("run", help="set up, place orders, make things go wrong, leave Connect running")
     run.add_argument("--seed", type=int, default=7)
     run.add_argument("--orders", type=int, default=2_000, help="orders with which nothing goes wrong")
     run.add_argument("--faults", action=argparse.BooleanOptionalAction, default=True)
     commands.add_parser("planted", help="what went wrong, as JSON lines {hop, key, verdict, misdeed}")
-    commands.add_parser("verify", help="is every order everywhere, and once in the warehouse, as it was placed?")
+    commands.add_parser("verify", help="is every order everywhere, once in warehouse and lake, as it was placed?")
     stop = commands.add_parser("stop", help="end the Connect worker")
     stop.add_argument("--folder", type=Path, required=True)
     return options

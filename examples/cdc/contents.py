@@ -62,6 +62,12 @@ def changed_orders(systems: Systems) -> set[str]:
     )
 
 
+def values_in_outbox(systems: Systems) -> dict[str, tuple[str, int, str]]:
+    """Return customer, amount and time of each order, as it was placed."""
+    query = "select array[aggregateid, customer, amount_cents::text, payload ->> 'placed_at'] from shop.outbox"
+    return {order: (customer, int(cents), at) for order, customer, cents, at in rows_of(systems, query)}
+
+
 def _orders_in(systems: Systems, table: tuple[str, str], column: str) -> Counter[str]:
     query = sql.SQL("select {column} from {table}")
     return Counter(rows_of(systems, query.format(column=sql.Identifier(column), table=sql.Identifier(*table))))

@@ -70,6 +70,50 @@ class LakeTable:
         rows = self.load().scan(selected_fields=("order_id",)).to_arrow().to_pylist()
         return Counter(str(row["order_id"]) for row in rows)
 
+    def values(self) -> Iterator[tuple[str, tuple[str, int, str]]]:
+        """Yield each row: its order, with customer, amount and time."""
+        for row in self.load().scan().to_arrow().to_pylist():
+            yield row["order_id"], (row["customer"], row["amount_cents"], row["placed_at"])
+
+    def forget_summaries(self) -> None:
+        """Commit something else to the table, and expire all snapshots before it: no summary of the sink is left."""
+        table = self.load()
+        table.append(table.scan().to_arrow().slice(0, 0))
+        self.expire_older()
+
+    def expire_older(self) -> None:
+        """Expire all snapshots but the current one."""
+        table = self.load()
+        newest = table.current_snapshot()
+        assert newest is not None
+        old = [snapshot.snapshot_id for snapshot in table.snapshots() if snapshot.snapshot_id != newest.snapshot_id]
+        table.maintenance.expire_snapshots().by_ids(old).commit()
+
+    def files(self) -> set[str]:
+        """Return the names of the data files in the warehouse, be they in the table or not."""
+        return {path.name for path in self.folder.rglob("*.parquet")}
+
+    def listed_files(self) -> set[str]:
+        """Return the names of the data files of the table."""
+        return {str(path).rpartition("/")[2] for path in self.load().inspect.files().column("file_path").to_pylist()}
+
+    def snapshot_id(self) -> int | None:
+        """Return the number of the snapshot that is the table now; None: it is empty."""
+        snapshot = self.load().current_snapshot()
+        return None if snapshot is None else snapshot.snapshot_id
+
+    def roll_back(self, snapshot_id: int) -> None:
+        """Make an older snapshot the table, as an operator does who wants a bad write undone."""
+        self.load().manage_snapshots().rollback_to_snapshot(snapshot_id).commit()
+
+    @contextmanager
+    def renamed(self) -> Iterator[None]:
+        """Give the table another name, within."""
+        catalog, other = self.catalog(), f"{self.table}_aside"
+        catalog.rename_table(self.table, other)
+        yield
+        catalog.rename_table(other, self.table)
+
     def control_offsets(self, group: str) -> dict[int, int]:
         """Return up to where in the control topic the newest snapshot says that the sink of a group has committed."""
         snapshot = self.load().current_snapshot()

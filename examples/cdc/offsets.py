@@ -56,11 +56,35 @@ def set_group_to_the_end(systems: Systems) -> None:
         KafkaException: the group has members, or the broker refuses.
     """
     admin = quiet_admin(systems)
-    offsets = [TopicPartition(TOPIC, partition, end) for partition, end in _ends(admin).items()]
-    [answer] = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP, offsets)]).values()
+    set_offsets(admin, GROUP, [TopicPartition(TOPIC, partition, end) for partition, end in _ends(admin).items()])
+
+
+def set_offsets(admin: AdminClient, group: str, offsets: list[TopicPartition]) -> None:
+    """Commit offsets for a group without members.
+
+    Raises:
+        KafkaException: the group has members, or the broker refuses.
+    """
+    [answer] = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, offsets)]).values()
     for at in answer.result(ANSWER_SECONDS).topic_partitions or []:
         if at.error is not None:
             raise RuntimeError(f"the broker refused the offset of partition {at.partition}: {at.error}")
+
+
+def has_members(admin: AdminClient, group: str) -> bool:
+    """Return whether a group has members, be they dead for some seconds."""
+    [answer] = admin.describe_consumer_groups([group]).values()
+    return bool(answer.result(ANSWER_SECONDS).members)
+
+
+def forget_group(admin: AdminClient, group: str) -> None:
+    """Delete a group without members, as the end of its retention does.
+
+    Raises:
+        KafkaException: the group has members, or the broker refuses.
+    """
+    [answer] = admin.delete_consumer_groups([group]).values()
+    answer.result(ANSWER_SECONDS)
 
 
 def _ends(admin: AdminClient) -> Mapping[int, int]:

@@ -41,32 +41,35 @@ create index if not exists orders_by_time on dw.orders (loaded_at);
 create table if not exists shop.misdeeds (
     id       bigint generated always as identity primary key,
     what     text not null,
-    hop      text not null check (hop in ('outbox→orders', 'orders→warehouse')),
+    hop      text not null check (hop in ('outbox→orders', 'orders→warehouse', 'orders→lake')),
     order_id text not null,
     effect   text not null check (effect in ('-1', '+1', 'changed', 'unordered'))
 );
 
--- What a checker should find. A second copy in the topic is loaded twice, so that it shows behind the sink, too.
+-- What a checker should find. A second copy in the topic is loaded twice, so that it shows behind both sinks, too.
 create or replace view shop.planted as
-with copies as (
+with records as (
     select order_id,
-           1 + coalesce(sum(effect::int) filter (where hop = 'outbox→orders'), 0) as in_topic,
-           coalesce(sum(effect::int) filter (where hop = 'orders→warehouse'), 0)  as at_sink,
-           string_agg(distinct what, ', ' order by what)                          as did
+           1 + coalesce(sum(effect::int) filter (where hop = 'outbox→orders'), 0)      as copies,
+           string_agg(distinct what, ', ' order by what) filter (where hop = 'outbox→orders') as did
       from shop.misdeeds
      where effect in ('-1', '+1')
      group by order_id
+), of_sinks as (
+    select sink.hop, records.order_id,
+           records.copies + coalesce(sum(misdeeds.effect::int), 0)                     as copies,
+           concat_ws(', ', records.did, string_agg(distinct misdeeds.what, ', '))      as did
+      from (values ('orders→warehouse'), ('orders→lake')) as sink (hop)
+      cross join records
+      left join shop.misdeeds on misdeeds.hop = sink.hop and misdeeds.order_id = records.order_id
+                             and misdeeds.effect in ('-1', '+1')
+     where records.copies >= 1
+     group by sink.hop, records.order_id, records.copies, records.did
 )
-select 'outbox→orders' as hop, order_id as key,
-       case when in_topic < 1 then 'missing' else 'duplicate' end as verdict, did as misdeed
-  from copies
- where in_topic <> 1
+select hop, order_id as key, case when copies < 1 then 'missing' else 'duplicate' end as verdict, did as misdeed
+  from (select 'outbox→orders' as hop, order_id, copies, did from records union all table of_sinks) as everywhere
+ where copies <> 1
 union all
-select 'orders→warehouse', order_id,
-       case when in_topic + at_sink < 1 then 'missing' else 'duplicate' end, did
-  from copies
- where in_topic >= 1 and in_topic + at_sink <> 1
-union all
-select 'orders→warehouse', order_id, case effect when 'changed' then 'mismatched' else 'unexpected' end, what
+select hop, order_id, case effect when 'changed' then 'mismatched' else 'unexpected' end, what
   from shop.misdeeds
  where effect in ('changed', 'unordered');

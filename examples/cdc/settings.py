@@ -20,11 +20,13 @@ TO_TOPIC, TO_WAREHOUSE, TO_LAKE = "outbox→orders", "orders→warehouse", "orde
 
 @dataclass(frozen=True, kw_only=True)
 class Systems:
-    """The addresses of the broker and the database, and the folder of the Connect worker."""
+    """The addresses of the broker and the database, the folder of the Connect worker, and that of the lake (None: one
+    within it)."""
 
     bootstrap: str
     dsn: str
     folder: Path
+    lake_folder: Path | None = None
 
     @classmethod
     def of_environment(cls) -> "Systems":
@@ -38,17 +40,14 @@ class Systems:
             bootstrap, dsn, folder = (os.environ[name] for name in names)
         except KeyError as absent:
             raise SystemExit(f"{absent.args[0]} is not set; `python -m examples.cdc demo` sets all three") from None
-        return cls(bootstrap=bootstrap, dsn=dsn, folder=Path(folder))
+        lake = os.environ.get("CDC_LAKE")
+        return cls(bootstrap=bootstrap, dsn=dsn, folder=Path(folder), lake_folder=Path(lake) if lake else None)
 
     @property
     def lake(self) -> LakeTable:
-        """The lake, whose files are in the same folder and whose catalog is in the same database."""
-        return LakeTable(dsn=self.dsn, folder=self.folder / "lake", control_topic=CONTROL_TOPIC)
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The same, for a child process."""
-        return {"CDC_BOOTSTRAP": self.bootstrap, "CDC_DSN": self.dsn, "CDC_FOLDER": str(self.folder)}
+        """The lake, whose catalog is in the same database."""
+        folder = self.lake_folder or self.folder / "lake"
+        return LakeTable(dsn=self.dsn, folder=folder, control_topic=CONTROL_TOPIC)
 
     def database(self) -> extensions.connection:
         """Open a new connection, each statement of which commits by itself."""

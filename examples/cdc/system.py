@@ -1,15 +1,16 @@
-"""Drive the example: tables, topic and worker; orders; and the five ways in which it goes wrong.
+"""Drive the example: tables, topic and worker; orders; and the ways in which it goes wrong.
 
 Whoever makes something go wrong writes down what it did to which orders, once plain means have shown that it did.
 """
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 from psycopg2.extras import execute_values
 
@@ -17,13 +18,18 @@ from examples.cdc.connectors import all_connectors
 from examples.cdc.contents import orders_in_topic, orders_in_warehouse, rows_of
 from examples.cdc.offsets import (
     ANSWER_SECONDS,
+    committed_offsets,
+    forget_group,
     group_is_at_the_end,
+    has_members,
     lake_is_noted,
     quiet_admin,
     set_group_to_the_end,
+    set_offsets,
 )
 from examples.cdc.settings import (
     CONTROL_TOPIC,
+    LAKE_COORDINATOR,
     LAKE_GROUP,
     LAKE_SINK,
     PARTITIONS,
@@ -51,9 +57,11 @@ class Shop:
         self._random = random.Random(seed)
         self._say = say
         self._placed = 0
+        self._lake_effects = Counter[str]()
 
     def run(self, orders: int, *, with_faults: bool = True) -> None:
-        """Set up, and let orders go through; between them five things go wrong, each with some orders of its own.
+        """Set up, and let orders go through; between them nine things happen, each to some orders of its own: one of
+        them does no harm.
 
         The worker goes on running.
         """
@@ -66,6 +74,9 @@ class Shop:
             self.kill_before_the_sink_notes(self._random.randint(8, 20))
             self.skip_to_the_end(self._random.randint(8, 20))
             self.kill_between_group_and_lake(self._random.randint(8, 20))
+            self.forget_the_coordinator(self._random.randint(8, 20))
+            self.roll_the_lake_back(self._random.randint(8, 20))
+            self.list_files_twice(self._random.randint(8, 20))
         delivered = self.deliver(orders - orders // 2)
         self._wait_for_lake()
         self._say(f"{len(delivered)} orders more are delivered")
@@ -176,19 +187,68 @@ class Shop:
         self._record("the group's offsets were set to the end", TO_WAREHOUSE, "-1", orders)
 
     def kill_between_group_and_lake(self, count: int) -> None:
-        """Kill the sink of the lake when its group is past orders and its table has none of them: its commit is held up
-        until it is dead. Nothing is lost: it commits them when it is started again."""
+        """Kill the lake's sink when its group is past orders and its table has none of them. Nothing is lost: its
+        coordinator commits their files when it is started again."""
+        orders = self._kill_before_the_lake_commits(count)
+        self._worker.start()
+        self._wait_for_lake()
+        self._say(f"{TO_LAKE}: {len(orders)} orders, killed when the group was past them and the table was not")
+
+    def forget_the_coordinator(self, count: int) -> None:
+        """Lose orders between topic and lake: killed in the same place, and the group of its coordinator is gone before
+        it is started again, so that it begins behind the events that name their files."""
+        orders = self._kill_before_the_lake_commits(count)
+        admin = quiet_admin(self._systems)
+        wait_for("the coordinator to be gone", lambda: not has_members(admin, LAKE_COORDINATOR))
+        forget_group(admin, LAKE_COORDINATOR)
+        self._worker.start()
+        self.deliver(1)
+        self._went_wrong_in_lake("killed before the lake's commit, and its coordinator's group was deleted", -1, orders)
+
+    def roll_the_lake_back(self, count: int) -> None:
+        """Lose orders that were in the lake: its table is rolled back to the snapshot before them."""
+        self._wait_for_lake()
+        before = self._systems.lake.snapshot_id()
+        assert before is not None
+        orders = self.deliver(count)
+        self._wait_for_lake()
+        self._systems.lake.roll_back(before)
+        self.deliver(1)
+        self._went_wrong_in_lake("the lake's table was rolled back", -1, orders)
+
+    def list_files_twice(self, count: int) -> None:
+        """Load orders twice into the lake: a maintenance expires the snapshots that say how far the sink has come, and
+        its coordinator is set back, so that it commits their files once more."""
+        self._wait_for_lake()
+        before = committed_offsets(self._systems, LAKE_COORDINATOR, CONTROL_TOPIC)
+        orders = self.deliver(count)
+        self._wait_for_lake()
+        self._worker.stop_connector(LAKE_SINK)
+        self._systems.lake.forget_summaries()
+        admin = quiet_admin(self._systems)
+        wait_for("the coordinator to be gone", lambda: not has_members(admin, LAKE_COORDINATOR))
+        set_offsets(admin, LAKE_COORDINATOR, [TopicPartition(CONTROL_TOPIC, *at) for at in before.items()])
+        self._worker.resume_connector(LAKE_SINK)
+        self._went_wrong_in_lake("the coordinator was set back behind expired snapshots", +1, orders)
+
+    def _kill_before_the_lake_commits(self, count: int) -> list[str]:
+        """Kill the worker when the lake's group is past some orders, whose commit is held up until it is dead."""
         self._note_all()
         self._worker.stop_connector(LAKE_SINK)
         orders = self.deliver(count)
+        self._note_source_and_warehouse()
         with self._systems.lake.commits_held():
             self._worker.resume_connector(LAKE_SINK)
             wait_for("the group of the lake to be past them", lambda: group_is_at_the_end(self._systems, LAKE_GROUP))
             _require("none of the orders is in the lake", not self._systems.lake.orders().keys() & set(orders))
             self._worker.kill()
-        self._worker.start()
+        return orders
+
+    def _went_wrong_in_lake(self, what: str, effect: int, orders: Sequence[str]) -> None:
+        """Write down what went wrong, once the lake has exactly that."""
+        self._lake_effects.update(dict.fromkeys(orders, effect))
         self._wait_for_lake()
-        self._say(f"{TO_LAKE}: {len(orders)} orders, killed when the group was past them and the table was not")
+        self._record(what, TO_LAKE, f"{effect:+}", orders)
 
     def change_by_hand(self, orders: Sequence[str], unordered: int) -> None:
         """Change rows of the warehouse, and add some of no order, as a hotfix by hand does."""
@@ -205,11 +265,14 @@ class Shop:
     def _note_all(self) -> None:
         """Wait until all connectors have written down how far they have come.
 
-        The source does that when it is stopped. The sink does not, not even when the worker is ended: it loads again
-        what it loaded since it last committed, and so it is waited for. A lake whose coordinator has never committed an
-        offset of its own loses what it was killed over.
+        A lake whose coordinator has never committed an offset of its own loses what it was killed over.
         """
         self._wait_for_lake()
+        self._note_source_and_warehouse()
+
+    def _note_source_and_warehouse(self) -> None:
+        """Wait until the first two have: the source does that when it is stopped. The sink does not, not even when the
+        worker is ended: it loads again what it loaded since it last committed, and so it is waited for."""
         wait_for("the sink to commit its offsets", lambda: group_is_at_the_end(self._systems))
         self._worker.stop_connector(SOURCE)
         self._worker.resume_connector(SOURCE)
@@ -227,11 +290,18 @@ class Shop:
         )
 
     def _wait_for_lake(self) -> None:
-        """Wait until each record of the topic has a row in the lake, and its coordinator has noted that."""
-        wait_for(
-            "each record to have one row in the lake, and its coordinator to note it",
-            lambda: self._systems.lake.orders() == orders_in_topic(self._systems) and lake_is_noted(self._systems),
-        )
+        """Wait until each record of the topic has a row in the lake, but for what went wrong, and its coordinator has
+        noted that."""
+        lake = self._systems.lake
+
+        def is_settled() -> bool:
+            if not (group_is_at_the_end(self._systems, LAKE_GROUP) and lake_is_noted(self._systems)):
+                return False
+            expected = orders_in_topic(self._systems)
+            expected.update(self._lake_effects)
+            return lake.orders() == expected
+
+        wait_for("each record to have one row in the lake, and its coordinator to note it", is_settled)
 
     def _record(self, what: str, hop: str, effect: str, orders: Sequence[str]) -> None:
         with closing(self._systems.database()) as database, database.cursor() as cursor:

@@ -2,18 +2,19 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyiceberg.table import Table
 
 from examples.cdc.connectors import lake_sink
 from examples.cdc.lake import CATALOG, POSITION, LakeTable
+from examples.cdc.offsets import forget_group, has_members, set_offsets
 from examples.cdc.settings import Systems
 from examples.cdc.worker import Worker, wait_for
 from makewhole.kafka.offsets import committed, stable_offsets
@@ -115,17 +116,36 @@ class IcebergSink:
         )
         self.wait_for_coordinator()
 
+    def wait_until_the_coordinator_is_past(self) -> None:
+        """Wait until the coordinator has committed an offset behind every event that is in the control topic now."""
+        names, kafka = self.names, kafka_connection(self._bootstrap)
+        ends = stable_offsets(kafka, names.control_topic)
+        wait_for(
+            "the coordinator to be past the events",
+            lambda: self.committed(names.coordinator, names.control_topic).get(0, 0) >= ends[0],
+        )
+
+    def replace_table(self) -> None:
+        """Drop the table, and create one of its name."""
+        self.lake.catalog().drop_table(self.lake.table)
+        self.lake.create(_COLUMNS)
+
     def write_and_expire(self) -> None:
-        """Commit something else to the table, and expire all snapshots before it: no summary of the sink is left."""
-        table = self.table()
-        table.append(table.scan().to_arrow().slice(0, 0))
-        newest = table.current_snapshot()
-        assert newest is not None
-        old = [snapshot.snapshot_id for snapshot in table.snapshots() if snapshot.snapshot_id != newest.snapshot_id]
-        table.maintenance.expire_snapshots().by_ids(old).commit()
+        """Leave no summary of the sink in the table."""
+        self.lake.forget_summaries()
 
     def wait_for_rows(self, positions: list[Position]) -> None:
         wait_for("the sink to load its records", lambda: set(positions) <= self.rows().keys())
+
+    def wait_for_orders(self, keys: Iterable[str]) -> None:
+        """Wait until each order has a row."""
+        wanted = set(keys)
+
+        def are_there() -> bool:
+            rows = self.table().scan(selected_fields=("id",)).to_arrow()
+            return wanted <= set(rows.column("id").to_pylist())
+
+        wait_for("the sink to load its orders", are_there)
 
     def rows(self) -> Counter[Position]:
         """Count the rows of each position in the table."""
@@ -143,21 +163,16 @@ class IcebergSink:
 
     def forget_coordinator(self) -> None:
         """Delete the group of the coordinator, as its retention does."""
-        wait_for("the coordinator to be gone", lambda: not self._has_members(self.names.coordinator))
-        [answer] = self.admin.delete_consumer_groups([self.names.coordinator]).values()
-        answer.result(_ANSWER_SECONDS)
+        self._wait_until_the_coordinator_is_gone()
+        forget_group(self.admin, self.names.coordinator)
 
     def set_coordinator(self, offset: int) -> None:
         """Set the group of the coordinator to an offset of the control topic."""
-        wait_for("the coordinator to be gone", lambda: not self._has_members(self.names.coordinator))
-        parts = [TopicPartition(self.names.control_topic, 0, offset)]
-        offsets = ConsumerGroupTopicPartitions(self.names.coordinator, parts)
-        [answer] = self.admin.alter_consumer_group_offsets([offsets]).values()
-        assert not [at for at in answer.result(_ANSWER_SECONDS).topic_partitions or [] if at.error]
+        self._wait_until_the_coordinator_is_gone()
+        set_offsets(self.admin, self.names.coordinator, [TopicPartition(self.names.control_topic, 0, offset)])
 
-    def _has_members(self, group: str) -> bool:
-        [answer] = self.admin.describe_consumer_groups([group]).values()
-        return bool(answer.result(_ANSWER_SECONDS).members)
+    def _wait_until_the_coordinator_is_gone(self) -> None:
+        wait_for("the coordinator to be gone", lambda: not has_members(self.admin, self.names.coordinator))
 
     # -- its weak points -------------------------------------------------------------------------------------------
 

@@ -71,6 +71,21 @@ def connection_postgres(dsn: str) -> str:
     )
 
 
+def _connection_lake(dsn: str, warehouse: Path) -> str:
+    """Return an Airflow connection to a catalogue `lake` of Iceberg tables in a PostgreSQL database, as JSON."""
+    parts = urlsplit(dsn)
+    uri = f"postgresql+psycopg2://{{login}}:{{password}}@{parts.hostname}:{parts.port}{parts.path}"
+    return json.dumps(
+        {
+            "conn_type": "iceberg",
+            "login": unquote(parts.username or ""),
+            "password": unquote(parts.password or ""),
+            "schema": "lake",
+            "extra": {"type": "sql", "uri": uri, "warehouse": f"file://{warehouse}"},
+        }
+    )
+
+
 def airflow_url(settings: AirflowSettings) -> str:
     """Return the address at which people open Airflow."""
     return f"http://{LOOPBACK}:{settings.api_port}"
@@ -102,6 +117,7 @@ def _connections(home: Path) -> dict[str, str]:
     return {
         "AIRFLOW_CONN_LOCAL_KAFKA": connection_kafka(KafkaServer(home / "kafka").bootstrap),
         "AIRFLOW_CONN_LOCAL_POSTGRES": connection_postgres(postgres(home / "postgres").dsn(PEOPLES_DATABASE)),
+        "AIRFLOW_CONN_LOCAL_LAKE": _connection_lake(postgres(home / "postgres").dsn(PEOPLES_DATABASE), home / "lake"),
         "AIRFLOW_CONN_SPARK_DEFAULT": os.environ.get("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark)),
     }
 

@@ -15,7 +15,7 @@ from examples.cdc.system import Shop
 from examples.cdc.verify import Proof, prove
 from makewhole.stack.kafka_server import KafkaServer
 
-pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def findings(proof: Proof) -> set[tuple[str, str, str]]:
 
 
 def test_what_went_wrong_is_exactly_what_was_written_down(cdc_systems: Systems, shop: Shop) -> None:
-    """Takes long: Connect is started four times, and its sink commits every twenty seconds."""
+    """Takes long: Connect is started six times, and its sink commits every twenty seconds."""
     shop.run(200)
 
     proof = prove(cdc_systems)
@@ -70,6 +70,8 @@ def test_what_went_wrong_is_exactly_what_was_written_down(cdc_systems: Systems, 
         ("orders→warehouse", "duplicate"),
         ("orders→warehouse", "mismatched"),
         ("orders→warehouse", "unexpected"),
+        ("orders→lake", "missing"),
+        ("orders→lake", "duplicate"),
     }
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from makewhole.config.connections import from_environment
+from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import CorruptionError, PermanentError
 from makewhole.signing.key_files import ensure_key_files
 from makewhole.stack.environment import connection_postgres, environment, signing_folder
@@ -41,6 +43,25 @@ def test_the_service_signs_with_the_key_of_its_stack_and_people_verify_with_the_
     assert variables["MAKEWHOLE_SIGNING_KEY"] == f"file:{tmp_path}/signing/private.pem"
     assert variables["MAKEWHOLE_SIGNING_PUBLIC_KEYS"] == f"file:{tmp_path}/signing/public.pem"
     assert stat.S_IMODE((tmp_path / "signing" / "private.pem").stat().st_mode) == 0o600
+
+
+def test_the_lake_is_a_catalogue_in_the_database_of_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_or_create(tmp_path)
+    monkeypatch.setenv("MAKEWHOLE_POSTGRES_DSN", "postgresql://me:p%40ss@db:5432/postgres")
+    monkeypatch.setenv("AIRFLOW_CONN_LOCAL_LAKE", environment(tmp_path)["AIRFLOW_CONN_LOCAL_LAKE"])
+
+    lake = from_environment("local_lake")
+
+    assert isinstance(lake, IcebergConnection)
+    known = {name: lake.properties[name] for name in ("type", "uri", "warehouse")}
+    assert (lake.catalog, known) == (
+        "lake",
+        {
+            "type": "sql",
+            "uri": "postgresql+psycopg2://me:p%40ss@db:5432/local",
+            "warehouse": f"file://{tmp_path}/lake",
+        },
+    )
 
 
 def test_damaged_settings_say_what_to_do(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Demonstrate with `examples/cdc`: an outbox through Debezium, Kafka and a JDBC sink, judged in one window."""
+"""Demonstrate with `examples/cdc`: an outbox through Debezium, Kafka and two sinks, judged in one window."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ class CdcDemo:
 
     name = pipeline = "cdc"
     dag = "makewhole_reconcile_cdc"
-    title = "An outbox, Debezium, Kafka, a JDBC sink: killed at their weak points"
+    title = "An outbox, Debezium, Kafka, a JDBC sink, an Iceberg sink: killed at their weak points"
     expected_windows = 1
     variables: Mapping[str, str] = {"MAKEWHOLE_PIPELINES": str(project_root() / "examples" / "cdc")}
 
@@ -31,6 +31,7 @@ class CdcDemo:
             "CDC_BOOTSTRAP": status["kafka"]["bootstrap"],
             "CDC_DSN": status["postgres"]["dsn"],
             "CDC_FOLDER": folder,
+            "CDC_LAKE": str(home_folder() / "lake"),
         }
 
     @property
