@@ -72,7 +72,8 @@ def _print(console: Console, read: Sequence[PipelineFile]) -> None:
     for file in read:
         if file.pipeline is not None:
             points, hops = len(file.pipeline.points), len(file.pipeline.hops)
-            console.print(Text.assemble(("✓ ", "green"), f"{file.path}: {file.name}, {points} points, {hops} hops"))
+            size = f"{counted(points, 'point')}, {counted(hops, 'hop')}"
+            console.print(Text.assemble(("✓ ", "green"), f"{file.path}: {file.name}, {size}"))
             continue
         console.print(Text.assemble(("✗ ", "red"), f"{file.path}: {counted(len(file.problems), 'problem')}"))
         for problem in file.problems:
