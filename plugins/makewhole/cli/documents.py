@@ -16,6 +16,7 @@ from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.incident import Incident
 from makewhole.model.incidents.sentences import incident_sentence
 from makewhole.model.incidents.settlements import settled_by
+from makewhole.model.pipeline import is_hop_name
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import find_pipeline
@@ -51,6 +52,12 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
                 **{name: result.files[name] for name in (COPIER, PARTITIONS, SINK) if name in result.files},
             }
             for hop, result in sorted(reconciled.items())
+            if is_hop_name(hop)
+        ],
+        "topics": [
+            {"point": name, "keys": result.counts.source_keys, "records": result.counts.source_rows}
+            for name, result in sorted(reconciled.items())
+            if not is_hop_name(name)
         ],
         "gate": None if last is None else last.answer.value,
         "gate_found": gates[hop_results.RECONCILED].answer.value if hop_results.RECONCILED in gates else None,

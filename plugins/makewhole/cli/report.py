@@ -85,6 +85,7 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
         sentences = [
             *_handed_over(document),
             *_accepted(document),
+            *_counted(document),
             *(said for incident in document["incidents"] for said in (incident["message"], *_repeated(incident))),
             *_what_waits(document),
         ]
@@ -98,6 +99,12 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
     if len(documents) == 1:
         show_reach(out, documents[0])
     show_older_open(out, documents[-1])
+
+
+def _counted(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each topic that no hop joins: what was held to each other."""
+    for topic in document["topics"]:
+        yield f"{topic['point']}: {counted(topic['keys'], 'key')} in {counted(topic['records'], 'record')}"
 
 
 def _repeated(incident: Mapping[str, Any]) -> Iterator[str]:

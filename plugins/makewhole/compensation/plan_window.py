@@ -42,7 +42,7 @@ def plan_window(context: WindowContext) -> FreezeResult:
         pipeline=context.pipeline,
         window=context.window,
         findings=findings,
-        window_keys=max((result.counts.window_keys for result in results.values()), default=0),
+        window_keys=hop_results.most_window_keys(context.pipeline, results),
         left_out=sum(keys for kind, keys in left_out.items() if kind in needed),
         look_at=deadlines.add,
     )

@@ -30,6 +30,7 @@ from makewhole.config.policy import (
     read_time_limits,
 )
 from makewhole.config.publish import read_publish
+from makewhole.config.topics_alone import with_topics_alone
 from makewhole.config.tree import Problems, Section, read_tree
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Hop, Pipeline, Reach
@@ -288,7 +289,7 @@ def _read_topics_of(drafts: Mapping[str, PointDraft], hops: Sequence[Hop], top: 
     """Return the points; those to which it matters know which topics lead into them."""
     points = {name: draft.point for name, draft in drafts.items() if draft.point is not None}
     note_positions(points, hops, {name: draft.place for name, draft in drafts.items()})
-    return with_dataset_topics(with_tombstone_topics(points, hops, top), hops)
+    return with_dataset_topics(with_tombstone_topics(with_topics_alone(points, hops), hops, top), hops)
 
 
 def _read_reach(top: Section, hops: Sequence[Hop], drafts: Mapping[str, PointDraft]) -> Reach | None:

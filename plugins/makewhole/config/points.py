@@ -13,6 +13,7 @@ from makewhole.config.places.columns import ColumnsDraft, named_as_in_file, read
 from makewhole.config.places.exploded import read_exploded
 from makewhole.config.places.place_units import read_version
 from makewhole.config.record_formats import note_columns, note_places, read_record_key
+from makewhole.config.topics_alone import names_on_hops
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.config.value_schema import FORMAT_KEYS, read_value
 from makewhole.model.pipeline import Pipeline
@@ -98,12 +99,12 @@ def read_points(top: Section) -> Mapping[str, PointDraft]:
     section = place.section() if place else None
     if section is None:
         return {}
-    drafts = {}
+    drafts, joined = {}, names_on_hops(top)
     for name, point_place in section:
         _check_name(name, point_place)
-        drafts[name] = _read_point(name, point_place)
+        drafts[name] = _read_point(name, point_place, is_joined=name in joined)
     if place and not drafts:
-        place.complain("names no point", "Name at least two points")
+        place.complain("names no point", "Name two points that a hop joins, or one topic")
     return drafts
 
 
@@ -114,7 +115,7 @@ def _check_name(name: str, place: YamlPlace) -> None:
         place.complain(unfit.found, unfit.remedy)
 
 
-def _read_point(name: str, place: YamlPlace) -> PointDraft:
+def _read_point(name: str, place: YamlPlace, *, is_joined: bool) -> PointDraft:
     section = place.section()
     if section is None:
         return PointDraft(place=place, kind=None, key=None, has_version=False, point=None)
@@ -123,7 +124,7 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
     kind = None if word is None else PointKind.STORE if word is DATASET else PointKind(word)
     section.only(*(DATASET_KEYS if word is DATASET else _KEYS[kind] if kind else _ANY_KEYS))
     dataset = read_dataset(section) if word is DATASET else None
-    key = _read_key(section, kind, dataset)
+    key = _read_key(section, kind, dataset, is_joined=is_joined)
     columns = read_columns(section, of_table=kind is not PointKind.TOPIC) if kind else ColumnsDraft()
     point: Point | None = None
     if kind is PointKind.TOPIC:
@@ -145,11 +146,16 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
     )
 
 
-def _read_key(section: Section, kind: PointKind | None, dataset: DatasetDraft | None) -> KeyDraft | None:
-    """Return the key of a point. A dataset without one is known by the positions of its rows."""
+def _read_key(
+    section: Section, kind: PointKind | None, dataset: DatasetDraft | None, *, is_joined: bool
+) -> KeyDraft | None:
+    """Return the key of a point. A dataset without one is known by the positions of its rows, and the records of a
+    topic that no hop joins by their sequences."""
     if kind is None:
         return None
     if kind is PointKind.TOPIC:
+        if not is_joined and not section.has("key") and not section.has("explode"):
+            return KeyDraft(place=section.absent("key"), names=SEQUENCE)
         return read_key(section, values.key_part, _SHORT_KEYS)
     if dataset is not None and dataset.has_position and not section.has("key"):
         return dataset.key_by_position()

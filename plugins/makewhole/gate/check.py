@@ -19,11 +19,11 @@ from makewhole.gate.expectations import (
 )
 from makewhole.gate.frame import FrameCounts, Keyed
 from makewhole.gate.planned_expectation import IS_KNOWN, Number, Planned, Role
-from makewhole.gate.suite import HopSuite, frame_suite, hop_suite, incident_suite
+from makewhole.gate.suite import HopSuite, frame_suite, hop_suite, incident_suite, topic_suite
 from makewhole.gate.summary import HopSummary
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Pipeline
+from makewhole.model.pipeline import Pipeline, is_hop_name
 
 logger = logging.getLogger(__name__)
 _SILENCE = (
@@ -94,8 +94,10 @@ def _all_of(points: Sequence[str]) -> str:
 
 
 def _summaries_problem(pipeline: Pipeline, summaries: Sequence[HopSummary]) -> str | None:
-    """Return what is wrong unless every hop of the pipeline is summed up exactly once, with its own points."""
+    """Return what is wrong unless every hop of the pipeline and every topic alone is summed up exactly once, with its
+    own points."""
     expected = [(hop.name, hop.source, hop.target) for hop in pipeline.hops]
+    expected += [(point.name, point.name, point.name) for point in pipeline.topics_alone]
     given = [(summary.hop, summary.source.point, summary.target.point) for summary in summaries]
     if expected and sorted(given) == sorted(expected):
         return None
@@ -106,7 +108,10 @@ def _summaries_problem(pipeline: Pipeline, summaries: Sequence[HopSummary]) -> s
 def _suites(
     pipeline: Pipeline, summaries: Sequence[HopSummary], incidents: Sequence[Incident], counts: FrameCounts | None
 ) -> tuple[HopSuite, ...]:
-    hops = tuple(hop_suite(pipeline, summary, counts) for summary in summaries)
+    hops = tuple(
+        hop_suite(pipeline, summary, counts) if is_hop_name(summary.hop) else topic_suite(pipeline, summary)
+        for summary in summaries
+    )
     # Without any number of a hop nothing is planned at all: the logs' incidents do not replace it.
     return (*hops, incident_suite(pipeline, incidents)) if any(suite.numbers for suite in hops) else hops
 

@@ -1,9 +1,14 @@
-"""Bound the numbers of a hop's two points: each was read completely."""
+"""Bound the numbers of a hop's two points, or of a topic alone: each was read completely."""
+
+from collections.abc import Iterator
+from dataclasses import replace
 
 from makewhole.gate.planned_expectation import HIGHEST, Number, Role, difference, text
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.model.pipeline import Gate, Pipeline
 from makewhole.model.points import has_log
+from makewhole.model.text import not_numbered_text
+from makewhole.model.verdict import Duplicates
 from makewhole.model.window import Accounting
 
 
@@ -18,6 +23,29 @@ def point_numbers(pipeline: Pipeline, summary: HopSummary) -> list[Number]:
         numbers += _topic(side, evidence, is_divided=is_divided) if has_log(point) else _table(side, evidence)
         numbers.append(_undecodable(side, evidence, pipeline.gate))
     return numbers
+
+
+def alone_numbers(pipeline: Pipeline, summary: HopSummary) -> Iterator[Number]:
+    """Yield the numbers of a topic that no hop joins. Records without the sequence that is its key are not undecodable:
+    that they are no second records is not known, which is right where such records are only reported."""
+    evidence, point = summary.source, pipeline.topic(summary.hop)
+    unnumbered = summary.unnumbered
+    numbered = replace(evidence, undecodable=evidence.undecodable - unnumbered)
+    if evidence.accounting is not None:
+        others = evidence.accounting.undecodable - unnumbered
+        numbered = replace(numbered, accounting=replace(evidence.accounting, undecodable=others))
+    rows = None if evidence.rows_read is None else evidence.rows_read + unnumbered
+    yield from _snapshot("topic", replace(evidence, rows_read=rows), pipeline.gate, 0)
+    yield from _topic("topic", evidence, is_divided=point.explode is not None)
+    yield _undecodable("topic", numbered, pipeline.gate)
+    is_refused = point.duplicates is Duplicates.REFUSED
+    yield Number(
+        name="topic_without_sequence",
+        value=unnumbered,
+        at_most=0 if is_refused else HIGHEST,
+        sentence=f"{not_numbered_text(point.topic, unnumbered)}, and the file refuses second records",
+        role=Role.FINDING if is_refused else Role.NOTE,
+    )
 
 
 def _snapshot(side: str, evidence: PointEvidence, gate: Gate, matched: int) -> list[Number]:

@@ -13,7 +13,7 @@ from typing import Any
 from makewhole.gate.counts import agreement_numbers, identity_numbers, verdict_numbers
 from makewhole.gate.frame import FrameCounts
 from makewhole.gate.planned_expectation import HIGHEST, Number, Planned, Role
-from makewhole.gate.points import point_numbers
+from makewhole.gate.points import alone_numbers, point_numbers
 from makewhole.gate.summary import HopSummary
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incidents.sentences import incident_sentence
@@ -118,6 +118,12 @@ def hop_suite(pipeline: Pipeline, summary: HopSummary, frame: FrameCounts | None
     if frame is not None:
         numbers += agreement_numbers(summary, frame)
     return HopSuite(hop=summary.hop, numbers=tuple(numbers))
+
+
+def topic_suite(pipeline: Pipeline, summary: HopSummary) -> HopSuite:
+    """Plan the numbers of a topic that no hop joins: it was read completely. Its keys with several records are among
+    the incidents of logs."""
+    return HopSuite(hop=summary.hop, numbers=tuple(alone_numbers(pipeline, summary)))
 
 
 def incident_suite(pipeline: Pipeline, incidents: Sequence[Incident]) -> HopSuite:

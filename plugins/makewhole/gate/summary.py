@@ -48,7 +48,9 @@ class HopSummary:
     the keys that an earlier window left to this one, or that are judged again because a truncation took their records.
     `handovers_written`: the keys that this window leaves to the next one, as the journal counts the rows it was given,
     never copied from `counts.pending`; None: not known. `clean`: the keys that are matched and have no row of their own
-    among the verdicts. `accepted`: how many of the keys in `counts` a person has accepted, by verdict.
+    among the verdicts. `unnumbered`: the records without the sequence that is the key of a topic alone, whose summary
+    has it as both points and no verdicts. `accepted`: how many of the keys in `counts` a person has accepted, by
+    verdict.
     """
 
     hop: str
@@ -65,6 +67,7 @@ class HopSummary:
     unexpected_with_source: int = 0
     handovers_written: int | None = None
     clean: int = 0
+    unnumbered: int = 0
     accepted: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -74,7 +77,7 @@ class HopSummary:
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return the summary as JSON types; `from_json_dict` reads the same summary back."""
-        return {name: value for name, value in asdict(self).items() if value or name != "accepted"}
+        return {name: value for name, value in asdict(self).items() if value or name not in ("accepted", "unnumbered")}
 
     @classmethod
     def from_json_dict(cls, document: Mapping[str, Any]) -> "HopSummary":

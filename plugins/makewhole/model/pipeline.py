@@ -149,6 +149,11 @@ class Hop:
         return f"former {self.name}"
 
 
+def is_hop_name(name: str) -> bool:
+    """Return whether what is judged under a name is a hop, and no topic alone: names of points have no arrow."""
+    return "→" in name
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gate:
     """Tolerated number of findings of each kind in a window that passes. `undecodable` counts records and rows
@@ -197,7 +202,8 @@ class Pipeline:
     """One pipeline file. `compare` maps a column to its declared type; `start` is `earliest`, `latest` or a time;
     None: the beginning of the logs, and what older keys mean is not declared.
 
-    `points` may name topics that no hop joins: compensation writes to them, and nothing in them is judged.
+    `points` may name topics that no hop joins: those with `duplicates` are judged alone, and nothing is judged in those
+    that compensation writes to.
     `until` ends the schedule: for a pipeline that is over, or whose data are of the past. A step that meets a transient
     error is tried again for `retry_for`. `pending_max_age` is how long a key may be handed over from window to window.
     `late` is how far before a window rows of tables are looked for that came since the window before. `reach` is `LOG`
@@ -295,7 +301,7 @@ class Pipeline:
             names = [name for name in (hop.source, hop.target) if has_log(self.points.get(name))]
             is_asked = can_look_up(self.points.get(hop.target)) or len(self.hops_into(hop.target)) > 1
             points |= dict.fromkeys([*names, *([hop.source] if is_asked else [])])
-        return tuple(points)
+        return (*points, *(point.name for point in self.topics_alone))
 
     def hops_from(self, point: str) -> tuple[Hop, ...]:
         """Return the hops whose source is `point`, in file order."""
@@ -330,8 +336,9 @@ class Pipeline:
         return frozenset(points)
 
     def joined_points(self) -> tuple[tuple[str, ...], ...]:
-        """Return the groups of points that hops join, directly or through others: their keys are the same."""
-        groups: list[list[str]] = []
+        """Return the groups of points that hops join, directly or through others: their keys are the same. A topic
+        that no hop joins and that is judged is one by itself."""
+        groups: list[list[str]] = [[point.name] for point in self.topics_alone]
         for hop in self.hops:
             touched = [group for group in groups if hop.source in group or hop.target in group]
             names = dict.fromkeys([name for group in touched for name in group] + [hop.source, hop.target])
@@ -374,10 +381,23 @@ class Pipeline:
         )
 
     def ordered_points(self) -> tuple[Point, ...]:
-        """Return the points on hops in the order their snapshots are taken: every hop's source before its target."""
+        """Return the points that are judged in the order their snapshots are taken: every hop's source before its
+        target, then topics that no hop joins."""
         names: list[str] = []
         for hop in self.hops:
             for name in (hop.source, hop.target):
                 if name not in names:
                     names.append(name)
-        return tuple(self.points[name] for name in names)
+        return (*(self.points[name] for name in names), *self.topics_alone)
+
+    @property
+    def topics_alone(self) -> tuple[TopicPoint, ...]:
+        """The topics that no hop joins and whose records are held to each other, in file order."""
+        joined = {name for hop in self.hops for name in (hop.source, hop.target)}
+        points = (point for name, point in self.points.items() if name not in joined)
+        return tuple(point for point in points if has_log(point) and point.duplicates is not None)
+
+    @property
+    def judged_names(self) -> tuple[str, ...]:
+        """The names of what a window is judged on, each of which has a result: hops, and topics alone."""
+        return (*(hop.name for hop in self.hops), *(point.name for point in self.topics_alone))

@@ -62,6 +62,11 @@ def is_by_coordinates(key: Iterable[str]) -> bool:
     return any(part in COORDINATES for part in key)
 
 
+def is_by_sequence(key: Iterable[str]) -> bool:
+    """Return whether a topic's key is how its producers number its records."""
+    return SEQUENCE[0] in key
+
+
 class Partitioner(StrEnum):
     """The rule by which producers of a topic choose a partition: Java's default, librdkafka's default, or by chance."""
 

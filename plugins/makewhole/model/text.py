@@ -69,6 +69,8 @@ def listed(values: tuple[int, ...] | list[int], limit: int = 8) -> str:
     return shown if len(values) <= limit else f"{shown} and {len(values) - limit} more"
 
 
+NOT_NUMBERED, BY_SEQUENCE = "not_numbered", "by_sequence"
+"""The fields of the repeated keys of a topic that say how many records have no sequence, where that is the key."""
 REPEATS: Mapping[str, str] = {
     "resend": "sent again with the same values",
     "conflict": "with other values",
@@ -77,13 +79,26 @@ REPEATS: Mapping[str, str] = {
 """What the several records of a key are (`makewhole.model.verdict.Repeat`), for people."""
 
 
+def not_numbered_text(topic: str, records: int) -> str:
+    """Return that records of a topic have no sequence, by which they would be held to each other."""
+    have = "has" if records == 1 else "have"
+    return (
+        f"{counted(records, 'record')} of {topic} {have} no sequence, as the producer is not idempotent: whether the "
+        "same was sent before is not known"
+    )
+
+
 def repeated_keys_text(topic: str, detail: Mapping[str, Any]) -> str:
-    """Return how many keys have several records in a topic, by what they are, with the places of the first ones. Keys
-    are not in it: it goes into logs."""
+    """Return how many keys have several records in a topic, by what they are, with the places of the first ones, and
+    how many records have no key. Keys are not in it: it goes into logs."""
+    unknown = detail.get(NOT_NUMBERED, 0)
+    also = f"; {not_numbered_text(topic, unknown)}" if unknown else ""
+    name = "sequence" if detail.get(BY_SEQUENCE) else "key"
     if not detail["keys"]:
-        return f"no key of {topic} has a second record"
+        return f"no {name} of {topic} has a second record{also}"
     kinds = [f"{detail[repeat]:,} {text}" for repeat, text in REPEATS.items() if detail[repeat]]
     places = [str([*found["places"]][-1]) for found in detail["first"][:_LISTED_MOST]]
     more = ", …" if detail["keys"] > len(places) else ""
     have = "has several records" if detail["keys"] == 1 else "have several records each"
-    return f"{counted(detail['keys'], 'key')} of {topic} {have}: {', '.join(kinds)} (at {', '.join(places)}{more})"
+    counts = f"{counted(detail['keys'], name)} of {topic} {have}: {', '.join(kinds)}"
+    return f"{counts} (at {', '.join(places)}{more}){also}"

@@ -52,7 +52,7 @@ def reconcile_dag(pipeline: Pipeline) -> DAG:
             name=pipeline.name,
             description=pipeline.description,
             settle=pipeline.settle,
-            hops=", ".join(hop.name for hop in pipeline.hops),
+            hops=", ".join(pipeline.judged_names),
         ),
         schedule=None if pipeline.schedule is None else CronDataIntervalTimetable(pipeline.schedule, timezone="UTC"),
         start_date=START,

@@ -11,12 +11,15 @@ from makewhole.compute.frames import HASH
 from makewhole.compute.indexed_keys.former_readings import as_read_now
 from makewhole.compute.judge.judge_copies import mark_replays
 from makewhole.compute.judge.repeated_keys import Order, repeated_keys
+from makewhole.compute.rollup import digest_of_matched
 from makewhole.key_index.files import IndexFile, maybe_known, rows_of_keys
 from makewhole.lake.rows_by_bucket import BucketRows
+from makewhole.lake.storage import Storage
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline, Semantics
 from makewhole.model.places.compared_columns import compared_at
-from makewhole.model.points import TopicPoint, has_log
+from makewhole.model.points import TopicPoint, has_log, is_by_coordinates, is_by_sequence
+from makewhole.model.text import BY_SEQUENCE, NOT_NUMBERED
 from makewhole.model.verdict import Repeat
 from makewhole.native.sort_hashes import sort_hashes
 from makewhole.window.context import WindowContext
@@ -42,11 +45,12 @@ class RepeatTask:
 @dataclass(frozen=True, kw_only=True)
 class RepeatsOfBucket:
     """The keys of a bucket with several records: their number by what they are, the records beyond the first of each,
-    the first keys as the journal has them, and the file of all."""
+    the first keys as the journal has them, and the file of all. `digest`: of the records of a topic alone."""
 
     point: str
     keys: Mapping[str, int]
     extra: int
+    digest: int = 0
     first: tuple[Mapping[str, Any], ...] = ()
     path: str | None = None
 
@@ -70,16 +74,20 @@ def repeat_tasks(neighbours: NeighbouringWindows) -> list[RepeatTask]:
 def count_repeats(task: RepeatTask) -> RepeatsOfBucket:
     """Count the keys of a bucket, and write those with several records."""
     context, storage = task.context, task.context.storage
+    point = context.pipeline.topic(task.point)
+    digest = _digest(storage, task.files) if point in context.pipeline.topics_alone else 0
     hashes = storage.read_parquet(task.files, list(HASH))
     may_repeat = _may_repeat(hashes, maybe_known(storage, task.before, hashes)) if hashes is not None else None
     if hashes is None or may_repeat is None or not may_repeat.any():
-        return RepeatsOfBucket(point=task.point, keys={}, extra=0)
+        return RepeatsOfBucket(point=task.point, keys={}, extra=0, digest=digest)
     copies = storage.read_rows(task.files, may_repeat)
     assert copies is not None
     pipeline, compared = context.pipeline, compared_at(context.pipeline, task.point)
     order = _order(pipeline, task.point)
     known = rows_of_keys(storage, task.before, hashes.filter(pl.Series(may_repeat)))
     known = as_read_now(known, compared, is_upsert=order is Order.LOG)
+    if is_by_coordinates(point.key):  # a record without a value ends nothing: it is one more record
+        copies, known = (frame.with_columns(pl.col(r"^(last_)?is_tombstone$") & False) for frame in (copies, known))
     marked = mark_replays(copies, task.replays.read(storage))
     found = repeated_keys(marked, known, order, is_compared=bool(compared))
     folder = f"{context.window.prefix}/{task.point}/repeated/bucket={task.bucket}"
@@ -87,9 +95,18 @@ def count_repeats(task: RepeatTask) -> RepeatsOfBucket:
         point=task.point,
         keys=dict(found["repeat"].value_counts().rows()),
         extra=int(found["extra"].sum()),
+        digest=digest,
         first=tuple(_listed(row) for row in found.head(_LISTED_KEYS).to_dicts()),
         path=storage.write_parquet(folder, found) if len(found) else None,
     )
+
+
+def _digest(storage: Storage, files: Sequence[str]) -> int:
+    """Return a digest of the committed records of a bucket, by keys and compared values, in any order."""
+    rows = storage.read_parquet(files, [*HASH, "row_hash", "is_aborted"])
+    if rows is None:
+        return 0
+    return digest_of_matched(rows.filter(~pl.col("is_aborted")).with_columns(pl.col("row_hash").fill_null(0)))
 
 
 def _may_repeat(hashes: pl.DataFrame, is_known: Any) -> Any:
@@ -115,8 +132,9 @@ def _order(pipeline: Pipeline, name: str) -> Order:
     return Order.LOG if is_upsert else Order.NOTHING
 
 
-def repeat_incidents(context: WindowContext, answers: Sequence[RepeatsOfBucket]) -> Iterator[Incident]:
+def repeat_incidents(neighbours: NeighbouringWindows, answers: Sequence[RepeatsOfBucket]) -> Iterator[Incident]:
     """Yield an incident for each topic of which the file asks for it, with the numbers of all its buckets."""
+    context = neighbours.context
     for point in _asked(context.pipeline):
         own = [answer for answer in answers if answer.point == point.name]
         by_repeat = {repeat.value: sum(answer.keys.get(repeat.value, 0) for answer in own) for repeat in Repeat}
@@ -133,8 +151,14 @@ def repeat_incidents(context: WindowContext, answers: Sequence[RepeatsOfBucket])
                 "records": sum(answer.extra for answer in own),
                 "first": first[:_LISTED_KEYS],
                 "files": [answer.path for answer in own if answer.path is not None],
+                **_of_sequences(point, neighbours.manifests[point.name]),
             },
         )
+
+
+def _of_sequences(point: TopicPoint, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return, of a topic whose key is the sequence of its records, how many have none."""
+    return {BY_SEQUENCE: True, NOT_NUMBERED: manifest.get(NOT_NUMBERED, 0)} if is_by_sequence(point.key) else {}
 
 
 def _asked(pipeline: Pipeline) -> list[TopicPoint]:

@@ -1,4 +1,4 @@
-"""Judge every hop of a window bucket by bucket, and commit the verdicts, the findings and the key index.
+"""Judge every hop and every topic alone of a window bucket by bucket, and commit verdicts, findings and the key index.
 
 First every bucket is judged from the snapshots, the key index and look-ups by key in tables. Where only a topic's log
 behind the window can tell (a record may have come later, or be in an open transaction), the rest of the log is read
@@ -8,7 +8,7 @@ once for just those keys, and their buckets are judged again.
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +17,7 @@ import polars as pl
 from makewhole.compute import rollup
 from makewhole.compute.frames import BUCKETS
 from makewhole.compute.judge.copier_commits import COPIER, CopierCommits
-from makewhole.gate.summary import HopSummary, PointEvidence
+from makewhole.gate.summary import HopSummary
 from makewhole.journal import acceptances, incidents
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.needed import kinds_needed
@@ -31,12 +31,11 @@ from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, Semantics
 from makewhole.model.points import TopicPoint, has_log
 from makewhole.model.verdict import HopCounts
-from makewhole.model.window import Accounting
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import judging_sha256
 from makewhole.window.consumer_groups import GROUP, GroupStanding
 from makewhole.window.context import WindowContext
-from makewhole.window.reach.limits import HISTORY_BEGINS
+from makewhole.window.reach.limits import history_begins_document
 from makewhole.window.readers.partitions_missing import PARTITIONS, partitions_missing
 from makewhole.window.readers.sink_text import SINK
 from makewhole_spark.carrier import Carrier, carry_released
@@ -55,10 +54,12 @@ from makewhole_spark.reconcile.gather.certified_windows import to_judge_again
 from makewhole_spark.reconcile.gather.consumer_groups import HopGroup, hop_groups
 from makewhole_spark.reconcile.gather.doubt_incidents import doubt_incidents
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
+from makewhole_spark.reconcile.gather.point_facts import point_evidence
 from makewhole_spark.reconcile.gather.truncated_keys import count_truncated_keys
 from makewhole_spark.reconcile.judge.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
 from makewhole_spark.reconcile.tails.log_tail import KeysOfTopic, TailTask, head_tasks, read_tail, tail_tasks
+from makewhole_spark.reconcile.topics_alone import results_of_topics
 from makewhole_spark.reconcile.write_index import IndexTask, KeyRuns, WrittenRun, index_tasks, key_runs, write_run
 from makewhole_spark.replayed import require_replayed
 
@@ -71,7 +72,7 @@ class HopOutcome:
     """The results of one hop over all its buckets: the files of verdicts by bucket, of findings in the order of the
     buckets, and of the keys by bucket whose rows had no record in the window (None where the target is not read by its
     times), `met_far_ahead` the number of those with a record far ahead; `buckets`: the file of their numbers.
-    `history_begins`: by topic, the moment from which on its keys are known, where that is not its first window."""
+    `history_begins`: by point, the moment from which on its keys are known; None: from its first window."""
 
     summary: HopSummary
     digest: str
@@ -86,7 +87,7 @@ class HopOutcome:
     sink: SinkStanding | None = None
     copier: CopierCommits | None = None
     partitions: Mapping[str, Any] | None = None
-    history_begins: Mapping[str, str] = field(default_factory=dict)
+    history_begins: Mapping[str, datetime | None] = field(default_factory=dict)
 
     def result(self, handovers_written: int, judging_sha256: str) -> HopResult:
         """Return what is committed, once the journal has counted the keys that it hands over."""
@@ -109,14 +110,14 @@ class HopOutcome:
                 **({} if self.partitions is None else {PARTITIONS: self.partitions}),
                 SEMANTICS: self.semantics.value,
                 **({VERSION_UNIT: str(self.version_unit)} if self.version_unit else {}),
-                **({HISTORY_BEGINS: self.history_begins} if self.history_begins else {}),
+                **history_begins_document(self.history_begins),
                 "judging_sha256": judging_sha256,
             },
         )
 
 
 def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -> dict[str, HopResult]:
-    """Judge every hop of the window and commit what was found, in one transaction of the journal.
+    """Judge every hop and every topic alone of the window and commit what was found, in one transaction of the journal.
 
     Called again after it committed, it returns the committed results.
 
@@ -125,7 +126,7 @@ def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -
         CorruptionError: a file of a manifest is missing.
     """
     committed = hop_results.results(journal, context.window)
-    if len(committed) == len(context.pipeline.hops):
+    if len(committed) == len(context.pipeline.judged_names):
         return committed
     manifests = snapshot_manifests.snapshots(journal, context.window)
     _require_snapshots(context, manifests)
@@ -153,9 +154,10 @@ def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -
     happened = [incident for group in groups.values() for incident in group.incidents]
     happened += doubt_incidents(context.pipeline, answers)
     happened += baseline_incidents(neighbours, _older_than_log(answers))
-    happened += repeat_incidents(context, [answer for answer in done if isinstance(answer, RepeatsOfBucket)])
+    repeats = [answer for answer in done if isinstance(answer, RepeatsOfBucket)]
+    happened += repeat_incidents(neighbours, repeats)
     incidents.put(journal, context.window, happened)
-    return _commit(journal, context, outcomes, runs)
+    return _commit(journal, context, outcomes, runs, list(results_of_topics(neighbours, runs, repeats)))
 
 
 def _run(task: IndexTask | RepeatTask | BucketTask) -> WrittenRun | RepeatsOfBucket | BucketAnswer:
@@ -276,8 +278,8 @@ def _add_up(
         hop=hop.name,
         counts=counts,
         expected_rows=sum(answer.expected for answer in answers),
-        source=_point_evidence(hop.source, neighbours.manifests),
-        target=_point_evidence(hop.target, neighbours.manifests),
+        source=point_evidence(hop.source, neighbours.manifests),
+        target=point_evidence(hop.target, neighbours.manifests),
         duplicates_without_source=sum(answer.without_source for answer in answers),
         undecidable_without_source=sum(answer.undecidable_without_source for answer in answers),
         before_baseline_without_source=sum(answer.before_baseline_without_source for answer in answers),
@@ -303,11 +305,7 @@ def _add_up(
         sink=None if group is None else group.sink,
         copier=copier,
         partitions=_partitions(neighbours.manifests[hop.source], answers),
-        history_begins={
-            point: begins.astimezone(UTC).isoformat()
-            for point in (hop.source, hop.target)
-            if (begins := neighbours.history_begins(point)) is not None
-        },
+        history_begins={point: neighbours.history_begins(point) for point in (hop.source, hop.target)},
     )
 
 
@@ -328,22 +326,12 @@ def _write_buckets(context: WindowContext, hop: Hop, answers: Sequence[BucketAns
     return context.storage.write_parquet(f"{context.window.prefix}/{hop.slug}/buckets", frame)
 
 
-def _point_evidence(name: str, manifests: Mapping[str, Any]) -> PointEvidence:
-    manifest = manifests[name]
-    accounting = manifest.get("accounting")
-    return PointEvidence(
-        point=name,
-        has_manifest=True,
-        rows_read=manifest["rows"] + (manifest["undecodable"] if "rows_counted" in manifest else 0),
-        rows_counted=manifest.get("rows_counted"),
-        accounting=None if accounting is None else Accounting(**accounting),
-        undecodable=manifest["undecodable"],
-        undecodable_because=next(iter(manifest["undecodable_because"]), None),
-    )
-
-
 def _commit(
-    journal: PgConnection, context: WindowContext, outcomes: Sequence[HopOutcome], runs: KeyRuns
+    journal: PgConnection,
+    context: WindowContext,
+    outcomes: Sequence[HopOutcome],
+    runs: KeyRuns,
+    of_topics: Sequence[HopResult],
 ) -> dict[str, HopResult]:
     """Commit everything in one transaction; handovers before results, whose summaries say how many were written.
 
@@ -351,7 +339,7 @@ def _commit(
     """
     hop_results.lock_results(journal, context.window)
     committed = hop_results.results(journal, context.window)
-    if len(committed) == len(context.pipeline.hops):
+    if len(committed) == len(context.pipeline.judged_names):
         journal.rollback()
         logger.warning(
             "%s: another process has compared this revision meanwhile; its results stand", context.window.label
@@ -364,6 +352,7 @@ def _commit(
     written = handover_keys.commit_handovers(journal, window, pending_keys(context.storage, paths))
     judged_with = judging_sha256(context.pipeline)
     results = [outcome.result(written.get(outcome.summary.hop, 0), judged_with) for outcome in outcomes]
+    results += of_topics
     hop_results.commit_results(journal, window, hop_results.RECONCILED, results)
     acceptances.pass_on(journal, window)
     for point, (files, keys) in runs.items():

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.buckets import bucket_name, split_by_bucket
+from makewhole.compute.decode.coordinates import UNNUMBERED
 from makewhole.compute.frames import NEVER_NULL, TOMBSTONES, UNDECODABLE
 from makewhole.compute.key_values import without_key
 from makewhole.compute.normalise import log_columns, table_frame, topic_records
@@ -117,6 +118,7 @@ class BucketWriter:
         good, bad = frames
         if len(bad):
             self.bad.append(bad)
+            self.unnumbered += int((bad["reason"] == UNNUMBERED).sum())
         if "producer_id" in good.columns:
             self.unnumbered += int((good["producer_id"] == NO_PRODUCER).sum())
         for bucket, part in split_by_bucket(good, self.bucket_count):

@@ -20,7 +20,16 @@ from makewhole.kafka.offsets import describe_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, Semantics
-from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint, can_look_up, has_log
+from makewhole.model.points import (
+    Point,
+    PointKind,
+    TablePoint,
+    TopicPoint,
+    can_look_up,
+    has_log,
+    is_by_sequence,
+)
+from makewhole.model.text import NOT_NUMBERED
 from makewhole.model.window import CountedSlice, PartitionRange
 from makewhole.sql import PgConnection
 from makewhole.tables.reading import ReadPlan, TableView
@@ -311,6 +320,7 @@ def _manifest(
         "taken_at": taken_at.isoformat(),
         "buckets": reading.buckets,
         "files": _by_bucket(file for read in reads for file in read.files),
+        **_not_numbered(point, reads),
         **({"tombstones": tombstones} if reading.context.pipeline.has_erasures(point.name) else {}),
         "rows": sum(read.rows for read in reads),
         "undecodable": sum(read.undecodable for read in reads),
@@ -325,6 +335,12 @@ def _manifest(
         manifest["pg_snapshot"] = plan.seen
         manifest["rows_counted"] = sum(read.rows_counted or 0 for read in reads)
     return manifest
+
+
+def _not_numbered(point: Point, reads: Iterable[PieceRead]) -> dict[str, int]:
+    """Return the number of records without the sequence by which a topic's records are known, where there are any."""
+    records = sum(read.unnumbered for read in reads) if has_log(point) and is_by_sequence(point.key) else 0
+    return {NOT_NUMBERED: records} if records else {}
 
 
 def _because(reads: Iterable[PieceRead]) -> dict[str, int]:

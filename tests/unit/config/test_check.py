@@ -38,14 +38,14 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_good_file_exits_0(app: typer.Typer, folder: Path) -> None:
     result = CliRunner().invoke(app, [str(folder / "a.yaml")])
-    assert (result.exit_code, result.output) == (0, f"✓ {folder}/a.yaml: good, 2 points, 1 hops\n")
+    assert (result.exit_code, result.output) == (0, f"✓ {folder}/a.yaml: good, 2 points, 1 hop\n")
 
 
 def test_problems_are_all_shown_whole_and_exit_2(app: typer.Typer, folder: Path) -> None:
     result = CliRunner().invoke(app, [str(folder)])
     assert result.exit_code == 2
     assert result.output.replace(str(folder), "F").splitlines() == [
-        "✓ F/a.yaml: good, 2 points, 1 hops",
+        "✓ F/a.yaml: good, 2 points, 1 hop",
         "✗ F/b.yaml: 2 problems",
         "  points.b.wehre (line 5): is not a key here",
         "    Allowed: columns, connection, erased, key, kind, table, time, version",

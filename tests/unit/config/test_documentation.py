@@ -32,6 +32,7 @@ def test_every_example_is_a_good_file(tmp_path: Path) -> None:
         "orders",
         "customers",
         "orders_by_position",
+        "payments_once",
         "orders_in_the_lake",
         "orders_once",
         "orders_in_files",

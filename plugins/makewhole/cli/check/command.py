@@ -148,7 +148,7 @@ def _summary(item: _Checked) -> str:
     if file is None or file.pipeline is None:
         return of_asked
     points, hops = len(file.pipeline.points), len(file.pipeline.hops)
-    return f"{file.name}, {points} points, {hops} hops" + (f", {of_asked}" if of_asked else "")
+    return f"{file.name}, {counted(points, 'point')}, {counted(hops, 'hop')}" + (f", {of_asked}" if of_asked else "")
 
 
 def _print_problem(console: Console, problem: Problem, weight: Weight) -> None:

@@ -97,7 +97,7 @@ def read_unanswered(
         pipeline,
         window_findings.open_findings(journal, window, VERDICTS, _DRAFTED_MOST),
         window_findings.count_open(journal, window),
-        window_keys=max((result.counts.window_keys for result in results.values()), default=0),
+        window_keys=hop_results.most_window_keys(pipeline, results),
     )
     return [replace(kind, more_lines=_lines_of_new_rows(kind, pipeline, connections)) for kind in kinds]
 

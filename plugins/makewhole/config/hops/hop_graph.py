@@ -75,13 +75,26 @@ def _path(onward: Mapping[str, list[str]], start: str, goal: str) -> tuple[str, 
 
 def note_unjoined(ends: list[Ends], written_topics: list[str | None], drafts: Mapping[str, PointDraft]) -> None:
     """Note points that no hop joins or writes to; not when some name could not be read, since that may be the one."""
-    named = {name for hop in ends for name in (hop.source, hop.target)} | set(written_topics)
+    joined = {name for hop in ends for name in (hop.source, hop.target)}
+    named = joined | set(written_topics)
     named |= {draft.publish.topic for draft in drafts.values() if draft.publish and draft.publish.topic}
     if None in named or not ends:
         return
     for name, draft in drafts.items():
-        if name not in named:
+        if name not in named and not _is_alone(draft):
             draft.place.complain("is joined by no hop", "Join it with a hop, or take it out: nothing would look at it")
+        elif name in written_topics and name not in joined and _is_alone(draft):
+            draft.place.complain(
+                f"asks for the keys of {name} with several records, and remedies write to it: what is in it is not "
+                "judged",
+                "Take 'duplicates' out, or let the remedies write to another topic",
+            )
+
+
+def _is_alone(draft: PointDraft) -> bool:
+    """Return whether a file asks for what is judged of a topic that no hop joins."""
+    section = draft.place.section() if draft.kind is PointKind.TOPIC else None
+    return section is not None and section.has("duplicates")
 
 
 def note_reversed_twice(hops: Sequence[tuple[YamlPlace, Hop]], drafts: Mapping[str, PointDraft]) -> None:

@@ -52,6 +52,9 @@ def read_hops(
     top: Section, drafts: Mapping[str, PointDraft], of_pipeline: Mapping[str, tuple[YamlPlace, Remedy]]
 ) -> tuple[Hop, ...]:
     """Return the hops that could be read, in file order; what is wrong is noted."""
+    may_be_alone = bool(drafts) and all(draft.kind is PointKind.TOPIC for draft in drafts.values())
+    if may_be_alone and not top.has("hops"):
+        return ()
     place = top.need("hops", "Join the points, for example '- {from: outbox, to: flights}'")
     if place is None:
         return ()
@@ -83,7 +86,7 @@ def read_hops(
             said |= {hop.name} if written.redelivery.is_said else set()
             check_written(written, hop, drafts)
             note_written_coordinates(written.names, element, drafts)
-    if not elements and not place.problems.listed():
+    if not elements and not may_be_alone and not place.problems.listed():
         place.complain("joins nothing", "Write at least one hop, for example '- {from: outbox, to: flights}'")
     note_doubled(ends)
     note_circle(ends)

@@ -1,4 +1,5 @@
-"""Read and write the counts of hops, and what was written with them, of a window's two stages."""
+"""Read and write the counts of hops, and what was written with them, of a window's two stages. A topic that no hop
+joins and that is judged has a result by its name."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from typing import Any
 from psycopg2.extras import Json
 
 from makewhole.journal.statements import scope
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection, record, single_value, statements_of
@@ -48,8 +50,14 @@ def commit_results(journal: PgConnection, window: Window, stage: str, results: I
 
 
 def results(journal: PgConnection, window: Window, stage: str = RECONCILED) -> dict[str, HopResult]:
-    """Return the results of a stage by hop; empty when the stage has not committed."""
+    """Return the results of a stage by hop, or topic alone; empty when the stage has not committed."""
     return {row.hop: record(HopResult, row) for row in _run(journal, "results", **scope(window), stage=stage)}
+
+
+def most_window_keys(pipeline: Pipeline, results: Mapping[str, HopResult]) -> int:
+    """Return the number of keys that limits are a share of: those of the hop that has most."""
+    of_hops = (results[hop.name] for hop in pipeline.hops if hop.name in results)
+    return max((result.counts.window_keys for result in of_hops), default=0)
 
 
 def hops_before(journal: PgConnection, window: Window) -> list[tuple[str, str]]:

@@ -166,7 +166,7 @@ def handed_over_keys(journal: PgConnection, window: Window) -> int:
 def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[WindowState, str | None]:
     """Return the state that the committed evidence allows, with the reason when it is not `certified`."""
     results, gates = final_results(journal, window), gate_answers.gate_reports(journal, window)
-    if set(results) != {hop.name for hop in pipeline.hops}:
+    if set(results) != set(pipeline.judged_names):
         why = _failure(journal, window) or "the comparison did not finish; see the failed task of this run"
         return WindowState.ERROR, f"{why}. {_WAITING}"
     first = gates.get(hop_results.RECONCILED)

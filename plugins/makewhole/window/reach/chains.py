@@ -29,9 +29,10 @@ def point_chains(pipeline: Pipeline) -> list[PointChain]:
 
 
 def first_points(pipeline: Pipeline) -> list[str]:
-    """Return the points that no hop leads into, in the order of the file's hops."""
+    """Return the points that no hop leads into, in the order of the file's hops; topics that none joins are last."""
     targets = {hop.target for hop in pipeline.hops}
-    return list(dict.fromkeys(hop.source for hop in pipeline.hops if hop.source not in targets))
+    sources = [hop.source for hop in pipeline.hops if hop.source not in targets]
+    return list(dict.fromkeys([*sources, *(point.name for point in pipeline.topics_alone)]))
 
 
 def reach_of(pipeline: Pipeline) -> Reach:

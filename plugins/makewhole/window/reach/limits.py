@@ -11,7 +11,7 @@ from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline, Reach
-from makewhole.model.text import counted
+from makewhole.model.text import NOT_NUMBERED, counted
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 from makewhole.window.reach.chains import point_chains, reach_of
@@ -22,6 +22,8 @@ class LimitKind(StrEnum):
 
     NOT_IN_LEDGER = "not_in_ledger"
     NOT_IN_LOG = "not_in_log"  # never sent, or acknowledged and lost before it was read
+    NOT_JOINED = "not_joined"  # a topic alone: what reads it may lose anything
+    NOT_NUMBERED = "not_numbered"  # records without the sequence by which they are known
     LEADER_CHANGED = "leader_changed"  # it may have taken acknowledged records along; accepted by `reach: log`
     ABORTED = "aborted"  # a transaction that was ended wrongly looks like one that was intended to abort
     COMPACTED = "compacted"
@@ -60,6 +62,12 @@ _SENTENCES: Mapping[LimitKind, Callable[[ProofLimit], str]] = {
         f"what is not in the log of {limit.at}: it was never sent, or brokers acknowledged and lost it before it was "
         "read (acks=0 or 1, an unclean election)"
     ),
+    LimitKind.NOT_JOINED: lambda limit: (
+        f"what the readers of {limit.at} lost or repeated: no hop leads from it to a second point"
+    ),
+    LimitKind.NOT_NUMBERED: lambda limit: (
+        f"that {counted(limit.count or 0, 'record')} of {limit.at} without a sequence had been sent before"
+    ),
     LimitKind.LEADER_CHANGED: lambda limit: (
         f"{counted(limit.count or 0, 'change')} of leader in {limit.at} that may have taken acknowledged records along"
     ),
@@ -89,6 +97,12 @@ HISTORY_BEGINS = "history_begins"
 """The name under which a hop's result says from which moment on the keys of its topics are known."""
 
 
+def history_begins_document(begins: Mapping[str, datetime | None]) -> dict[str, dict[str, str]]:
+    """Return from which moments on the keys of topics are known, as a result has it; empty: from their first window."""
+    known = {point: moment.astimezone(UTC).isoformat() for point, moment in begins.items() if moment is not None}
+    return {HISTORY_BEGINS: known} if known else {}
+
+
 def reach_document(
     journal: PgConnection, pipeline: Pipeline, window: Window, results: Mapping[str, HopResult]
 ) -> dict[str, Any]:
@@ -114,15 +128,19 @@ def reach_document(
 def _limits_of_first_points(
     pipeline: Pipeline, manifests: Mapping[str, Mapping[str, Any]], happened: list[Incident]
 ) -> Iterator[ProofLimit]:
+    alone = {point.name for point in pipeline.topics_alone}
     begun = {chain.points[0]: chain.reach for chain in point_chains(pipeline)}
     for name, reach in begun.items():
         if reach is Reach.LEDGER:
             yield ProofLimit(kind=LimitKind.NOT_IN_LEDGER, at=name)
             continue
         yield ProofLimit(kind=LimitKind.NOT_IN_LOG, at=name)
+        if name in alone:
+            yield ProofLimit(kind=LimitKind.NOT_JOINED, at=name)
         changes = sum(incident.may_have_lost for incident in _leader_changes(name, happened))
         accounting = manifests.get(name, {}).get("accounting", {})
         for kind, count in (
+            (LimitKind.NOT_NUMBERED, manifests.get(name, {}).get(NOT_NUMBERED, 0) if name in alone else 0),
             (LimitKind.LEADER_CHANGED, changes),
             (LimitKind.ABORTED, accounting.get("aborted", 0)),
             (LimitKind.COMPACTED, accounting.get("compacted", 0)),

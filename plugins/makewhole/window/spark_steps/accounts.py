@@ -5,7 +5,10 @@ from collections.abc import Iterable, Mapping
 from makewhole.journal import incidents
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.gate import GateReport
+from makewhole.model.incident import IncidentKind
 from makewhole.model.incidents.sentences import incident_sentence
+from makewhole.model.pipeline import is_hop_name
+from makewhole.model.text import counted
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 from makewhole.window.consumer_groups import OF_READERS
@@ -18,12 +21,15 @@ def snapshots_taken(journal: PgConnection, window: Window, points: Iterable[str]
 
 
 def hops_judged(journal: PgConnection, window: Window, results: Mapping[str, HopResult]) -> str:
-    """Log the counts of each hop, and what is wrong with where its reader stands."""
+    """Report the counts of each hop and topic alone, which keys repeat, and what is wrong with where readers stand."""
     counts = [
         f"{hop}: {result.counts.matched} of {result.counts.source_keys} matched, {result.counts.pending} pending"
+        if is_hop_name(hop)
+        else f"{hop}: {counted(result.counts.source_keys, 'key')} in {counted(result.counts.source_rows, 'record')}"
         for hop, result in results.items()
     ]
-    wrong = [incident_sentence(incident) for incident in incidents.of(journal, window) if incident.kind in OF_READERS]
+    reported = (*OF_READERS, IncidentKind.REPEATED_KEYS)
+    wrong = [incident_sentence(incident) for incident in incidents.of(journal, window) if incident.kind in reported]
     return _lines("; ".join(counts), wrong)
 
 

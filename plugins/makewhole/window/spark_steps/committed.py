@@ -35,12 +35,13 @@ def committed_snapshots(journal: PgConnection, context: JudgedWindow) -> str | N
 
 
 def committed_results(journal: PgConnection, context: JudgedWindow) -> str | None:
-    """Report the counts of each hop, in the order of the file; None when the hops of the file have no results."""
+    """Report the counts of each hop and topic alone, in the order of the file; None when those of the file have no
+    results."""
     results = hop_results.results(journal, context.window)
-    hops = [hop.name for hop in context.pipeline.hops]
-    if set(results) != set(hops):
+    names = context.pipeline.judged_names
+    if set(results) != set(names):
         return None
-    return accounts.hops_judged(journal, context.window, {hop: results[hop] for hop in hops})
+    return accounts.hops_judged(journal, context.window, {name: results[name] for name in names})
 
 
 def committed_answer(journal: PgConnection, context: JudgedWindow, asked_by: str) -> str | None:

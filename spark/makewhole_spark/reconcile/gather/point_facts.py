@@ -3,17 +3,19 @@ read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from makewhole.compute.buckets import files_of_bucket, shares_keys
 from makewhole.compute.frames import REPLAYS
 from makewhole.compute.indexed_keys.former_readings import numbered_number
 from makewhole.compute.judge.log_history import LogHistory
+from makewhole.gate.summary import PointEvidence
 from makewhole.journal.key_index.runs import IndexedRun
 from makewhole.key_index.files import IndexFile
 from makewhole.lake.rows_by_bucket import RowsByBucket
 from makewhole.model.pipeline import Hop, Semantics
 from makewhole.model.points import has_log
-from makewhole.model.window import Window
+from makewhole.model.window import Accounting, Window
 from makewhole_spark.reconcile.bucket.other_windows import IndexFiles
 from makewhole_spark.reconcile.bucket.task import BucketEnd, PointIndex
 from makewhole_spark.reconcile.bucket.window_files import FilesOfWindows
@@ -87,6 +89,21 @@ class PointFacts:
         if self.is_topic:
             return PointIndex(copies=files)
         return PointIndex(versions=files) if self.is_table_of_versions else PointIndex(rows=files)
+
+
+def point_evidence(name: str, manifests: Mapping[str, Any]) -> PointEvidence:
+    """Return the numbers of a point by the manifests of the window's snapshots."""
+    manifest = manifests[name]
+    accounting = manifest.get("accounting")
+    return PointEvidence(
+        point=name,
+        has_manifest=True,
+        rows_read=manifest["rows"] + (manifest["undecodable"] if "rows_counted" in manifest else 0),
+        rows_counted=manifest.get("rows_counted"),
+        accounting=None if accounting is None else Accounting(**accounting),
+        undecodable=manifest["undecodable"],
+        undecodable_because=next(iter(manifest["undecodable_because"]), None),
+    )
 
 
 def runs_before(neighbours: NeighbouringWindows, point: str, bucket: str) -> tuple[IndexFile, ...]:
