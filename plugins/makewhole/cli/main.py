@@ -17,6 +17,7 @@ _COMMANDS = {
     "migrate": "migrate:migrate",
     "run": "run:run",
     "todo": "todo:todo",
+    "notify": "notify:notify",
     "windows": "report:windows",
     "findings": "findings:findings",
     "explain": "explain:explain",

@@ -134,7 +134,7 @@ def unlisted_kafka_options(names: Iterable[str]) -> list[str]:
 
 
 def unlisted_iceberg_options(names: Iterable[str]) -> list[str]:
-    """Return the names that a connection to a catalogue may not set, sorted. Those of stores and services are told by
+    """Return the names that a connection to a catalogue may not set, sorted. Those of stores and services go by
     their group; a name that ends in `-impl` names a class to import, whatever its group."""
     return sorted(name for name in set(names) if name.endswith("-impl") or not _is_listed_for_iceberg(name))
 

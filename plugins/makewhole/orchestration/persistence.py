@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowTaskTimeout
 from makewhole.model.errors import DEFECTS, PermanentError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.time_limits import TimeLimits
+from makewhole.orchestration.notices.tasks import notify_of_run
 
 _FIRST_DELAY = timedelta(seconds=15)
 _LONGEST_DELAY = timedelta(minutes=10)
@@ -42,8 +43,11 @@ def task_defaults(pipelines: Iterable[Pipeline]) -> dict[str, Any]:
 
     A DAG for several pipelines has the longest of their times.
     """
+    pipelines = list(pipelines)
     retry_for = max((pipeline.retry_for for pipeline in pipelines), default=Pipeline.retry_for)
+    callbacks = {"on_failure_callback": notify_of_run} if any(pipeline.notify for pipeline in pipelines) else {}
     return {
+        **callbacks,
         "owner": "makewhole",
         "retries": retries_for(retry_for),
         "retry_delay": _FIRST_DELAY,
