@@ -29,7 +29,8 @@ class News:
 
 
 def news_of(items: Sequence[TodoItem], sent: Sequence[SentNotice], *, now: datetime, remind: timedelta) -> News:
-    """Compare what waits now with what was sent; an item is known by its subject, and says something new with another headline."""
+    """Compare what waits now with what was sent; an item is known by its subject, and says something new with another
+    headline."""
     before = {notice.subject: notice for notice in sent}
     new, again = [], []
     for item in items:
