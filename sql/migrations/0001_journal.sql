@@ -540,3 +540,26 @@ create table makewhole.published_window (
     unique (publication, ordinal),
     foreign key (pipeline, number, revision) references makewhole.window
 );
+
+-- A way to people of a pipeline. Who sends locks its row. `failed_at`, `reason`: why nothing could be sent since.
+create table makewhole.notice_channel (
+    pipeline text not null,
+    channel text not null,
+    failed_at timestamptz,
+    reason text,
+    primary key (pipeline, channel)
+);
+
+-- What was sent through a channel, until all of it is over. `fingerprint` is over what was said of the subject, `said` its
+-- first line.
+create table makewhole.notice (
+    pipeline text not null,
+    channel text not null,
+    subject text not null,
+    fingerprint text not null,
+    said text not null,
+    first_said_at timestamptz not null,
+    said_at timestamptz not null,
+    primary key (pipeline, channel, subject),
+    foreign key (pipeline, channel) references makewhole.notice_channel
+);

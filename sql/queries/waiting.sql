@@ -50,3 +50,29 @@ left join lateral (
 ) as left_open on true
 where newest.is_newest and (newest.state in ('error', 'gaps', 'not_known') or newest.state = 'open' and broken.step is not null)
 order by newest.pipeline, newest.number;
+
+-- refused --
+-- Read the plans that were refused as a whole, of windows that are not certified, in their newest revision.
+select plan.id as subject, plan.pipeline, plan.number as window, plan.revision, plan.undoes, plan.counts, plan.reason,
+    plan.state, plan.frozen_at as since, null::timestamptz as until
+from makewhole.plan
+join makewhole.window as newest using (pipeline, number, revision)
+where plan.state = 'refused' and newest.is_newest and newest.state in ('error', 'gaps', 'not_known', 'open')
+order by plan.frozen_at;
+
+-- revoked --
+-- Read the windows whose certificate was revoked, and that have no other since.
+select pipeline, number as window, revokes as certificate, issued_at as since
+from (
+    select distinct on (pipeline, number) pipeline, number, kind, revokes, issued_at
+    from makewhole.certificate order by pipeline, number, ordinal desc
+) as newest
+where kind <> 'certificate'
+order by issued_at;
+
+-- reaches --
+-- Read until when a pipeline is certified without a gap: null before its first window.
+select coalesce(
+    min(start_time) filter (where state <> 'certified'), max(end_time) filter (where state = 'certified')
+) as certified_until, count(*) as windows, min(end_time) filter (where state <> 'certified') as first_open_end
+from makewhole.window where pipeline = %(pipeline)s and is_newest;

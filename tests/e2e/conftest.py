@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from makewhole.stack import local
+from makewhole.stack.ports import LOOPBACK
 from tests.e2e.scenarios import acceptances, approvals, failures, one_application, unattended
 from tests.e2e.scenarios.acceptances import AcceptedByTwo
 from tests.e2e.scenarios.approvals import Answered, Asked, Planned, Undone
@@ -21,6 +22,7 @@ from tests.e2e.scenarios.pipeline_files import FILES, GROUPS
 from tests.e2e.scenarios.unattended import Backfilled, Observed, Outlasted, Scheduled
 from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import Stage
+from tests.world.people import TakenPosts, webhook_server
 
 _FOLDER_PREFIX = "makewhole-e2e-"
 _TRIES = 3
@@ -77,7 +79,14 @@ def wanted(request: pytest.FixtureRequest) -> frozenset[str]:
 
 
 @pytest.fixture(scope="session")
-def stage(folder: Path, wanted: frozenset[str]) -> Iterator[Stage]:
+def people() -> Iterator[TakenPosts]:
+    """What is posted to people."""
+    with webhook_server() as taken:
+        yield taken
+
+
+@pytest.fixture(scope="session")
+def stage(folder: Path, wanted: frozenset[str], people: TakenPosts) -> Iterator[Stage]:
     """A stack of its own, with a folder of their pipelines, by `makewhole up` and `makewhole down`."""
     pipelines = folder / "pipelines"
     pipelines.mkdir()
@@ -86,6 +95,7 @@ def stage(folder: Path, wanted: frozenset[str]) -> Iterator[Stage]:
     stage = Stage(folder / "home", pipelines, _AT_ONCE)
     (folder / "groups.yaml").write_text(GROUPS)
     stage.variables["MAKEWHOLE_GROUPS"] = str(folder / "groups.yaml")
+    stage.variables["AIRFLOW_CONN_PEOPLE"] = f"http://{LOOPBACK}:{people.port}"
     try:
         started = stage.command("up")
         for _ in range(_TRIES):  # other suites choose ports beside this one, and one may have been taken since

@@ -30,11 +30,13 @@ def shop_file(
     database: str = "local_postgres",
     time_limits: str | None = None,
     publish: str | None = None,
+    notify: str | None = None,
     **schedule: str,
 ) -> str:
     """Return the YAML of a shop's pipeline; `schedule` and `until` as given. `is_observing`: it names no remedy.
-    `database`: the connection to it. `publish`: where its topic is published."""
+    `database`: the connection to it. `publish`: where its topic is published. `notify`: who is to know what waits."""
     settings = {"description": f"Orders of the shop {name}"} | ({"time_limits": time_limits} if time_limits else {})
+    settings |= {"notify": notify} if notify else {}
     settings |= {key: f'"{value}"' for key, value in schedule.items()}
     settings |= {
         "start": "earliest",

@@ -18,7 +18,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 DAG_FILES = sorted(DAGS.glob("*.py"))
-ALWAYS = ("makewhole_accept", "makewhole_continue", "makewhole_housekeeping", "makewhole_oncall", "makewhole_undo")
+ALWAYS = (
+    "makewhole_accept",
+    "makewhole_continue",
+    "makewhole_housekeeping",
+    "makewhole_notify",
+    "makewhole_oncall",
+    "makewhole_undo",
+)
 HEAVY = ("pyspark", "great_expectations")
 
 
@@ -56,6 +63,7 @@ def test_there_are_dag_files() -> None:
         "makewhole_accept.py",
         "makewhole_continue.py",
         "makewhole_housekeeping.py",
+        "makewhole_notify.py",
         "makewhole_oncall.py",
         "makewhole_pipeline_files.py",
         "makewhole_reconcile.py",

@@ -13,6 +13,7 @@ from tests.e2e.scenarios.approvals import Answered, Asked, Planned
 from tests.e2e.scenarios.pipeline_files import ACTIONS, MISTAKES
 from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import Stage
+from tests.world.people import TakenPosts
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -62,6 +63,20 @@ def test_a_rejected_plan_writes_nothing_and_leaves_the_window_open(answered: Ans
     assert "The plan was rejected: rejected by oncall" in rejected.window["reason"]
     assert rejected.approval == ("rejected", "oncall", rejected.window["plan"]["sha256"])
     assert (rejected.tasks["compensate"], rejected.tasks["certify"]) == ("skipped", "failed")
+
+
+def test_people_hear_of_each_question_of_the_gaps_and_when_all_is_clear(answered: Answered, people: TakenPosts) -> None:
+    plans = [asked.window["plan"]["id"] for asked in (answered.rejected, answered.approved)]
+    sent = [post["subject"] for _, post in people.posts if post["pipeline"] == "answered"]
+    gaps = 1 + next(at for at, subject in enumerate(sent) if "open findings" in subject)
+
+    assert sent[0] == f"[makewhole] answered: window 1 waits for an answer to plan {plans[0]} (7 actions)"
+    assert any(f"waits for an answer to plan {plans[1]}" in subject for subject in sent[gaps:])
+    assert sent[-1] == "[makewhole] answered: all clear"
+    assert len(sent) == len(set(sent))
+    first = people.posts[0][1]["text"]
+    assert f"   next: makewhole plan approve {plans[0]}" in first
+    assert "4 h 0 min left" in first or "3 h 59 min left" in first
 
 
 def test_an_answer_is_given_once(answered: Answered) -> None:

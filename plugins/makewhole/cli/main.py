@@ -21,6 +21,7 @@ _COMMANDS = {
     "run": "run:run",
     "todo": "todo:todo",
     "pipelines": "pipelines:pipelines",
+    "notify": "notify:notify",
     "windows": "report:windows",
     "findings": "findings:findings",
     "explain": "explain:explain",

@@ -7,6 +7,7 @@ connection, so that a secret need not stand in the extra; in an address (`uri`) 
 from collections.abc import Mapping
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from makewhole.config.client_options import unlisted_iceberg_options
 from makewhole.model.connection import IcebergConnection
 
 _USUAL_NAME = "default"
@@ -24,6 +25,8 @@ def read_iceberg(connection_id: str, fields: Mapping[str, object], extra: Mappin
         raise ValueError(f"has a {' and a '.join(used)}, and the address of a catalogue is `uri` in the extra")
     if any(not isinstance(value, str | int | float | bool) for value in extra.values()):
         raise ValueError("has a value in its extra that is no text, number or boolean")
+    if unlisted := unlisted_iceberg_options(extra):
+        raise ValueError(f"has options in its extra that are not handed to pyiceberg: {', '.join(unlisted)}")
     properties = {name: _text(name, value, fields) for name, value in extra.items()}
     if properties.get("type") not in _TYPES:
         raise ValueError(f"has no `type` of a catalogue in its extra ({', '.join(_TYPES)})")

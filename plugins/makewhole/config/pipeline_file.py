@@ -16,6 +16,7 @@ from makewhole.config.erased import with_tombstone_topics
 from makewhole.config.hops.compared import read_compare
 from makewhole.config.hops.read_hops import read_hops
 from makewhole.config.hops.remedies import VERDICTS, read_wanted
+from makewhole.config.notify import read_notify
 from makewhole.config.places.columns import note_unbuilt, note_unused
 from makewhole.config.places.place_units import note_unfit_units
 from makewhole.config.points import PointDraft, note_fed, read_points
@@ -59,6 +60,7 @@ _KEYS = (
     "compensation",
     "retry_for",
     "time_limits",
+    "notify",
 )
 
 
@@ -239,8 +241,7 @@ def _refused(file: PipelineFile, other: Path) -> PipelineFile:
 
 def _read_pipeline(top: Section) -> Pipeline:
     """Return the pipeline as far as it can be read; only good when no problem was noted."""
-    top.only(*_KEYS, unsupported="notify")
-    _refuse_notify(top)
+    top.only(*_KEYS)
     _require_version(top)
     name = top.need("pipeline", "Name the pipeline, for example 'pipeline: daily_flights'")
     description = top.get("description")
@@ -255,10 +256,11 @@ def _read_pipeline(top: Section) -> Pipeline:
     late_time, pending = Pipeline.late if found_late is None else found_late, read_pending_max_age(top)
     retry_time = retry_for.text(values.duration) if retry_for else None
     compare = read_compare(top) or {}
+    schedule = cron.text(values.schedule) if cron else None
     pipeline = Pipeline(
         name=(name.text(values.name) if name else None) or "",
         description=(description.text(str) if description else None) or "",
-        schedule=cron.text(values.schedule) if cron else None,
+        schedule=schedule,
         start=begin.moment(values.start) if begin else None,
         until=over.moment(values.moment) if over else None,
         settle=timedelta(minutes=5) if settle_time is None else settle_time,
@@ -275,6 +277,7 @@ def _read_pipeline(top: Section) -> Pipeline:
         retry_for=Pipeline.retry_for if retry_time is None else retry_time,
         time_limits=read_time_limits(top),
         publish=read_publish(drafts, hops, compare),
+        notify=read_notify(top, schedule),
     )
     note_rows_taken_away(top, pipeline)
     note_fed(pipeline, drafts)
@@ -304,15 +307,6 @@ def _read_reach(top: Section, hops: Sequence[Hop], drafts: Mapping[str, PointDra
             "Take the line out: every window is proven from the ledger on",
         )
     return reach
-
-
-def _refuse_notify(top: Section) -> None:
-    place = top.get_quietly("notify")
-    if place is not None:
-        place.complain(
-            "is not supported yet: nothing would be sent",
-            "Remove it; watch the runs in Airflow, whose own callbacks and deadline alerts can notify",
-        )
 
 
 def _require_version(top: Section) -> None:

@@ -138,10 +138,10 @@ class Section:
     def __iter__(self) -> Iterator[tuple[str, YamlPlace]]:
         return iter(self._places.items())
 
-    def only(self, *known: str, unsupported: str = "") -> None:
-        """Note every key that is not one of `known`; `unsupported` is a key with a problem of its own."""
+    def only(self, *known: str) -> None:
+        """Note every key that is not one of `known`."""
         for word, place in self:
-            if word not in (*known, unsupported):
+            if word not in known:
                 place.complain("is not a key here", allowed(word, known))
 
     def get(self, key: str) -> YamlPlace | None:

@@ -75,6 +75,26 @@ class WaitingWindow:
     step_reason: str | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class RevokedCertificate:
+    """A window whose certificate was revoked, and that has no other since."""
+
+    pipeline: str
+    window: int
+    certificate: int
+    since: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certified:
+    """How far a pipeline is certified without a gap: up to `certified_until`; None where the oldest open window has no
+    beginning, or there is none."""
+
+    certified_until: datetime | None
+    windows: int
+    first_open_end: datetime | None
+
+
 def plans(journal: PgConnection) -> list[WaitingPlan]:
     """Return the plans that wait for an answer or are paused; first what ends first."""
     return records(WaitingPlan, _run(journal, "plans"))
@@ -93,3 +113,19 @@ def unopened(journal: PgConnection) -> list[UnopenedRun]:
 def windows(journal: PgConnection) -> list[WaitingWindow]:
     """Return the windows that are not certified, in their newest revision."""
     return records(WaitingWindow, _run(journal, "windows", verdicts=OPEN_VERDICTS))
+
+
+def refused_plans(journal: PgConnection) -> list[WaitingPlan]:
+    """Return the plans that were refused as a whole, of windows that are not certified; the oldest first."""
+    return records(WaitingPlan, _run(journal, "refused"))
+
+
+def revoked(journal: PgConnection) -> list[RevokedCertificate]:
+    """Return the windows whose certificate was revoked, and that have no other since; the oldest first."""
+    return records(RevokedCertificate, _run(journal, "revoked"))
+
+
+def certified(journal: PgConnection, pipeline: str) -> Certified:
+    """Return how far a pipeline is certified."""
+    [found] = records(Certified, _run(journal, "reaches", pipeline=pipeline))
+    return found

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from makewhole.model.errors import RefusedError
+from makewhole.model.notices import Notify
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import (
     NEVER_WRITTEN,
@@ -208,7 +209,8 @@ class Pipeline:
     error is tried again for `retry_for`. `pending_max_age` is how long a key may be handed over from window to window.
     `late` is how far before a window rows of tables are looked for that came since the window before. `reach` is `LOG`
     where the file accepts that nothing upstream of a topic says what was sent to it. `history` is how far back the key
-    index knows the keys of topics; None: for ever. `publish` are the topic points that are published.
+    index knows the keys of topics; None: for ever. `publish` are the topic points that are published. `notify` is what
+    is sent to people; it decides nothing of a window.
     `filter_types` are those by which a window reads the columns of filters, `as_written` the pipeline of the file where
     this one is as a window reads it. `compare_of_file` is the `compare` of the file where that is of one hop here
     (`makewhole.model.places.compared_columns`).
@@ -233,6 +235,7 @@ class Pipeline:
     time_limits: TimeLimits = DEFAULT_LIMITS
     history: timedelta | None = field(default=None, metadata=WRITTEN_IF_ANY)
     publish: tuple[Publish, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
+    notify: Notify | None = field(default=None, metadata=NEVER_WRITTEN)
     filter_types: Mapping[str, str] = field(default_factory=dict, metadata=NEVER_WRITTEN)
     as_written: "Pipeline | None" = field(default=None, metadata=NEVER_WRITTEN)
     compare_of_file: Mapping[str, str] | None = field(default=None, metadata=NEVER_WRITTEN)

@@ -10,6 +10,7 @@ from airflow.sdk import DAG, Asset, AssetAlias, CronDataIntervalTimetable, Param
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration import task_ids
+from makewhole.orchestration.notices.tasks import notify_of_run
 from makewhole.orchestration.operators import PlanApproval, PublishStep, SparkStep
 from makewhole.orchestration.persistence import longest_limits, task_defaults
 from makewhole.orchestration.steps import certifying, opening, publishing, repairing
@@ -164,6 +165,7 @@ def _window_tasks(limits: TimeLimits, begin: Callable[..., Any], *arguments: str
         task_id=task_ids.CERTIFY,
         trigger_rule=TriggerRule.ALL_DONE,
         execution_timeout=limits.certify,
+        on_success_callback=notify_of_run,
         outlets=[_asset(_certified(next(iter(arguments), None)), task_ids.CERTIFIED_ALIAS)],
     )(certifying.certify)()
     # A leaf, so that a run is red whose window could not be opened: certify is skipped then, and was the only leaf.

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException, AirflowTaskTimeout
 
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.orchestration import task_ids
+from makewhole.orchestration.notices.tasks import notify_of_run
 from makewhole.orchestration.steps import publishing, window_of_run
 from makewhole.orchestration.steps.recorded_failure import forget_failure, record_failure, step_place, step_reason
 
@@ -153,6 +154,7 @@ class PlanApproval(ApprovalOperator):
         self.response_timeout = approvers.expires
         self.assigned_users = [{"id": name, "name": name} for name in approvers.people] or None
         answers.note_question(context, approvers)
+        notify_of_run(context)
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:

@@ -12,6 +12,7 @@ from makewhole.model.errors import DEFECTS, PermanentError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration.last_line import log_last_line
+from makewhole.orchestration.notices.tasks import notify_of_run
 
 _FIRST_DELAY = timedelta(seconds=15)
 _LONGEST_DELAY = timedelta(minutes=10)
@@ -48,7 +49,9 @@ def task_defaults(pipelines: Iterable[Pipeline]) -> dict[str, Any]:
 
     A DAG for several pipelines has the longest of their times.
     """
+    pipelines = list(pipelines)
     retry_for = max((pipeline.retry_for for pipeline in pipelines), default=Pipeline.retry_for)
+    sends = [notify_of_run] if any(pipeline.notify for pipeline in pipelines) else []
     return {
         "owner": "makewhole",
         "retries": retries_for(retry_for),
@@ -56,7 +59,7 @@ def task_defaults(pipelines: Iterable[Pipeline]) -> dict[str, Any]:
         "retry_exponential_backoff": _GROWTH,
         "max_retry_delay": _LONGEST_DELAY,
         "retry_policy": ExceptionRetryPolicy(_NO_RETRY),
-        "on_failure_callback": log_last_line,
+        "on_failure_callback": [*sends, log_last_line],
     }
 
 

@@ -4,6 +4,8 @@ imports nothing."""
 ONCALL_DAG = "makewhole_oncall"
 CONTINUE_DAG = "makewhole_continue"
 HOUSEKEEPING_DAG = "makewhole_housekeeping"
+NOTIFY_DAG = "makewhole_notify"
+NOTIFY = "notify"
 
 OPEN_WINDOW = "open_window"
 OPENED = "opened"
@@ -50,6 +52,14 @@ def published_asset(pipeline: str) -> tuple[str, str]:
     return f"makewhole_published_{pipeline}", f"makewhole://published/{pipeline}"
 
 
+_RECONCILE = "makewhole_reconcile_"
+
+
 def reconcile_dag_id(pipeline: str) -> str:
     """Return the id of the DAG of a pipeline."""
-    return f"makewhole_reconcile_{pipeline}"
+    return f"{_RECONCILE}{pipeline}"
+
+
+def pipeline_of_dag(dag: str) -> str | None:
+    """Return the pipeline whose DAG this is; None: it is of none, or of several."""
+    return dag.removeprefix(_RECONCILE) if dag.startswith(_RECONCILE) else None

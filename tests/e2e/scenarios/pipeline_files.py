@@ -20,11 +20,17 @@ ACTIONS = {"produce": 2, "redeliver": 3, "quarantine": 2}
 
 GROUPS = "groups: {watch: [oncall], others: [viewer, admin]}"
 
+TO_PEOPLE = (
+    "{through: {hook: {notifier: airflow.providers.http.notifications.HttpNotifier, arguments: {http_conn_id: people, "
+    "json: {pipeline: '{{ makewhole.pipeline }}', subject: '{{ makewhole.subject }}', text: '{{ makewhole.text }}'}}}}}"
+)
+"""What waits is posted to the address of the connection `people`."""
+
 FILES = {
     "scheduled": shop_file("scheduled", publish="{}", schedule=f"{STARTED.minute} {STARTED.hour} * * *"),
     "outlasted": shop_file("outlasted", database=far_database("outlasted")),
     "backfilled": shop_file("backfilled", schedule="0 0 * * *", until=utc(FIRST_DAY + 2 * DAY)),
-    "answered": shop_file("answered", approval="above_actions: 0, by: [group:watch]"),
+    "answered": shop_file("answered", approval="above_actions: 0, by: [group:watch]", notify=TO_PEOPLE),
     "planned": shop_file("planned", approval="above_actions: 0, by: [group:watch]"),
     "ignored": shop_file("ignored", approval="above_actions: 0, expires: 2s"),
     "broken": shop_file("broken"),

@@ -37,6 +37,7 @@ def test_every_command_of_the_design_is_there() -> None:
         "index rebuild",
         "index status",
         "migrate",
+        "notify",
         "plan approve",
         "plan dry-run",
         "plan pause",

@@ -1,11 +1,14 @@
 """Test that connections are read as Airflow reads them, and a wrong one is named without showing what it holds."""
 
+import json
 import re
 import traceback
 
 import pytest
+from confluent_kafka import Consumer, KafkaException
 from psycopg2.extensions import parse_dsn
 
+from makewhole.config.client_options import KAFKA_OPTIONS, UNUSED_KAFKA_OPTIONS
 from makewhole.config.connections import LIBPQ_PARAMETERS, from_airflow_fields, from_environment
 from makewhole.model.connection import (
     FolderConnection,
@@ -23,13 +26,52 @@ SECRET = "s3cret"
 
 def test_kafka_comes_from_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
-        "AIRFLOW_CONN_LOCAL_KAFKA", '{"conn_type":"kafka","extra":{"bootstrap.servers":"h:9092","check.crcs":true}}'
+        "AIRFLOW_CONN_LOCAL_KAFKA",
+        '{"conn_type":"kafka","extra":{"bootstrap.servers":"h:9092","socket.keepalive.enable":true}}',
     )
     connection = from_environment("local_kafka")
     assert connection == KafkaConnection(
-        id="local_kafka", properties={"bootstrap.servers": "h:9092", "check.crcs": "true"}
+        id="local_kafka", properties={"bootstrap.servers": "h:9092", "socket.keepalive.enable": "true"}
     )
     assert "h:9092" not in repr(connection)
+
+
+def test_what_other_programs_keep_in_the_connection_is_not_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"bootstrap.servers": "h:9092", "group.id": "theirs", "isolation.level": "read_uncommitted", "debug": "all"}
+    monkeypatch.setenv("AIRFLOW_CONN_K", json.dumps({"conn_type": "kafka", "extra": extra}))
+    assert from_environment("k") == KafkaConnection(id="k", properties={"bootstrap.servers": "h:9092"})
+
+
+@pytest.mark.parametrize("name", sorted(KAFKA_OPTIONS | UNUSED_KAFKA_OPTIONS))
+def test_listed_options_are_librdkafkas(name: str) -> None:
+    try:
+        Consumer({"group.id": "g"} | {name: "unfit"})
+    except KafkaException as error:
+        assert "No such configuration property" not in error.args[0].str()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["plugin.library.paths", "sasl.kerberos.kinit.cmd", "ssl.engine.location", "ssl.providers", "no.such.option"],
+)
+def test_options_that_are_not_listed_are_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    extra = {"bootstrap.servers": "h:9092", "client.id": "c", name: SECRET}
+    monkeypatch.setenv("AIRFLOW_CONN_K", json.dumps({"conn_type": "kafka", "extra": extra}))
+    with pytest.raises(ConfigurationError) as caught:
+        from_environment("k")
+    [problem] = caught.value.problems
+    assert problem.found == f"has options in its extra that are not handed to a client: {name}"
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["py-io-impl", "py-catalog-impl", "s3.retry-strategy-impl", "auth"])
+def test_classes_to_import_are_refused_of_a_catalogue(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    extra = {"type": "rest", "uri": "http://h:1", "s3.region": "r", name: "os.system"}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "iceberg", "extra": extra}))
+    with pytest.raises(ConfigurationError) as caught:
+        from_environment("lake")
+    [problem] = caught.value.problems
+    assert problem.found == f"has options in its extra that are not handed to pyiceberg: {name}"
 
 
 def test_kafka_comes_from_a_uri_too(monkeypatch: pytest.MonkeyPatch) -> None:

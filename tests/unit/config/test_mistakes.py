@@ -91,8 +91,8 @@ compensation:
         ]),
         ("version: 2", "version: 2\nshedule: x", [
             "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, history, hops, "
-            "late, pending, pipeline, points, reach, retry_for, schedule, settle, start, time_limits, until, version. "
-            "Did you mean 'schedule'?"
+            "late, notify, pending, pipeline, points, reach, retry_for, schedule, settle, start, time_limits, until, "
+            "version. Did you mean 'schedule'?"
         ]),
         ("version: 2", "version: 2\nhistory: 12h", [
             "history (line 2): '12h' is no history. Write a duration from '1d' on, for example '400d'"
@@ -198,14 +198,6 @@ compensation:
         ]),
         ("version: 2", "version: 2\ngate: {allow_empty: maybe}", [
             "gate.allow_empty (line 2): 'maybe' is neither true nor false. Write true or false"
-        ]),
-        ("version: 2", "version: 2\nnotify: {on: [gap], to: [ops_webhook]}", [
-            "notify (line 2): is not supported yet: nothing would be sent. Remove it; watch the runs in Airflow, whose "
-            "own callbacks and deadline alerts can notify"
-        ]),
-        ("version: 2", "version: 2\nnotify:", [
-            "notify (line 2): is not supported yet: nothing would be sent. Remove it; watch the runs in Airflow, whose "
-            "own callbacks and deadline alerts can notify"
         ]),
         ("version: 2", "version: 2\nstart: yesterday", [
             "start (line 2): 'yesterday' is not a start. Write 'earliest', 'latest' or a time such as "

@@ -1,0 +1,1 @@
+"""What waits for a person, and how it is sent to them."""
