@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from makewhole.config.catalogues import server_of_catalogue
+from makewhole.config.clients.catalogues import server_of_catalogue
 from makewhole.config.other_kinds import ReadConnection, installed_kinds
 from makewhole.file_stores.open_store import FILE_CONNECTIONS
 from makewhole.lazy_import import loaded_at_first_use

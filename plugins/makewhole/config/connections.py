@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import NoReturn
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-from makewhole.config.catalogues import read_iceberg
-from makewhole.config.client_options import KAFKA_OPTIONS, unlisted_kafka_options
+from makewhole.config.clients.catalogues import read_iceberg
+from makewhole.config.clients.client_options import KAFKA_OPTIONS, unlisted_kafka_options
 from makewhole.config.connection_text import FILE_VARIABLE, find_connection
 from makewhole.config.other_kinds import ReadConnection, installed_kind
 from makewhole.model.connection import (
@@ -300,8 +300,8 @@ def _kafka(connection_id: str, extra: Mapping[str, object], place: _ConnectionPl
     if unlisted := unlisted_kafka_options(extra):
         place.fail(
             f"has options in its extra that are not handed to a client: {', '.join(unlisted)}",
-            "Take them out: makewhole/config/client_options.py lists what a connection may set, and docs/security.md "
-            "says why",
+            "Take them out: makewhole/config/clients/client_options.py lists what a connection may set, and "
+            "docs/security.md says why",
         )
     return KafkaConnection(
         id=connection_id, properties={name: word for name, word in words.items() if name in KAFKA_OPTIONS}

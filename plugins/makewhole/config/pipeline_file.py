@@ -16,7 +16,7 @@ from makewhole.config.erased import with_tombstone_topics
 from makewhole.config.hops.compared import read_compare
 from makewhole.config.hops.read_hops import read_hops
 from makewhole.config.hops.remedies import VERDICTS, read_wanted
-from makewhole.config.notify import read_notify
+from makewhole.config.people.notify import read_notify
 from makewhole.config.places.columns import note_unbuilt, note_unused
 from makewhole.config.places.place_units import note_unfit_units
 from makewhole.config.points import PointDraft, note_fed, read_points

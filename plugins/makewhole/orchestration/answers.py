@@ -71,7 +71,7 @@ def recorded_answer(context: Mapping[str, Any]) -> dict[str, Any] | None:
 def copy_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
     """Copy a person's answer (or a time-out) to the journal, bound to the plan that was shown."""
     from makewhole.compensation.approval.answer import record_answer
-    from makewhole.config.groups import read_groups
+    from makewhole.config.people.groups import read_groups
     from makewhole.journal.database import journal_dsn
 
     if "error" in event:

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException
 from psycopg2.extensions import parse_dsn
 
-from makewhole.config.client_options import KAFKA_OPTIONS, UNUSED_KAFKA_OPTIONS
+from makewhole.config.clients.client_options import KAFKA_OPTIONS, UNUSED_KAFKA_OPTIONS
 from makewhole.config.connections import LIBPQ_PARAMETERS, from_airflow_fields, from_environment
 from makewhole.model.connection import (
     FolderConnection,

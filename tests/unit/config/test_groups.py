@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from makewhole.config.groups import read_groups
+from makewhole.config.people.groups import read_groups
 from makewhole.config.values import UnfitError, approver
 from makewhole.model.errors import ConfigurationError
 

@@ -46,7 +46,7 @@ def requested_pipeline(context: Mapping[str, Any]) -> Pipeline:
 def _ask(context: Mapping[str, Any], pipeline: Pipeline) -> str:
     from makewhole.compensation.acceptance.ask import AcceptRequest, ask
     from makewhole.compensation.acceptance.question import acceptance_request
-    from makewhole.config.groups import read_groups
+    from makewhole.config.people.groups import read_groups
 
     form = context["params"]
     if not form["window"]:
@@ -110,7 +110,7 @@ def _asker(context: Mapping[str, Any]) -> str:
 
 def _revoke(context: Mapping[str, Any], pipeline: Pipeline) -> str:
     from makewhole.compensation.acceptance.answer import revoke
-    from makewhole.config.groups import read_groups
+    from makewhole.config.people.groups import read_groups
     from makewhole.journal.database import journal_dsn
 
     known = _acceptance_of(pipeline, str(context["params"]["revoke"]).strip())

@@ -7,7 +7,7 @@ connection, so that a secret need not stand in the extra; in an address (`uri`) 
 from collections.abc import Mapping
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from makewhole.config.client_options import unlisted_iceberg_options
+from makewhole.config.clients.client_options import unlisted_iceberg_options
 from makewhole.model.connection import IcebergConnection
 
 _USUAL_NAME = "default"

@@ -1,0 +1,1 @@
+"""Read catalogues, and which options of clients a connection may set."""

@@ -1,0 +1,1 @@
+"""Read who may answer, and who is to know."""
