@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 
-from makewhole.journal import certificates, notices, step_failures, windows
+from makewhole.journal import certificates, notices, plans, step_failures, windows
 from makewhole.journal.certificates import ChainEntry, EntryKind
 from makewhole.journal.database import connect
+from makewhole.journal.plans import StoredPlan
 from makewhole.journal.results import hop_results
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.journal.step_failures import StepPlace
 from makewhole.model.errors import RefusedError
 from makewhole.model.notices import Channel, Notify, Waits
 from makewhole.model.pipeline import Pipeline
+from makewhole.model.plan import Plan, PlanState
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window, WindowState
 from makewhole.orchestration.notices import notify as notifying
@@ -385,3 +387,31 @@ def test_a_test_goes_through_a_channel_or_says_why_not(hook: TakenPosts) -> None
     hook.status = 500
     with pytest.raises(NotSentError):
         send(HOOK, message, "notify.through.first")
+
+
+def test_a_question_is_sent_when_it_is_put_with_the_time_that_is_left(hook: TakenPosts) -> None:
+    pipeline = shop(HOOK)
+    with connect() as journal:
+        window = opened(journal, 1, WindowState.OPEN)
+        plan = Plan(
+            id="shop-1-plan",
+            pipeline="shop",
+            window=window.number,
+            revision=window.revision,
+            sha256="f" * 64,
+            payload_uri=None,
+            counts={"produce": 3},
+            state=PlanState.AWAITING_APPROVAL,
+            reason=None,
+            undoes=None,
+        )
+        plans.put_plan(journal, StoredPlan(plan=plan, payload_sha256=None), [])
+    notify(pipeline, AROUND)
+    assert hook.posts == []
+    with connect() as journal:
+        plans.note_question(journal, plan.id, datetime.now(UTC) + timedelta(hours=4, seconds=30))
+    notify(pipeline, AROUND)
+    [text] = texts(hook)
+    assert text.startswith(
+        "- shop window 1 waits for an answer to plan shop-1-plan (3 actions), since 0 min, 4 h 0 min left"
+    )

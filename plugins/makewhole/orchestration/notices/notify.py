@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from makewhole.compensation.planning.deadlines import DeadlineCounts, read_deadlines
 from makewhole.journal import notices, windows
@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 Send = Callable[[Channel, Message, str], None]
 _WITH_ORIGINALS = (Waits.GAPS, Waits.REPAIR_STOPPED, Waits.REFUSED, Waits.QUESTION)
 _FINDINGS_ASKED = 20_000
+_UNTIL_ASKED = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +94,18 @@ def items_of(journal: PgConnection, pipeline: Pipeline, name: str, log_url: LogU
     channel, late = pipeline.notify.channels[name], late_item(journal, pipeline, now)
     items = [item for item in waiting_items(journal, log_url) if item.pipeline == pipeline.name]
     known = ranked([*items, *([late] if late else [])])
-    return [item for item in known if channel.takes(item.kind) and item.subject != subject_of_channel(name)]
+    return [
+        item
+        for item in known
+        if channel.takes(item.kind)
+        and item.subject != subject_of_channel(name)
+        and not _is_about_to_be_asked(item, now)
+    ]
+
+
+def _is_about_to_be_asked(item: TodoItem, now: datetime) -> bool:
+    """Return whether an item is a question that its task has not put yet: it has no end, and will have one."""
+    return item.kind is Waits.QUESTION and item.until is None and now - item.since < _UNTIL_ASKED
 
 
 def _try_to_send(send: Send, channel: Channel, message: Message, place: str) -> str | None:
