@@ -89,21 +89,20 @@ def test_a_repair_writes_what_its_hop_compares(seed: int, shops: NewShop) -> Non
 
 def _right(day: ChangedDay, compared: ComparedColumns) -> dict[str, dict[str, str]]:
     """Return the verdicts of a day without those on values that their hop does not compare."""
-    sent, records = ({order["id"]: order for order in orders} for orders in (day.ledger, day.records))
-    rows = {row["id"]: row for row in day.rows}
+    sent, records, rows = ({order["id"]: order for order in orders} for orders in (day.ledger, day.records, day.rows))
     ends = {LEDGER_HOP: (sent, records), STORE_HOP: (records, rows)}
+    return {hop: _compared(found, *ends[hop], compared.at(hop)) for hop, found in day.verdicts.items()}
+
+
+def _compared(
+    verdicts: Mapping[str, str], source: Mapping[str, Order], target: Mapping[str, Order], names: Iterable[str]
+) -> dict[str, str]:
+    """Return verdicts without those on keys that differ in other columns than these."""
     return {
-        hop: {
-            key: verdict
-            for key, verdict in verdicts.items()
-            if verdict != "mismatched" or _differ(*(end[key] for end in ends[hop]), compared.at(hop))
-        }
-        for hop, verdicts in day.verdicts.items()
+        key: verdict
+        for key, verdict in verdicts.items()
+        if verdict != "mismatched" or any(source[key][name] != target[key][name] for name in names)
     }
-
-
-def _differ(one: Order, other: Order, names: Iterable[str]) -> bool:
-    return any(one[name] != other[name] for name in names)
 
 
 def _repaired(day: ChangedDay, compared: Iterable[str]) -> list[Order]:

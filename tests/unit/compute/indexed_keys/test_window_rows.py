@@ -63,7 +63,7 @@ def written(draw: st.DrawFn, log: pl.DataFrame) -> pl.DataFrame:
 
 def carefully(log: pl.DataFrame, replays: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
     run = build_key_run(mark_replays(with_place(log), replays), has_versions=has_versions)
-    return stored_run(run, 0).drop("window", "compared", "numbered_by", "filters")
+    return stored_run(run, 0).drop("window", "compared", "of_hops", "numbered_by", "filters")
 
 
 @settings(max_examples=examples(300), deadline=None)
