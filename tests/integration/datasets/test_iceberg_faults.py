@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Summary
+from pyiceberg.types import StringType
 from typer.testing import CliRunner
 
 from makewhole.cli.main import app
@@ -25,7 +26,7 @@ from tests.integration.datasets.test_iceberg_windows import ALL
 from tests.world.iceberg_java import JavaIceberg
 from tests.world.iceberg_lake import ORDERS, POSITION, in_order, with_position
 from tests.world.orders import orders
-from tests.world.pipeline_file import Settings, dataset
+from tests.world.pipeline_file import dataset
 from tests.world.shop import STORE_HOP
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -40,13 +41,13 @@ def key(offset: int) -> str:
     return f'["0","{offset}"]'
 
 
-def describe(shop: IcebergShop, compensation: Settings | None = ALL, **more: str) -> None:
+def describe(shop: IcebergShop, leave: str = "[stamp]", **more: str) -> None:
     """Describe a warehouse whose rows are known by their positions, and make it, empty; its records are sent."""
     columns = "{stamp: _kafka_metadata.timestamp}"
     warehouse = dataset("lake", TABLE, position="_kafka_metadata", columns=columns, **more)
     for name in ("key", "time"):
         del warehouse[name]
-    shop.describe_lake(warehouse=warehouse, topic_key="position", compensation=compensation, hop={"leave": "[stamp]"})
+    shop.describe_lake(warehouse=warehouse, topic_key="position", compensation=ALL, hop={"leave": leave})
     shop.lake.make_table(TABLE, POSITIONED)
     shop.send(MADE)
 
@@ -270,6 +271,30 @@ def test_rows_of_orphans_that_hold_others_or_other_values_are_not_adopted_as_the
 
     assert found["rows"] == in_order([*made[:7], without_stamp(made[7])])
     assert not {"killed.parquet", "wrong.parquet"} & set(found["files"])
+
+
+def test_orphans_of_a_table_whose_columns_and_partitions_changed_are_adopted_as_far_as_they_fit(
+    shop: IcebergShop,
+) -> None:
+    describe(shop, leave="[stamp, more]", orphans="adopt")
+    made = rows(shop)
+    shop.lake.append(TABLE, made[:2])
+    write_file(shop, "before", [made[3]])
+    table = shop.lake.table(TABLE)
+    with table.update_schema() as update:
+        update.add_column("more", StringType())
+    with table.update_spec() as spec:
+        spec.add_field("region", "identity")
+    shop.lake.append(TABLE, [{**made[2], "more": "x"}])
+    write_file(shop, "one-region", [{**made[4], "more": "y"}])
+    write_file(shop, "two-regions", [{**row, "more": "z"} for row in made[5:]])
+
+    found = adopted(shop, shop.judge_and_ask_the_gate())
+
+    more = [None, None, "x", None, "y", "z", "z", "z"]
+    assert found["rows"] == in_order({**row, "more": text} for row, text in zip(made, more, strict=True))
+    assert "one-region.parquet" in found["files"]
+    assert not {"two-regions.parquet"} & set(found["files"])
 
 
 def test_an_orphan_that_another_writer_commits_meanwhile_is_not_adopted(
