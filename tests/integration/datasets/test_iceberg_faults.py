@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from makewhole.cli.main import app
 from makewhole.compensation.preview.dry_report import Forecast
 from makewhole.datasets.iceberg import chunk_commit, commit
+from makewhole.datasets.iceberg import outside as outside_table
 from makewhole.datasets.iceberg.files_outside import same_file
 from makewhole.model.errors import ConfigurationError, RefusedError
 from makewhole.model.window import WindowState
@@ -32,6 +33,7 @@ from tests.world.shop import STORE_HOP
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 MADE = orders(range(8))
+STRING: StringType = StringType()  # type: ignore[no-untyped-call]
 POSITIONED = ORDERS.append(pa.field("_kafka_metadata", POSITION))
 LOST = ("missing", "lost_after_topic")
 
@@ -178,6 +180,22 @@ def test_rows_that_deletion_vectors_took_away_are_missing_and_named_and_format_3
     assert shop.lake.rows(TABLE) == before
 
 
+def test_a_table_with_very_many_snapshots_is_judged_without_rows_outside(
+    shop: IcebergShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    describe(shop)
+    made = rows(shop)
+    for some in (made[:3], made[3:7]):
+        shop.lake.append(TABLE, some)
+    write_file(shop, "lost", made[7:])
+    monkeypatch.setattr(outside_table, "_MOST_SNAPSHOTS", 1)
+
+    context = shop.judge_and_ask_the_gate()
+
+    assert (shop.found(context, STORE_HOP), outside(shop, context, 7)) == ({key(7): LOST}, [])
+    assert "itkeeps2snapshots,andatmost1areread" in explained(shop, 7)
+
+
 def test_rows_that_a_rollback_took_away_are_named_with_the_snapshot_that_has_them(shop: IcebergShop) -> None:
     describe(shop)
     made = rows(shop)
@@ -282,7 +300,7 @@ def test_orphans_of_a_table_whose_columns_and_partitions_changed_are_adopted_as_
     write_file(shop, "before", [made[3]])
     table = shop.lake.table(TABLE)
     with table.update_schema() as update:
-        update.add_column("more", StringType())
+        update.add_column("more", STRING)
     with table.update_spec() as spec:
         spec.add_field("region", "identity")
     shop.lake.append(TABLE, [{**made[2], "more": "x"}])
