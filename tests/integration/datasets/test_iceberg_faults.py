@@ -136,6 +136,7 @@ def test_rows_that_a_compaction_dropped_are_named_with_their_file_and_its_snapsh
 
 @pytest.mark.extended
 def test_rows_that_a_compaction_of_another_engine_dropped_are_named(shop: IcebergShop) -> None:
+    """Takes long: a JVM is started."""
     describe(shop)
     made = rows(shop)
     shop.lake.append(TABLE, made[:5])
@@ -157,6 +158,7 @@ def test_rows_that_a_compaction_of_another_engine_dropped_are_named(shop: Iceber
 def test_rows_that_deletion_vectors_took_away_are_missing_and_named_and_format_3_is_not_repaired(
     shop: IcebergShop,
 ) -> None:
+    """Takes long: a JVM is started."""
     describe(shop)
     made = rows(shop)
     shop.lake.append(TABLE, made[:5])
