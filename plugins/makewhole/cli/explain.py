@@ -71,7 +71,7 @@ def _point(stop: Stop, replays: Replays) -> dict[str, Any]:
         "looked": list(stop.searched),
         "problems": list(stop.problems),
         "copies": [_copy(copy, replays) for copy in stop.copies],
-        "outside": [row.as_evidence() for row in stop.outside],
+        **({"outside": [row.as_evidence() for row in stop.outside]} if stop.outside else {}),
     }
 
 

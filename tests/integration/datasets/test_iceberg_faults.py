@@ -10,11 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Summary
+from pyiceberg.types import StringType
 from typer.testing import CliRunner
 
 from makewhole.cli.main import app
 from makewhole.compensation.preview.dry_report import Forecast
 from makewhole.datasets.iceberg import chunk_commit, commit
+from makewhole.datasets.iceberg import outside as outside_table
 from makewhole.datasets.iceberg.files_outside import same_file
 from makewhole.model.errors import ConfigurationError, RefusedError
 from makewhole.model.window import WindowState
@@ -25,12 +27,13 @@ from tests.integration.datasets.test_iceberg_windows import ALL
 from tests.world.iceberg_java import JavaIceberg
 from tests.world.iceberg_lake import ORDERS, POSITION, in_order, with_position
 from tests.world.orders import orders
-from tests.world.pipeline_file import Settings, dataset
+from tests.world.pipeline_file import dataset
 from tests.world.shop import STORE_HOP
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 MADE = orders(range(8))
+STRING: StringType = StringType()  # type: ignore[no-untyped-call]
 POSITIONED = ORDERS.append(pa.field("_kafka_metadata", POSITION))
 LOST = ("missing", "lost_after_topic")
 
@@ -40,13 +43,13 @@ def key(offset: int) -> str:
     return f'["0","{offset}"]'
 
 
-def describe(shop: IcebergShop, compensation: Settings | None = ALL, **more: str) -> None:
+def describe(shop: IcebergShop, leave: str = "[stamp]", **more: str) -> None:
     """Describe a warehouse whose rows are known by their positions, and make it, empty; its records are sent."""
     columns = "{stamp: _kafka_metadata.timestamp}"
     warehouse = dataset("lake", TABLE, position="_kafka_metadata", columns=columns, **more)
     for name in ("key", "time"):
         del warehouse[name]
-    shop.describe_lake(warehouse=warehouse, topic_key="position", compensation=compensation, hop={"leave": "[stamp]"})
+    shop.describe_lake(warehouse=warehouse, topic_key="position", compensation=ALL, hop={"leave": leave})
     shop.lake.make_table(TABLE, POSITIONED)
     shop.send(MADE)
 
@@ -133,6 +136,7 @@ def test_rows_that_a_compaction_dropped_are_named_with_their_file_and_its_snapsh
 
 @pytest.mark.extended
 def test_rows_that_a_compaction_of_another_engine_dropped_are_named(shop: IcebergShop) -> None:
+    """Takes long: a JVM is started."""
     describe(shop)
     made = rows(shop)
     shop.lake.append(TABLE, made[:5])
@@ -154,6 +158,7 @@ def test_rows_that_a_compaction_of_another_engine_dropped_are_named(shop: Iceber
 def test_rows_that_deletion_vectors_took_away_are_missing_and_named_and_format_3_is_not_repaired(
     shop: IcebergShop,
 ) -> None:
+    """Takes long: a JVM is started."""
     describe(shop)
     made = rows(shop)
     shop.lake.append(TABLE, made[:5])
@@ -175,6 +180,22 @@ def test_rows_that_deletion_vectors_took_away_are_missing_and_named_and_format_3
     with pytest.raises(RefusedError, match=r"is a table of Iceberg's format 3, in which rows have numbers"):
         shop.run(context, plan)
     assert shop.lake.rows(TABLE) == before
+
+
+def test_a_table_with_very_many_snapshots_is_judged_without_rows_outside(
+    shop: IcebergShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    describe(shop)
+    made = rows(shop)
+    for some in (made[:3], made[3:7]):
+        shop.lake.append(TABLE, some)
+    write_file(shop, "lost", made[7:])
+    monkeypatch.setattr(outside_table, "_MOST_SNAPSHOTS", 1)
+
+    context = shop.judge_and_ask_the_gate()
+
+    assert (shop.found(context, STORE_HOP), outside(shop, context, 7)) == ({key(7): LOST}, [])
+    assert "itkeeps2snapshots,andatmost1areread" in explained(shop, 7)
 
 
 def test_rows_that_a_rollback_took_away_are_named_with_the_snapshot_that_has_them(shop: IcebergShop) -> None:
@@ -270,6 +291,30 @@ def test_rows_of_orphans_that_hold_others_or_other_values_are_not_adopted_as_the
 
     assert found["rows"] == in_order([*made[:7], without_stamp(made[7])])
     assert not {"killed.parquet", "wrong.parquet"} & set(found["files"])
+
+
+def test_orphans_of_a_table_whose_columns_and_partitions_changed_are_adopted_as_far_as_they_fit(
+    shop: IcebergShop,
+) -> None:
+    describe(shop, leave="[stamp, more]", orphans="adopt")
+    made = rows(shop)
+    shop.lake.append(TABLE, made[:2])
+    write_file(shop, "before", [made[3]])
+    table = shop.lake.table(TABLE)
+    with table.update_schema() as update:
+        update.add_column("more", STRING)
+    with table.update_spec() as spec:
+        spec.add_field("region", "identity")
+    shop.lake.append(TABLE, [{**made[2], "more": "x"}])
+    write_file(shop, "one-region", [{**made[4], "more": "y"}])
+    write_file(shop, "two-regions", [{**row, "more": "z"} for row in made[5:]])
+
+    found = adopted(shop, shop.judge_and_ask_the_gate())
+
+    more = [None, None, "x", None, "y", "z", "z", "z"]
+    assert found["rows"] == in_order({**row, "more": text} for row, text in zip(made, more, strict=True))
+    assert "one-region.parquet" in found["files"]
+    assert not {"two-regions.parquet"} & set(found["files"])
 
 
 def test_an_orphan_that_another_writer_commits_meanwhile_is_not_adopted(

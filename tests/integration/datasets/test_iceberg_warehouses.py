@@ -72,6 +72,7 @@ EVERY = pytest.mark.parametrize("lake", ["s3", "hdfs", "rest"], indirect=True)
 
 @EVERY
 def test_a_window_is_repaired_certified_and_undone(shop: IcebergShop) -> None:
+    """Takes long: the servers of each system are started."""
     shop.describe_lake(compensation=ALL)
     trade_badly(shop)
     before = shop.lake.rows(TABLE)

@@ -80,6 +80,21 @@ class _SnapshotFiles:
             self.added.setdefault(file.file_path, (snapshot, sequence))
 
 
+_KNOWN: dict[str, _SnapshotFiles] = {}
+_MOST_KNOWN = 4
+
+
+def _snapshot_files(table: Table) -> _SnapshotFiles:
+    """Return what the snapshots of a table say of files, read once for each commit: each bucket of a window asks."""
+    known = _KNOWN.get(table.metadata_location)
+    if known is None:
+        known = _SnapshotFiles(table)
+        while len(_KNOWN) >= _MOST_KNOWN:
+            del _KNOWN[next(iter(_KNOWN))]
+        _KNOWN[table.metadata_location] = known
+    return known
+
+
 def _live(snapshot: Snapshot | None, table: Table) -> set[str]:
     manifests = [] if snapshot is None else snapshot.manifests(table.io)
     return {entry.data_file.file_path for each in manifests for entry in each.fetch_manifest_entry(table.io)}
@@ -102,7 +117,7 @@ def files_outside(table: Table) -> list[FileOutside]:
         RefusedError: the files of the warehouse cannot be listed.
         OSError, RuntimeError: the storage does not answer.
     """
-    known, history = _SnapshotFiles(table), _ancestors(table)
+    known, history = _snapshot_files(table), _ancestors(table)
     kept = [_kept(known, path, history) for path in known.files if path not in known.current]
     kept.sort(key=lambda one: (-one.sequence, one.file.file_path))
     return [*kept, *_orphans(known)]

@@ -18,13 +18,14 @@ from makewhole.datasets.iceberg.read_file import FileRows
 from makewhole.datasets.iceberg.reading import Snapshotted
 from makewhole.datasets.row_frames import is_of_topics
 from makewhole.datasets.row_keys import key_texts
-from makewhole.model.errors import MakewholeError
+from makewhole.model.errors import MakewholeError, RefusedError
 from makewhole.model.points import TablePoint
 from makewhole.tables.rows import OutsideReason, RowOutside
 
 _DELETE_TYPE = b"delete-type"
 """Writers put this into what a file of deletes says of itself; no data file has it."""
 _SHOWN = 3
+_MOST_SNAPSHOTS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +45,16 @@ def rows_outside(source: Snapshotted, point: TablePoint, keys: Sequence[str]) ->
     that were taken out, the newest first. Files that cannot be read are left out.
 
     Raises:
-        RefusedError: the files of the warehouse cannot be listed.
+        RefusedError: the files of the warehouse cannot be listed, or the table keeps more snapshots than are read for
+            evidence alone.
         TransientError: the catalogue or the storage does not answer.
     """
+    snapshots = len(source.table.metadata.snapshots)
+    if snapshots > _MOST_SNAPSHOTS:
+        raise RefusedError(
+            f"rows outside {source.name} are not looked for: it keeps {snapshots:,} snapshots, and at most "
+            f"{_MOST_SNAPSHOTS:,} are read; expire old ones"
+        )
     found: dict[str, list[RowOutside]] = {}
     columns = sorted(point.named_columns)
     for one in (*_deleted(source, point, keys, columns), *found_outside(source, point, keys, columns)):
