@@ -53,10 +53,10 @@ class OrderedRow(Protocol):
     def version(self) -> Decimal | None: ...
 
 
-_Row = TypeVar("_Row", bound=OrderedRow)
+_Ordered = TypeVar("_Ordered", bound=OrderedRow)
 
 
-def in_order(rows: Iterable[_Row]) -> list[_Row]:
+def in_order(rows: Iterable[_Ordered]) -> list[_Ordered]:
     """Return rows by time, in the order given where that is equal, each numbered among those that equal it.
 
     So plans know rows by what does not change when their file is written again.
@@ -69,7 +69,7 @@ def in_order(rows: Iterable[_Row]) -> list[_Row]:
     return numbered
 
 
-def latest_first(rows: Iterable[_Row]) -> list[_Row]:
+def latest_first(rows: Iterable[_Ordered]) -> list[_Ordered]:
     """Return rows with the latest version first, then the latest time; what has none of them is last."""
     by_time = sorted(rows, key=lambda row: (row.time is None, -(row.time or 0)))
     return sorted(by_time, key=lambda row: (row.version is None, -(row.version or 0)))

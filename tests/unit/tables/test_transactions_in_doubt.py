@@ -16,7 +16,7 @@ FILE = TransactionInDoubt(
 
 def test_what_is_known_from_several_lists_may_hold_the_keys_of_each() -> None:
     [both] = together([FILE], [replace(FILE, keys=frozenset({"O2"}))])
-    assert both.keys == {"O1", "O2"}
+    assert both.keys == frozenset({"O1", "O2"})
     assert [both.may_hold(key) for key in ("O1", "O2", "O3")] == [True, True, False]
 
 

@@ -1,5 +1,6 @@
 """Leave files of a dataset on HDFS under temporary names, cut off, and without a marker (rows 156 to 158)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.lab.processes.file_writer import STEPS, FileOrder
@@ -14,8 +15,8 @@ from tests.lab.scenarios.patterns.file_days import (
     truth,
     write_day,
 )
-from tests.world.files_lake import rows_of
-from tests.world.orders import orders
+from tests.world.files_lake import POSITIONED, FilesPlace, rows_of
+from tests.world.orders import Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 
 
@@ -93,6 +94,16 @@ def file_cannot_be_read(lab: Lab) -> Outcome:
     )
 
 
+def _write(place: FilesPlace, job: int, made: Sequence[Order]) -> None:
+    """Write the file of a job, whose rows carry no positions."""
+    place.add(f"job-{job}/a.parquet", [{**row, "p": None, "o": None} for row in rows_of(made)], POSITIONED)
+
+
+def _end(place: FilesPlace, job: int) -> None:
+    """Set the marker of a job."""
+    place.store.publish(f"job-{job}/_SUCCESS", b"")
+
+
 @scenario(
     row=158,
     name="Files without the marker of their job",
@@ -112,24 +123,24 @@ def files_without_marker(lab: Lab) -> Outcome:
     jobs = lab.random.randint(2, 4)
     late = lab.random.randrange(jobs)
     for job in range(jobs):
-        place.add(f"job={job}/a.parquet", rows_of(made[job::jobs]))
+        _write(place, job, made[job::jobs])
         if job != late:
-            place.store.publish(f"job={job}/_SUCCESS", b"")
+            _end(place, job)
     keys = [order["id"] for order in made[late::jobs]]
     held = of_keys(keys, "pending", "in_doubt")
     right = replace(day_with(made, held, ""), incidents=(("prepared_transaction", None, None, None),), messages=())
     waiting = Window(label="before its job has ended", judged=shop.day(), expected=right)
     if lab.random.random() < 0.5:
-        place.store.remove(f"job={late}/a.parquet")
-        place.add(f"job={jobs}/a.parquet", rows_of(made[late::jobs]))
-        place.store.publish(f"job={jobs}/_SUCCESS", b"")
+        place.store.remove(f"job-{late}/a.parquet")
+        _write(place, jobs, made[late::jobs])
+        _end(place, jobs)
     else:
-        place.store.publish(f"job={late}/_SUCCESS", b"")
+        _end(place, late)
     second = orders(range(1000, 1000 + lab.random.randint(10, 20)), 1)
     shop.write("outbox", second)
     shop.send(second)
-    place.add("job=9/a.parquet", rows_of(second))
-    place.store.publish("job=9/_SUCCESS", b"")
+    _write(place, 9, second)
+    _end(place, 9)
     both = {LEDGER_HOP: len(second), STORE_HOP: len(second) + len(keys)}
     ended = Window(label="the day after", judged=shop.day(1), expected=replace(whole_day(second), matched=both))
     truth_of = f"Here one of {jobs} jobs has not set its marker, with {len(keys)} of {len(made)} orders."
