@@ -1,7 +1,7 @@
 """Note beside published windows which of them are not proven any more: their certificates were revoked.
 
 A notice is a file that is there as long as no certificate of the revision stands. What it says comes from the chain, so
-that whoever comes next writes one that was left out.
+that whoever comes next writes one that was left out. Only tasks write any that report it as an event, too.
 """
 
 import json
@@ -60,7 +60,7 @@ def note_revocations(journal: PgConnection, pipeline: Pipeline, storage: Storage
     changed = []
     for publication in publications.of_pipeline(journal, pipeline.name):
         try:
-            changed += note_in_folder(journal, publication)
+            changed += _note_in_folder(journal, publication)
         except (OSError, PermanentError, TransientError) as error:
             journal.rollback()
             if (publication.point, publication.root) in named:
@@ -69,9 +69,8 @@ def note_revocations(journal: PgConnection, pipeline: Pipeline, storage: Storage
     return changed
 
 
-def note_in_folder(journal: PgConnection, publication: Publication) -> list[ChangedNotice]:
-    """Bring the notices in the folder of a publication up to date; return what changed. It commits. Raises as
-    `note_revocations`."""
+def _note_in_folder(journal: PgConnection, publication: Publication) -> list[ChangedNotice]:
+    """Bring the notices in the folder of a publication up to date; return what changed. It commits."""
     windows.lock_pipeline(journal, publication.pipeline)  # the chain stays as it is meanwhile
     visible = [one for one in publications.published(journal, publication) if one.visible_at is not None]
     wanted = {_path(one): one for one in visible if one.revocation is not None}

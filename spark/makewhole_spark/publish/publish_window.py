@@ -21,7 +21,6 @@ from makewhole.model.points import Publish
 from makewhole.model.window import PartitionRange, Window
 from makewhole.publishing import place
 from makewhole.publishing.manifest import VERSION, PublishedFile, count_chunks, files_of, in_order
-from makewhole.publishing.revocations import note_in_folder
 from makewhole.publishing.send import Sending
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext, window_context
@@ -76,7 +75,6 @@ def _publish_point(carrier: Carrier, journal: PgConnection, context: WindowConte
         window = windows.load(journal, pipeline.name, number, revision)
         run.publish(window_context(window, pipeline.as_written or pipeline), publish.point)
         run.show_decided()
-    note_in_folder(journal, publication)
     now = publications.published(journal, publication)
     journal.commit()
     if publish.topic is not None:

@@ -147,6 +147,8 @@ def test_notice_that_a_killed_task_left_out_is_written_by_the_next_window(shop: 
     sold(shop, day=1)
     second = certified(shop, day=1)
     publish(shop, second)
+    assert notices(folder) == {}  # a run that publishes has no event of it
+    assert [changed.window for changed in note(shop, second)] == [1]
     assert list(notices(folder)) == ["window=00000001.revision=0001.by=000002.json"]
     assert (point(shop).revoked, point(shop).complete_through) == ([1], None)
     with connect(shop.journal) as journal:

@@ -188,7 +188,7 @@ def revised_while_read(lab: Lab) -> Outcome:
         "The run that publishes is killed when its files are written. A consumer that reads whatever lies in the folder"
         " takes them for what is published; the next run writes them again."
     ),
-    made="The process is ended right before the row in the journal that decides, so often as the seed says.",
+    made="The process is ended right before the row in the journal that decides, as often as the seed says.",
     why=(
         "A file counts when a manifest names it, and no manifest is there before the journal has decided. What the "
         "killed attempt left is removed by the next one."
