@@ -122,7 +122,7 @@ def _asked(api: AirflowApi, token: str) -> bool:
     try:
         api.send("PUT", f"/parseDagFile/{quote(token, safe='')}")
     except AirflowRefusedError as error:
-        return error.status == 409  # somebody has asked for the same, and it was not done yet
+        return error.status == 409  # the same was asked for before, and is not done yet
     return True
 
 
