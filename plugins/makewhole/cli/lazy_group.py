@@ -4,8 +4,6 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from click import Context
-from click.shell_completion import CompletionItem
 from typer.core import TyperGroup
 
 
@@ -58,11 +56,5 @@ def lazy_group(places: dict[str, str]) -> type[TyperGroup]:
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
             self.commands = LazyCommands(places)
-
-        def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
-            """Complete the names of commands without importing them; what follows one is asked of that one."""
-            if incomplete.startswith("-"):
-                return super().shell_complete(ctx, incomplete)
-            return [CompletionItem(name) for name in places if name.startswith(incomplete)]
 
     return LazyGroup

@@ -71,11 +71,22 @@ def dag_problem(api: AirflowApi, pipeline: str) -> Problem | None:
 def import_error_of(api: AirflowApi, pipeline: str | None = None) -> RefusedFile | None:
     """Return why Airflow cannot read the file of the on-call form; or the file of the pipeline, where one is named."""
     own = _file_of(pipeline) if pipeline is not None else None
-    for error in api.get("/importErrors", limit=_MOST)["import_errors"]:
+    for error in _import_errors(api):
         name, text = PurePosixPath(str(error["filename"])).name, str(error["stack_trace"])
         if name == _ONCALL_FILE or (own is not None and name == _PIPELINE_FILES and own in text):
             return RefusedFile(file=name, text=text, at=str(error["timestamp"]))
     return None
+
+
+def _import_errors(api: AirflowApi) -> list[dict[str, Any]]:
+    """Return all import errors; none where the user may not see them."""
+    try:
+        found: list[dict[str, Any]] = api.get("/importErrors", limit=_MOST)["import_errors"]
+    except AirflowRefusedError as error:
+        if error.status != 403:
+            raise
+        return []
+    return found
 
 
 def _file_of(pipeline: str) -> str | None:
@@ -122,7 +133,7 @@ def _asked(api: AirflowApi, token: str) -> bool:
     try:
         api.send("PUT", f"/parseDagFile/{quote(token, safe='')}")
     except AirflowRefusedError as error:
-        return error.status == 409  # somebody has asked for the same, and it was not done yet
+        return error.status == 409  # the same was asked for before, and is not done yet
     return True
 
 

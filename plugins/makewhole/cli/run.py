@@ -92,7 +92,8 @@ def run(
     follow: Annotated[bool, typer.Option(help="Wait for the end, and show each step.")] = True,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a window; progress goes to stderr.")] = False,
 ) -> None:
-    """Check one window of a pipeline and repair it. Exit code 0 certified, 1 gaps remain, 3 not known, 4 error."""
+    """Check one window of a pipeline and repair it. Exit code 0 certified, 1 gaps remain, 2 nothing was judged before
+    a person corrects what is named, 3 not known, 4 error."""
     if sum((keys is not None, window is not None, bool(start or end))) > 1:
         raise typer.BadParameter("give one of --keys, --window, and --from with --to: each says which windows to judge")
     out = console(stderr=json)

@@ -20,7 +20,7 @@ from makewhole.model.time_limits import TimeLimits
 from makewhole.model.value_types import UNITS
 from makewhole.model.verdict import GAPS, Duplicates
 
-Schema = dict[str, Any]
+JsonSchema = dict[str, Any]
 EDITOR_LINE = "# yaml-language-server: $schema="
 """The comment that names the schema of a file to editors, before the schema's place."""
 
@@ -34,7 +34,7 @@ _TYPE = rf"^({'|'.join(TYPES)}|timestamp\(\s*[0-6]\s*\)|decimal\(\s*[0-9]{{1,2}}
 _YES_AND_NO = ("yes", "no", "on", "off", "Yes", "No", "On", "Off", "YES", "NO", "ON", "OFF")
 
 
-def pipeline_schema() -> Schema:
+def pipeline_schema() -> JsonSchema:
     """Return the schema of pipeline files (draft 2020-12)."""
     points = {"ledger": _ledger(), "topic": _topic(), "store": _store(), "dataset": _dataset()}
     return {
@@ -72,8 +72,8 @@ def pipeline_schema() -> Schema:
 # Points
 
 
-def _ledger() -> Schema:
-    own: Schema = {
+def _ledger() -> JsonSchema:
+    own: JsonSchema = {
         "payload": _text("Column with the value of the record"),
         "record_key": _text("Column with the key of the record"),
         "headers": _mapping("Headers of the record: a column each, or a text in single quotes", _text()),
@@ -83,11 +83,11 @@ def _ledger() -> Schema:
     return _table("ledger", "What the producer says it sent", own, needed=("time",))
 
 
-def _store() -> Schema:
+def _store() -> JsonSchema:
     return _table("store", "A table of PostgreSQL downstream", {"erased": _erased()})
 
 
-def _table(kind: str, description: str, own: Schema, needed: Iterable[str] = ()) -> Schema:
+def _table(kind: str, description: str, own: JsonSchema, needed: Iterable[str] = ()) -> JsonSchema:
     known = {
         "kind": {"const": kind, "description": description},
         "connection": _connection("Its connection, of the type postgres"),
@@ -98,7 +98,7 @@ def _table(kind: str, description: str, own: Schema, needed: Iterable[str] = ())
     return _object(known, needed=("kind", "connection", "table", "key", *needed))
 
 
-def _of_rows() -> Schema:
+def _of_rows() -> JsonSchema:
     return {
         "key": _key("Columns that identify a business event"),
         "time": _text("Column with the time at which a row was recorded"),
@@ -107,8 +107,8 @@ def _of_rows() -> Schema:
     }
 
 
-def _dataset() -> Schema:
-    known: Schema = {
+def _dataset() -> JsonSchema:
+    known: JsonSchema = {
         "kind": {"const": "dataset", "description": "A store in a lake"},
         "connection": _connection("Its catalogue (iceberg), or its storage (fs, hdfs, aws)"),
         "format": {"enum": [*FORMATS]},
@@ -125,8 +125,8 @@ def _dataset() -> Schema:
     return _object(known, needed=("kind", "connection", "format"))
 
 
-def _topic() -> Schema:
-    described: Schema = {
+def _topic() -> JsonSchema:
+    described: JsonSchema = {
         "registry": _object(
             {"connection": _connection("Of the type http"), "subject": _text()}, needed=("connection",)
         ),
@@ -134,9 +134,9 @@ def _topic() -> Schema:
         "message": _text("Which message of a file of Protobuf"),
     }
     assert set(described) == set(FORMAT_KEYS[1:])
-    key_format: Schema = {"enum": [*RECORD_KEYS]}
+    key_format: JsonSchema = {"enum": [*RECORD_KEYS]}
     place = _with_unit()
-    known: Schema = {
+    known: JsonSchema = {
         "kind": {"const": "topic", "description": "A topic of Kafka"},
         "connection": _connection("Its connection, of the type kafka"),
         "topic": _text("Its name", _TOPIC),
@@ -157,17 +157,17 @@ def _topic() -> Schema:
     return _object(known, needed=("kind", "connection", "topic", "key"))
 
 
-def _with_unit() -> Schema:
+def _with_unit() -> JsonSchema:
     counted = _object({"field": _text(), "as": {"enum": [*UNITS]}}, needed=("field", "as"))
     return {"anyOf": [_text(), counted]}
 
 
-def _key(description: str) -> Schema:
+def _key(description: str) -> JsonSchema:
     typed = {**_mapping("", {"enum": _words_of(KeyType)}), "minProperties": 1}
     return {"anyOf": [*_words(_text())["anyOf"], typed], "description": description}
 
 
-def _erased() -> Schema:
+def _erased() -> JsonSchema:
     by_table = _object({"table": _text(), "key": _words(_text())}, needed=("table",))
     by_column = _object({"column": _text()}, needed=("column",))
     return {
@@ -179,8 +179,8 @@ def _erased() -> Schema:
 # Hops
 
 
-def _hop() -> Schema:
-    known: Schema = {
+def _hop() -> JsonSchema:
+    known: JsonSchema = {
         "from": _text("The point that it starts from"),
         "to": _text("The point that it leads to"),
         "consumer_group": _text("Group of what loads the target", _GROUP),
@@ -212,7 +212,7 @@ def _hop() -> Schema:
     return _object(known, needed=("from", "to"))
 
 
-def _remedies() -> Schema:
+def _remedies() -> JsonSchema:
     words = [remedy.value for remedy in Remedy if remedy is not Remedy.RESTORE]
     return {verdict: {"enum": words} for verdict in VERDICTS}
 
@@ -220,7 +220,7 @@ def _remedies() -> Schema:
 # Policy
 
 
-def _schedule() -> Schema:
+def _schedule() -> JsonSchema:
     cron = {"type": "string", "pattern": r"^\s*(\S+\s+){4}\S+\s*$"}
     return {
         "anyOf": [{"enum": [*PRESETS]}, cron],
@@ -228,7 +228,7 @@ def _schedule() -> Schema:
     }
 
 
-def _gate() -> Schema:
+def _gate() -> JsonSchema:
     tolerable = (*(verdict.value for verdict in GAPS), "undecodable", "pending", "vanished")
     return _object(
         {
@@ -241,7 +241,7 @@ def _gate() -> Schema:
     )
 
 
-def _compensation() -> Schema:
+def _compensation() -> JsonSchema:
     return _object(
         {
             **_remedies(),
@@ -266,42 +266,42 @@ def _compensation() -> Schema:
 # Parts
 
 
-def _object(properties: Mapping[str, Any], needed: Iterable[str] = ()) -> Schema:
-    found: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+def _object(properties: Mapping[str, Any], needed: Iterable[str] = ()) -> JsonSchema:
+    found: JsonSchema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
     required = [*needed]
     return {**found, "required": required} if required else found
 
 
-def _mapping(description: str, of: Schema, names: str = "") -> Schema:
-    found: Schema = {"type": "object", "additionalProperties": of}
+def _mapping(description: str, of: JsonSchema, names: str = "") -> JsonSchema:
+    found: JsonSchema = {"type": "object", "additionalProperties": of}
     if names:
         found["propertyNames"] = {"pattern": names}
     return {**found, "description": description} if description else found
 
 
-def _text(description: str = "", pattern: str = "") -> Schema:
+def _text(description: str = "", pattern: str = "") -> JsonSchema:
     found = {"type": "string", "description": description, "pattern": pattern}
     return {key: value for key, value in found.items() if value}
 
 
-def _words(of: Schema, description: str = "") -> Schema:
-    found: Schema = {"anyOf": [of, {"type": "array", "items": of, "minItems": 1, "uniqueItems": True}]}
+def _words(of: JsonSchema, description: str = "") -> JsonSchema:
+    found: JsonSchema = {"anyOf": [of, {"type": "array", "items": of, "minItems": 1, "uniqueItems": True}]}
     return {**found, "description": description} if description else found
 
 
-def _whole(least: int = 0) -> Schema:
+def _whole(least: int = 0) -> JsonSchema:
     return {"type": "integer", "minimum": least}
 
 
-def _duration(description: str) -> Schema:
+def _duration(description: str) -> JsonSchema:
     return _text(f"{description} (30s, 5m, 4h, 2d)", _DURATION)
 
 
-def _connection(description: str) -> Schema:
+def _connection(description: str) -> JsonSchema:
     return _text(description, _CONNECTION)
 
 
-def _type() -> Schema:
+def _type() -> JsonSchema:
     return _text("", _TYPE)
 
 

@@ -56,7 +56,10 @@ def test_a_connection_that_an_executor_does_not_know_is_named_with_its_machine(
 
     assert application.process.wait(120) == 64
     assert "of the Python workers on " in application.output
-    assert ": AIRFLOW_CONN_DB: is not set. Set it to {" in application.output
+    assert (
+        ": AIRFLOW_CONN_DB: is not set. Add a connection db to Airflow (`airflow connections add`), or set it to {"
+        in application.output
+    )
 
 
 def test_a_connection_that_leads_elsewhere_on_an_executor_is_refused(

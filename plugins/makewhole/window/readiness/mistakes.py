@@ -1,6 +1,6 @@
 """Collect what stands in the way of a window, whichever part of the service finds it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -102,7 +102,3 @@ def summary(problems: Sequence[Problem]) -> str:
         f"{counted(len(problems), 'thing')} to mend before a window can be judged: {first.file}: {first.path}: "
         f"{first.found}{more}. Mend them, see that `makewhole check --live` finds no other, and run it again"
     )
-
-
-Look = Callable[[Readiness], None]
-"""A part of the service that asks for something, and notes what is wrong with it."""
