@@ -6,7 +6,6 @@ CONTINUE_DAG = "makewhole_continue"
 HOUSEKEEPING_DAG = "makewhole_housekeeping"
 
 OPEN_WINDOW = "open_window"
-OPENED = "opened"
 SETTLE = "settle"
 SNAPSHOT = "snapshot"
 RECONCILE = "reconcile"
