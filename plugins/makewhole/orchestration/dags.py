@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Asset, AssetAlias, CronDataIntervalTimetable, Param, TriggerRule, task
 
 from makewhole.model.pipeline import Pipeline
@@ -32,8 +31,7 @@ Compares **{name}** end to end, window by window, repairs what it may and certif
 | settle | waiting until an absence counts ({settle} after it was seen) |
 | snapshot, reconcile, validate | reading, comparing, asking the gate; **red: the check broke**, nothing was concluded |
 | plan, approve, compensate, verify | only when something is wrong; purple: a person is asked |
-| certify | **green: proven whole. Red: it is not**, the reason is in the last line of its log. Skipped: no window |
-| opened | runs nothing: it keeps a run red whose window could not be opened |
+| certify | **green: proven whole. Red: it is not**, the reason is in the last line of its log |
 
 Hops: {hops}
 """
@@ -168,9 +166,6 @@ def _window_tasks(limits: TimeLimits, begin: Callable[..., Any], *arguments: str
         on_success_callback=notify_of_run,
         outlets=[_asset(_certified(next(iter(arguments), None)), task_ids.CERTIFIED_ALIAS)],
     )(certifying.certify)()
-    # A leaf, so that a run is red whose window could not be opened: certify is skipped then, and was the only leaf.
-    # Airflow runs nothing for it.
-    open_window >> EmptyOperator(task_id=task_ids.OPENED)
     open_window >> settle >> snapshot >> reconcile >> validate >> plan
     plan >> [approve, compensate, verify, certify]
     approve >> compensate >> verify >> certify

@@ -8,7 +8,6 @@ NOTIFY_DAG = "makewhole_notify"
 NOTIFY = "notify"
 
 OPEN_WINDOW = "open_window"
-OPENED = "opened"
 SETTLE = "settle"
 SNAPSHOT = "snapshot"
 RECONCILE = "reconcile"

@@ -130,7 +130,8 @@ def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ConfigurationError) as caught:
         from_environment("none")
     assert str(caught.value).startswith(
-        "environment: AIRFLOW_CONN_NONE: is not set. Add a connection none to Airflow (`airflow connections add`), or set it to {"
+        "environment: AIRFLOW_CONN_NONE: is not set. Add a connection none to Airflow (`airflow connections add`), or "
+        "set it to {"
     )
 
 

@@ -67,7 +67,6 @@ def test_a_dag_for_all_pipelines_is_as_patient_as_the_most_patient_one() -> None
 def test_every_step_has_a_time_limit_and_the_wait_for_a_person_has_none() -> None:
     limits = {task.task_id: task.execution_timeout for task in reconcile_dag(PATIENT).tasks}
     assert limits.pop("approve") is None
-    assert limits.pop("opened") is None
     assert limits.pop("settle") == timedelta(minutes=10)
     expected = vars(PATIENT.time_limits)
     assert limits == {name: expected[name] for name in limits} | {

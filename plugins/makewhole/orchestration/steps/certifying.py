@@ -10,7 +10,7 @@ from makewhole.model.window import WindowState
 from makewhole.orchestration.steps.recorded_failure import UncertifiedError, recorded
 from makewhole.orchestration.steps.repairing import log_unanswered
 from makewhole.orchestration.steps.step import step
-from makewhole.orchestration.steps.window_of_run import load_context, skip_without_window
+from makewhole.orchestration.steps.window_of_run import load_context
 from makewhole.orchestration.task_ids import CERTIFIED_ALIAS, certified_asset
 
 if TYPE_CHECKING:
@@ -31,13 +31,11 @@ def certify() -> dict[str, Any]:
 
     Raises:
         UncertifiedError: the window is not certified.
-        AirflowSkipException: no window was opened.
     """
     from makewhole.journal.database import connect
     from makewhole.orchestration.connections import signing_key
     from makewhole.window.certifying.certify import certify_window
 
-    skip_without_window(get_current_context())
     context, key = load_context(), signing_key()
     _open_again(context, key)
     with connect() as journal:

@@ -31,11 +31,13 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
     from makewhole.journal.database import connect
     from makewhole.orchestration.older_windows import finish_older_windows
     from makewhole.window.context import connections_of
+    from makewhole.window.opening.interval import require_past
     from makewhole.window.opening.open import open_interval
 
     context = get_current_context()
-    pipeline = load_ready_pipeline(pipeline_name or context["params"]["pipeline"])
     request = _window_request(context)
+    require_past(request)
+    pipeline = load_ready_pipeline(pipeline_name or context["params"]["pipeline"])
     finish_older_windows(context, pipeline, request)
     with connect() as journal:
         opened = open_interval(journal, pipeline, connections_of(pipeline), request)

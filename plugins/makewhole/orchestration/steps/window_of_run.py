@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import get_current_context
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException
 
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration.task_ids import OPEN_WINDOW, PUBLISH, RECONCILE, SNAPSHOT
-
-_NOT_OPENED = ("failed", "upstream_failed")
 
 if TYPE_CHECKING:
     from makewhole.model.window import Window
@@ -56,18 +54,6 @@ def opened_window(context: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(opened, dict):
         raise AirflowFailException("no window was opened in this run; see the task `open_window`")
     return opened
-
-
-def skip_without_window(context: Mapping[str, Any]) -> None:
-    """Return when the task `open_window` of this run did not fail.
-
-    Raises:
-        AirflowSkipException: it did: there is no window to do anything with. That the run is red is its own doing.
-    """
-    ti, dag, run = context["ti"], context["ti"].dag_id, context["ti"].run_id
-    states = ti.get_task_states(dag_id=dag, task_ids=[OPEN_WINDOW], run_ids=[run])
-    if states.get(run, {}).get(OPEN_WINDOW) in _NOT_OPENED:
-        raise AirflowSkipException(f"no window was opened in this run; the log of the task `{OPEN_WINDOW}` has why")
 
 
 def load_context() -> "WindowContext":
