@@ -103,7 +103,7 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
 
 def _counted(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each topic that no hop joins: what was held to each other."""
-    for topic in document["topics"]:
+    for topic in document.get("topics", ()):
         yield f"{topic['point']}: {counted(topic['keys'], 'key')} in {counted(topic['records'], 'record')}"
 
 

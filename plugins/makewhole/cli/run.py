@@ -14,6 +14,7 @@ from makewhole.cli.airflow_api import AirflowApi, access, airflow
 from makewhole.cli.documents import chosen_windows, unanswered_document, window_document
 from makewhole.cli.environment import Exit, console, exit_of, printable, service_environment
 from makewhole.cli.follow import follow
+from makewhole.cli.judged_keys import exit_of_keys, judged_keys, show_judged
 from makewhole.cli.pipeline_dags import wait_for_pipeline
 from makewhole.cli.report import PipelineName, show_windows
 from makewhole.compensation.planning.unanswered import Unanswered, read_unanswered
@@ -77,10 +78,13 @@ def run(
         typer.Option(
             exists=True,
             dir_okay=False,
-            help="A file of business keys, one a line, or what `makewhole findings --json` prints (.jsonl): judge the "
-            "windows that hold them again.",
+            help="A file of business keys, one a line, or what `makewhole findings --json` prints (.jsonl): judge "
+            "them as they are now, in the windows that hold them. Nothing is certified or repaired.",
         ),
     ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="With --keys: judge the windows that hold them again, whole, and repair.")
+    ] = False,
     window: Annotated[
         int | None,
         typer.Option(
@@ -94,9 +98,14 @@ def run(
 ) -> None:
     """Check one window of a pipeline and repair it. Exit code 0 certified, 1 gaps remain, 2 nothing was judged before
     a person corrects what is named, 3 not known, 4 error."""
+    _require_of_keys(keys, whole=whole, asks_windows=plan_only or reason is not None or not follow)
     if sum((keys is not None, window is not None, bool(start or end))) > 1:
         raise typer.BadParameter("give one of --keys, --window, and --from with --to: each says which windows to judge")
     out = console(stderr=json)
+    if keys is not None and not whole:
+        with service_environment():
+            code = _judge_alone(pipeline, keys, out, json=json)
+        raise typer.Exit(code)
     states = []
     with service_environment():
         find_pipeline(pipeline)
@@ -116,6 +125,24 @@ def run(
             else:
                 show_result(out, document)
     raise typer.Exit(max((exit_of(state) for state in states), default=Exit.CERTIFIED))
+
+
+def _require_of_keys(keys: Path | None, *, whole: bool, asks_windows: bool) -> None:
+    """Check that options of windows stand beside windows."""
+    if whole and keys is None:
+        raise typer.BadParameter("--whole is of the windows that hold the keys of --keys")
+    if keys is not None and not whole and asks_windows:
+        raise typer.BadParameter("--plan-only, --reason and --no-follow are of windows: give --whole, too")
+
+
+def _judge_alone(pipeline: str, keys: Path, out: Console, *, json: bool) -> Exit:
+    """Have the keys of a file judged alone, and show their verdicts."""
+    documents = judged_keys(pipeline, _places_of_keys(pipeline, keys, out))
+    if not json:
+        show_judged(out, documents)
+    for document in documents if json else ():
+        typer.echo(json_format.dumps(document, ensure_ascii=False))
+    return exit_of_keys(documents)
 
 
 def _requests(request: _RunRequest, window: int | None, keys: Path | None, out: Console) -> list[_RunRequest]:
@@ -168,11 +195,15 @@ def _unfit(found: str) -> ConfigurationError:
     return ConfigurationError([Problem(file="command line", path="--keys", found=found, remedy=remedy)])
 
 
-def _requests_of_keys(request: _RunRequest, keys: Path, out: Console) -> list[_RunRequest]:
-    """Return one request per window that holds any of the keys, oldest first."""
+def _places_of_keys(name: str, keys: Path, out: Console) -> dict[str, list[Window]]:
+    """Return the windows that hold each key of a file, oldest first.
+
+    Raises:
+        TransientError: a key is in none yet.
+    """
     lines = read_keys(keys)
     with connect() as journal:
-        pipeline = as_last_read(journal, find_pipeline(request.pipeline))
+        pipeline = as_last_read(journal, find_pipeline(name))
         wanted = list(dict.fromkeys(business_key(pipeline, line) for line in lines))
         places = windows_holding(journal, pipeline, Storage.from_environment(), wanted)
     unknown = [key for key, holders in places.items() if not holders]
@@ -185,10 +216,16 @@ def _requests_of_keys(request: _RunRequest, keys: Path, out: Console) -> list[_R
             f"{len(unknown)} of {len(wanted)} keys are in no window yet; run the window that should hold them, "
             "then ask again"
         )
+    return places
+
+
+def _requests_of_keys(request: _RunRequest, keys: Path, out: Console) -> list[_RunRequest]:
+    """Return one request per window that holds any of the keys, oldest first."""
+    places = _places_of_keys(request.pipeline, keys, out)
     holding = {window.number: window for holders in places.values() for window in holders}
     numbers = ", ".join(str(number) for number in sorted(holding))
     out.print(
-        f"{counted(len(wanted), 'key')} in {counted(len(holding), 'window')} ({numbers}); each is judged again, whole"
+        f"{counted(len(places), 'key')} in {counted(len(holding), 'window')} ({numbers}); each is judged again, whole"
     )
     return [replace(request, start=window.start, end=window.end) for _, window in sorted(holding.items())]
 

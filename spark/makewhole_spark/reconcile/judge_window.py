@@ -137,7 +137,7 @@ def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -
     every: list[IndexTask | RepeatTask | BucketTask] = [*of_index, *repeat_tasks(neighbours), *tasks]
     done = carry_released(carrier, journal, every, _run)
     runs = key_runs(neighbours, of_index, [run for run in done if isinstance(run, WrittenRun)])
-    answers = _judge_again(carrier, neighbours, tasks, [answer for answer in done if isinstance(answer, BucketAnswer)])
+    answers = judge_again(carrier, neighbours, tasks, [answer for answer in done if isinstance(answer, BucketAnswer)])
     groups = hop_groups(neighbours, answers)
     outcomes = [
         _add_up(
@@ -184,7 +184,7 @@ def _require_snapshots(context: WindowContext, manifests: Mapping[str, Any]) -> 
         )
 
 
-def _judge_again(
+def judge_again(
     carrier: Carrier, neighbours: NeighbouringWindows, tasks: Sequence[BucketTask], answers: list[BucketAnswer]
 ) -> list[BucketAnswer]:
     """Judge buckets again with what is found out for the keys that are left: from the rest of a topic's log, then from

@@ -100,7 +100,7 @@ def otherwise(shop: ReconciledShop, context: WindowContext, *, looks_all_up: boo
             patch.object(judge_window, "carry_released", _in_this_process),
         ):
             first = [judge_bucket(task) for task in tasks]
-            answers = judge_window._judge_again(shop.carrier, neighbours, tasks, first)
+            answers = judge_window.judge_again(shop.carrier, neighbours, tasks, first)
     return {
         hop.name: _answered(context, [one for one in answers if one.hop == hop.name]) for hop in context.pipeline.hops
     }

@@ -1,0 +1,73 @@
+"""Have keys judged alone, and show their verdicts."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from makewhole.cli.documents import hop_ends
+from makewhole.cli.environment import Exit, print_table, printable
+from makewhole.model.errors import PermanentError, TransientError
+from makewhole.model.verdict import Verdict
+from makewhole.model.window import Window
+
+_TRANSIENT = 1
+_LAST_LINES = 20
+_UNKNOWN = (None, Verdict.PENDING.value, Verdict.UNDECIDABLE.value)
+
+
+def judged_keys(pipeline: str, places: Mapping[str, Sequence[Window]]) -> list[dict[str, Any]]:
+    """Return the verdicts on keys in the windows that hold them (key → windows), by a process that has what judges.
+
+    Raises:
+        TransientError, PermanentError: it could not; the message is its own.
+    """
+    windows: dict[int, list[str]] = {}
+    for key, holders in places.items():
+        for window in holders:
+            windows.setdefault(window.number, []).append(key)
+    wanted = {"pipeline": pipeline, "windows": {str(number): windows[number] for number in sorted(windows)}}
+    done = subprocess.run(
+        [sys.executable, "-m", "makewhole_spark.of_keys"],
+        input=json.dumps(wanted),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        message = "\n".join(done.stderr.strip().splitlines()[-_LAST_LINES:])
+        raise (TransientError if done.returncode == _TRANSIENT else PermanentError)(message)
+    return [_document(pipeline, json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def _document(pipeline: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    return {"pipeline": pipeline, **found, "hop": hop_ends(found["hop"])}
+
+
+def show_judged(out: Console, documents: Sequence[Mapping[str, Any]]) -> None:
+    """Print a line for each verdict, and what it is not."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("window", "hop", "key", "verdict", "cause"):
+        table.add_column(heading, overflow="fold")
+    for found in documents:
+        hop = f"{found['hop']['from']}→{found['hop']['to']}"
+        verdict, cause = found["verdict"] or "not known", found["cause"] or found["reason"] or ""
+        table.add_row(str(found["window"]), hop, printable(found["key"]), verdict, printable(cause))
+    print_table(out, table)
+    out.print(
+        "these keys alone, as they are now: no window was judged, certified or repaired by it. `--whole` judges their "
+        "windows"
+    )
+
+
+def exit_of_keys(documents: Iterable[Mapping[str, Any]]) -> Exit:
+    """Return the exit code: whether every verdict is known, and none is a gap."""
+    verdicts = {found["verdict"] for found in documents}
+    if verdicts & set(_UNKNOWN):
+        return Exit.NOT_KNOWN
+    gaps = {verdict.value for verdict in Verdict if verdict.is_gap}
+    return Exit.GAPS_REMAIN if verdicts & gaps else Exit.CERTIFIED

@@ -1,0 +1,177 @@
+"""Test that keys judged alone have the verdicts that their whole window gives them, and that nothing is committed."""
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from makewhole.cli.main import app
+from makewhole.journal.database import connect
+from makewhole.journey.copies import read_manifests
+from makewhole.model.errors import RefusedError
+from makewhole.model.window import WindowState
+from makewhole.window.context import WindowContext, window_context
+from makewhole_spark.of_keys.judge_keys import KeyVerdict, judge_keys
+from tests.integration.spark.test_survivors import repair
+from tests.world.orders import at_day, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import ReconciledShop
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+
+Verdicts = dict[str, str | None]
+
+
+def alone(shop: ReconciledShop, context: WindowContext, *keys: str) -> list[KeyVerdict]:
+    with connect(shop.journal) as journal:
+        manifests = read_manifests(journal, context.window)
+        now = window_context(context.window, shop.pipeline)
+        return judge_keys(shop.carrier, journal, now, manifests, keys)
+
+
+def verdicts(found: list[KeyVerdict], hop: str) -> Verdicts:
+    return {one.key: one.verdict for one in found if one.hop == hop}
+
+
+def as_whole(shop: ReconciledShop, context: WindowContext, hop: str, keys: list[str]) -> Verdicts:
+    """Return the verdicts that a whole revision gives."""
+    found = shop.found(context, hop)
+    return {key: found[key][0] if key in found else "matched" for key in keys}
+
+
+def dump(shop: ReconciledShop) -> list[Any]:
+    tables = ("window", "hop_result", "finding", "certificate", "handover", "key_run", "incident")
+    return [shop.journal_sql(f"select count(*) from makewhole.{name}") for name in tables]
+
+
+@pytest.fixture
+def flawed(shop: ReconciledShop) -> WindowContext:
+    """A window in which each of five keys has another flaw on its way, and others have none."""
+    made = orders(range(40))
+    shop.write("outbox", [order for order in made if order["id"] != "O4"])
+    shop.send([*(order for order in made if order["id"] != "O1"), made[5]])
+    rows = [order for order in made if order["id"] not in ("O1", "O2")]
+    shop.write("warehouse", [order | ({"amount": "99.00"} if order["id"] == "O3" else {}) for order in rows])
+    shop.write("warehouse", [made[6]])
+    return shop.judge_and_ask_the_gate()
+
+
+def test_keys_have_the_verdicts_of_their_whole_window(shop: ReconciledShop, flawed: WindowContext) -> None:
+    keys = [f"O{number}" for number in range(9)]
+    before, files = dump(shop), flawed.storage.files_below("shop")
+
+    found = alone(shop, flawed, *keys)
+
+    for hop in (LEDGER_HOP, STORE_HOP):
+        expected = as_whole(shop, flawed, hop, keys)
+        own = verdicts(found, hop)
+        assert own == {key: verdict for key, verdict in expected.items() if key in own}
+        assert {key for key, verdict in expected.items() if verdict != "matched"} <= set(own)
+    assert verdicts(found, STORE_HOP) == {
+        "O0": "matched",
+        "O2": "missing",
+        "O3": "mismatched",
+        "O4": "matched",
+        "O5": "matched",
+        "O6": "duplicate",
+        "O7": "matched",
+        "O8": "matched",
+    } | ({"O1": verdicts(found, STORE_HOP)["O1"]} if "O1" in verdicts(found, STORE_HOP) else {})
+    assert verdicts(found, LEDGER_HOP)["O1"] == "missing"
+    (mismatch,) = [one for one in found if (one.hop, one.key) == (STORE_HOP, "O3")]
+    assert (mismatch.cause, "99.00" in json.dumps(dict(mismatch.evidence))) == ("value_differs", True)
+    assert (dump(shop), flawed.storage.files_below("shop")) == (before, files)
+
+
+def test_what_was_mended_and_broken_since_is_seen(shop: ReconciledShop, flawed: WindowContext) -> None:
+    shop.write("warehouse", [orders([2])[0]])
+    shop.sql("update warehouse set amount = 3.50 where id = 'O3'; delete from warehouse where id = 'O8'")
+    found = verdicts(alone(shop, flawed, "O2", "O3", "O8"), STORE_HOP)
+    again = shop.judged()
+    assert found == as_whole(shop, again, STORE_HOP, ["O2", "O3", "O8"])
+    assert (found["O2"], found["O3"]) == ("matched", "matched")
+
+
+def test_keys_that_were_repaired_are_matched(shop: ReconciledShop) -> None:
+    """One was overwritten, and of the other a row was moved aside."""
+    remedies = {"limits": "{share: 1.0}", "missing": "upsert", "mismatched": "upsert", "duplicate": "quarantine"}
+    shop.describe(has_ledger=False, compensation=remedies)
+    made = orders(range(6))
+    shop.send(made)
+    shop.write("warehouse", [*made[:5], made[3], made[5] | {"amount": "99.00"}])
+    context = shop.judge_and_ask_the_gate()
+    before = verdicts(alone(shop, context, "O3", "O4", "O5"), STORE_HOP)
+    assert before == {"O3": "duplicate", "O4": "matched", "O5": "mismatched"}
+    assert repair(shop, context).state is WindowState.CERTIFIED
+    assert set(verdicts(alone(shop, context, "O3", "O4", "O5"), STORE_HOP).values()) == {"matched"}
+
+
+def test_a_key_that_a_later_window_repeats_is_judged_with_what_the_index_knows(shop: ReconciledShop) -> None:
+    shop.describe(has_ledger=False)
+    made = orders(range(5))
+    shop.send(made)
+    shop.write("warehouse", made)
+    assert shop.whole_way(0)[1].state is WindowState.CERTIFIED
+    later = orders(range(10, 15), day=1)
+    shop.send([*later, made[2]])
+    shop.write("warehouse", [*later, at_day(1, made[2])])
+    second = shop.judge_and_ask_the_gate(1)
+    found = verdicts(alone(shop, second, "O2", "O12"), STORE_HOP)
+    assert found == as_whole(shop, second, STORE_HOP, ["O2", "O12"])
+
+
+def test_a_row_that_may_have_come_late_is_left_to_the_whole_window(shop: ReconciledShop) -> None:
+    shop.describe(has_ledger=False)
+    shop.write("warehouse", orders(range(3)))
+    shop.send(orders(range(3)))
+    shop.whole_way(0)
+    later = orders(range(10, 13), day=1)
+    shop.send(later)
+    shop.write("warehouse", later)
+    second = shop.judge_and_ask_the_gate(1)
+    shop.write("warehouse", [at_day(0.5, later[0])])
+    first, other = alone(shop, second, "O10", "O11")
+    assert (first.verdict, other.verdict) == (None, "matched")
+    assert "came" not in str(other.reason)
+    assert str(first.reason).startswith("warehouse has a row of it with a time outside the window that was not there")
+
+
+def test_a_window_whose_snapshots_say_nothing_any_more_is_judged_whole(
+    shop: ReconciledShop, flawed: WindowContext
+) -> None:
+    shop.describe(compare='{amount: "decimal(8,2)", region: string}')
+    with pytest.raises(RefusedError, match="was read with another configuration than the file has now"):
+        alone(shop, flawed, "O1")
+    shop.describe()
+    shop.make_topic_again()
+    with pytest.raises(RefusedError, match=r"was made again since .* `makewhole run shop --window 1`"):
+        alone(shop, flawed, "O1")
+
+
+def test_records_that_kafka_has_deleted_since_are_in_the_snapshot(shop: ReconciledShop, flawed: WindowContext) -> None:
+    shop.delete_records({0: 20})
+    assert verdicts(alone(shop, flawed, "O2", "O7"), STORE_HOP) == {"O2": "missing", "O7": "matched"}
+
+
+def test_the_command_shows_verdicts_and_says_what_they_are_not(
+    shop: ReconciledShop, flawed: WindowContext, tmp_path: Any
+) -> None:
+    file = tmp_path / "keys.txt"
+    file.write_text("O3\nO7\n")
+    shown = CliRunner().invoke(app, ["run", "shop", "--keys", str(file)], env={"COLUMNS": "200"})
+    assert shown.exit_code == 1, shown.output
+    assert "mismatched" in shown.output
+    assert "no window was judged, certified or repaired" in shown.output
+    listed = CliRunner().invoke(app, ["run", "shop", "--keys", str(file), "--json"])
+    documents = [json.loads(line) for line in listed.stdout.splitlines()]
+    assert [(one["key"], one["hop"]["to"], one["verdict"]) for one in documents] == [
+        ("O3", "orders", "matched"),
+        ("O7", "orders", "matched"),
+        ("O3", "warehouse", "mismatched"),
+        ("O7", "warehouse", "matched"),
+    ]
+    file.write_text("O7\n")
+    assert CliRunner().invoke(app, ["run", "shop", "--keys", str(file)]).exit_code == 0
+    wrong = CliRunner().invoke(app, ["run", "shop", "--keys", str(file), "--plan-only"], env={"COLUMNS": "200"})
+    assert (wrong.exit_code, "give --whole, too" in wrong.output) == (2, True)
