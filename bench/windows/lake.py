@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +20,13 @@ _ROWS_OF_A_FILE = 500_000
 _RECORDS_PER_CALL = 50_000
 _FLUSH_SECONDS = 120
 _POSITION = pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
-_SCHEMA = pa.schema(
-    {"order_id": pa.string(), "amount": pa.decimal128(12, 2), "status": pa.string(), "_kafka_metadata": _POSITION}
-)
+_TYPES: dict[str, Any] = {
+    "order_id": pa.string(),
+    "amount": pa.decimal128(12, 2),
+    "status": pa.string(),
+    "_kafka_metadata": _POSITION,
+}
+_SCHEMA = pa.schema(_TYPES)
 _PIPELINE = """\
 version: 2
 pipeline: {pipeline}
@@ -93,9 +98,9 @@ class LakeOrders:
         if self.has_values:
             cents = cents + np.where(numbers % self.stride == _CHANGED, 100, 0)
         whole = pa.array(cents).cast(pa.decimal128(19, 0))
-        states = pa.DictionaryArray.from_arrays(pa.array(numbers % len(STATES)), pa.array(STATES))
-        parts = [pa.repeat(self.topic, len(numbers)), numbers % PARTITIONS, numbers // PARTITIONS]
-        arrays = [
+        states = pa.DictionaryArray.from_arrays(numbers % len(STATES), pa.array(STATES))
+        parts: list[Any] = [pa.repeat(self.topic, len(numbers)), numbers % PARTITIONS, numbers // PARTITIONS]
+        arrays: list[Any] = [
             pa.array([key_of(number) for number in numbers.tolist()]),
             pa.Array.from_buffers(pa.decimal128(12, 2), len(whole), whole.buffers()),
             states.cast(pa.string()),
