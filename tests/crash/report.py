@@ -21,9 +21,10 @@ _HEAD = """\
 
 A plan is carried out exactly once, whatever happens to whoever carries it out. `make crashes` shows it by trying: every
 call that a runner makes to the outside, to Kafka, to the journal, to the target's PostgreSQL, to the catalogue and the
-files of datasets, and to the storage, is a step, and before and after each step is a point where something may happen to it. All of them are tried; none is drawn
-by lot. The steps are found by watching a run, so that a call that is added to the service is a step of the next run;
-their number is written down in tests/crash/points.json, and a smaller one fails.
+files of datasets, and to the storage, is a step, and before and after each step is a point where something may happen
+to it. All of them are tried; none is drawn by lot. The steps are found by watching a run, so that a call that is added
+to the service is a step of the next run; their number is written down in tests/crash/points.json, and a smaller one
+fails.
 
 After each: one committed copy of every record, one receipt for every chunk, the plan done, the table as it shall be,
 the journal in agreement with both, and nothing left open: the same state, row by row, as an undisturbed run leaves.

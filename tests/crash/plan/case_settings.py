@@ -78,8 +78,8 @@ class CaseSettings:
         """Return the properties of the catalogue, whose tables are in the target's database."""
         parts = parse_dsn(self.target)
         login = f"{quote(parts['user'])}:{quote(parts.get('password', ''))}"
-        options = {name: parts[name] for name in ("sslmode", "gssencmode") if name in parts}
-        asked = urlencode({**options, "application_name": self.application})
+        options = [(name, parts[name]) for name in ("sslmode", "gssencmode") if name in parts]
+        asked = urlencode([*options, ("application_name", self.application)])
         address = f"{parts['host']}:{parts['port']}/{parts['dbname']}"
         uri = f"postgresql+psycopg2://{login}@{address}?{asked}"
         return {"type": "sql", "uri": uri, "warehouse": f"file://{self.lake}/warehouse"}

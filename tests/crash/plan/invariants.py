@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -27,7 +28,7 @@ _ACTIONS = 10
 def assert_invariants(phase: str, state: Durable) -> None:
     """Check for one plan, one approval, one committed copy per item, one receipt per chunk, the table as it shall
     be."""
-    {
+    checks: dict[str, Callable[[Durable], None]] = {
         "freeze": _assert_frozen,
         "approve": _assert_approved,
         "supersede": _assert_superseded,
@@ -39,7 +40,8 @@ def assert_invariants(phase: str, state: Durable) -> None:
         "datasets": _assert_datasets,
         "datasets undo": _assert_datasets_undo_frozen,
         "datasets restore": _assert_datasets_restored,
-    }.get(phase, _assert_compensated)(state)
+    }
+    checks.get(phase, _assert_compensated)(state)
 
 
 def assert_journal_knows_chunks(state: Durable) -> None:

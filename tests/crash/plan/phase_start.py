@@ -73,13 +73,12 @@ def open_revision(world: CrashWorld, case: Case) -> None:
 
 def _reset(world: CrashWorld, settings: CaseSettings) -> None:
     shutil.rmtree(settings.storage, ignore_errors=True)
-    world.sql("drop schema if exists makewhole cascade; truncate dw.departures")
+    world.sql("drop schema if exists makewhole cascade; truncate dw.departures, dw.outbox")
     world.sql("insert into dw.departures (id, delay) values " + ", ".join(["%s"] * len(BEFORE)), BEFORE)
     if settings.writes == Writes.DATASETS:
         lakes.make(settings, BEFORE)
     if settings.writes in MADE:
         rows = produced.ledger_rows(settings)
-        world.sql("truncate dw.outbox")
         world.sql("insert into dw.outbox (id, delay, payload) values " + ", ".join(["%s"] * len(rows)), rows)
     _put_window(world, settings)
 

@@ -31,7 +31,8 @@ _CLIENTS = {
     confluent_kafka.admin.AdminClient: "admin",
 }
 _TABLES = re.compile(
-    r"\b(?:from|join|into|update|table|copy) (?:if (?:not )?exists )?([a-z_]+\.[a-z_]+|pg_[a-z_]+|iceberg_[a-z_]+)\b",
+    r"\b(?:from|join|into|update|table|copy) (?:if (?:not )?exists )?(?!t\.)"
+    r"([a-z_]+\.[a-z_]+|pg_[a-z_]+|iceberg_[a-z_]+)\b",
     re.IGNORECASE,
 )
 _IDLE = "idle_in_transaction_session_timeout"
@@ -233,10 +234,10 @@ class _Cursor(extensions.cursor):
         step = self.owner.step(_statement(query), query)
         self.owner.wrapper.call(step, lambda: super(_Cursor, self).executemany(query, rows))
 
-    def copy_expert(self, query: Any, file: Any, *arguments: Any, **options: Any) -> None:
+    def copy_expert(self, query: Any, file: Any, size: int = 8192) -> None:
         text = query.as_string(self.connection) if isinstance(query, sql.Composable) else query
         step = self.owner.step(_statement(text), text)
-        self.owner.wrapper.call(step, lambda: super(_Cursor, self).copy_expert(query, file, *arguments, **options))
+        self.owner.wrapper.call(step, lambda: super(_Cursor, self).copy_expert(query, file, size))
 
     def _be_impatient(self, text: str, parameters: Any) -> None:
         idle_ms = self.owner.wrapper.idle_ms
