@@ -38,6 +38,7 @@ def enumeration(request: pytest.FixtureRequest, server_folder: Path) -> Iterator
             pool=pool,
             is_short=config.getoption("crash_points") == "short",
             is_recording=config.getoption("crash_record"),
+            is_part=bool(config.getoption("keyword")),
         )
         config.stash[_ENUMERATION] = made
         yield made

@@ -9,11 +9,14 @@ from tests.crash import points as points_of_kinds
 from tests.crash.plan import scenario
 from tests.crash.servers.servers import Servers
 from tests.crash.servers.world import CrashWorld
-from tests.crash.states.state_graph import StateGraph, explore
+from tests.crash.states.state_graph import KnownState, StateGraph, explore
 from tests.crash.worker_pool import Job, WorkerPool
 
 PHASES = tuple(scenario.PHASES)
 _LIKE = {"first": "compensate", "marker lost": "compensate"}
+_LONG = frozenset(("datasets freeze", "datasets undo", "datasets restore", "avro freeze"))
+_LONG_FORMATS = ("protobuf", "connect")
+_OF_DATASETS = ("files:", "catalog:")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +37,15 @@ class Row:
 
 @dataclass(kw_only=True)
 class Enumeration:
-    """`is_short`: only the points after the steps that change the durable state. `is_recording`: how many points there
-    are is written down, instead of held against what was."""
+    """`is_short`: only the points after the steps that change the durable state, and not of all phases. `is_part`: a
+    phase is explored when it is wanted, for not all will be. `is_recording`: how many points there are is written down,
+    instead of held against what was."""
 
     servers: Servers
     pool: WorkerPool
     is_short: bool
     is_recording: bool
+    is_part: bool
     rows: list[Row] = field(default_factory=list)
     _graphs: Mapping[str, StateGraph] = field(default_factory=dict)
     _closed: set[str] = field(default_factory=set)
@@ -52,14 +57,19 @@ class Enumeration:
 
     def graph(self, phase: str) -> StateGraph:
         """Return the graph of a phase. Its states are closed unless this is the short version. All phases are
-        explored when the first is wanted."""
-        if not self._graphs:
-            self._graphs = explore(self.pool, PHASES)
+        explored when the first is wanted, unless this is a part."""
+        if phase not in self._graphs:
+            self._graphs = {**self._graphs, **explore(self.pool, [phase] if self.is_part else self.phases)}
         graph = self._graphs[phase]
         if not self.is_short and phase not in self._closed:
             graph.close(self.pool)
             self._closed.add(phase)
         return graph
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The phases that are enumerated: in the short version of formats one, and of datasets the repair."""
+        return tuple(phase for phase in PHASES if not self.is_short or not is_long(phase))
 
     def is_explored(self, phase: str) -> bool:
         """Return whether all its states are known."""
@@ -72,8 +82,14 @@ class Enumeration:
         """
         start = self.graph(phase).start
         known = set(self.graph(_LIKE[phase]).start.states if phase in _LIKE else ())
-        wanted = start.changes if self.is_short else range(len(start.steps))
+        wanted = self._changes(start) if self.is_short else range(len(start.steps))
         return [number for number in wanted if not known.issuperset(start.states[number : number + 2])]
+
+    @staticmethod
+    def _changes(start: KnownState) -> list[int]:
+        """Return the steps that change the durable state; of a plan for datasets, those that do it there."""
+        of_datasets = [step for step in start.changes if start.steps[step].startswith(_OF_DATASETS)]
+        return of_datasets or list(start.changes)
 
     def points(self, phase: str) -> list[int]:
         """Return the points around each of these steps; in the short version after each, which is the one before the
@@ -97,6 +113,11 @@ class Enumeration:
     def kinds(self) -> dict[str, int]:
         """How many points each kind of fault was tried at, in each phase."""
         return {row.kind: row.points for row in self.rows if row.points}
+
+
+def is_long(phase: str) -> bool:
+    """Return whether a phase is left to the whole enumeration."""
+    return phase in _LONG or phase.startswith(_LONG_FORMATS)
 
 
 def jobs(work: Callable[..., Any], cases: Iterable[tuple[str, tuple[Any, ...]]]) -> list[Job[Any]]:

@@ -20,10 +20,11 @@ _HEAD = """\
 # Where compensation was killed, stopped and cut off
 
 A plan is carried out exactly once, whatever happens to whoever carries it out. `make crashes` shows it by trying: every
-call that a runner makes to the outside, to Kafka, to the journal, to the target's PostgreSQL and to the storage, is a
-step, and before and after each step is a point where something may happen to it. All of them are tried; none is drawn
-by lot. The steps are found by watching a run, so that a call that is added to the service is a step of the next run;
-their number is written down in tests/crash/points.json, and a smaller one fails.
+call that a runner makes to the outside, to Kafka, to the journal, to the target's PostgreSQL, to the catalogue and the
+files of datasets, and to the storage, is a step, and before and after each step is a point where something may happen
+to it. All of them are tried; none is drawn by lot. The steps are found by watching a run, so that a call that is added
+to the service is a step of the next run; their number is written down in tests/crash/points.json, and a smaller one
+fails.
 
 After each: one committed copy of every record, one receipt for every chunk, the plan done, the table as it shall be,
 the journal in agreement with both, and nothing left open: the same state, row by row, as an undisturbed run leaves.
@@ -46,6 +47,16 @@ _PHASES = {
     "supersede": "A later revision ends a plan that was killed between a commit and the journal, and plans again.",
     "undo": "The undoing of a plan is frozen.",
     "restore": "It is carried out: rows put back, brought back from quarantine, taken out.",
+    "datasets freeze": "The same for a plan that writes to an Iceberg table and to a dataset of files.",
+    "datasets": "It is carried out: two chunks into the table, two into files, an action in each cannot be done.",
+    "datasets undo": "The undoing of it is frozen.",
+    "datasets restore": "It is carried out.",
+    "avro freeze": "A plan of records that are made: of a ledger's rows, and as reversals, in Avro.",
+    "avro": "It is carried out: three chunks.",
+    "protobuf freeze": "The same in Protobuf.",
+    "protobuf": "It is carried out.",
+    "connect freeze": "The same in the values of Connect.",
+    "connect": "It is carried out.",
 }
 
 

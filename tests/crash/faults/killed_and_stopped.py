@@ -90,7 +90,7 @@ def woken_after_its_plan_was_undone(world: CrashWorld, graph: StateGraph, point:
     with case_at_phase_start(world, graph.phase) as case:
         zombie = _stopped(world, case, graph.start, point, through=NO_LEASE)
         stop(case.settings.journal, case.settings.plan, by="oncall", reason="wrong day")
-        case.phase = "undo"
+        case.phase = "datasets undo" if graph.phase == "datasets" else "undo"
         run_until_done(world, case, enough=("done", REFUSED))
         before = durable.read(world, case)
         assert_journal_knows_chunks(before)

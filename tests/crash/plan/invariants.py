@@ -1,8 +1,13 @@
 """Check what must be true when a phase is over, whatever happened on the way."""
 
+import json
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from tests.crash.plan.lakes import STORES
+from tests.crash.plan.produced import PRODUCED, REVERSED
 from tests.crash.plan.scenario import (
     AFTER,
     BORN_MS,
@@ -15,6 +20,7 @@ from tests.crash.plan.scenario import (
     WRITTEN,
 )
 from tests.crash.states.durable import Durable, Record
+from tests.crash.states.lake_state import LakeState
 
 _ACTIONS = 10
 
@@ -22,25 +28,32 @@ _ACTIONS = 10
 def assert_invariants(phase: str, state: Durable) -> None:
     """Check for one plan, one approval, one committed copy per item, one receipt per chunk, the table as it shall
     be."""
-    {
+    checks: dict[str, Callable[[Durable], None]] = {
         "freeze": _assert_frozen,
         "approve": _assert_approved,
         "supersede": _assert_superseded,
         "undo": _assert_undo_frozen,
         "restore": _assert_restored,
-    }.get(phase, _assert_compensated)(state)
+        **dict.fromkeys(("avro", "protobuf", "connect"), _assert_produced),
+        **dict.fromkeys(("avro freeze", "protobuf freeze", "connect freeze"), partial(_assert_frozen, actions=7)),
+        "datasets freeze": _assert_frozen,
+        "datasets": _assert_datasets,
+        "datasets undo": _assert_datasets_undo_frozen,
+        "datasets restore": _assert_datasets_restored,
+    }
+    checks.get(phase, _assert_compensated)(state)
 
 
 def assert_journal_knows_chunks(state: Durable) -> None:
     """Check that the journal knows of every chunk that there is, in the topic and in the table."""
     known = Counter(row["target"] for row in state.journal["chunk"])
-    done = Counter({"flights": max(state.marker, 0), "warehouse": len(state.target.get("receipt", ()))})
+    done = Counter({"flights": max(state.marker, 0), **state.receipts})
     assert known == +done, f"the journal knows of {dict(known)}, and there are {dict(done)}"
 
 
-def _assert_frozen(state: Durable) -> None:
+def _assert_frozen(state: Durable, actions: int = _ACTIONS) -> None:
     assert [plan["state"] for plan in state.journal["plan"]] == ["awaiting_approval"]
-    assert len(state.journal["action"]) == _ACTIONS
+    assert len(state.journal["action"]) == actions
     assert {action["outcome"] for action in state.journal["action"]} == {None}
     assert state.journal["approval"] == []
     assert len(state.files) == 1, f"files of the plan: {state.files}"
@@ -107,6 +120,74 @@ def _assert_restored(state: Durable) -> None:
     assert sorted(chunks) == [(0, 3), (1, 1)]
     outcomes = [(row["seq"], row["outcome"]) for row in state.journal["action"] if row["plan"] == undo["id"]]
     assert sorted(outcomes) == [(0, "done"), (1, "done"), (2, "done"), (3, "refused"), (4, "done")]
+
+
+def _assert_produced(state: Durable) -> None:
+    """Check that each record is there once, in its format, and that the journal has where."""
+    assert _states(state) == ["done"]
+    values = [json.loads(record.value) for record in state.records]
+    assert sorted((value["id"], value["delay"]) for value in values) == sorted((*PRODUCED, *REVERSED))
+    assert sorted(record.key for record in state.records) == sorted(key for key, _ in (*PRODUCED, *REVERSED))
+    assert (state.marker, state.transaction, state.held_back) == (3, "idle", 0)
+    assert sorted((row["chunk"], row["actions"]) for row in state.journal["chunk"]) == [(0, 3), (1, 3), (2, 1)]
+    assert {row["outcome"] for row in state.journal["action"]} == {"done"}
+    places = [place for row in state.journal["replayed_position"] for place in row["offsets"]]
+    assert places == ["a record"] * 7
+    assert len(state.files) == 1, f"files of the plan: {state.files}"
+
+
+def _assert_datasets(state: Durable) -> None:
+    """Check that each dataset holds what the plan says, once, and that all of it is known there and in the journal."""
+    assert _states(state) == ["done"]
+    refused = [number for number in range(_ACTIONS) if number % 5 == 4]
+    assert _stores(state) == dict.fromkeys(STORES, AFTER)
+    for store, receipts in _lakes(state).receipts.items():
+        actions = [(one["chunk"], one["actions"], [*one["refused"].values()]) for one in receipts]
+        assert sorted(actions) == [(0, 3, []), (1, 1, [REFUSED["K9"]])], store
+    _assert_effects(state, _by_state(state, "done"), [0, 1, 2, 3, 3])
+    outcomes = {(row["target"], row["key"]): (row["outcome"], row["outcome_reason"]) for row in state.journal["action"]}
+    assert len(refused) == len(STORES)
+    assert outcomes == {
+        (store, key): ("refused", REFUSED[key]) if key in REFUSED else ("done", None)
+        for store in STORES
+        for key in ("K5", "K6", "K7", "K8", "K9")
+    }
+    assert len(state.files) == 1, f"files of the plan: {state.files}"
+
+
+def _assert_datasets_undo_frozen(state: Durable) -> None:
+    assert _states(state) == ["awaiting_approval", "done"]
+    done, undo = _by_state(state, "done"), _by_state(state, "awaiting_approval")
+    assert (undo["undoes"], undo["counts"]) == (done["id"], {"restore": len(STORES) * len(EFFECTS)})
+    assert _stores(state) == dict.fromkeys(STORES, AFTER)
+
+
+def _assert_datasets_restored(state: Durable) -> None:
+    assert _states(state) == ["done", "done"]
+    (undo,) = (plan for plan in state.journal["plan"] if plan["undoes"] is not None)
+    assert _stores(state) == dict.fromkeys(STORES, RESTORED)
+    chunks = [
+        (row["target"], row["chunk"], row["actions"]) for row in state.journal["chunk"] if row["plan"] == undo["id"]
+    ]
+    assert sorted(chunks) == [(store, chunk, actions) for store in STORES for chunk, actions in ((0, 3), (1, 1))]
+    outcomes = Counter((row["target"], row["outcome"]) for row in state.journal["action"] if row["plan"] == undo["id"])
+    assert outcomes == {(store, outcome): count for store in STORES for outcome, count in (("done", 4), ("refused", 1))}
+
+
+def _assert_effects(state: Durable, plan: dict[str, Any], seqs: list[int]) -> None:
+    for store, effects in _lakes(state).effects.items():
+        found = sorted(effect["seq"] for effect in effects if effect["plan"] == plan["id"])
+        first = 5 * STORES.index(store)
+        assert found == [first + seq for seq in seqs], f"effects at {store}: {found}"
+
+
+def _lakes(state: Durable) -> LakeState:
+    assert state.lakes is not None
+    return state.lakes
+
+
+def _stores(state: Durable) -> dict[str, list[tuple[str, int]]]:
+    return dict(_lakes(state).rows)
 
 
 def _states(state: Durable) -> list[str]:

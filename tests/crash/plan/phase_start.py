@@ -5,11 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from tests.crash.plan import lakes, produced
+from tests.crash.plan.case_settings import MADE, CaseSettings, Writes
 from tests.crash.plan.scenario import (
     BEFORE,
+    DONE,
+    FROZEN,
     OPENED_AT,
-    TABLE_ALONE,
-    CaseSettings,
+    UNDONE,
+    WRITES,
     do_approve,
     do_compensate,
     do_freeze,
@@ -39,18 +43,18 @@ def case_at_phase_start(world: CrashWorld, phase: str) -> Iterator[Case]:
 
 
 def _at_start(world: CrashWorld, phase: str) -> Case:
-    settings = replace(world.next_settings(), is_table_alone=phase in TABLE_ALONE)
+    settings = replace(world.next_settings(), writes=WRITES.get(phase, Writes.TOPIC_AND_TABLE))
     world.proxy.forget()
     _reset(world, settings)
-    if phase != "freeze":
+    if phase not in FROZEN:
         settings = _with_plan(world, settings)
-    if phase not in ("freeze", "approve"):
+    if phase not in (*FROZEN, "approve"):
         do_approve(settings)
     if phase == "first":
         settings = replace(settings, marker_topic=f"markers-of-{settings.pipeline}")
-    if phase in TABLE_ALONE:
+    if phase in DONE:
         do_compensate(settings)
-    if phase == "restore":
+    if phase in UNDONE:
         settings = _with_undo(world, settings)
     case = Case(phase=phase, settings=settings, starts=world.ends())
     if phase == "marker lost":
@@ -69,8 +73,13 @@ def open_revision(world: CrashWorld, case: Case) -> None:
 
 def _reset(world: CrashWorld, settings: CaseSettings) -> None:
     shutil.rmtree(settings.storage, ignore_errors=True)
-    world.sql("drop schema if exists makewhole cascade; truncate dw.departures")
+    world.sql("drop schema if exists makewhole cascade; truncate dw.departures, dw.outbox")
     world.sql("insert into dw.departures (id, delay) values " + ", ".join(["%s"] * len(BEFORE)), BEFORE)
+    if settings.writes == Writes.DATASETS:
+        lakes.make(settings, BEFORE)
+    if settings.writes in MADE:
+        rows = produced.ledger_rows(settings)
+        world.sql("insert into dw.outbox (id, delay, payload) values " + ", ".join(["%s"] * len(rows)), rows)
     _put_window(world, settings)
 
 
@@ -97,6 +106,8 @@ def _with_plan(world: CrashWorld, settings: CaseSettings) -> CaseSettings:
     """Freeze a plan; change a row of it right afterwards."""
     settings = _with_plan_id(world, settings, do_freeze(settings))
     world.sql("update dw.departures set delay = 10 where id = 'K9' and ctid = '(0,8)'")
+    if settings.writes == Writes.DATASETS:
+        lakes.change(settings, "K9", [9, 10])
     return settings
 
 
@@ -105,6 +116,8 @@ def _with_undo(world: CrashWorld, settings: CaseSettings) -> CaseSettings:
     settings = _with_plan_id(world, settings, do_undo(settings))
     do_approve(settings)
     world.sql("update dw.departures set delay = 66 where id = 'K6'")
+    if settings.writes == Writes.DATASETS:
+        lakes.change(settings, "K6", [66])
     return settings
 
 

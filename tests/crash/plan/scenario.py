@@ -6,7 +6,6 @@ the extra rows are moved aside, but K9 was changed after the plan was made.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -23,12 +22,12 @@ from makewhole.compensation.sources.sources import SourceRecord
 from makewhole.compensation.undo.plan_undo import UndoRequest, freeze_undo
 from makewhole.kafka import replay
 from makewhole.kafka.partitioner import KnownKeys
-from makewhole.kafka.replay import MARKER_TOPIC
-from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import Approval, Hop, Limits, Pipeline, Remedies, Remedy
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
+from tests.crash.plan import lakes, produced
+from tests.crash.plan.case_settings import MADE, CaseSettings, Writes
 
 PARTITIONS = 2
 CHUNK_ACTIONS = 3
@@ -57,40 +56,7 @@ RESTORING = [(0, "inserted"), (1, "inserted"), (2, "inserted"), (4, "deleted")]
 """(number of the action of the undo, what became of a row)."""
 
 OPENED_AT = datetime(2013, 1, 2, tzinfo=UTC)
-_MIRROR, _WAREHOUSE = "flights→mirror", "flights→warehouse"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CaseSettings:
-    """The servers, databases and topic of a case, and the pipeline that is its own."""
-
-    bootstrap: str
-    client_id: str
-    journal: str
-    target: str
-    topic: str
-    storage: str
-    pipeline: str
-    marker_topic: str = MARKER_TOPIC
-    holder: str = ""
-    lease_seconds: float = 30.0
-    plan: str = ""
-    sha256: str = ""
-    revision: int = 1
-    is_table_alone: bool = False
-
-    @property
-    def identity(self) -> str:
-        """The transactional id and the group of the plan's marker."""
-        return f"replay-{self.plan}-flights"
-
-    def connections(self) -> Mapping[str, Connection]:
-        """Return Kafka and PostgreSQL, by the ids that the pipeline has for them."""
-        kafka = {"bootstrap.servers": self.bootstrap, "client.id": self.client_id, "log_level": "0"}
-        return {
-            "kafka": KafkaConnection(id="kafka", properties=kafka),
-            "pg": PostgresConnection(id="pg", dsn=self.target),
-        }
+_MIRROR = "flights→mirror"
 
 
 class Archive:
@@ -158,13 +124,40 @@ PHASES = {
     # A plan of tables alone, which is done, is taken back: that is planned, and then carried out.
     "undo": do_undo,
     "restore": do_compensate,
+    # The same for a plan that writes to an Iceberg table and to a dataset of files.
+    "datasets freeze": do_freeze,
+    "datasets": do_compensate,
+    "datasets undo": do_undo,
+    "datasets restore": do_compensate,
+    # And for records that are made of a ledger's rows, and as reversals, in formats with a schema.
+    **{
+        f"{name}{step}": do
+        for name in ("avro", "protobuf", "connect")
+        for step, do in ((" freeze", do_freeze), ("", do_compensate))
+    },
 }
 """The phases of plans' lives; `tests/crash/plan/phase_start.py` brings a case to where each begins."""
 
-TABLE_ALONE = ("undo", "restore")
-"""Phases of a plan that writes to no topic."""
+WRITES = {
+    "undo": Writes.TABLE,
+    "restore": Writes.TABLE,
+    **dict.fromkeys(("datasets freeze", "datasets", "datasets undo", "datasets restore"), Writes.DATASETS),
+    **{
+        f"{name}{step}": writes
+        for name, writes in (("avro", Writes.AVRO), ("protobuf", Writes.PROTOBUF), ("connect", Writes.CONNECT))
+        for step in (" freeze", "")
+    },
+}
+"""What the plan of a phase writes to, if not to a topic and a table."""
 
-FREEZING = ("freeze", "supersede", "undo")
+FROZEN = tuple(name for name in PHASES if name.endswith("freeze"))
+"""Phases that begin without a plan."""
+DONE = ("undo", "restore", "datasets undo", "datasets restore")
+"""Phases that begin when the plan is done."""
+UNDONE = ("restore", "datasets restore")
+"""And when its undoing is frozen and approved."""
+
+FREEZING = (*FROZEN, "supersede", "undo", "datasets undo")
 """Phases that keep a transaction of the journal open while they fetch payloads and put them into the storage."""
 
 
@@ -186,14 +179,17 @@ def window(settings: CaseSettings) -> Window:
 
 
 def findings(settings: CaseSettings) -> list[Finding]:
-    """Return what the window found; of the table alone, where there is no topic to write to."""
-    numbers: list[tuple[str, Verdict, Iterable[int]]] = [
-        (_MIRROR, Verdict.MISSING, range(5)),
-        (_WAREHOUSE, Verdict.MISSING, [5]),
-        (_WAREHOUSE, Verdict.MISMATCHED, [6]),
-        (_WAREHOUSE, Verdict.DUPLICATE, [7, 8, 9]),
+    """Return what the window found; of tables alone, where there is no topic to write to."""
+    if settings.writes in MADE:
+        return [_finding(hop, verdict, number) for hop, verdict, of_it in produced.found() for number in of_it]
+    missing: list[tuple[str, Verdict, Iterable[int]]] = [(_MIRROR, Verdict.MISSING, range(5))]
+    stores = {Writes.DATASETS: lakes.STORES}.get(Writes(settings.writes), ("warehouse",))
+    of_rows: list[tuple[str, Verdict, Iterable[int]]] = [
+        (f"flights→{store}", verdict, numbers)
+        for store in stores
+        for verdict, numbers in ((Verdict.MISSING, [5]), (Verdict.MISMATCHED, [6]), (Verdict.DUPLICATE, [7, 8, 9]))
     ]
-    wanted = numbers[1:] if settings.is_table_alone else numbers
+    wanted = [*(missing if settings.writes == Writes.TOPIC_AND_TABLE else []), *of_rows]
     return [_finding(hop, verdict, number) for hop, verdict, of_it in wanted for number in of_it]
 
 
@@ -203,30 +199,39 @@ def pipeline(settings: CaseSettings) -> Pipeline:
     def store(name: str, table: str) -> TablePoint:
         return TablePoint(name=name, kind=PointKind.STORE, connection="pg", table=table, key=("id",), time="loaded_at")
 
-    report = Remedy.REPORT
     return Pipeline(
         name=settings.pipeline,
         points={
             "flights": TopicPoint(name="flights", connection="kafka", topic=settings.topic, key=("$.id",)),
             "mirror": store("mirror", "dw.mirror"),
             "warehouse": store("warehouse", "dw.departures"),
+            **(lakes.points() if settings.writes == Writes.DATASETS else {}),
+            **(produced.points(settings) if settings.writes in MADE else {}),
         },
-        hops=(
-            Hop(
-                source="flights",
-                target="mirror",
-                remedies=Remedies(missing=Remedy.REDELIVER, duplicate=report, mismatched=report),
-            ),
-            Hop(
-                source="flights",
-                target="warehouse",
-                remedies=Remedies(missing=Remedy.UPSERT, duplicate=Remedy.QUARANTINE, mismatched=Remedy.UPSERT),
-                leave=("loaded_at",),  # each run leaves the same rows
-            ),
-        ),
+        hops=produced.hops(settings) if settings.writes in MADE else _hops(settings),
         compare={"delay": "int"},
         limits=Limits(actions=100, share=1.0, records_per_second=CHUNK_ACTIONS),
         approval=Approval(above_actions=0),
+    )
+
+
+def _hops(settings: CaseSettings) -> tuple[Hop, ...]:
+    report = Remedy.REPORT
+    mirrored = Hop(
+        source="flights",
+        target="mirror",
+        remedies=Remedies(missing=Remedy.REDELIVER, duplicate=report, mismatched=report),
+    )
+    stores = ("warehouse", *(lakes.STORES if settings.writes == Writes.DATASETS else ()))
+    return (mirrored, *map(_repaired, stores))
+
+
+def _repaired(store: str) -> Hop:
+    return Hop(
+        source="flights",
+        target=store,
+        remedies=Remedies(missing=Remedy.UPSERT, duplicate=Remedy.QUARANTINE, mismatched=Remedy.UPSERT),
+        leave=("loaded_at",),  # each run leaves the same rows
     )
 
 
@@ -249,5 +254,10 @@ def _finding(hop: str, verdict: Verdict, number: int) -> Finding:
         key_hash=f"{number:032x}",
         verdict=verdict,
         cause=Cause.NOT_IN_SOURCE,
-        evidence={"source": [original], "source_copies": 1, "values": {"delay": str(number)}},
+        evidence={
+            "source": [original],
+            "source_copies": 1,
+            "target_copies": sum(key == f"K{number}" for key, _ in BEFORE),
+            "values": {"delay": str(number)},
+        },
     )

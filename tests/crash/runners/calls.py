@@ -21,6 +21,7 @@ from aiokafka.conn import AIOKafkaConnection
 from psycopg2 import extensions, sql
 
 from makewhole.sql import load_queries, sql_root
+from tests.crash.runners.file_calls import watch_files
 
 _T = TypeVar("_T")
 _ANSWER_SECONDS = 60.0
@@ -29,9 +30,15 @@ _CLIENTS = {
     confluent_kafka.Consumer: "consumer",
     confluent_kafka.admin.AdminClient: "admin",
 }
-_TABLES = re.compile(r"\b(?:from|join|into|update|table|copy) (?:if (?:not )?exists )?([a-z_]+\.[a-z_]+|pg_[a-z_]+)\b")
+_TABLES = re.compile(
+    r"\b(?:from|join|into|update|table|copy) (?:if (?:not )?exists )?(?!t\.)"
+    r"([a-z_]+\.[a-z_]+|pg_[a-z_]+|iceberg_[a-z_]+)\b",
+    re.IGNORECASE,
+)
 _IDLE = "idle_in_transaction_session_timeout"
-_LASTING = re.compile(r"(journal|target): commit|producer: .*|admin: create.*|storage: .*")
+_LASTING = re.compile(
+    r"(journal|target|catalog): commit|producer: .*|admin: create.*|storage: .*|files: (link|rename|unlink)"
+)
 
 
 class Step(NamedTuple):
@@ -82,6 +89,13 @@ class ClientWrapper:
         AIOKafkaConnection.send = self._awaiting(AIOKafkaConnection.send, lambda request, *_: type(request).__name__)
         fsspec.open = self._opening(fsspec.open)
         fsspec.core.url_to_fs = self._resolving(fsspec.core.url_to_fs)
+        watch_files(self)
+
+    def named(self, name: str, work: Callable[[], _T], *, touches: str, is_repeatable: bool) -> _T:
+        """Do the work of a step by its name; one that `is_repeatable` and comes again is the same step."""
+        if is_repeatable and name == self._last:
+            return work()
+        return self.call(Step(name, touches=(touches,)), work)
 
     def call(self, step: Step, work: Callable[[], _T]) -> _T:
         """Do the work of a step, and report it before and after."""
@@ -111,9 +125,10 @@ class ClientWrapper:
         return awaiting
 
     def _connecting(self, really: Callable[..., Any]) -> Callable[..., Any]:
-        def connect(dsn: str, **options: Any) -> Any:
-            database = extensions.parse_dsn(dsn)["dbname"]
-            kind = "journal" if "journal" in database else "target"
+        def connect(dsn: str = "", **options: Any) -> Any:
+            """The library of the catalogue gives the parts of the name one by one."""
+            database = extensions.parse_dsn(dsn).get("dbname", "")
+            kind = "journal" if "journal" in database else "target" if dsn else "catalog"
             connection = self.call(
                 Step(f"{kind}: connect"), lambda: really(dsn, connection_factory=_Connection, **options)
             )
@@ -187,7 +202,7 @@ class _Connection(extensions.connection):
         return Step(f"{self.kind}: {name}", local_port(self), tuple(tables))
 
     def cursor(self, *arguments: Any, **options: Any) -> Any:
-        return super().cursor(*arguments, cursor_factory=_Cursor, **options)
+        return super().cursor(*arguments, **{**options, "cursor_factory": _Cursor})
 
     def commit(self) -> None:
         self.wrapper.call(self.step("commit"), super().commit)
@@ -219,10 +234,10 @@ class _Cursor(extensions.cursor):
         step = self.owner.step(_statement(query), query)
         self.owner.wrapper.call(step, lambda: super(_Cursor, self).executemany(query, rows))
 
-    def copy_expert(self, query: Any, file: Any, *arguments: Any) -> None:
+    def copy_expert(self, query: Any, file: Any, size: int = 8192) -> None:
         text = query.as_string(self.connection) if isinstance(query, sql.Composable) else query
         step = self.owner.step(_statement(text), text)
-        self.owner.wrapper.call(step, lambda: super(_Cursor, self).copy_expert(query, file, *arguments))
+        self.owner.wrapper.call(step, lambda: super(_Cursor, self).copy_expert(query, file, size))
 
     def _be_impatient(self, text: str, parameters: Any) -> None:
         idle_ms = self.owner.wrapper.idle_ms

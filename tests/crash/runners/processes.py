@@ -64,7 +64,8 @@ class Runners:
             [sys.executable, "-m", "tests.crash.runners.runner"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "TMPDIR": str(folder)},  # what the killed leave behind goes with the rest
+            # What the killed leave behind goes with the rest; what is done by threads is done in one order.
+            env={**os.environ, "TMPDIR": str(folder), "PYICEBERG_MAX_WORKERS": "1"},
         )
         threading.Thread(target=self._listen, daemon=True).start()
 

@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas  # noqa: F401 - pyarrow imports it when it first writes: here once, and not in every runner
+import pyiceberg.catalog.sql
+import sqlalchemy.dialects.postgresql.psycopg2  # noqa: F401 - the library of the catalogue, likewise
 
 from makewhole.compensation.execution.look_again import topic_tail
 from makewhole.kafka import replay
 from makewhole.kafka.log.records import decode
 from makewhole.model.errors import MakewholeError
-from tests.crash.plan.scenario import PHASES, CaseSettings
+from tests.crash.plan.case_settings import CaseSettings
+from tests.crash.plan.scenario import PHASES
 from tests.crash.runners.calls import ClientWrapper, Step, may_last
 
 _POLL_SECONDS = 1.0
@@ -106,6 +109,7 @@ class FaultInjector:
 
 def main() -> None:
     """Fork for every instruction, report every child."""
+    assert pyiceberg.catalog.sql, "loaded here once, too"
     list(decode(0, []))  # what reads records is machine code, which takes a runner half a second to load
     gc.freeze()
     woken, wake = os.pipe()

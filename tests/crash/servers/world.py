@@ -12,7 +12,9 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from psycopg2.extensions import parse_dsn
 
-from tests.crash.plan.scenario import PARTITIONS, CaseSettings
+from tests.crash.plan.case_settings import CaseSettings
+from tests.crash.plan.produced import LEDGER_TABLE
+from tests.crash.plan.scenario import PARTITIONS
 from tests.crash.runners.processes import Run, Runners
 from tests.crash.runners.runner import Instruction
 from tests.crash.servers.postgres_proxy import PostgresProxy
@@ -25,7 +27,8 @@ _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _TARGET_TABLES = (
     "create schema dw;"
     "create table dw.departures (id text, delay int, loaded_at timestamptz);"
-    "create table dw.mirror (id text, delay int, loaded_at timestamptz)"
+    "create table dw.mirror (id text, delay int, loaded_at timestamptz);"
+    f"{LEDGER_TABLE}"
 )
 
 
@@ -56,6 +59,7 @@ class CrashWorld:
             target=target,
             topic=self.name,
             storage=str(folder / "storage"),
+            lake=str(folder / "lake"),
             pipeline="",
         )
         self.through_kafkas_proxy = {"bootstrap": proxied_bootstrap}
@@ -92,7 +96,7 @@ class CrashWorld:
 
     def start(self, case: Case, *, through: Mapping[str, Any] | None = None, **instruction: Any) -> Run:
         """Set a runner to work on the case; `through` are settings that differ from the case's."""
-        settings = {**asdict(case.settings), **(through or {})}
+        settings = {**asdict(case.settings), "application": "makewhole", **(through or {})}
         fields = {"phase": case.phase, **instruction, "settings": settings, "folder": self.runners.folder}
         run = self.runners.start(Instruction(proxy_control=str(self.proxy.control), **fields))
         case.runs.append(run)

@@ -21,8 +21,11 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from makewhole.kafka.wire.transaction_protocol import DescribeTransactionsRequest
-from tests.crash.plan.scenario import CaseSettings
+from tests.crash.plan.case_settings import MADE, CaseSettings, Writes
+from tests.crash.plan.produced import read_value
+from tests.crash.runners.file_calls import FILE_STEPS
 from tests.crash.servers.world import Case, CrashWorld
+from tests.crash.states.lake_state import LakeState, read_lakes
 from tests.lab import raw
 from tests.world.consumer import Record as ReadRecord
 from tests.world.sql import Rows as SqlRows
@@ -31,6 +34,8 @@ Rows = list[dict[str, Any]]
 _DEADLINE_SECONDS = 60.0
 _NO_TRANSACTIONAL_ID = 105
 _DIGEST = re.compile(r"(?<![0-9a-f])([0-9a-f]{64}|[0-9a-f]{12})(?![0-9a-f])")
+_TABLE_NUMBER = re.compile(r'(\\?"table_oid\\?": ?)\d+')
+"""Each worker has tables of its own."""
 _OURS = "application_name = 'makewhole' and datname in (%s, %s)"
 _NORMALISED = {
     # A recovery comes under the same name as the runner before it: it takes the lease over, held or free.
@@ -79,6 +84,7 @@ COVERED = {
         for table in (
             "dw.departures",
             "dw.mirror",
+            "dw.outbox",
             "makewhole.receipt",
             "makewhole.quarantine",
             "makewhole.effect",
@@ -106,6 +112,12 @@ COVERED = {
         f"target: pg_{view}": "transactions that are prepared, and a standby's primary: here is none of them"
         for view in ("prepared_xacts", "locks", "stat_wal_receiver")
     },
+    **{
+        f"catalog: {table}": "its tables are read by another program"
+        for table in ("iceberg_tables", "iceberg_namespace_properties")
+    },
+    **{f"catalog: pg_{table}": "the catalogue of the database" for table in ("catalog", "class", "namespace", "type")},
+    **dict.fromkeys(FILE_STEPS, "lakes"),
     "storage: open": "the payload file: its digest is in the plan",
     "storage: makedirs": "files",
     "storage: put_file": "files",
@@ -155,6 +167,7 @@ class Durable:
     held_back: int
     written: tuple[int, ...]
     files: tuple[str, ...]
+    lakes: LakeState | None
     names: Sequence[tuple[str, str]]
 
     @property
@@ -166,6 +179,12 @@ class Durable:
     def work(self) -> str:
         """The fingerprint of all but the leases: a runner takes one before it asks whether there is anything to do."""
         return replace(self, journal={**self.journal, "lease": []}).fingerprint
+
+    @property
+    def receipts(self) -> Mapping[str, int]:
+        """How many receipts each store has."""
+        of_lakes = {store: len(found) for store, found in self.lakes.receipts.items()} if self.lakes else {}
+        return {"warehouse": len(self.target.get("receipt", ())), **of_lakes}
 
     @cached_property
     def text(self) -> str:
@@ -180,6 +199,7 @@ class Durable:
                 "transaction": self.transaction,
                 "written": self.written,
                 "files": self._without_names(self.files),
+                "lakes": self._without_names(self.lakes.texts if self.lakes else ()),
             },
             sort_keys=True,
         )
@@ -187,7 +207,8 @@ class Durable:
     def _without_names(self, texts: Iterable[str]) -> list[str]:
         """Put words in place of names, and only then sort: a name is another one in each case."""
         named = (reduce(lambda text, name: text.replace(*name), self.names, text) for text in texts)
-        return sorted(_DIGEST.sub("<digest>", text) for text in named)
+        plain = (_TABLE_NUMBER.sub(r"\1<number>", text) for text in named)
+        return sorted(_DIGEST.sub("<digest>", text) for text in plain)
 
     @property
     def summary(self) -> str:
@@ -198,7 +219,7 @@ class Durable:
         chunks = [f"{row['target']}/{row['chunk']}" for row in self.journal["chunk"]]
         decided = sum(row["outcome"] is not None for row in self.journal["action"])
         lease = leases[0]["expires_at"] if leases else "no lease"
-        receipts = len(self.target.get("receipt", ()))
+        receipts = sum(self.receipts.values())
         return (
             f"{plans[0]['state']}, {lease}, transaction {self.transaction}, marker {max(self.marker, 0)}, "
             f"{len(self.records)} records, {receipts} receipts, journal: {' '.join(chunks) or 'no chunk'}, "
@@ -224,13 +245,14 @@ def read(world: CrashWorld, case: Case) -> Durable:
     return Durable(
         journal={**journal, "replayed_position": _positions(journal["replayed_position"], committed)},
         target=_tables(world.sql, _target_tables(world), settings.pipeline),
-        records=tuple(_record(message) for message in committed),
+        records=tuple(_record(message, settings) for message in committed),
         marker=_marker(world, settings),
         has_marker_topic=settings.marker_topic in world.admin.list_topics(timeout=_DEADLINE_SECONDS).topics,
         transaction=transaction,
         held_back=sum(ends.values()) - sum(stable.values()),
         written=tuple(number for number, end in sorted(ends.items()) if end > case.starts[number]),
         files=_files(Path(settings.storage)),
+        lakes=read_lakes(settings) if settings.writes == Writes.DATASETS else None,
         names=[
             (name, token)
             for name, token in (
@@ -340,12 +362,12 @@ def _transaction(world: CrashWorld, identity: str) -> str:
     raise AssertionError(f"the transaction of {identity} does not end")
 
 
-def _record(record: ReadRecord) -> Record:
+def _record(record: ReadRecord, settings: CaseSettings) -> Record:
     assert record.value is not None
     return Record(
         partition=record.partition,
         key=record.key_text,
-        value=record.value.decode(),
+        value=read_value(settings, record.value) if settings.writes in MADE else record.value.decode(),
         timestamp_ms=record.timestamp_ms,
         headers=tuple((name, (value or b"").decode()) for name, value in record.headers),
     )

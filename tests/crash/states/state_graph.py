@@ -100,7 +100,7 @@ class StateGraph:
 
 
 def explore(pool: WorkerPool, phases: Sequence[str]) -> dict[str, StateGraph]:
-    """An graph for each, with its first state alone."""
+    """Return a graph for each, with its first state alone."""
     jobs = [Job(name=phase, work=_exploring(phase)) for phase in phases]
     done = pool.do("first walks", jobs)
     assert not done.failures, done.failures[0]

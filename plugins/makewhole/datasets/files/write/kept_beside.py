@@ -164,6 +164,13 @@ class PlanFolder:
         self.store.replace(path, content)
         return path
 
+    def remove_staged(self, done: int) -> None:
+        """Remove what the first `done` chunks had staged, where a runner was killed before it could: they have
+        receipts, and are not carried out again."""
+        for name in self._names():
+            if name.startswith("staged.") and int(name.split(".")[1]) < done:
+                self.store.remove(f"{self.folder}/{name}")
+
     # Receipts
 
     def receipts(self, plan: ChunkId) -> list[ReceiptRow]:

@@ -37,6 +37,12 @@ class FilesWriter:
     point: TablePoint
 
     def receipts(self, plan: ChunkId) -> list[ReceiptRow]:
+        done = self._done(plan)
+        self._kept(plan.plan, plan.target).remove_staged(len(done))
+        return done
+
+    def _done(self, plan: ChunkId) -> list[ReceiptRow]:
+        """Return the receipts, once what a runner before has decided is carried out."""
         kept = self._kept(plan.plan, plan.target)
         kept.fence_off(plan.lease_epoch)
         known = kept.receipts(plan)
@@ -52,7 +58,7 @@ class FilesWriter:
 
     def write_chunk(self, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem], guard: Guard) -> ReceiptRow:
         """Do as the protocol says. No dataset names erased keys, so what the guard answers depends on no row."""
-        done = self.receipts(chunk)
+        done = self._done(chunk)
         if chunk.chunk < len(done):
             return done[chunk.chunk]
         if chunk.chunk > len(done):

@@ -1,0 +1,190 @@
+"""Keep the orders of a shop in datasets of every kind: Iceberg tables and folders of files, with positions or keys."""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from tests.histories.shapes.changes import TYPES
+from tests.world.files_lake import FilesPlace
+from tests.world.iceberg_lake import POSITION, Lake
+from tests.world.orders import Order
+from tests.world.pipeline_file import Settings, dataset
+
+_KINDS: Mapping[str, Any] = {
+    "id": pa.string(),
+    "number": pa.int64(),
+    "region": pa.string(),
+    "amount": pa.decimal128(8, 2),
+    "at": pa.timestamp("us", "UTC"),
+    "due": pa.date32(),
+    "is_paid": pa.bool_(),
+    "remark": pa.string(),
+}
+_COLUMNS = pa.schema(_KINDS)
+_CENT = Decimal("0.01")
+_META = "_kafka_metadata"
+_TABLE = "dw.warehouse"
+PLACE = ("p", "o")
+"""The columns in which a row has the partition and the offset of its record, as this file knows rows."""
+
+
+class Dataset(Protocol):
+    """A dataset of one shop. `settings` are those of its point, `hop` those of the hop that leads to it; `described` is
+    the connection `lake`. Without `has_time` it has no time for its point, and so nothing beside the keys of a window
+    is read."""
+
+    @property
+    def has_position(self) -> bool: ...
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def hop(self) -> Settings: ...
+
+    @property
+    def described(self) -> str: ...
+
+    def make(self) -> None:
+        """Have it, empty."""
+        ...
+
+    def add(self, rows: Iterable[Order]) -> None:
+        """Add rows in one file, as a loader does."""
+        ...
+
+    def rows(self) -> list[Order]:
+        """Return every row that readers see."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class IcebergDataset:
+    """An Iceberg table; positions are in the column that its Connect sink writes."""
+
+    folder: Path
+    topic: str
+    has_position: bool
+    has_time: bool = True
+
+    @property
+    def _lake(self) -> Lake:
+        return Lake(folder=self.folder)
+
+    @property
+    def described(self) -> str:
+        return self._lake.described
+
+    @property
+    def settings(self) -> Settings:
+        if not self.has_position:
+            return dataset("lake", _TABLE)
+        positioned = dataset("lake", _TABLE, position=_META, columns=f"{{stamp: {_META}.timestamp}}")
+        left_out = ("key",) if self.has_time else ("key", "time")
+        return {name: value for name, value in positioned.items() if name not in left_out}
+
+    @property
+    def hop(self) -> Settings:
+        return {"leave": "[stamp]", "write": "{id: string}"} if self.has_position else {}
+
+    def make(self) -> None:
+        schema = _COLUMNS.append(pa.field(_META, POSITION)) if self.has_position else _COLUMNS
+        self._lake.make_table(_TABLE, schema)
+
+    def add(self, rows: Iterable[Order]) -> None:
+        self._lake.append(_TABLE, [self._row(row) for row in rows])
+
+    def rows(self) -> list[Order]:
+        return [self._order(row) for row in self._lake.rows(_TABLE)]
+
+    def _row(self, row: Order) -> dict[str, Any]:
+        if not self.has_position:
+            return _values(row)
+        place = {"partition": row["p"], "offset": row["o"], "timestamp": 0, "topic": self.topic}
+        return {**_values(row), _META: place}
+
+    def _order(self, row: Mapping[str, Any]) -> Order:
+        place = row.get(_META)
+        own = dict(zip(PLACE, (place["partition"], place["offset"]), strict=True)) if place else {}
+        return {**{name: row[name] for name in _KINDS}, **own}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesDataset:
+    """Files of Parquet in a folder."""
+
+    folder: Path
+    topic: str
+    has_position: bool
+    has_time: bool = True
+
+    @property
+    def _place(self) -> FilesPlace:
+        return FilesPlace(path="/warehouse", fields={"conn_type": "fs", "extra": {"path": str(self.folder)}})
+
+    @property
+    def described(self) -> str:
+        return self._place.described
+
+    @property
+    def settings(self) -> Settings:
+        known = {"position": "{partition: p, offset: o}"} if self.has_position else {"key": "id"}
+        timed = {"time": "at"} if self.has_time else {}
+        return {"kind": "dataset", "connection": "lake", "format": "parquet", "path": "/warehouse", **known, **timed}
+
+    @property
+    def hop(self) -> Settings:
+        return {"write": "{id: string}"} if self.has_position else {}
+
+    def make(self) -> None:
+        self.folder.joinpath("warehouse").mkdir(parents=True)
+
+    def add(self, rows: Iterable[Order]) -> None:
+        content, place = list(rows), self._place
+        if content:
+            place.add(f"part-{len(place.names()):05}.parquet", map(self._row, content), self._schema)
+
+    def rows(self) -> list[Order]:
+        return self._place.rows()
+
+    @property
+    def _schema(self) -> pa.Schema:
+        places = [pa.field("p", pa.int32()), pa.field("o", pa.int64())] if self.has_position else []
+        return pa.schema([*_COLUMNS, *places])
+
+    def _row(self, row: Order) -> dict[str, Any]:
+        return {**_values(row), **({name: row[name] for name in PLACE} if self.has_position else {})}
+
+
+def _values(order: Order) -> dict[str, Any]:
+    """Return the columns of an order by values of Python."""
+    found = {
+        **order,
+        "amount": Decimal(order["amount"]).quantize(_CENT),
+        "at": datetime.fromisoformat(order["at"]),
+        "due": date.fromisoformat(order["due"]),
+    }
+    return {name: found[name] for name in ("id", *TYPES)}
+
+
+def essence(rows: Iterable[Order], *, has_position: bool) -> list[str]:
+    """Return rows as texts, in order: two datasets with the same rows have the same."""
+    columns = ("id", *TYPES, *(PLACE if has_position else ()))
+    plain = ({**row, **_values(row)} if isinstance(row["amount"], str) else row for row in rows)
+    return sorted(str([str(row[name]) for name in columns]) for row in plain)
+
+
+def in_files(rows: Sequence[Order], seed: int) -> list[list[Order]]:
+    """Return rows divided into a few files."""
+    chance, left, files = random.Random(f"files {seed}"), list(rows), list[list[Order]]()
+    while left:
+        size = chance.randint(1, max(1, len(left)))
+        files.append(left[:size])
+        left = left[size:]
+    return files
