@@ -13,11 +13,11 @@ from rich.text import Text
 from makewhole.cli.airflow_api import Access, AirflowRefusedError, access, airflow
 from makewhole.cli.documents import acceptance_document, window_document
 from makewhole.cli.environment import Exit, console, exit_of, print_table, printable, service_environment
-from makewhole.cli.follow import follow
 from makewhole.cli.plan.answer import Yes, send_answer
 from makewhole.cli.plan.open_questions import question_about
 from makewhole.cli.report import show_windows
-from makewhole.cli.run import parse_time
+from makewhole.cli.runs.follow import follow
+from makewhole.cli.runs.run import parse_time
 from makewhole.compensation.acceptance.answer import require_revocable
 from makewhole.compensation.acceptance.ask import AcceptRequest, check_request
 from makewhole.compensation.acceptance.choose import Chosen

@@ -18,7 +18,7 @@ _COMMANDS = {
     "check": "check.command:check",
     "init": "init.command:init",
     "migrate": "migrate:migrate",
-    "run": "run:run",
+    "run": "runs.run:run",
     "todo": "todo:todo",
     "pipelines": "pipelines:pipelines",
     "notify": "notify:notify",

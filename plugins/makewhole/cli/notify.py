@@ -7,7 +7,7 @@ import typer
 
 from makewhole.cli.airflow_api import access, airflow
 from makewhole.cli.environment import Exit, console, service_environment
-from makewhole.cli.follow import follow
+from makewhole.cli.runs.follow import follow
 from makewhole.orchestration.task_ids import NOTIFY, NOTIFY_DAG
 
 _console = console()

@@ -9,8 +9,8 @@ import psycopg2
 import pytest
 from typer.testing import CliRunner, Result
 
-from makewhole.cli import run
 from makewhole.cli.main import app
+from makewhole.cli.runs import run
 from makewhole.journal import certificates, plans, step_failures, windows
 from makewhole.journal.certificates import ChainEntry, EntryKind
 from makewhole.journal.database import connect

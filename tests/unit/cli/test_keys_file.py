@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from makewhole.cli.run import read_keys
+from makewhole.cli.runs.run import read_keys
 from makewhole.model.errors import ConfigurationError
 
 pytestmark = pytest.mark.unit

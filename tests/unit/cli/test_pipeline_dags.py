@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from makewhole.cli import pipeline_dags
 from makewhole.cli.airflow_api import AirflowApi
-from makewhole.cli.pipeline_dags import wait_for_pipeline
+from makewhole.cli.runs import pipeline_dags
+from makewhole.cli.runs.pipeline_dags import wait_for_pipeline
 from makewhole.model.errors import ConfigurationError
 
 pytestmark = pytest.mark.unit
@@ -57,8 +57,8 @@ Wait = Callable[[Airflow], None]
 def wait(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wait]:
     """Wait for the pipeline `new`, with a clock that each look moves on by a second."""
     seconds = iter(range(10_000))
-    monkeypatch.setattr("makewhole.cli.pipeline_dags.time.monotonic", lambda: float(next(seconds)))
-    monkeypatch.setattr("makewhole.cli.pipeline_dags.time.sleep", lambda _: None)
+    monkeypatch.setattr("makewhole.cli.runs.pipeline_dags.time.monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr("makewhole.cli.runs.pipeline_dags.time.sleep", lambda _: None)
     monkeypatch.setattr(pipeline_dags, "_file_of", lambda name: f"{name}.yaml")
 
     def run(server: Airflow) -> None:

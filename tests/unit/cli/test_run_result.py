@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from makewhole.cli.documents import unanswered_document
-from makewhole.cli.run import show_result
+from makewhole.cli.runs.run import show_result
 from makewhole.compensation.planning.unanswered import Unanswered
 from makewhole.config.hops.suggested import Suggestion
 from makewhole.model.pipeline import Remedy

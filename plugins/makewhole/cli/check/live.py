@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from makewhole.cli.airflow_api import AirflowApi, access, airflow
-from makewhole.cli.pipeline_dags import dag_problem, import_error_of
+from makewhole.cli.runs.pipeline_dags import dag_problem, import_error_of
 from makewhole.config.connection_text import find_connection
 from makewhole.config.connections import fields_of
 from makewhole.model.closing import ClosingContext

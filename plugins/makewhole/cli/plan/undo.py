@@ -10,8 +10,8 @@ from rich.text import Text
 
 from makewhole.cli.airflow_api import access, airflow
 from makewhole.cli.environment import AsJson, Exit, console, printable, service_environment
-from makewhole.cli.follow import follow
 from makewhole.cli.plan.control import PlanId
+from makewhole.cli.runs.follow import follow
 from makewhole.compensation.undo.plan_undo import (
     UndoRequest,
     describe_remaining_records,

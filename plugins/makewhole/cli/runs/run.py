@@ -13,10 +13,10 @@ from rich.text import Text
 from makewhole.cli.airflow_api import AirflowApi, access, airflow
 from makewhole.cli.documents import chosen_windows, unanswered_document, window_document
 from makewhole.cli.environment import Exit, console, exit_of, printable, service_environment
-from makewhole.cli.follow import follow
-from makewhole.cli.judged_keys import exit_of_keys, judged_keys, show_judged
-from makewhole.cli.pipeline_dags import wait_for_pipeline
 from makewhole.cli.report import PipelineName, show_windows
+from makewhole.cli.runs.follow import follow
+from makewhole.cli.runs.judged_keys import exit_of_keys, judged_keys, show_judged
+from makewhole.cli.runs.pipeline_dags import wait_for_pipeline
 from makewhole.compensation.planning.unanswered import Unanswered, read_unanswered
 from makewhole.journal import step_failures, windows
 from makewhole.journal.database import connect

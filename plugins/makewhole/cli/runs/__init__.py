@@ -1,0 +1,1 @@
+"""makewhole run: windows and keys, now, through Airflow."""
