@@ -35,7 +35,7 @@ DATASET_KEYS = (
     *("kind", "connection", "format", "table", "path", "key", "position", "time", "version", "columns", "erased"),
     *("committed", "orphans"),
 )
-_COMMITTED = {"rename": "", "_SUCCESS": "_SUCCESS", "manifest": MANIFESTS}
+COMMITTED = {"rename": "", "_SUCCESS": "_SUCCESS", "manifest": MANIFESTS}
 """The ways in which files known by a path are committed, with the names of what does it."""
 _PARTS = ("topic", "partition", "offset")
 _EXAMPLE = "Write 'position: _kafka_metadata' for a column with these parts, or 'position: {partition: p, offset: o}'"
@@ -107,9 +107,9 @@ def _read_orphans(section: Section, kind: str | None) -> bool:
 
 
 def _marker(text: str) -> str:
-    if text not in _COMMITTED:
-        raise values.UnfitError(f"{values.shown(text)} does not commit files", values.allowed(text, tuple(_COMMITTED)))
-    return _COMMITTED[text]
+    if text not in COMMITTED:
+        raise values.UnfitError(f"{values.shown(text)} does not commit files", values.allowed(text, tuple(COMMITTED)))
+    return COMMITTED[text]
 
 
 def _format(text: str) -> str:

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from makewhole.config.datasets import COMMITTED, OrphanWord
 from makewhole.config.hops.remedies import VERDICTS
 from makewhole.config.value_schema import FORMAT_KEYS
 from makewhole.config.values import PRESETS, TYPES
+from makewhole.model.notices import Waits
 from makewhole.model.pipeline import Remedy, Semantics
 from makewhole.model.places.dataset_place import FORMATS
 from makewhole.model.places.sink_progress import OffsetMeaning
@@ -63,8 +65,9 @@ def pipeline_schema() -> JsonSchema:
                 "compensation": _compensation(),
                 "retry_for": _duration("How long a step that meets a transient error is tried again; 6h without it"),
                 "time_limits": _object({step.name: _duration("Longest try of it") for step in fields(TimeLimits)}),
+                "notify": _notify(),
             },
-            needed=("version", "pipeline", "points", "hops"),
+            needed=("version", "pipeline", "points"),
         ),
     }
 
@@ -118,7 +121,11 @@ def _dataset() -> JsonSchema:
             "anyOf": [_text(), _object({part: _text() for part in ("topic", "partition", "offset")})],
             "description": "Columns with the position of a row's record",
         },
-        "committed": {"enum": ["rename", "_SUCCESS"], "description": "When a file counts"},
+        "committed": {"enum": [*COMMITTED], "description": "When a file counts"},
+        "orphans": {
+            "enum": _words_of(OrphanWord),
+            "description": "What becomes of rows in files that no snapshot lists",
+        },
         "erased": _erased(),
         **_of_rows(),
     }
@@ -154,7 +161,7 @@ def _topic() -> JsonSchema:
         "explode": _text("Array whose elements are the events: $.lines[*]"),
         "publish": _object({"path": _text(), "topic": _text()}),
     }
-    return _object(known, needed=("kind", "connection", "topic", "key"))
+    return _object(known, needed=("kind", "connection", "topic"))
 
 
 def _with_unit() -> JsonSchema:
@@ -185,13 +192,8 @@ def _hop() -> JsonSchema:
         "to": _text("The point that it leads to"),
         "consumer_group": _text("Group of what loads the target", _GROUP),
         "control_topic": _text("Control topic of Iceberg's sink", _TOPIC),
-        "progress": _object(
-            {
-                **{key: _text() for key in ("table", "partition", "offset", "topic", "where")},
-                "means": {"enum": _words_of(OffsetMeaning)},
-            },
-            needed=("table", "partition", "offset"),
-        ),
+        "progress": {"anyOf": [{"const": "files"}, _table_of_progress()]},
+        "compare": _mapping("Columns that this hop compares, with their types", _type(), _COLUMN),
         "where": _text("Which events of the source the target is to have: cancelled = false and amount > 0"),
         "semantics": {"enum": _words_of(Semantics), "description": "event: each key once. upsert: the latest version"},
         "compensation": _object(_remedies()),
@@ -210,6 +212,16 @@ def _hop() -> JsonSchema:
         "leave": _words(_text("", _COLUMN), "Columns that are left to the table"),
     }
     return _object(known, needed=("from", "to"))
+
+
+def _table_of_progress() -> JsonSchema:
+    return _object(
+        {
+            **{key: _text() for key in ("table", "partition", "offset", "topic", "where")},
+            "means": {"enum": _words_of(OffsetMeaning)},
+        },
+        needed=("table", "partition", "offset"),
+    )
 
 
 def _remedies() -> JsonSchema:
@@ -260,6 +272,25 @@ def _compensation() -> JsonSchema:
                 }
             ),
         }
+    )
+
+
+def _notify() -> JsonSchema:
+    channel = _object(
+        {
+            "notifier": _text("Class of one of Airflow's notifiers, with its module"),
+            "arguments": {"type": "object", "description": "Its arguments, templates over makewhole.text and others"},
+            "kinds": _words({"enum": _words_of(Waits)}, "What is sent through it; everything without this line"),
+        },
+        needed=("notifier", "arguments"),
+    )
+    return _object(
+        {
+            "through": _mapping("Ways to people, by name", channel, _NAME),
+            "remind": _duration("What still waits is sent again after this time; 1d without this line"),
+            "certify_by": _duration("How long after the end of its interval a window is to be certified"),
+        },
+        needed=("through",),
     )
 
 
