@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from makewhole.datasets.files.open_dataset import FilesSession
+from makewhole.datasets.files.write.commit_files import MARKED
 from makewhole.datasets.files.write.write_chunk import FilesWriter
 from makewhole.file_stores.local_store import LocalStore
 from makewhole.model.errors import LeaseLostError
@@ -213,15 +214,20 @@ def test_rows_that_were_put_back_are_not_put_back_again(place: FilesPlace) -> No
     assert place.rows() == before
 
 
-def test_files_that_count_by_a_marker_are_not_repaired(place: FilesPlace) -> None:
+def test_files_that_count_by_a_marker_are_not_written_again(place: FilesPlace) -> None:
+    """What is missing comes in a file beside them, with a marker of its own."""
     point = point_of(place, marker="_SUCCESS")
     fill(place)
     place.store.publish("_SUCCESS", b"")
+    before = {name: place.content(name) for name in place.names()}
     receipt = FilesWriter(connection=place.connection, point=point).write_chunk(
         point, chunk_of(), items_of(place, point), nothing
     )
-    assert receipt.actions == 0
-    assert {str(refusal).partition(":")[0] for refusal in receipt.refused.values()} == {"unfit"}
+    assert set(receipt.refused.values()) == {MARKED}
+    assert {name: place.content(name) for name in before} == before
+    added = [name for name in place.names() if name not in before and not name.startswith("_makewhole/")]
+    assert sorted(name.rpartition("/")[2] for name in added)[0] == "_SUCCESS"
+    assert (receipt.actions, len(added)) == (1, 2)
 
 
 def test_every_other_row_and_column_of_a_file_stays_as_it_was(place: FilesPlace) -> None:
