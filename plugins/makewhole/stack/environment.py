@@ -71,7 +71,7 @@ def connection_postgres(dsn: str) -> str:
     )
 
 
-def _connection_lake(dsn: str, warehouse: Path) -> str:
+def connection_lake(dsn: str, warehouse: Path) -> str:
     """Return an Airflow connection to a catalogue `lake` of Iceberg tables in a PostgreSQL database, as JSON."""
     parts = urlsplit(dsn)
     uri = f"postgresql+psycopg2://{{login}}:{{password}}@{parts.hostname}:{parts.port}{parts.path}"
@@ -117,7 +117,7 @@ def _connections(home: Path) -> dict[str, str]:
     return {
         "AIRFLOW_CONN_LOCAL_KAFKA": connection_kafka(KafkaServer(home / "kafka").bootstrap),
         "AIRFLOW_CONN_LOCAL_POSTGRES": connection_postgres(postgres(home / "postgres").dsn(PEOPLES_DATABASE)),
-        "AIRFLOW_CONN_LOCAL_LAKE": _connection_lake(postgres(home / "postgres").dsn(PEOPLES_DATABASE), home / "lake"),
+        "AIRFLOW_CONN_LOCAL_LAKE": connection_lake(postgres(home / "postgres").dsn(PEOPLES_DATABASE), home / "lake"),
         "AIRFLOW_CONN_SPARK_DEFAULT": os.environ.get("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark)),
     }
 
