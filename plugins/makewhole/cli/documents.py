@@ -16,7 +16,7 @@ from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.incident import Incident
 from makewhole.model.incidents.sentences import incident_sentence
 from makewhole.model.incidents.settlements import settled_by
-from makewhole.model.pipeline import is_hop_name
+from makewhole.model.text import is_hop_name
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import find_pipeline

@@ -23,7 +23,8 @@ from makewhole.gate.suite import HopSuite, frame_suite, hop_suite, incident_suit
 from makewhole.gate.summary import HopSummary
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Pipeline, is_hop_name
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.text import is_hop_name
 
 logger = logging.getLogger(__name__)
 _SILENCE = (

@@ -150,11 +150,6 @@ class Hop:
         return f"former {self.name}"
 
 
-def is_hop_name(name: str) -> bool:
-    """Return whether what is judged under a name is a hop, and no topic alone: names of points have no arrow."""
-    return "→" in name
-
-
 @dataclass(frozen=True, kw_only=True)
 class Gate:
     """Tolerated number of findings of each kind in a window that passes. `undecodable` counts records and rows

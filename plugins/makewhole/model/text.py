@@ -102,3 +102,8 @@ def repeated_keys_text(topic: str, detail: Mapping[str, Any]) -> str:
     have = "has several records" if detail["keys"] == 1 else "have several records each"
     counts = f"{counted(detail['keys'], name)} of {topic} {have}: {', '.join(kinds)}"
     return f"{counts} (at {', '.join(places)}{more}){also}"
+
+
+def is_hop_name(name: str) -> bool:
+    """Return whether what is judged under a name is a hop, and no topic alone: names of points have no arrow."""
+    return "→" in name

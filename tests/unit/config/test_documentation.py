@@ -43,6 +43,7 @@ def test_every_example_is_a_good_file(tmp_path: Path) -> None:
         "flights_of_two_stores",
         "flights_with_retries",
         "coupons",
+        "watched_orders",
     ]
 
 

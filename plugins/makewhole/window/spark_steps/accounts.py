@@ -7,8 +7,7 @@ from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.gate import GateReport
 from makewhole.model.incident import IncidentKind
 from makewhole.model.incidents.sentences import incident_sentence
-from makewhole.model.pipeline import is_hop_name
-from makewhole.model.text import counted
+from makewhole.model.text import counted, is_hop_name
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 from makewhole.window.consumer_groups import OF_READERS

@@ -1,0 +1,136 @@
+"""Test which things are sent to people: revoked certificates, what is late, questions, tests; and notifiers that are unfit."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from makewhole.journal import certificates, plans
+from makewhole.journal.certificates import ChainEntry, EntryKind
+from makewhole.journal.database import connect
+from makewhole.journal.plans import StoredPlan
+from makewhole.model.plan import Plan, PlanState
+from makewhole.model.window import Window, WindowState
+from makewhole.orchestration.notices.compose import message_of_test
+from makewhole.orchestration.notices.late import late_item
+from makewhole.orchestration.notices.notify import notify
+from makewhole.orchestration.notices.send import NotSentError, send
+from tests.world.noticed_shop import AROUND, HOOK, NOW, URL, gaps, opened, shop, texts
+from tests.world.people import TakenPosts
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_certificate_that_was_revoked_is_sent_until_another_one_stands(hook: TakenPosts) -> None:
+    with connect() as journal:
+        first = opened(journal, 1, WindowState.CERTIFIED)
+        certificates.insert(journal, "shop", entry(first, 1))
+        second = gaps(journal, 1, revision=2)
+        certificates.insert(journal, "shop", entry(second, 2, revokes=1))
+    notify(shop(HOOK), AROUND)
+    with connect() as journal:
+        third = opened(journal, 1, WindowState.CERTIFIED, revision=3)
+        certificates.insert(journal, "shop", entry(third, 3))
+    notify(shop(HOOK), AROUND)
+    revoked, clear = texts(hook)
+    assert revoked.startswith("- shop window 1 has its certificate 1 revoked, since 0 min")
+    assert clear.startswith("All clear")
+
+
+def entry(window: Window, ordinal: int, revokes: int | None = None) -> ChainEntry:
+    return ChainEntry(
+        ordinal=ordinal,
+        number=window.number,
+        revision=1 if revokes else window.revision,
+        digest="0",
+        body={},
+        previous=None,
+        sha256=str(ordinal),
+        uri="",
+        kind=EntryKind.REVOCATION if revokes else EntryKind.CERTIFICATE,
+        revokes=revokes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "hours", "is_late"),
+    [
+        (WindowState.CERTIFIED, 3, False),
+        (WindowState.CERTIFIED, 30, True),
+        (WindowState.GAPS, 3, False),
+        (WindowState.GAPS, 5, True),
+    ],
+)
+def test_a_window_that_is_not_certified_in_time_is_late(state: WindowState, hours: float, is_late: bool) -> None:
+    """Late also where no run opened the next window at all."""
+    pipeline = shop(HOOK, certify_by=timedelta(hours=4))
+    with connect() as journal:
+        assert late_item(journal, pipeline, NOW) is None
+        window = opened(journal, 100, state)
+        late = late_item(journal, pipeline, window.end + timedelta(hours=hours))
+    assert (late is not None) is is_late
+    if late is not None and window.start is not None:
+        known = window.end if state is WindowState.CERTIFIED else window.start
+        due = window.end if hours < 24 else window.end + timedelta(days=1)
+        assert late.what == (
+            f"is late: certified up to {known:%Y-%m-%d %H:%M} UTC, and was to be up to {due:%Y-%m-%d %H:%M} UTC by "
+            f"{due + timedelta(hours=4):%Y-%m-%d %H:%M} UTC"
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"notifier": "no.such.Notifier"}, "no.such.Notifier cannot be imported"),
+        ({"notifier": "json.JSONDecoder"}, "json.JSONDecoder is no notifier of Airflow"),
+        ({"arguments": {"no_such": "{{ makewhole.text }}"}}, "does not take these arguments (TypeError)"),
+        ({"arguments": {"endpoint": "a", "method": "{{ makewhole.text }}"}}, "renders no template in: method"),
+        ({"arguments": {"json": {"text": "{{ makewhole.text"}}}, "has an argument that cannot be rendered"),
+    ],
+)
+def test_a_notifier_that_cannot_be_used_is_named(hook: TakenPosts, change: dict[str, Any], found: str) -> None:
+    with connect() as journal:
+        gaps(journal, 2)
+    reasons = notify(shop(replace(HOOK, **change)), AROUND)
+    assert found in reasons["first"]
+    assert "notify.through.first" in reasons["first"]
+    assert hook.posts == []
+
+
+def test_a_test_goes_through_a_channel_or_says_why_not(hook: TakenPosts) -> None:
+    message = message_of_test("shop", link=URL, now=NOW)
+    send(HOOK, message, "notify.through.first")
+    [text] = texts(hook)
+    assert text.startswith("This is a test of the channels of shop")
+    hook.status = 500
+    with pytest.raises(NotSentError):
+        send(HOOK, message, "notify.through.first")
+
+
+def test_a_question_is_sent_when_it_is_put_with_the_time_that_is_left(hook: TakenPosts) -> None:
+    pipeline = shop(HOOK)
+    with connect() as journal:
+        window = opened(journal, 1, WindowState.OPEN)
+        plan = Plan(
+            id="shop-1-plan",
+            pipeline="shop",
+            window=window.number,
+            revision=window.revision,
+            sha256="f" * 64,
+            payload_uri=None,
+            counts={"produce": 3},
+            state=PlanState.AWAITING_APPROVAL,
+            reason=None,
+            undoes=None,
+        )
+        plans.put_plan(journal, StoredPlan(plan=plan, payload_sha256=None), [])
+    notify(pipeline, AROUND)
+    assert hook.posts == []
+    with connect() as journal:
+        plans.note_question(journal, plan.id, datetime.now(UTC) + timedelta(hours=4, seconds=30))
+    notify(pipeline, AROUND)
+    [text] = texts(hook)
+    assert text.startswith(
+        "- shop window 1 waits for an answer to plan shop-1-plan (3 actions), since 0 min, 4 h 0 min left"
+    )
