@@ -205,10 +205,9 @@ class Pipeline:
     `late` is how far before a window rows of tables are looked for that came since the window before. `reach` is `LOG`
     where the file accepts that nothing upstream of a topic says what was sent to it. `history` is how far back the key
     index knows the keys of topics; None: for ever. `publish` are the topic points that are published. `notify` is what
-    is sent to people; it decides nothing of a window.
-    `filter_types` are those by which a window reads the columns of filters, `as_written` the pipeline of the file where
-    this one is as a window reads it. `compare_of_file` is the `compare` of the file where that is of one hop here
-    (`makewhole.model.places.compared_columns`).
+    is sent to people; it decides nothing of a window. `filter_types` are those by which a window reads the columns of
+    filters, `as_written` the pipeline of the file where this one is as a window reads it. `compare_of_file` is the
+    `compare` of the file where that is of one hop here (`makewhole.model.places.compared_columns`).
     """
 
     name: str

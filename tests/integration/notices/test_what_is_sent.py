@@ -1,4 +1,4 @@
-"""Test which things are sent to people: revoked certificates, what is late, questions, tests; and notifiers that are unfit."""
+"""Test which things are sent: revoked certificates, what is late, questions, tests; and notifiers that are unfit."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
