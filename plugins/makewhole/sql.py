@@ -124,9 +124,9 @@ def record(kind: type[_Made], row: Any, /, **more: Any) -> _Made:
     return msgspec.convert(columns | more, kind, str_keys=True)
 
 
-def records(kind: type[_Made], rows: Iterable[Any]) -> list[_Made]:
-    """Return rows as objects of a dataclass."""
-    return [record(kind, row) for row in rows]
+def records(kind: type[_Made], rows: Iterable[Any], /, **more: Any) -> list[_Made]:
+    """Return rows as objects of a dataclass; `more` is what all of them have besides."""
+    return [record(kind, row, **more) for row in rows]
 
 
 def single_value(rows: Iterable[Any]) -> Any:

@@ -25,8 +25,7 @@ select
     coalesce(
         array_agg(distinct t.name order by t.name) filter (where held.is_writing and t.name is not null), '{}'
     ) as tables,
-    bool_or(held.is_writing and held.relation in (select r.id from relations as r)) as is_writing,
-    false as is_file
+    bool_or(held.is_writing and held.relation in (select r.id from relations as r)) as is_writing
 from pg_prepared_xacts as p
 join locks as own on own.locktype = 'transactionid' and own.transactionid = p.transaction and own.mode = 'ExclusiveLock'
 join lateral (

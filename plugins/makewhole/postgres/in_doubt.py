@@ -4,12 +4,15 @@ from makewhole.sql import PgConnection, records, statements_of
 from makewhole.tables.in_doubt import TransactionInDoubt
 
 _run = statements_of("in_doubt")
+_OF_FILES = {"is_file": False, "is_unreadable": False, "keys": None}
+"""What a prepared transaction is not, and files are."""
 
 
 def transactions_in_doubt(session: PgConnection, table: str) -> tuple[TransactionInDoubt, ...]:
     """Return the prepared transactions that hold locks on a table (its name quoted, as `regclass` reads it), the oldest
     first. They are read from the server's memory as it is now, whatever the snapshot of the session's transaction."""
-    return tuple(records(TransactionInDoubt, _run(session, "transactions_in_doubt", table=table)))
+    rows = _run(session, "transactions_in_doubt", table=table)
+    return tuple(records(TransactionInDoubt, rows, **_OF_FILES))
 
 
 def writers_in_doubt(session: PgConnection, table: str) -> tuple[TransactionInDoubt, ...]:

@@ -232,7 +232,7 @@ def test_rows_that_came_to_a_slice_from_which_others_were_purged_are_judged(shop
 def test_a_large_table_without_an_index_on_its_time_is_reported(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(census, "_BYTES_WITHOUT_INDEX", 0)
+    monkeypatch.setattr(census, "BYTES_WITHOUT_INDEX", 0)
     shop.sql("create index on outbox (at)")
 
     context = days(shop, 0)

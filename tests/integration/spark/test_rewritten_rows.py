@@ -270,7 +270,7 @@ def test_a_certificate_says_what_was_looked_at(shop: ReconciledShop, monkeypatch
     look = {"windows": [1, 3], "keys": 12, "rows": 0, "gone": [], "read_with_other_configuration": [], "until": 3}
     assert closed.certificate.body["how"]["looked_at"] == {"warehouse": {STORE_HOP: look}}
 
-    monkeypatch.setattr(value_census, "_BYTES_WITHOUT_INDEX", -1)
+    monkeypatch.setattr(value_census, "BYTES_WITHOUT_INDEX", -1)
     context, closed = shop.whole_way(TODAY)
     assert closed.certificate is not None
     assert "looked_at" not in closed.certificate.body["how"]
