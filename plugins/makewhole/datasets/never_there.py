@@ -17,7 +17,7 @@ from makewhole.tables.tables import Ability
 
 
 class DatasetTables:
-    """What the datasets of a connection have in common, whatever their format (of `Tables`)."""
+    """The part that the datasets of a connection have in common, whatever their format (of `Tables`)."""
 
     abilities = frozenset({Ability.REPAIRED})
 
@@ -42,7 +42,7 @@ class DatasetTables:
 
 
 class OpenDataset:
-    """What the open dataset of a point has in common with others, whatever its format (of `OpenTable`)."""
+    """The part that the open dataset of a point has in common with others, whatever its format (of `OpenTable`)."""
 
     locks_for_new_rows = False
 

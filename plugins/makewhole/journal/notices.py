@@ -12,7 +12,8 @@ _run = statements_of("notice")
 
 @dataclass(frozen=True, kw_only=True)
 class SentNotice:
-    """What was last sent of a subject. `fingerprint` is over all that was said of it, `said` its first line."""
+    """The notice that was last sent of a subject. `fingerprint` is over all that was said of it, `said` its first
+    line."""
 
     subject: str
     fingerprint: str

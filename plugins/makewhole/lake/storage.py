@@ -30,7 +30,7 @@ from makewhole.native.arrays import Bools
 _ROWS_OF_A_BATCH = 16_384
 _BYTES_OF_A_BLOCK = 1 << 20
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-"""What a file system says that gives no file two names."""
+"""Errors of a file system that gives no file two names."""
 
 
 def _needed(columns: Sequence[str], present: Sequence[str]) -> list[str]:

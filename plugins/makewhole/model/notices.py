@@ -40,8 +40,9 @@ class Channel:
 
 @dataclass(frozen=True, kw_only=True)
 class Notify:
-    """What a pipeline sends. `channels` by name; what still waits is sent again after `remind`. `certify_by`: how long
-    after the end of its interval each window of the schedule is to be certified; None: no such promise."""
+    """The notices that a pipeline sends. `channels` by name; what still waits is sent again after `remind`.
+    `certify_by`: how long after the end of its interval each window of the schedule is to be certified; None: no
+    such promise."""
 
     channels: Mapping[str, Channel]
     remind: timedelta = timedelta(days=1)

@@ -5,7 +5,7 @@ from makewhole.tables.in_doubt import TransactionInDoubt
 
 _run = statements_of("in_doubt")
 _OF_FILES = {"is_file": False, "is_unreadable": False, "keys": None}
-"""What a prepared transaction is not, and files are."""
+"""Fields that files have, as a prepared transaction has them."""
 
 
 def transactions_in_doubt(session: PgConnection, table: str) -> tuple[TransactionInDoubt, ...]:

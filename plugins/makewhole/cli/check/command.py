@@ -24,7 +24,7 @@ _COLOURS = {Weight.ADVICE: "yellow"}
 
 @dataclass(frozen=True, kw_only=True)
 class _Checked:
-    """What was checked, under the name that people know it by: a file with its pipeline, or the service."""
+    """A thing that was checked, under the name that people know it by: a file with its pipeline, or the service."""
 
     title: str
     file: PipelineFile | None

@@ -23,7 +23,7 @@ _POOLS = 1000
 
 
 class Live(ClosingContext):
-    """What can be asked from here. Airflow is asked over REST, where it is known and answers."""
+    """The systems that can be asked from here. Airflow is asked over REST, where it is known and answers."""
 
     def __init__(self, service: Readiness) -> None:
         self._service, self._stack = service, ExitStack()

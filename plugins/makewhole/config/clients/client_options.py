@@ -52,7 +52,7 @@ KAFKA_OPTIONS = frozenset(
         "topic.metadata.refresh.interval.ms",
     }
 )
-"""What makewhole's readers take from a connection to Kafka, and what it hands to librdkafka."""
+"""Options that makewhole's readers take from a connection to Kafka, and those that it hands to librdkafka."""
 
 UNUSED_KAFKA_OPTIONS = frozenset(
     {
@@ -98,8 +98,8 @@ UNUSED_KAFKA_OPTIONS = frozenset(
         "transactional.id",
     }
 )
-"""What other programs keep in the same connection (Airflow's own operators ask for `group.id`), and makewhole decides
-by itself: accepted, and not handed on."""
+"""Options that other programs keep in the same connection (Airflow's own operators ask for `group.id`), and
+makewhole decides by itself: accepted, and not handed on."""
 
 _ICEBERG_OPTIONS = frozenset(
     {

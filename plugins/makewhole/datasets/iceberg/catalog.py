@@ -26,7 +26,7 @@ from makewhole.model.errors import PermanentError, RefusedError, TransientError
 
 _MOST_CATALOGS = 8
 _DENIED = ("ACCESS_DENIED", "AWS Error [code 15]", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH")
-"""What pyarrow's client of S3 says where an answer is a refusal; it raises `OSError` for all that goes wrong."""
+"""Texts of pyarrow's client of S3 where an answer is a refusal; it raises `OSError` for all that goes wrong."""
 
 
 class NoTableError(RefusedError):

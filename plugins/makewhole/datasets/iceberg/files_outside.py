@@ -48,7 +48,7 @@ def same_file(path: str) -> str:
 
 
 class _SnapshotFiles:
-    """What all snapshots that a table still has say of files."""
+    """The files that the snapshots of a table name, of all snapshots that it still has."""
 
     def __init__(self, table: Table) -> None:
         self.table = table

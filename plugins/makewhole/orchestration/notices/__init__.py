@@ -1,1 +1,1 @@
-"""What waits for a person, and how it is sent to them."""
+"""List what waits for a person, and send it to them."""

@@ -12,7 +12,7 @@ from makewhole.orchestration.notices.waiting_items import TodoItem, lines_of
 
 _SUBJECT_LENGTH = 150
 Details = Mapping[str, str]
-"""What is to be added to an item, by its subject: the interval of its window, how long Kafka keeps the originals."""
+"""Texts that are added to items, by their subjects: the interval of its window, how long Kafka keeps the originals."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,9 @@ _LATE_SHARE = 0.75
 
 @dataclass(frozen=True, kw_only=True)
 class News:
-    """What to send: items that are `new` or say something else than before, items that are sent `again` because they
-    still wait, and what is `over`. It is sent where one of the first two is there, or nothing waits any more."""
+    """The news of a pipeline: items that are `new` or say something else than before, items that are sent `again`
+    because they still wait, and what is `over`. It is sent where one of the first two is there, or nothing waits any
+    more."""
 
     new: tuple[TodoItem, ...]
     again: tuple[TodoItem, ...]

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache, partial
+from itertools import islice
 
 from makewhole.compensation.planning.deadlines import DeadlineCounts, read_deadlines
 from makewhole.journal import notices, windows
@@ -36,8 +38,8 @@ _UNTIL_ASKED = timedelta(minutes=15)
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What sending needs besides the journal: `send`, the connections of the pipeline by id, the address of the log of
-    a task, and the page of Airflow to link to."""
+    """The surroundings that sending needs besides the journal: `send`, the connections of the pipeline by id, the
+    address of the log of a task, and the page of Airflow to link to."""
 
     send: Send
     connections: Mapping[str, Connection]
@@ -143,6 +145,7 @@ def _details(
 ) -> dict[str, str]:
     """Return what an item's window covers, and how long Kafka keeps the originals of its findings."""
     details: dict[str, str] = {}
+    deadlines = cache(partial(read_deadlines, pipeline, connections))
     for item in items:
         if item.window is None:
             continue
@@ -150,9 +153,9 @@ def _details(
         begin = "the beginning" if window.start is None else f"{window.start.astimezone(UTC):%Y-%m-%d %H:%M}"
         details[item.subject] = f"from {begin} to {window.end.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         if item.kind in _WITH_ORIGINALS:
-            counts = DeadlineCounts(read_deadlines(pipeline, connections))
-            found = StoredFindings(window=window).in_order(journal)
-            counts.add(judged.finding for judged, _ in zip(found, range(_FINDINGS_ASKED), strict=False))
+            counts = DeadlineCounts(deadlines())
+            found = islice(StoredFindings(window=window).in_order(journal), _FINDINGS_ASKED)
+            counts.add(judged.finding for judged in found)
             details[item.subject] += _originals(counts, now)
     return details
 

@@ -47,7 +47,7 @@ class TodoItem:
 
     @property
     def headline(self) -> str:
-        """What waits, and why: all of it that changes only when there is something new to say."""
+        """The line that says what waits, and why: all of it that changes only when there is something new to say."""
         window = "" if self.window is None else f" window {self.window}"
         return f"{self.pipeline}{window} {self.what}" + ("" if self.reason is None else f": {self.reason}")
 

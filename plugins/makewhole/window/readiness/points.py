@@ -23,7 +23,7 @@ _ACTS: Mapping[Remedy, frozenset[str]] = {
     Remedy.UPSERT: frozenset({"insert", "update"}),
     Remedy.QUARANTINE: frozenset({"delete"}),
 }
-"""What a remedy does with rows of the target of its hop."""
+"""The acts of a remedy with rows of the target of its hop."""
 
 
 def look_at_points(found: Readiness, pipeline: Pipeline, elsewhere: Collection[str] = ()) -> None:

@@ -163,7 +163,7 @@ def files_listed_twice(lab: Lab) -> Outcome:
         "snapshot; the records are read again, and written into another file."
     ),
     made="SIGKILL as soon as a file is in the warehouse that the table does not have; up to three times.",
-    why="A table is what its snapshot lists. Files beside it are not read, and are nobody's rows.",
+    why="A table is what its snapshot lists. Files beside it are not read, and hold no rows of it.",
     covered_by=_COVERED,
 )
 def orphans_of_a_killed_task(lab: Lab) -> Outcome:

@@ -131,7 +131,7 @@ class FileChunk:
 
     @property
     def marker(self) -> str:
-        """What commits the files of the dataset, as in `DatasetPlace`."""
+        """The name of what commits the files of the dataset, as in `DatasetPlace`."""
         return "" if self.point.dataset is None else self.point.dataset.marker
 
     def _row(self, path: str, number: int, values: pa.Table) -> RowInParquet:
