@@ -4,25 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-
-from bench.cluster.spark_cluster import spark_home
 from makewhole.model.closing import ClosingContext
 from tests.world.iceberg_lake import Lake
-from tests.world.rest_catalogue import iceberg_jars
+from tests.world.rest_catalogue import start_java
 
 
 class JavaIceberg(ClosingContext):
     """The library over the catalogue of a lake in a file of SQLite. A context manager."""
 
     def __init__(self, lake: Lake) -> None:
-        jars = spark_home() / "jars"
-        [py4j] = jars.glob("py4j-*.jar")
-        port, token, self._process = launch_gateway(
-            jarpath=str(py4j), classpath=iceberg_jars(), die_on_exit=True, enable_auth=True, return_proc=True
-        )
-        parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
-        self._gateway = JavaGateway(gateway_parameters=parameters)
+        self._gateway, self._process = start_java()
         java: Any = self._gateway.jvm
         self._iceberg, self._java = java.org.apache.iceberg, java
         self._catalog = self._iceberg.jdbc.JdbcCatalog()

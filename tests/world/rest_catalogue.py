@@ -4,12 +4,14 @@ It keeps its tables in a file of SQLite.
 """
 
 from pathlib import Path
-from urllib.request import urlopen
+from typing import Any
 
-from bench.cluster.spark_cluster import LOOPBACK, Server, spark_home, until
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from bench.cluster.spark_cluster import spark_home
 from makewhole.model.closing import ClosingContext
-from makewhole.stack.maven_jars import JarFolder, java
-from makewhole.stack.ports import free_ports
+from makewhole.stack.maven_jars import JarFolder
+from makewhole.stack.ports import LOOPBACK, free_ports
 
 _VERSION = "1.9.2"
 _JARS = JarFolder(
@@ -19,8 +21,6 @@ _JARS = JarFolder(
     hashes=Path(__file__).with_name("rest_catalogue_jars.sha256"),
     module=Path(__file__).with_name("rest_catalogue.ivy.xml"),
 )
-_MAIN = "org.apache.iceberg.rest.RESTCatalogServer"
-_START_SECONDS = 60.0
 
 
 def iceberg_jars() -> str:
@@ -30,24 +30,44 @@ def iceberg_jars() -> str:
     return ":".join([str(_JARS.provide() / "*"), *hadoop])
 
 
+def start_java() -> tuple[Any, Any]:
+    """Start a JVM with Iceberg's library; return its gateway, and its process, which the caller ends."""
+    [py4j] = (spark_home() / "jars").glob("py4j-*.jar")
+    port, token, process = launch_gateway(
+        jarpath=str(py4j), classpath=iceberg_jars(), die_on_exit=True, enable_auth=True, return_proc=True
+    )
+    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
+    return JavaGateway(gateway_parameters=parameters), process
+
+
 class RestCatalogue(ClosingContext):
-    """A REST catalogue whose warehouse is a folder. A context manager; it is ended by its pid."""
+    """A REST catalogue whose warehouse is a folder. A context manager; it is ended by its pid.
+
+    The server's own program listens on every address of the machine, so that its parts are put together here.
+    """
 
     def __init__(self, folder: Path) -> None:
         [self._port] = free_ports(1)
         self.warehouse = folder / "warehouse"
         self.warehouse.mkdir(parents=True)
         settings = {
-            "CATALOG_WAREHOUSE": str(self.warehouse),
-            "CATALOG_URI": f"jdbc:sqlite:{folder / 'rest.db'}",
-            "CATALOG_JDBC_SCHEMA__VERSION": "V1",
-            "CATALOG_REST_PORT": str(self._port),
+            "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+            "warehouse": str(self.warehouse),
+            "uri": f"jdbc:sqlite:{folder / 'rest.db'}",
+            "jdbc.schema-version": "V1",
         }
-        command = [java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        command += ["-cp", iceberg_jars(), _MAIN]
-        self._server = Server(folder, command, settings)
+        self._gateway, self._process = start_java()
         try:
-            until(self._answers, _START_SECONDS, lambda: self._server.log)
+            java = self._gateway.jvm
+            configuration = java.org.apache.hadoop.conf.Configuration()
+            catalog = java.org.apache.iceberg.CatalogUtil.buildIcebergCatalog("rest", settings, configuration)
+            rest, jetty = java.org.apache.iceberg.rest, java.org.eclipse.jetty
+            servlet = rest.RESTCatalogServlet(rest.RESTCatalogAdapter(catalog))
+            context = jetty.servlet.ServletContextHandler(jetty.servlet.ServletContextHandler.NO_SESSIONS)
+            context.addServlet(jetty.servlet.ServletHolder(servlet), "/*")
+            self._server = jetty.server.Server(java.java.net.InetSocketAddress(LOOPBACK, self._port))
+            self._server.setHandler(context)
+            self._server.start()
         except BaseException:
             self.close()
             raise
@@ -59,11 +79,6 @@ class RestCatalogue(ClosingContext):
 
     def close(self) -> None:
         """End it."""
-        self._server.stop()
-
-    def _answers(self) -> bool:
-        try:
-            with urlopen(f"{self.uri}v1/config", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
+        self._gateway.shutdown()
+        self._process.kill()
+        self._process.wait(10)
