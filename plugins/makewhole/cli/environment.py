@@ -49,12 +49,12 @@ _EXIT_BY_STATE = {
 }
 
 
-_WIDTH_WITHOUT_TERMINAL = 130
+_WIDTH_WITHOUT_TERMINAL = 4096  # wider than any row of ours: there, a line is a row, for grep and for logs
 _GUTTER, _FOLDED_WIDTH = 2, 8
 
 
 class _Console(Console):
-    """A console that gives tables enough width to stay whole in a log file, where there is no terminal, nor COLUMNS."""
+    """A console that breaks no row of a table where there is no terminal, nor COLUMNS: in a pipe or a log file."""
 
     @property  # type: ignore[misc]  # it is never set
     def size(self) -> ConsoleDimensions:

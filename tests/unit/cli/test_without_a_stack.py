@@ -1,6 +1,7 @@
 """Test that commands with nothing to talk to say what is missing and what to do, on stderr, with the exit code for
 it."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,17 @@ NEED_A_SERVICE = [
     ("certificate", "verify", "flights"),
 ]
 
+ORDERS = """\
+version: 2
+pipeline: orders
+start: earliest
+points:
+  outbox: {kind: ledger, connection: shop, table: outbox, key: order_id, time: created_at}
+  orders: {kind: topic, connection: kafka_main, topic: orders, key: "$.order_id"}
+hops:
+  - {from: outbox, to: orders}
+"""
+
 
 @pytest.mark.parametrize("arguments", NEED_A_SERVICE, ids=" ".join)
 def test_no_service_is_a_wrong_configuration_with_its_remedy(
@@ -36,6 +48,23 @@ def test_no_service_is_a_wrong_configuration_with_its_remedy(
         f"could not: environment: MAKEWHOLE_JOURNAL_DSN: is not set, and there is no local stack in {tmp_path}/home. "
         "Start one with `makewhole up`, or set it to the journal's PostgreSQL URI of your service\n"
     )
+
+
+def test_a_check_of_everything_lists_a_service_that_is_not_configured_with_the_rest(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Else each mistake costs a try of its own."""
+    for name in ("MAKEWHOLE_SIGNING_KEY", "AIRFLOW_CONN_SHOP", "AIRFLOW_CONN_KAFKA_MAIN"):
+        monkeypatch.delenv(name, raising=False)
+    file = tmp_path / "orders.yaml"
+    file.write_text(ORDERS)
+
+    result = invoke("check", "--live", str(file), "--json")
+
+    assert result.exit_code == 2
+    paths = {f"{problem['file']} {problem['path']}" for problem in json.loads(result.stdout)["problems"]}
+    for missing in ("KAFKA_MAIN", "SHOP", "AIRFLOW_URL", "JOURNAL_DSN", "STORAGE", "SIGNING_KEY"):
+        assert any(missing in path for path in paths), (missing, paths)
 
 
 def test_nothing_is_made_where_the_stack_would_be(invoke: Callable[..., Result], tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Run `makewhole check`: report every problem of pipeline files, and of what they name, with its place and remedy."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from makewhole.cli.environment import printable
 from makewhole.config.pipeline_file import PipelineFile, pipeline_files, read_files
-from makewhole.model.errors import Problem
+from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.text import counted
 from makewhole.window.readiness.mistakes import Mistake, Readiness, Weight
@@ -87,11 +88,13 @@ def _asked(read: Sequence[PipelineFile], *, live: bool) -> list[_Checked]:
     from makewhole.window.readiness.points import look_at_tables
 
     with reporting_errors():
-        chosen_service()
         if not live:
+            chosen_service()
             return [_of_file(file, look_at_tables) for file in read]
         from makewhole.cli.check.live import Live
 
+        with suppress(ConfigurationError):  # a service that is not configured is one more line of the list
+            chosen_service()
         service = Readiness()
         with Live(service) as asking:
             asking.look_at_service()

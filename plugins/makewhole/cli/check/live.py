@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from makewhole.cli.airflow_api import AirflowApi, access, airflow
-from makewhole.cli.runs.pipeline_dags import dag_problem, import_error_of
+from makewhole.cli.runs.pipeline_dags import import_error_of, wait_for_pipeline
 from makewhole.config.connection_text import find_connection
 from makewhole.config.connections import fields_of
 from makewhole.model.closing import ClosingContext
@@ -20,6 +20,7 @@ from makewhole.window.readiness.service import look_at_journal, look_at_signing_
 from makewhole.window.readiness.spark import SPARK_CONNECTION, look_at_spark
 
 _POOLS = 1000
+_SECONDS_TO_READ = 40.0  # that Airflow may take to read a pipeline file that is new
 
 
 class Live(ClosingContext):
@@ -53,9 +54,7 @@ class Live(ClosingContext):
         look_at_points(found, pipeline, elsewhere)
         if self._api is not None:
             with found.asking(f"DAG of {pipeline.name}", "Airflow"):
-                problem = dag_problem(self._api, pipeline.name)
-                if problem is not None:
-                    raise ConfigurationError([problem])
+                wait_for_pipeline(self._api, pipeline.name, _SECONDS_TO_READ)
 
     def _look_at_key(self, found: Readiness) -> None:
         if not os.environ.get(KEY_VARIABLE, "").strip() and self._airflow_has(KEY_CONNECTION) is not None:

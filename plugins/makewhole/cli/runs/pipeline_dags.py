@@ -15,7 +15,8 @@ from makewhole.orchestration.task_ids import ONCALL_DAG
 
 _ONCALL_FILE, _PIPELINE_FILES = "makewhole_oncall.py", "makewhole_pipeline_files.py"
 _READ_FIRST = (_ONCALL_FILE, "makewhole_reconcile.py", "makewhole_continue.py", _PIPELINE_FILES)
-_POLL_SECONDS, _LONGEST_SECONDS = 0.5, 120.0
+_POLL_SECONDS = 0.5
+_LONGEST_SECONDS = 120.0
 _GRACE_SECONDS = 10.0
 """How long the API server may go on to show a form that the DAG processor has replaced."""
 _MOST = 500
@@ -30,8 +31,9 @@ class RefusedFile:
     at: str
 
 
-def wait_for_pipeline(api: AirflowApi, pipeline: str) -> None:
-    """Return when the on-call form of Airflow names the pipeline; files that are new are read now.
+def wait_for_pipeline(api: AirflowApi, pipeline: str, longest_seconds: float = _LONGEST_SECONDS) -> None:
+    """Return when the on-call form of Airflow names the pipeline; files that are new are read now. `longest_seconds`:
+    how long the DAG processor may take before it counts as one that does not run.
 
     Raises:
         ConfigurationError: Airflow refuses the DAG file or the pipeline file, or has read its pipeline files again and
@@ -51,21 +53,13 @@ def wait_for_pipeline(api: AirflowApi, pipeline: str) -> None:
             since_parsed = time.monotonic()
         if time.monotonic() - since_parsed > _GRACE_SECONDS:
             raise ConfigurationError([_not_there(pipeline, names)])
-        if time.monotonic() - started > _LONGEST_SECONDS:
+        if time.monotonic() - started > longest_seconds:
             known = ", ".join(names) or "none"
             raise TransientError(
                 f"Airflow does not know {pipeline} yet (it knows {known}), and has not read its DAG files for "
-                f"{_LONGEST_SECONDS:.0f} s; look whether its DAG processor runs (`makewhole status`)"
+                f"{longest_seconds:.0f} s; look whether its DAG processor runs (`makewhole status`)"
             )
         time.sleep(_POLL_SECONDS)
-
-
-def dag_problem(api: AirflowApi, pipeline: str) -> Problem | None:
-    """Return why Airflow would not run a pipeline, as it is now; None: it would."""
-    if pipeline in (names := _form_names(api)):
-        return None
-    error = import_error_of(api, pipeline)
-    return _not_there(pipeline, names) if error is None else _refused(error)
 
 
 def import_error_of(api: AirflowApi, pipeline: str | None = None) -> RefusedFile | None:

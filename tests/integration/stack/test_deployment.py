@@ -1,0 +1,117 @@
+"""Walk through docs/deploy.md literally: the wheel by plain pip beside an Airflow, a Kafka and a PostgreSQL, to the
+first verdict, and on to the certificate."""
+
+import json
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg2
+import pytest
+from psycopg2.extras import execute_values
+
+from makewhole.stack.kafka_server import KafkaServer
+from makewhole.stack.postgres_server import ExistingPostgres, PostgresServer, create_database
+from tests.integration.stack.deployment import Deployment, Page
+from tests.world.topics import admin_client, make_topic, producer
+
+pytestmark = [pytest.mark.integration, pytest.mark.extended]
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+ORDERS, LOST = 1_000, 417
+UNCONFIGURED = (
+    "AIRFLOW_CONN_KAFKA_MAIN",
+    "AIRFLOW_CONN_SHOP",
+    "MAKEWHOLE_AIRFLOW_URL",
+    "MAKEWHOLE_JOURNAL_DSN",
+    "MAKEWHOLE_STORAGE",
+    "MAKEWHOLE_SIGNING_KEY",
+)
+DRAFT = """\
+version: 2
+pipeline: orders
+start: earliest
+points:
+  outbox: {kind: ledger, connection: shop, table: outbox, key: order_id, time: created_at}
+  orders: {kind: topic, connection: kafka_main, topic: orders, key: "$.order_id"}
+hops:
+  - {from: outbox, to: orders}
+"""
+BUNDLES = "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"
+
+
+def fill(dsn: str, bootstrap: str) -> None:
+    """A thousand orders of half an hour ago in a ledger, a topic and a store, which lacks one."""
+    at = datetime.now(UTC) - timedelta(minutes=30)
+    rows = [(f"o-{number}", number / 100, at) for number in range(ORDERS)]
+    columns = "(order_id text primary key, amount numeric(12,2) not null,"
+    with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(f"create table outbox {columns} created_at timestamptz not null)")
+        cursor.execute(f"create table warehouse {columns} loaded_at timestamptz not null)")
+        execute_values(cursor, "insert into outbox values %s", rows)
+        execute_values(cursor, "insert into warehouse values %s", rows[:LOST] + rows[LOST + 1 :])
+    make_topic(admin_client(bootstrap), "orders", partitions=2)
+    sender = producer(bootstrap)
+    for key, amount, _ in rows:
+        value = json.dumps({"order_id": key, "amount": f"{amount:.2f}"})
+        sender.produce("orders", value, key, timestamp=int(at.timestamp() * 1000))
+    assert sender.flush(60) == 0
+
+
+@pytest.mark.timeout(3600)
+def test_the_page_leads_to_a_verdict_and_to_a_certificate(
+    wheel: Path, tmp_path: Path, postgres: PostgresServer | ExistingPostgres, kafka: KafkaServer
+) -> None:
+    """Takes minutes, most of them pip's."""
+    airflow, journal, shop = (
+        create_database(postgres.dsn, f"deploy_{name}") for name in ("airflow", "journal", "shop")
+    )
+    fill(shop, kafka.bootstrap)
+    page, pipelines = Page.read(CHECKOUT / "docs" / "deploy.md"), tmp_path / "pipelines"
+    places = {
+        "makewhole-0.1.0-py3-none-any.whl": str(wheel),
+        "broker:9092": kafka.bootstrap,
+        "postgres://user:password@host:5432/shop": shop,
+        "/etc/makewhole/pipelines": str(pipelines),
+    }
+    deployment = Deployment(folder=tmp_path, places=places)
+    install, connect, use = page.blocks
+    for command in install:
+        deployment.run(command, timeout=1800)
+
+    pipelines.mkdir()
+    draft = tmp_path / "draft.yaml"
+    draft.write_text(DRAFT)
+    listed = deployment.run(f"makewhole check --live {draft}", expected=2)
+    assert [name for name in UNCONFIGURED if name not in listed] == []
+
+    deployment.use_airflow(airflow, "a password of this test")
+    deployment.run("airflow db migrate")
+    keys = tmp_path / "keys"
+    deployment.run(f"makewhole certificate keygen {keys}")
+    [private] = [file for file in keys.iterdir() if "PRIVATE" in file.read_text()]
+    deployment.variables |= {
+        BUNDLES: page.settings[BUNDLES].join("[]"),
+        "MAKEWHOLE_PIPELINES": str(pipelines),
+        "MAKEWHOLE_JOURNAL_DSN": journal,
+        "MAKEWHOLE_STORAGE": str(tmp_path / "storage"),
+        "MAKEWHOLE_SIGNING_KEY": f"file:{private}",
+        "AIRFLOW_CONN_SHOP": shop,
+        "AIRFLOW_CONN_KAFKA_MAIN": json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.bootstrap}}),
+    }
+    spark = page.settings["spark_default"]
+    for command in (*connect, f"airflow connections add spark_default --conn-json '{spark}'"):
+        deployment.run(command)
+    with deployment.airflow():
+        *before, run = use
+        for command in before:
+            deployment.run(command)
+        deployment.run(run, expected=1)
+        assert json.loads(deployment.run("makewhole findings orders --json"))["key"] == f"o-{LOST}"
+
+        file = pipelines / "orders.yaml"
+        drafted, _, remedies = file.read_text().partition("# compensation:")
+        assert "#   missing: redeliver" in remedies
+        file.write_text(f"{drafted}compensation: {{missing: upsert}}\n")
+        deployment.run("makewhole run orders --window 1")
+    print(*(f"{seconds:8.1f} s  {command}" for command, seconds in deployment.seconds.items()), sep="\n")
