@@ -1,8 +1,9 @@
 """Read what the datasets of a case hold, and what is kept there of its plans, as far as a later runner can tell.
 
 Left out is what no runner asks for: fences and leases (the last one always is the runner's own), chunks that were void
-or decided under an earlier lease and never carried out, files that no list and no decision names, and the numbers of
-snapshots and moments of files, of which it is kept whether they are those of now.
+or decided under an earlier lease and never carried out, files that no list and no decision names (those that were not
+written to their end among them), and the numbers of snapshots and moments of files, of which it is kept whether they
+are those of now.
 """
 
 import io
@@ -168,7 +169,7 @@ class _Files:
             steps = [self._step(step) for step in decision["steps"]]
             yield json.dumps([place, {**decision, "lease_epoch": 0, "steps": steps}])
         for path in self._entries:
-            if path.startswith("_makewhole/back/"):
+            if path.startswith("_makewhole/back/") and not path.rpartition("/")[2].startswith("."):
                 with self._store.open(path) as file:
                     yield json.dumps([path, file.read().decode()])
 

@@ -82,7 +82,7 @@ def _lines(name: str, key: str, ledger: TableSeen, topic: TopicSeen, store: Tabl
     yield f"pipeline: {name}"
     yield '# schedule: "0 2 * * *"   # five cron fields, UTC: each run covers the interval before it'
     yield "start: earliest           # where judging begins: earliest, latest, or a time"
-    yield "settle: 2m                # guessed: how long a loader may lag before absence counts; longer for one that loads in batches"
+    yield "settle: 2m                # guessed: how long a loader may lag before absence counts; longer for batches"
     yield from _compare(key, ledger, topic, store)
     yield "points:"
     yield "  ledger:                 # what the producer says it sent"
