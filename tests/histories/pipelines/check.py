@@ -21,7 +21,7 @@ def differences(seen: Seen) -> list[str]:
 def _of_verdicts(seen: Seen) -> Iterator[str]:
     held = seen.moments[0]
     for hop, right_of in HOPS.items():
-        keys = {*held.keys(), *seen.found.get(hop, {})}
+        keys = {*held.all_keys(), *seen.found.get(hop, {})}
         for key in sorted(keys):
             verdict, cause = seen.found.get(hop, {}).get(key, (None, None))
             right = {right_of(held, key)}
@@ -31,16 +31,16 @@ def _of_verdicts(seen: Seen) -> Iterator[str]:
             if verdict not in right:
                 shown = f"right is {' or '.join(sorted(map(str, right)))}. {_shown(held, key)}"
                 yield f"{hop} hop, {key}: said {verdict} ({cause}), {shown}"
-            if (verdict == "pending") != (verdict is not None and cause == "in_doubt" and key not in held.overdue):
-                if verdict == "pending" or key not in held.marked:
-                    yield f"{hop} hop, {key}: said {verdict} because of {cause}. {_shown(held, key)}"
+            is_of_doubt = hop == "store" and held.is_in_doubt(key)
+            if verdict is not None and seen.is_about(hop, key) and is_of_doubt != (cause == "in_doubt"):
+                yield f"{hop} hop, {key}: said {verdict} because of {cause}. {_shown(held, key)}"
 
 
 def _of_end(seen: Seen) -> Iterator[str]:
     first, last = seen.moments[0], seen.moments[-1]
     wrong, left = [], []
     for hop, right_of in HOPS.items():
-        for key in first.keys():
+        for key in first.all_keys():
             if seen.is_about(hop, key) and right_of(first, key) not in _HANDED_OVER and not last.is_harmless(key):
                 wrong.append(key)
                 if right_of(last, key) not in _HANDED_OVER:
@@ -61,7 +61,7 @@ def _of_end(seen: Seen) -> Iterator[str]:
 
 
 def _of_repair(seen: Seen, before: Held, after: Held) -> Iterator[str]:
-    for key in sorted({*before.keys(), *after.keys()}):
+    for key in sorted({*before.all_keys(), *after.all_keys()}):
         shown = f"{_shown(before, key)} → {_shown(after, key)}"
         yield from (f"{key} in the topic: {text}. {shown}" for text in _of_topic(before, after, key))
         yield from (f"{key} in the store: {text}. {shown}" for text in _of_rows(seen, before, after, key))
@@ -106,7 +106,9 @@ def _mended(before: Held, key: str) -> list[list[Values]]:
         return [[one] for one in sent]
     right = [one for one in rows if _compared(before, one) in {_compared(before, two) for two in sent}]
     if len(rows) > 1:
-        return [[one] for one in right or rows] + ([] if right else [[_merged(before, one, two)] for one in rows for two in sent])
+        return [[one] for one in right or rows] + (
+            [] if right else [[_merged(before, one, two)] for one in rows for two in sent]
+        )
     return [[_merged(before, rows[0], one)] for one in sent]
 
 

@@ -181,7 +181,8 @@ class _Draw:
     def _rewritten(self, frame: History) -> Iterator[Event]:
         for _ in range(self.random.randint(0, 2)):
             dropped = self.random.sample(self.known, k=min(len(self.known), self.random.choice([0, 0, 1, 2])))
-            kind = self.random.choice([Compact(tuple(dropped)), ListAgain(), RollBack()])
+            kinds: list[Event] = [Compact(tuple(dropped)), ListAgain(), RollBack()]
+            kind = self.random.choice(kinds)
             if self._goes_wrong("rewritten", 0.5) and frame.is_dataset:
                 yield kind
 

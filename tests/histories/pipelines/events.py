@@ -11,13 +11,17 @@ Ending = Literal["plain", "idempotent", "committed", "aborted"]
 KeyKind = Literal["id", "position", "sequence"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Item:
     """A business event: its number names it; `version` 0 is what it was first, each other one has one value changed."""
 
     number: int
     day: int
     version: int = 0
+
+    def __repr__(self) -> str:
+        changes = f", changed {self.version} times" if self.version else ""
+        return f"O{self.number} of day {self.day}{changes}"
 
     def changed(self) -> "Item":
         """Return it with another value in one column."""

@@ -41,7 +41,7 @@ class Held:
     marked: frozenset[str] = frozenset()
     overdue: frozenset[str] = frozenset()
 
-    def keys(self) -> list[str]:
+    def all_keys(self) -> list[str]:
         """Return every key that is anywhere."""
         return sorted({copy.key for copies in (self.ledger, self.records, self.rows) for copy in copies})
 

@@ -36,12 +36,19 @@ def order_of(seed: int, item: Item) -> Order:
 
 def values_of(order: Mapping[str, Any]) -> Values:
     """Return the values of an order, or of a row, so that equal ones are equal."""
-    made = {
-        "amount": lambda value: Decimal(value).quantize(_CENT),
-        "at": lambda value: (datetime.fromisoformat(value) if isinstance(value, str) else value).astimezone(UTC),
-        "due": lambda value: date.fromisoformat(value) if isinstance(value, str) else value,
-    }
-    return tuple(made.get(name, lambda value: value)(order[name]) for name in TYPES)
+    return tuple(_value(name, order[name]) for name in TYPES)
+
+
+def _value(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if name == "amount":
+        return Decimal(value).quantize(_CENT)
+    if name == "at":
+        return (datetime.fromisoformat(value) if isinstance(value, str) else value).astimezone(UTC)
+    if name == "due":
+        return date.fromisoformat(value) if isinstance(value, str) else value
+    return value
 
 
 def in_columns(values: Values, columns: tuple[str, ...]) -> Values:

@@ -1,7 +1,7 @@
 """Play a history of one pipeline on real servers, and walk its windows by the steps that Airflow runs."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import singledispatchmethod
@@ -62,9 +62,12 @@ class Sent:
 
 @dataclass
 class PipelinePlayer:
-    """A history being played. `log`: the committed records, in order; `known`: where any record lies. `loaded`: what the
-    loader has read; `carried`: the keys that it has written. `doubts`: prepared transaction → the keys of the rows that
-    it marks. `waiting`: key → how often two days had passed when it was first pending; `passed`: how often they have."""
+    """A history being played.
+
+    `log`: the committed records, in order; `known`: where any record lies. `loaded`: how many of the log the loader has
+    read; `carried`: the keys that it has written. `doubts`: prepared transaction → the keys of the rows that it marks.
+    `waiting`: key → how often two days had passed when it was first pending; `passed`: how often they have.
+    """
 
     history: History
     shop: ReconciledShop
@@ -289,7 +292,7 @@ class PipelinePlayer:
         values = values_of(row)
         return Copy(key_of(self.history, row), values, _day(row))
 
-    def _is_taken(self, order: Mapping[str, Any]) -> bool:
+    def _is_taken(self, order: Order) -> bool:
         return self.history.where is None or FILTERS[self.history.where](order)
 
 

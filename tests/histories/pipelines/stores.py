@@ -240,7 +240,9 @@ class TopicPlace:
         for row in rows:
             order = {name: row[name] for name in ("id", *TYPES)}
             key, value = made.record_key(order).encode(), made.value(order)
-            headers = [(name, text.encode()) for name, text in made.headers(order).items()]
+            headers: list[tuple[str, str | bytes | None]] = [
+                (name, text.encode()) for name, text in made.headers(order).items()
+            ]
             self.sent[key, value, tuple(headers)] = order
             client.produce(self._name, partition=0, key=key, value=value, headers=headers)
         assert client.flush(30) == 0
@@ -259,4 +261,6 @@ def place_of(shop: ReconciledShop, history: History) -> TablePlace | DatasetPlac
     """Return the store of a history."""
     if history.is_dataset:
         return DatasetPlace(shop=shop, history=history)
-    return TopicPlace(shop=shop, history=history) if history.store == "topic" else TablePlace(shop=shop, history=history)
+    return (
+        TopicPlace(shop=shop, history=history) if history.store == "topic" else TablePlace(shop=shop, history=history)
+    )
