@@ -11,6 +11,10 @@ from makewhole.stack.kafka_server import KafkaServer
 from makewhole_spark.carrier import Carrier
 from makewhole_spark.reconcile.tails import log_tail
 from tests.histories.events import History
+from tests.histories.pipelines.describe import describe as describe_pipeline
+from tests.histories.pipelines.events import History as PipelineHistory
+from tests.histories.pipelines.play import PipelinePlayer
+from tests.histories.pipelines.stores import DatasetPlace, place_of
 from tests.histories.play import Player
 from tests.histories.routes.describe import describe as describe_routes
 from tests.histories.routes.describe import make_places
@@ -23,9 +27,10 @@ from tests.histories.upserts.events import History as UpsertHistory
 from tests.histories.upserts.play import UpsertPlayer
 from tests.histories.watched import STATUS, Watch, places
 from tests.world.databases import Databases
-from tests.world.environment import enter, service_environment
+from tests.world.environment import enter, service_environment, set_connection
 from tests.world.kept_sessions import kept_sessions
 from tests.world.pipeline_file import store as store_point
+from tests.world.prepared import prepared_transactions
 from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
 
@@ -137,6 +142,25 @@ def route_stage(shops: NewShop) -> Callable[[RouteHistory], AbstractContextManag
             compared = {f"c{at}" for at in range(len(history.columns))}
             watch = Watch(shop, route_places(shop), compared, key_of(history))
             yield RoutePlayer(history=history, shop=shop, watch=watch)
+
+    return set_up
+
+
+@pytest.fixture
+def pipeline_stage(
+    shops: NewShop, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[PipelineHistory], AbstractContextManager[PipelinePlayer]]:
+    """Set the stage for a history of one pipeline of any kind."""
+
+    @contextmanager
+    def set_up(history: PipelineHistory) -> Iterator[PipelinePlayer]:
+        with shops(history.partitions) as shop, prepared_transactions(shop.dsn) as prepared:
+            place = place_of(shop, history)
+            place.make()
+            if isinstance(place, DatasetPlace):
+                set_connection(monkeypatch, "lake", place.lake.described)
+            describe_pipeline(shop, history, place)
+            yield PipelinePlayer(history=history, shop=shop, place=place, prepared=prepared)
 
     return set_up
 

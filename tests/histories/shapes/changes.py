@@ -107,7 +107,7 @@ def _apply(day: ChangedDay, change: Change, order: Order, random: Random) -> Non
     elif change is Change.RECORD_REPEATED:
         day.records.insert(random.randint(0, len(day.records)), order)
     elif change is Change.RECORD_CHANGED:
-        other = _with_another_value(order, random)
+        other = with_another_value(order, random)
         day.records[day.records.index(order)] = day.rows[day.rows.index(order)] = other
     elif change is Change.RECORD_ADDED:
         day.records.insert(random.randint(0, len(day.records)), order)
@@ -115,7 +115,7 @@ def _apply(day: ChangedDay, change: Change, order: Order, random: Random) -> Non
     elif change is Change.ROW_LOST:
         day.rows.remove(order)
     elif change is Change.ROW_CHANGED:
-        day.rows[day.rows.index(order)] = _with_another_value(order, random)
+        day.rows[day.rows.index(order)] = with_another_value(order, random)
     else:
         day.rows.append(order)
 
@@ -124,7 +124,7 @@ def _order(random: Random, number: int) -> Order:
     return {"id": f"O{number}", **{name: _value(random, name) for name in TYPES}}
 
 
-def _with_another_value(order: Order, random: Random) -> Order:
+def with_another_value(order: Order, random: Random) -> Order:
     """Return an order with another value in one column, and no other difference."""
     name = random.choice([*TYPES])
     while (value := _value(random, name)) == order[name]:

@@ -63,18 +63,27 @@ def send_numbered(shop: ReconciledShop, record_format: RecordFormat, records: It
 def in_log_order(shop: ReconciledShop, records: Iterable[Order]) -> list[tuple[Order, Mapping[str, Any]]]:
     """Return records with what the log has of each: they were sent one after the other, so that in each partition they
     lie in the order in which they are given."""
-    log = kafka_of(from_environment("log"))
     read: dict[int, list[Mapping[str, Any]]] = {}
+    for (partition, _), row in sorted(log_rows(shop).items()):
+        read.setdefault(partition, []).append(row)
+    found: list[tuple[Order, Mapping[str, Any]]] = []
+    for record in records:
+        partition = sum(record["id"].encode()) % shop.partitions
+        found.append((record, read[partition].pop(0)))
+    assert not any(read.values())
+    return found
+
+
+def log_rows(shop: ReconciledShop) -> dict[tuple[int, int], Mapping[str, Any]]:
+    """Return what the log has of each record, by partition and offset: `partition` and the columns of its reader."""
+    log = kafka_of(from_environment("log"))
+    found: dict[tuple[int, int], Mapping[str, Any]] = {}
     topic_id, ends = describe_topic(log, shop.topic).topic_id, high_watermarks(log, shop.topic)
     with BrokerLog(log) as broker:
         for partition, end in ends.items():
             if not end:
                 continue
             wanted = PartitionRange(topic=shop.topic, topic_id=topic_id, partition=partition, lo=0, hi=end)
-            read[partition] = [row for batch in read_range(broker, wanted).batches() for row in batch.to_pylist()]
-    found: list[tuple[Order, Mapping[str, Any]]] = []
-    for record in records:
-        partition = sum(record["id"].encode()) % shop.partitions
-        found.append((record, {**read[partition].pop(0), "partition": partition}))
-    assert not any(read.values())
+            rows = (row for batch in read_range(broker, wanted).batches() for row in batch.to_pylist())
+            found.update({(partition, row["offset"]): {**row, "partition": partition} for row in rows})
     return found

@@ -63,6 +63,18 @@ class Dataset(Protocol):
         """Return every row that readers see."""
         ...
 
+    def rewrite(self, rows: Sequence[Order]) -> None:
+        """Have these rows, in one file, in the place of all that there are."""
+        ...
+
+    def list_again(self) -> None:
+        """Have the rows of the newest file there once more."""
+        ...
+
+    def roll_back(self) -> None:
+        """Go back to what was there before the newest snapshot, if there are snapshots, and there was something."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class IcebergDataset:
@@ -102,6 +114,19 @@ class IcebergDataset:
 
     def rows(self) -> list[Order]:
         return [self._order(row) for row in self._lake.rows(_TABLE)]
+
+    def rewrite(self, rows: Sequence[Order]) -> None:
+        table = self._lake.table(_TABLE)
+        table.overwrite(pa.Table.from_pylist([self._row(row) for row in rows], schema=table.schema().as_arrow()))
+
+    def list_again(self) -> None:
+        self._lake.list_again(_TABLE)
+
+    def roll_back(self) -> None:
+        table = self._lake.table(_TABLE)
+        newest = table.current_snapshot()
+        if newest is not None and newest.parent_snapshot_id is not None:
+            table.manage_snapshots().rollback_to_snapshot(newest.parent_snapshot_id).commit()
 
     def _row(self, row: Order) -> dict[str, Any]:
         if not self.has_position:
@@ -153,6 +178,26 @@ class FilesDataset:
     def rows(self) -> list[Order]:
         return self._place.rows()
 
+    def rewrite(self, rows: Sequence[Order]) -> None:
+        place = self._place
+        old = self._visible()
+        place.add(f"part-{self._next()}-compacted.parquet", map(self._row, rows), self._schema)
+        for name in old:
+            place.store.remove(name)
+
+    def list_again(self) -> None:
+        place, newest = self._place, self._visible()[-1]
+        place.store.replace(f"part-{self._next()}-again.parquet", place.content(newest))
+
+    def roll_back(self) -> None:
+        """Do nothing: files have no snapshots."""
+
+    def _next(self) -> str:
+        return f"{len(self._place.names()):05}"
+
+    def _visible(self) -> list[str]:
+        return sorted(name for name in self._place.names() if not any(part[0] in "._" for part in name.split("/")))
+
     @property
     def _schema(self) -> pa.Schema:
         places = [pa.field("p", pa.int32()), pa.field("o", pa.int64())] if self.has_position else []
@@ -162,13 +207,14 @@ class FilesDataset:
         return {**_values(row), **({name: row[name] for name in PLACE} if self.has_position else {})}
 
 
-def _values(order: Order) -> dict[str, Any]:
-    """Return the columns of an order by values of Python."""
+def _values(order: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of an order, or of a row that was read, by values of Python."""
+    at, due = order["at"], order["due"]
     found = {
         **order,
         "amount": Decimal(order["amount"]).quantize(_CENT),
-        "at": datetime.fromisoformat(order["at"]),
-        "due": date.fromisoformat(order["due"]),
+        "at": datetime.fromisoformat(at) if isinstance(at, str) else at,
+        "due": date.fromisoformat(due) if isinstance(due, str) else due,
     }
     return {name: found[name] for name in ("id", *TYPES)}
 

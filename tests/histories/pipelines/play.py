@@ -1,0 +1,316 @@
+"""Play a history of one pipeline on real servers, and walk its windows by the steps that Airflow runs."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import singledispatchmethod
+from typing import Any
+
+from confluent_kafka import Message
+
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.model.gate import GateAnswer
+from makewhole.model.plan import PlanState
+from makewhole.window.context import WindowContext
+from tests.histories.pipelines.events import (
+    Compact,
+    Doubt,
+    Event,
+    History,
+    Insert,
+    Item,
+    ListAgain,
+    Load,
+    Mishap,
+    Pass,
+    RollBack,
+    Send,
+    Settle,
+    Stray,
+    Window,
+)
+from tests.histories.pipelines.held import Copy, Held, Point, Seen
+from tests.histories.pipelines.orders import FILTERS, order_of, values_of
+from tests.histories.pipelines.stores import DatasetPlace, TablePlace, TopicPlace, coordinates_of, format_of, key_of
+from tests.histories.shapes.changes import TYPES
+from tests.histories.shapes.coordinates import log_rows
+from tests.histories.watched import PLAN_HEADER
+from tests.world.consumer import Record, read_settled
+from tests.world.orders import BORN, DAY, Order
+from tests.world.prepared import PreparedTransactions
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.sql import insert_rows
+from tests.world.topics import left_open, producer
+from tests.world.windows import ReconciledShop
+
+_IN_TRANSACTION = ("committed", "aborted")
+_NAMES = {"ledger": LEDGER_HOP, "store": STORE_HOP}
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A record of the log: where it lies, its order, and the row that it should have."""
+
+    at: Point
+    order: Order
+    row: Order
+    is_replay: bool = False
+
+
+@dataclass
+class PipelinePlayer:
+    """A history being played.
+
+    `log`: the committed records, in order; `known`: where any record lies. `loaded`: how many of the log the loader has
+    read; `carried`: the keys that it has written. `doubts`: prepared transaction → the keys of the rows that it marks.
+    `waiting`: key → how often two days had passed when it was first pending; `passed`: how often they have.
+    """
+
+    history: History
+    shop: ReconciledShop
+    place: TablePlace | DatasetPlace | TopicPlace
+    prepared: PreparedTransactions
+    ledger: list[Item] = field(default_factory=list)
+    log: list[Sent] = field(default_factory=list)
+    known: set[Point] = field(default_factory=set)
+    loaded: int = 0
+    carried: set[str] = field(default_factory=set)
+    doubts: dict[str, frozenset[str]] = field(default_factory=dict)
+    waiting: dict[str, int] = field(default_factory=dict)
+    passed: int = 0
+    strays: int = 0
+    seen: list[Seen] = field(default_factory=list)
+
+    def play(self, after: Callable[[Seen], None]) -> None:
+        """Play all events; `after` is called when a window has come to its end."""
+        for event in self.history.events:
+            self.happen(event)
+            if isinstance(event, Window):
+                after(self.seen[-1])
+
+    @singledispatchmethod
+    def happen(self, event: Event) -> None:
+        """Make an event happen. One that cannot happen to such a pipeline, or not now, does nothing."""
+        raise NotImplementedError(event)
+
+    # What the application and its producers do
+
+    @happen.register
+    def _(self, event: Insert) -> None:
+        if self.history.has_ledger:
+            self.ledger += event.items
+            insert_rows(self.shop.dsn, "outbox", map(self._order, event.items))
+
+    @happen.register
+    def _(self, event: Send) -> None:
+        orders = [self._order(item) for item in event.items]
+        places = self._send(orders, event)
+        self.known |= set(places)
+        if event.ending != "aborted":
+            self._append(zip(places, orders, strict=True))
+
+    def _append(self, records: Iterable[tuple[Point, Order]], *, is_replay: bool = False) -> None:
+        records = list(records)
+        coordinates = coordinates_of(self.history)
+        numbers = log_rows(self.shop) if coordinates is not None and records else {}
+        for at, order in records:
+            own = coordinates.of(numbers[at]) if coordinates is not None else {}
+            self.log.append(Sent(at, order, {**order, **own}, is_replay))
+
+    def _send(self, orders: Sequence[Order], event: Send) -> list[Point]:
+        delivered: dict[int, Point] = {}
+        made, is_transaction = format_of(self.history), event.ending in _IN_TRANSACTION
+        own = {"transactional_id": f"sender-{self.shop.topic}"} if is_transaction else {}
+        client = producer(self.shop.bootstrap, enable_idempotence=event.ending != "plain", linger_ms=1, **own)
+        if is_transaction:
+            client.init_transactions(30)
+            client.begin_transaction()
+
+        def keep(number: int) -> Callable[[Any, Message], None]:
+            def kept(error: Any, message: Message) -> None:
+                assert error is None
+                delivered[number] = (message.partition() or 0, message.offset() or 0)
+
+            return kept
+
+        for number, order in enumerate(orders):
+            client.produce(
+                self.shop.topic,
+                partition=sum(order["id"].encode()) % self.shop.partitions,
+                key=made.record_key(order),
+                value=made.value(order),
+                timestamp=int((BORN + (event.day + 0.5) * DAY).timestamp() * 1000),
+                headers=[(name, text.encode()) for name, text in made.headers(order).items()],
+                on_delivery=keep(number),
+            )
+        assert client.flush(30) == 0
+        if is_transaction:
+            client.commit_transaction(30) if event.ending == "committed" else client.abort_transaction(30)
+            assert not left_open(self.shop.bootstrap, self.shop.topic)
+        return [delivered[number] for number in range(len(orders))]
+
+    def _order(self, item: Item) -> Order:
+        return order_of(self.history.seed, item)
+
+    # What happens to the store
+
+    @happen.register
+    def _(self, event: Load) -> None:
+        rows, mishaps = list[Order](), dict(event.mishaps)
+        for sent in self.log[self.loaded :]:
+            mishap = mishaps.get(_number(sent.order))
+            key = key_of(self.history, sent.row)
+            if self._is_taken(sent.order) and key not in self.carried:
+                self.carried.add(key)
+                rows += self._rows(sent.row, mishap)
+        self.loaded = len(self.log)
+        if isinstance(self.place, TopicPlace):
+            self.place.copy(rows, event.ending)
+        elif event.gid is not None and isinstance(self.place, TablePlace):
+            if rows and event.gid not in self.doubts:
+                self.prepared.prepare(event.gid, *self.place.inserting(rows))
+                self.doubts[event.gid] = frozenset()
+        else:
+            for part in _parts(rows, event.files if self.history.is_dataset else 1):
+                self.place.add(part)
+
+    def _rows(self, row: Order, mishap: Mishap | None) -> list[Order]:
+        if mishap == "lost":
+            return []
+        if mishap == "changed":
+            changed = self._order(Item(_number(row), _day(row), version=9))
+            return [{**row, **{name: changed[name] for name in TYPES}}]
+        return [row, row] if mishap == "doubled" else [row]
+
+    @happen.register
+    def _(self, event: Stray) -> None:
+        order = self._order(event.item)
+        coordinates = coordinates_of(self.history)
+        if coordinates is not None:
+            last = list(coordinates.columns)[-1]
+            order |= {**coordinates.stray, last: coordinates.stray[last] + self.strays}
+            self.strays += 1
+        self.place.add([order])
+
+    @happen.register
+    def _(self, event: Doubt) -> None:
+        if not isinstance(self.place, TablePlace) or event.gid in self.doubts:
+            return
+        keys = {key_of(self.history, row) for row in self.place.rows() if row["id"] == f"O{event.number}"}
+        marked = {key for one in self.doubts.values() for key in one}
+        if keys and not keys & marked:  # a row that another one holds is locked
+            self.prepared.prepare(event.gid, self.place.changing(f"O{event.number}", event.how))
+            self.doubts[event.gid] = frozenset(keys)
+
+    @happen.register
+    def _(self, event: Settle) -> None:
+        if self.doubts.pop(event.gid, None) is not None:
+            self.prepared.commit(event.gid) if event.is_committed else self.prepared.roll_back(event.gid)
+
+    @happen.register
+    def _(self, event: Pass) -> None:
+        self.passed += 1
+        self.shop.let_pass(timedelta(days=2))
+
+    @happen.register
+    def _(self, event: Compact) -> None:
+        if isinstance(self.place, DatasetPlace):
+            ids = {f"O{number}" for number in event.dropped}
+            keys = {key_of(self.history, row) for row in self.place.rows() if row["id"] in ids}
+            self.place.compact(frozenset(keys))
+
+    @happen.register
+    def _(self, event: ListAgain) -> None:
+        if isinstance(self.place, DatasetPlace):
+            self.place.list_again()
+
+    @happen.register
+    def _(self, event: RollBack) -> None:
+        if isinstance(self.place, DatasetPlace):
+            self.place.roll_back()
+
+    # A window
+
+    @happen.register
+    def _(self, event: Window) -> None:
+        shop, last = self.shop, self.seen[-1] if self.seen else None
+        context = shop.open(event.day)
+        ranges = {part.partition: (part.lo, part.hi) for part in context.window.ranges["orders"]}
+        handed = {hop: last.pending(hop) if last is not None else frozenset() for hop in _NAMES}
+        self.waiting = {key: since for key, since in self.waiting.items() if key in handed["store"]}
+        seen = Seen(event.day, ranges, handed)
+        self.seen.append(seen)
+        seen.moments.append(self._held())
+        shop.judge(context)
+        seen.found = {hop: shop.found(context, name) for hop, name in _NAMES.items()}
+        for key in seen.pending("store"):
+            self.waiting.setdefault(key, self.passed)
+        if shop.validate(context).answer is GateAnswer.FAIL:
+            self._repair(seen, context)
+        closed = shop.certify(context)
+        seen.state, seen.reason = closed.state.value, closed.reason
+        seen.moments.append(self._held())
+
+    def _repair(self, seen: Seen, context: WindowContext) -> None:
+        plan = plan_window(context).plan
+        if plan is not None and plan.state in (PlanState.APPROVED, PlanState.FROZEN):
+            seen.before = self._held()
+            compensate_window(context, lambda _: None)
+            self._read_again()
+            seen.after = self._held()
+        verify_window(context, lambda *_: None, patience_seconds=0.0)
+
+    def _read_again(self) -> None:
+        """Take into the log what makewhole sent, in the order in which it lies there."""
+        for record in read_settled(self.shop.bootstrap, self.shop.topic):
+            at = record.partition, record.offset
+            if at not in self.known:
+                assert PLAN_HEADER in dict(record.headers), "another writer wrote into the topic"
+                self.known.add(at)
+                self._append([(at, _order_of(record))], is_replay=True)
+
+    # What there is
+
+    def _held(self) -> Held:
+        return Held(
+            self.history,
+            ledger=[self._copy(self._order(item)) for item in self.ledger],
+            records=[
+                replace(self._copy(one.row), at=one.at, is_taken=self._is_taken(one.order), is_replay=one.is_replay)
+                for one in self.log
+            ],
+            rows=[self._copy(row) for row in self.place.rows()],
+            doubts=frozenset(self.doubts),
+            marked=frozenset(key for keys in self.doubts.values() for key in keys),
+            overdue=frozenset(key for key, since in self.waiting.items() if since < self.passed),
+        )
+
+    def _copy(self, row: Order) -> Copy:
+        values = values_of(row)
+        return Copy(key_of(self.history, row), values, _day(row))
+
+    def _is_taken(self, order: Order) -> bool:
+        return self.history.where is None or FILTERS[self.history.where](order)
+
+
+def _order_of(record: Record) -> Order:
+    """Return the order that a record of JSON says, null where it says nothing."""
+    document = json.loads(record.value or b"null")
+    return {name: document.get(name) for name in ("id", *TYPES)}
+
+
+def _number(row: Order) -> int:
+    return int(row["id"].removeprefix("O"))
+
+
+def _day(row: Order) -> int:
+    at = values_of(row)[list(TYPES).index("at")]
+    return int((at - BORN) // DAY)
+
+
+def _parts(rows: Sequence[Order], count: int) -> list[Sequence[Order]]:
+    size = -(-len(rows) // count) or 1
+    return [rows[at : at + size] for at in range(0, len(rows), size)]
