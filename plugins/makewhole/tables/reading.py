@@ -12,6 +12,7 @@ from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.tables.description import TableDescription
 from makewhole.tables.in_doubt import TransactionInDoubt
+from makewhole.tables.read_before import ReadBefore
 from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
 from makewhole.tables.shape import RowsAhead, TimeBounds
 
@@ -113,6 +114,16 @@ class TableView(Protocol):
 
     def count_new_rows(self, of: TimeSlice, seen: str) -> int:
         """Return the number of rows of a slice that an earlier view may not have had; changed rows count."""
+        ...
+
+    def mark(self, bounds: TimeBounds | None) -> Any:
+        """Return what has to be the same, in JSON, for the rows inside the bounds to be the same in a later view; None:
+        nothing would show it. Called once the reading is planned."""
+        ...
+
+    def why_not_same(self, bounds: TimeBounds | None, before: ReadBefore) -> str | None:
+        """Return why the rows inside the bounds may be others than they were in an earlier reading of the same columns;
+        None: they are the same, with the same places."""
         ...
 
 
