@@ -37,8 +37,8 @@ def why_not_same(source: FileSource, shape: TableShape, bounds: TimeBounds | Non
     """Return why rows inside the bounds may be others than an earlier reading sent; None: they are the same. Files that
     came since are read for their times."""
     mark = mark_of(source, shape)
-    if mark is None:
-        return "files of it were written right now"
+    if mark is None or before.mark is None:
+        return "files of it were written right before they were listed"
     if mark["columns"] != before.mark["columns"]:
         return "its files have other columns"
     now, then = ({tuple(one) for one in files} for files in (mark["files"], before.mark["files"]))

@@ -50,7 +50,8 @@ def why_not_same(session: PgConnection, shape: TableShape, bounds: TimeBounds | 
         return f"{newer:,} of its rows may be newer than that reading"
     if rows != before.rows:
         return f"it has {rows:,} rows where {before.rows:,} were read"
-    if mark_of(session, shape) != before.mark:
+    mark = mark_of(session, shape)
+    if mark is None or mark != before.mark:
         return "its server was started again or crashed, or its definition or its files changed"
     return None
 
