@@ -3,8 +3,8 @@
 A version of a row that is visible now, and was visible to every transaction that began after an earlier snapshot, was
 there then: rows are never changed in place. So the rows now are some of those of then, if none is newer; and all of
 them, if they are as many. What that takes for granted is held to a mark: the same data of the same server, which has
-not been started and has not crashed since (a restored copy, and a server that lost its last commits, use transaction ids
-again), the same tables, files and columns. The server counts the rows; none is sent.
+not been started and has not crashed since (a restored copy, and a server that lost its last commits, use transaction
+ids again), the same tables, files and columns. The server counts the rows; none is sent.
 """
 
 from typing import Any
@@ -74,4 +74,3 @@ def _hides_rows(session: PgConnection, shape: TableShape) -> bool:
     """Return whether policies choose the rows: by what, nothing shows."""
     ((is_hidden,),) = _run(session, "hides_rows", table=regclass_text(shape.point))
     return bool(is_hidden)
-
