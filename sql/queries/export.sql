@@ -57,7 +57,7 @@ order by a.attnum
 -- What the rows of a table are made of besides themselves: the tables that they lie in with their files, the columns of
 -- each with the transactions that defined them, the labels of enumerated types, the settings that texts follow, and
 -- since when the server has statistics, which it loses in a crash; and what shows nothing of it: tables of other
--- servers, and columns of types that may be rendered otherwise some day.
+-- servers, and columns that are computed as they are read, or of types that may be rendered otherwise some day.
 with recursive place (relation) as (
     select to_regclass(%(table)s)::oid
     union
@@ -94,6 +94,9 @@ select
     (
         select min(attname::text) from attribute join pg_type as t on t.oid = held
         where attname = any(%(columns)s) and not (
-            t.typtype = 'e' or t.typtype = 'b' and t.typnamespace = 'pg_catalog'::regnamespace and t.typname not like 'reg%%'
+            attgenerated <> 'v' and (
+                t.typtype = 'e'
+                or t.typtype = 'b' and t.typnamespace = 'pg_catalog'::regnamespace and t.typname not like 'reg%%'
+            )
         )
     ) as column_of_own_type

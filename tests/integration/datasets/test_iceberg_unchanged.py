@@ -3,7 +3,7 @@
 import pytest
 
 from makewhole.window.context import WindowContext
-from tests.integration.datasets.iceberg_shop import IcebergShop
+from tests.integration.datasets.iceberg_shop import TABLE, IcebergShop
 from tests.integration.spark.test_unchanged_windows import reused, why_read
 from tests.world.orders import at_day, orders
 from tests.world.shop import STORE_HOP
@@ -38,6 +38,6 @@ def test_rows_that_came_or_went_are_read(shop: IcebergShop) -> None:
     second = shop.judge_and_ask_the_gate()
     assert why_read(shop, second) == OTHER
     assert shop.found(second, STORE_HOP) == {"O3": ("duplicate", "written_before_committed")}
-    shop.lake.table.delete("id = 'O3'")
+    shop.lake.table(TABLE).delete("id = 'O3'")
     third = shop.judge_and_ask_the_gate()
     assert (why_read(shop, third), set(shop.found(third, STORE_HOP))) == (OTHER, {"O3"})

@@ -28,6 +28,7 @@ def mark_of(source: FileSource, shape: TableShape) -> Any:
     if newest is not None and newest > source.listed_at - timedelta(seconds=source.store.stamps_differ_after_seconds):
         return None
     return {
+        "root": source.store.root,
         "columns": _types(source, sorted(shape.column_names())),
         "files": [[data.path, data.file.size_bytes, data.file.modified_ms, stamps[data].text] for data in source.files],
     }
@@ -39,8 +40,8 @@ def why_not_same(source: FileSource, shape: TableShape, bounds: TimeBounds | Non
     mark = mark_of(source, shape)
     if mark is None or before.mark is None:
         return "files of it were written right before they were listed"
-    if mark["columns"] != before.mark["columns"]:
-        return "its files have other columns"
+    if any(mark[name] != before.mark[name] for name in ("root", "columns")):
+        return "it lies elsewhere, or its files have other columns"
     now, then = ({tuple(one) for one in files} for files in (mark["files"], before.mark["files"]))
     if then - now:
         return "files of it are gone, or were written again"

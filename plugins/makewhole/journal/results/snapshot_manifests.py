@@ -60,10 +60,17 @@ def newest_before(journal: PgConnection, window: Window) -> list[tuple[str, int,
     return [(row.point, row.revision, row.manifest) for row in _run(journal, "newest_before", **scope(window))]
 
 
-def reused(manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return by point which revision read the files that a manifest names, where that is an earlier one, and why these
-    are what would be read."""
-    return {point: manifest[REUSED] for point, manifest in sorted(manifests.items()) if REUSED in manifest}
+def what_was_reused(manifests: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each point that an earlier revision had read: which one's files a manifest names, and what
+    showed that these are what would be read; or why the point was read again."""
+    sentences = list[str]()
+    for point, manifest in sorted(manifests.items()):
+        if REUSED in manifest:
+            reused = manifest[REUSED]
+            sentences.append(f"{point}: reused from revision {reused['revision']}, as {reused['because']}")
+        elif NOT_REUSED in manifest:
+            sentences.append(f"{point}: read again, as {manifest[NOT_REUSED]}")
+    return sentences
 
 
 def looked_at(manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from makewhole.journal import incidents
 from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
-from makewhole.journal.results.snapshot_manifests import NOT_REUSED
 from makewhole.model.gate import GateReport
 from makewhole.model.incident import IncidentKind
 from makewhole.model.incidents.sentences import incident_sentence
@@ -18,18 +17,9 @@ from makewhole.window.consumer_groups import OF_READERS
 def snapshots_taken(journal: PgConnection, window: Window, points: Iterable[str]) -> str:
     """Report which snapshots were taken, which of them reuse what was read before, and what happened to the logs that
     they were taken of."""
-    manifests = snapshot_manifests.snapshots(journal, window)
-    reuses = [
-        f"{point} was not read again: revision {reused['revision']} has it, and {reused['because']}"
-        for point, reused in snapshot_manifests.reused(manifests).items()
-    ]
-    others = [
-        f"{point} was read again: {manifest[NOT_REUSED]}"
-        for point, manifest in sorted(manifests.items())
-        if NOT_REUSED in manifest
-    ]
+    reused = snapshot_manifests.what_was_reused(snapshot_manifests.snapshots(journal, window))
     happened = [incident_sentence(incident) for incident in incidents.of(journal, window)]
-    return _lines(f"snapshots taken: {', '.join(points) or 'none, they were there'}", [*reuses, *others, *happened])
+    return _lines(f"snapshots taken: {', '.join(points) or 'none, they were there'}", [*reused, *happened])
 
 
 def hops_judged(journal: PgConnection, window: Window, results: Mapping[str, HopResult]) -> str:

@@ -25,7 +25,7 @@ from makewhole_spark.snapshot.reuse.same_log import why_not_same_log
 from makewhole_spark.snapshot.table_bounds import TableBounds
 
 logger = logging.getLogger(__name__)
-SAME_LOG = "its id, start and leader epochs show that the topic has the same records"
+SAME_LOG = "the topic's id, start and leader epochs show that it has the same records"
 SAME_ROWS = "the table shows that it has the same rows"
 
 WhyNot = Callable[[EarlierSnapshot], str | None]
