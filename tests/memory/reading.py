@@ -21,8 +21,7 @@ from makewhole.tables.columns import TableColumns
 from makewhole.tables.description import TableDescription
 from makewhole.tables.identities import TableIdentity
 from makewhole.tables.in_doubt import TransactionInDoubt
-from makewhole.tables.read_before import ReadBefore
-from makewhole.tables.reading import ReadPlan
+from makewhole.tables.reading import ReadBefore, ReadPlan
 from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
 from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 from tests.memory.connection import MemoryConnection

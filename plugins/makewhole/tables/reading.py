@@ -12,7 +12,6 @@ from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.tables.description import TableDescription
 from makewhole.tables.in_doubt import TransactionInDoubt
-from makewhole.tables.read_before import ReadBefore
 from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
 from makewhole.tables.shape import RowsAhead, TimeBounds
 
@@ -39,6 +38,19 @@ class ReadPlan:
     seen: str
     parts: tuple[Any, ...]
     unreadable: tuple[UnreadableFile, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadBefore:
+    """A reading of the rows inside some bounds of a table.
+
+    `mark` is what the view said of the table itself (`TableView.mark`), `seen` which rows it saw; `rows` is the number
+    of rows that the system sent.
+    """
+
+    mark: Any
+    seen: str
+    rows: int
 
 
 class TableReader(Protocol):

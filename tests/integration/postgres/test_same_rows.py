@@ -15,9 +15,9 @@ import pytest
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import TransientError
 from makewhole.postgres.read.export import hold_view
-from makewhole.postgres.read.same_rows import why_not_same
+from makewhole.postgres.same_rows import why_not_same
 from makewhole.stack.postgres_server import PostgresServer
-from makewhole.tables.read_before import ReadBefore
+from makewhole.tables.reading import ReadBefore
 from makewhole.tables.shape import EarlierRows, TableShape, TimeBounds
 from tests.integration.postgres.people import People
 from tests.world.postgres_servers import standby_of

@@ -21,8 +21,7 @@ from makewhole.model.connection import Connection
 from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.tables.in_doubt import TransactionInDoubt
-from makewhole.tables.read_before import ReadBefore
-from makewhole.tables.reading import ReadPlan, UnreadableFile
+from makewhole.tables.reading import ReadBefore, ReadPlan, UnreadableFile
 from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 
 

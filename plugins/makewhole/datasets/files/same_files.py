@@ -14,7 +14,7 @@ from makewhole.datasets.files.spans import inside
 from makewhole.datasets.nested_columns import top_column
 from makewhole.datasets.row_frames import is_inside, times_of_rows
 from makewhole.model.points import TablePoint
-from makewhole.tables.read_before import ReadBefore
+from makewhole.tables.reading import ReadBefore
 from makewhole.tables.shape import TableShape, TimeBounds
 
 _MILLISECOND = timedelta(milliseconds=1)

@@ -23,8 +23,7 @@ from makewhole.datasets.row_keys import key_texts
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.window import TimeSlice
 from makewhole.tables.in_doubt import TransactionInDoubt
-from makewhole.tables.read_before import ReadBefore
-from makewhole.tables.reading import ReadPlan
+from makewhole.tables.reading import ReadBefore, ReadPlan
 from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 
 FilesOfPart = tuple[ListedFile, ...]

@@ -25,12 +25,11 @@ from makewhole.postgres.read.export_parts import ExportPart, part_condition, pla
 from makewhole.postgres.read.expressions import column_types, live_condition, regclass_text
 from makewhole.postgres.read.key_conditions import has_key_index, key_conditions
 from makewhole.postgres.read.relations import has_places, rows_of
-from makewhole.postgres.read.same_rows import mark_of, why_not_same
 from makewhole.postgres.read.slices import count_new_rows, count_rows, count_rows_and_ahead, has_time_index, size_bytes
+from makewhole.postgres.same_rows import mark_of, why_not_same
 from makewhole.sql import PgConnection
 from makewhole.tables.in_doubt import TransactionInDoubt, together
-from makewhole.tables.read_before import ReadBefore
-from makewhole.tables.reading import ReadPlan
+from makewhole.tables.reading import ReadBefore, ReadPlan
 from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 
 _FEW_KEYS = 20_000

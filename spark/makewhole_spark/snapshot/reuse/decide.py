@@ -13,8 +13,7 @@ from typing import Any
 from makewhole.journal.results.snapshot_manifests import LOOKED_AT, MARK, NOT_REUSED, REUSED
 from makewhole.model.points import Point, TablePoint, TopicPoint
 from makewhole.sql import PgConnection
-from makewhole.tables.read_before import ReadBefore
-from makewhole.tables.reading import TableView
+from makewhole.tables.reading import ReadBefore, TableView
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import Carrier
 from makewhole_spark.snapshot.accounts import SEQUENCES_BEFORE, sequences_of

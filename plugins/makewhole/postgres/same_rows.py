@@ -15,7 +15,7 @@ from makewhole.postgres.read.export_parts import ExportPart, part_condition
 from makewhole.postgres.read.expressions import live_condition, regclass_text, surely_visible, table_identifier
 from makewhole.postgres.read.identities import read_server
 from makewhole.sql import PgConnection, statements_of
-from makewhole.tables.read_before import ReadBefore
+from makewhole.tables.reading import ReadBefore
 from makewhole.tables.shape import TableShape, TimeBounds
 
 _run = statements_of("export")
