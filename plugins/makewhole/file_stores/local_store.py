@@ -22,7 +22,7 @@ class LocalStore:
     stamps_differ_after_seconds = 2.0
 
     def stamp(self, file: FileEntry) -> FileStamp:
-        """Return its number and when anything of it was changed last, which nobody sets, as a time can be."""
+        """Return its number and when anything of it was changed last, which cannot be set, as its time can."""
         try:
             status = self._full(file.path).stat()
         except FileNotFoundError:

@@ -22,8 +22,8 @@ _run = statements_of("export")
 
 
 def mark_of(session: PgConnection, shape: TableShape) -> Any:
-    """Return what has to be the same of a table and its server for rows to be told by their transaction ids; None where
-    nothing would show it.
+    """Return what has to be the same of a table and its server for transaction ids to show which rows are new; None
+    where nothing would show it.
 
     The session has read the table, so that its definition stays while the transaction lasts.
     """

@@ -23,8 +23,6 @@ from makewhole_spark.snapshot.reuse.decide import SAME_ROWS, as_read
 from makewhole_spark.snapshot.table_bounds import TableBounds, counted_wholly, table_bounds, unreadable_files
 from makewhole_spark.snapshot.value_census import StoreCensus, store_census
 
-_Manifests = Mapping[str, Mapping[str, Any]]
-
 
 @dataclass(frozen=True, kw_only=True)
 class _TableRead:
@@ -53,7 +51,9 @@ class _TableRead:
         )
 
 
-def read_tables(reading: Reading, points: Sequence[TablePoint], manifests: _Manifests) -> dict[str, TakenSnapshot]:
+def read_tables(
+    reading: Reading, points: Sequence[TablePoint], manifests: Mapping[str, Mapping[str, Any]]
+) -> dict[str, TakenSnapshot]:
     """Read tables, each under one exported snapshot; `manifests` name the keys by which stores are read."""
     journal, context = reading.journal, reading.context
     with ExitStack() as stack:

@@ -30,7 +30,6 @@ from makewhole_spark.snapshot.reuse.earlier import EarlierSnapshot
 from makewhole_spark.snapshot.table_bounds import previous_window
 
 _RECORDS_PER_TASK = 2_000_000
-_Manifests = Mapping[str, Mapping[str, Any]]
 
 
 def read_topics(reading: Reading, points: Sequence[TopicPoint]) -> dict[str, TakenSnapshot]:
@@ -97,7 +96,7 @@ def _taken_topic(
     context: WindowContext,
     point: TopicPoint,
     accounts: Sequence[PartitionAccount],
-    before: _Manifests,
+    before: Mapping[str, Mapping[str, Any]],
     manifest: dict[str, Any],
 ) -> TakenSnapshot:
     """Return the snapshot of a topic with its incidents; `before` are the manifests of the window before."""

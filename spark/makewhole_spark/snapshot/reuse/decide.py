@@ -28,7 +28,6 @@ SAME_LOG = "the topic's id, start and leader epochs show that it has the same re
 SAME_ROWS = "the table shows that it has the same rows"
 
 WhyNot = Callable[[EarlierSnapshot], str | None]
-Manifest = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +50,9 @@ class Reuse:
         found = earlier_snapshots(journal, context)
         return cls(carrier=carrier, journal=journal, context=context, buckets=buckets, earlier=found)
 
-    def topics(self, points: Sequence[TopicPoint], before: Mapping[str, Manifest]) -> dict[str, EarlierSnapshot]:
+    def topics(
+        self, points: Sequence[TopicPoint], before: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, EarlierSnapshot]:
         """Return the snapshots of topics that have the same records still, by point. `before` are the manifests of the
         window before.
 

@@ -11,15 +11,13 @@ from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import Carrier, carry_released
 
-Manifest = Mapping[str, Any]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EarlierSnapshot:
     """A snapshot that an earlier revision has. `revision` is the one that read it, and whose folder has its files."""
 
     revision: int
-    manifest: Manifest
+    manifest: Mapping[str, Any]
 
     @property
     def files(self) -> dict[str, str]:
@@ -81,7 +79,7 @@ def points_with_whole_files(
     return found
 
 
-def _paths(manifest: Manifest) -> list[str]:
+def _paths(manifest: Mapping[str, Any]) -> list[str]:
     by_bucket = [*manifest["files"].values(), *manifest.get("tombstones", {}).values()]
     listed = [path for paths in by_bucket for path in paths]
     return [*listed, *manifest["undecodable_files"], *manifest["sha256"]]
