@@ -57,8 +57,12 @@ def why_not_same(session: PgConnection, shape: TableShape, bounds: TimeBounds | 
 
 
 def _counted(session: PgConnection, shape: TableShape, bounds: TimeBounds | None, seen: str) -> tuple[int, int]:
-    """Return the number of rows inside the bounds, and of those that an earlier snapshot may not have seen."""
-    statement = sql.SQL("select count(*), count(*) filter (where not {}) from {} t where {} and {}").format(
+    """Return the number of rows inside the bounds, and of those that an earlier snapshot may not have seen: most have
+    the transaction id of many others, and each id is looked at once."""
+    statement = sql.SQL(
+        "select coalesce(sum(rows), 0), coalesce(sum(rows) filter (where not {}), 0) from "
+        "(select t.xmin as xmin, count(*) as rows from {} t where {} and {} group by t.xmin) ids"
+    ).format(
         surely_visible(seen),
         table_identifier(shape.point),
         part_condition(shape, bounds, ExportPart()),
