@@ -19,7 +19,7 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.read_piece import TopicPiece, read_piece
-from makewhole_spark.snapshot.take import split_range
+from makewhole_spark.snapshot.read_topics import split_range
 from makewhole_spark.spark_carrier import SparkCarrier
 
 MAKEWHOLE, BY_HAND = "makewhole", "by hand"

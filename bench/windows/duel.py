@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bench.datacompy_environment import datacompy_python
@@ -21,6 +22,8 @@ from bench.windows.service import run_module
 from bench.windows.stage import MAKEWHOLE, Report, Stage, prepared
 
 BY_HAND, DATACOMPY = "by hand", "datacompy"
+UNCHANGED = f"{MAKEWHOLE}, nothing changed"
+"""The side that judges the window again, of which an earlier revision has read every point."""
 WINDOW = "window "
 """Marks the name of each part, at its start."""
 
@@ -91,4 +94,5 @@ _JUDGES: Mapping[str, Callable[[Stage], tuple[Cost, str]]] = {
     MAKEWHOLE: Stage.judged,
     BY_HAND: _by_hand,
     DATACOMPY: _by_datacompy,
+    UNCHANGED: partial(Stage.judged, read_again=False),
 }

@@ -79,7 +79,8 @@ def _series(stack: Stack, orders: Orders, runs: int, report: Report) -> Iterator
         stack.api.wait_for_dag(dag)
     found = {name: Series(part=LATENCY + name, side=SIDE, data=DataSet(records=orders.number)) for name in COLUMNS}
     for number in range(runs + 1):
-        seconds = _window(stack.api, {"pipeline": orders.name, "to": end, "plan_only": True})
+        form = {"pipeline": orders.name, "to": end, "plan_only": True, "read_again": True}
+        seconds = _window(stack.api, form)
         message = ", ".join(f"{name} {taken:.1f} s" for name, taken in seconds.items())
         report(f"latency  {millions(orders.number):18} {message}{'' if number else ' (not counted)'}")
         for name, taken in seconds.items() if number else ():

@@ -88,8 +88,9 @@ class Service:
         for name, content in {f"{PIPELINE}.yaml": text, **(beside or {})}.items():
             (folder / name).write_text(content)
 
-    def open_window(self, end: datetime) -> Window:
-        """Open the window that ends then, or the next revision of it."""
+    def open_window(self, end: datetime, *, read_again: bool = True) -> Window:
+        """Open the window that ends then, or the next revision of it, which reads every point again unless it is not
+        asked to."""
         pipelines, problems = read_pipelines([self.folder / "pipelines"])
         if problems:
             raise RuntimeError(f"the pipeline of the benchmark is refused: {problems}")
@@ -99,7 +100,7 @@ class Service:
         }
         if self.lake is not None:
             connections["lake"] = IcebergConnection(id="lake", catalog="default", properties=self.lake)
-        request = Request(id=uuid.uuid4().hex, end=end)
+        request = Request(id=uuid.uuid4().hex, end=end, read_again=read_again)
         with connect(self.journal) as journal:
             return open_interval(journal, pipelines[PIPELINE], connections, request).window
 

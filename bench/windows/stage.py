@@ -27,13 +27,15 @@ class Stage:
     orders: Orders
     end: datetime
 
-    def judged(self, master: SparkMaster = ONE_MACHINE) -> tuple[Cost, str]:
-        """Judge the window once more, a revision; return the cost, and the seconds of each step in a sentence.
+    def judged(self, master: SparkMaster = ONE_MACHINE, *, read_again: bool = True) -> tuple[Cost, str]:
+        """Judge the window once more, a revision, which reads every point again unless it is not asked to; return the
+        cost, and the seconds of each step in a sentence.
 
         Raises:
             RuntimeError: the verdicts are not those that were planted.
         """
-        counts, cost, message = self.service.run_window(self.service.open_window(self.end), master)
+        window = self.service.open_window(self.end, read_again=read_again)
+        counts, cost, message = self.service.run_window(window, master)
         self.require_planted(MAKEWHOLE, counts)
         return cost, message
 

@@ -20,6 +20,7 @@ create table makewhole.window (
     reason text,
     request text not null,
     plan_only boolean not null default false,
+    read_again boolean not null default false,
     configuration jsonb not null,
     closed_at timestamptz,
     is_newest boolean not null default true,

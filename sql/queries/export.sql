@@ -52,3 +52,51 @@ join pg_collation as c on c.oid = a.attcollation and not c.collisdeterministic
 join pg_namespace as n on n.oid = c.collnamespace
 where a.attrelid = to_regclass(%(table)s) and a.attname = any(%(columns)s)
 order by a.attnum
+
+-- mark --
+-- What the rows of a table are made of besides themselves: the tables that they lie in with their files, the columns of
+-- each with the transactions that defined them, the labels of enumerated types, the settings that texts follow, and
+-- since when the server has statistics, which it loses in a crash; and what shows nothing of it: tables of other
+-- servers, and columns that are computed as they are read, or of types that may be rendered otherwise some day.
+with recursive place (relation) as (
+    select to_regclass(%(table)s)::oid
+    union
+    select inhrelid from place join pg_inherits on inhparent = place.relation
+),
+attribute as (
+    select a.*, a.xmin as defined_by, coalesce(nullif(t.typelem, 0), t.oid) as held
+    from place join pg_attribute as a on a.attrelid = place.relation join pg_type as t on t.oid = a.atttypid
+    where a.attnum > 0 and not a.attisdropped
+)
+select
+    (
+        select jsonb_agg(jsonb_build_array(c.oid::bigint, c.oid::regclass::text, pg_relation_filenode(c.oid)::bigint)
+            order by c.oid)
+        from place join pg_class as c on c.oid = place.relation
+    ) as relations,
+    (
+        select md5(string_agg(concat_ws(',', attrelid, attnum, attname, atttypid, atttypmod, attcollation, defined_by), ';'
+            order by attrelid, attnum))
+        from attribute
+    ) as columns,
+    (
+        select md5(string_agg(concat_ws(',', e.oid, e.enumlabel, e.xmin), ';' order by e.oid))
+        from pg_enum as e where e.enumtypid in (select held from attribute)
+    ) as labels,
+    (
+        select md5(string_agg(name || '=' || setting, ';' order by name)) from pg_settings
+        where name in ('server_version_num', 'DateStyle', 'IntervalStyle', 'TimeZone', 'extra_float_digits',
+            'bytea_output', 'lc_monetary', 'lc_numeric', 'server_encoding', 'client_encoding')
+    ) as settings,
+    (select stats_reset::text from pg_stat_bgwriter) as statistics,
+    coalesce((select bool_or(c.relkind not in ('r', 'p', 'm')) from place join pg_class as c on c.oid = place.relation),
+        true) as is_elsewhere,
+    (
+        select min(attname::text) from attribute join pg_type as t on t.oid = held
+        where attname = any(%(columns)s) and not (
+            attgenerated <> 'v' and (
+                t.typtype = 'e'
+                or t.typtype = 'b' and t.typnamespace = 'pg_catalog'::regnamespace and t.typname not like 'reg%%'
+            )
+        )
+    ) as column_of_own_type

@@ -29,3 +29,9 @@ where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)
     where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
   )
 order by revision;
+
+-- newest_before --
+-- Read by point the newest manifest that earlier revisions of a window committed.
+select distinct on (point) point, revision, manifest from makewhole.snapshot
+where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)s
+order by point, revision desc;

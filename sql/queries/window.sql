@@ -15,10 +15,15 @@ with before as (
     where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)s and is_newest
 )
 insert into makewhole.window
-    (pipeline, number, revision, start_time, end_time, opened_at, request, plan_only, configuration)
+    (pipeline, number, revision, start_time, end_time, opened_at, request, plan_only, read_again, configuration)
 values
     (%(pipeline)s, %(number)s, %(revision)s, %(start)s, %(end)s, %(opened_at)s, %(request)s, %(plan_only)s,
-     %(configuration)s);
+     %(read_again)s, %(configuration)s);
+
+-- reads_again --
+-- Read whether a revision was asked to read every point again.
+select read_again from makewhole.window
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
 -- lane --
 -- Read the id of a partition of a topic's incarnation and lineage; written when it is new.

@@ -21,7 +21,7 @@ from makewhole.tables.columns import TableColumns
 from makewhole.tables.description import TableDescription
 from makewhole.tables.identities import TableIdentity
 from makewhole.tables.in_doubt import TransactionInDoubt
-from makewhole.tables.reading import ReadPlan
+from makewhole.tables.reading import ReadBefore, ReadPlan
 from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
 from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 from tests.memory.connection import MemoryConnection
@@ -226,6 +226,16 @@ class HeldCopy:
 
     def count_new_rows(self, of: TimeSlice, seen: str) -> int:
         return sum(not is_certain(row, seen) for row in self._rows_of_slice(of))
+
+    def mark(self, bounds: TimeBounds | None) -> str:
+        return self.shape.point.table
+
+    def why_not_same(self, bounds: TimeBounds | None, before: ReadBefore) -> str | None:
+        """Return why not: any change of the database has a number, and may be of these rows."""
+        rows = self._rows(bounds, (0, 1))
+        if len(rows) != before.rows or any(not is_certain(row, before.seen) for row in rows):
+            return "rows of it came, went or were changed"
+        return None
 
     def _rows(self, bounds: TimeBounds | None, part: Part) -> list[StoredRow]:
         return self.connection.ask(rows_of_part, self.shape, self.view, bounds, part)

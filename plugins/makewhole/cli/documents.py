@@ -66,6 +66,7 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
         "incidents": [incident_document(incident) for incident in incidents.of(journal, window)],
         "accounting": _accounting(journal, window),
         "looked_at": snapshot_manifests.looked_at(snapshot_manifests.snapshots(journal, window)),
+        "reused": snapshot_manifests.what_was_reused(snapshot_manifests.snapshots(journal, window)),
         "continuations": [
             {"run": continuation.run, "asked_by": continuation.asked_by, "at": continuation.began_at.isoformat()}
             for continuation in continuations.of(journal, window)

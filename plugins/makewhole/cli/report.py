@@ -55,6 +55,7 @@ def windows(
     if (first := documents[0]["window"]) > 1 and window is None:
         _console.print(f"{counted(first - 1, 'older window')} not listed; `--last 0` lists all")
     if window is not None:
+        show_reused(_console, documents)
         show_looked_at(_console, documents)
         show_readers(_console, documents)
         show_accounts(_console, documents)
@@ -225,6 +226,13 @@ def _handed_over(document: dict[str, Any]) -> list[str]:
     return [
         f"{keys} in flight and handed over to the next window; the first waits since {short_time(handed['since'])} UTC"
     ]
+
+
+def show_reused(out: Console, documents: list[dict[str, Any]]) -> None:
+    """Print which points each window did not read again, and what showed that they are unchanged."""
+    for document in documents:
+        for line in document["reused"]:
+            out.print(Text(printable(f"window {document['window']}: {line}")))
 
 
 def show_looked_at(out: Console, documents: list[dict[str, Any]]) -> None:

@@ -16,7 +16,7 @@ from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.needed import kinds_needed
 from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.history.judged import JudgedWindows
-from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
+from makewhole.journal.history.record_windows import KNOWN_BY, archive_of, find_windows_before
 from makewhole.journal.replayed_positions import seen_when_opened
 from makewhole.journal.results import hop_results
 from makewhole.sql import PgConnection
@@ -48,7 +48,7 @@ def plan_window(context: WindowContext) -> FreezeResult:
     )
     sources = FreezeSources(
         storage=context.storage.root,
-        records=WindowRecords(context, judged, partitions, find_windows_before(context.window)),
+        records=WindowRecords(context, judged, partitions, find_windows_before(context.window), archive_of),
         connections=context.connections,
         tombstones=TombstonesSince(context=context, seen=lambda name: seen[name] or ranges_read(context.window, name)),
     )

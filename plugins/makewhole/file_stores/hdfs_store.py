@@ -7,7 +7,7 @@ from typing import IO, TypeVar, cast
 
 import hdfs_native
 
-from makewhole.file_stores.store import FileEntry, answering, as_changed, hidden_name
+from makewhole.file_stores.store import FileEntry, FileStamp, answering, as_changed, hidden_name, stamp_of
 
 Renamed = TypeVar("Renamed")
 
@@ -20,6 +20,10 @@ class HdfsStore:
     url: str
     folder: str
     has_exclusive_names = True
+    stamps_differ_after_seconds = 60.0
+
+    def stamp(self, file: FileEntry) -> FileStamp:
+        return stamp_of(file)
 
     @property
     def root(self) -> str:

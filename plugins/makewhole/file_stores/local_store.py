@@ -4,10 +4,11 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, NoReturn
 
-from makewhole.file_stores.store import FileEntry, answering, as_changed, hidden_name
+from makewhole.file_stores.store import FileEntry, FileStamp, answering, as_changed, hidden_name
 
 _MILLISECOND = 1_000_000
 
@@ -18,6 +19,17 @@ class LocalStore:
 
     root: str
     has_exclusive_names = True
+    stamps_differ_after_seconds = 2.0
+
+    def stamp(self, file: FileEntry) -> FileStamp:
+        """Return its number and when anything of it was changed last, which cannot be set, as its time can."""
+        try:
+            status = self._full(file.path).stat()
+        except FileNotFoundError:
+            return FileStamp(text="gone", written_at=datetime.now(UTC))
+        changed = max(status.st_ctime, status.st_mtime)
+        text = f"{status.st_ino}:{status.st_ctime_ns}:{status.st_mtime_ns}"
+        return FileStamp(text=text, written_at=datetime.fromtimestamp(changed, UTC))
 
     def list(self, folder: str = "") -> Sequence[FileEntry]:
         top = self._full(folder)

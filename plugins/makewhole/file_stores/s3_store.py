@@ -7,7 +7,7 @@ from typing import IO, cast
 
 from pyarrow import fs
 
-from makewhole.file_stores.store import FileEntry, answering
+from makewhole.file_stores.store import FileEntry, FileStamp, answering, stamp_of
 
 _MILLISECOND = 1_000_000
 
@@ -23,6 +23,10 @@ class S3Store:
     client: fs.S3FileSystem = field(repr=False)
     folder: str
     has_exclusive_names = False
+    stamps_differ_after_seconds = 60.0
+
+    def stamp(self, file: FileEntry) -> FileStamp:
+        return stamp_of(file)
 
     @property
     def root(self) -> str:

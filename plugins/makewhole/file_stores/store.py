@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import IO, Protocol
 from uuid import uuid4
 
@@ -24,6 +25,20 @@ class FileEntry:
         return self.path.rsplit("/", 1)[-1]
 
 
+@dataclass(frozen=True, kw_only=True)
+class FileStamp:
+    """What differs between two contents of a file, beside its size and the time in its entry, as far as its system says
+    it, and when that was set last."""
+
+    text: str
+    written_at: datetime
+
+
+def stamp_of(file: FileEntry) -> FileStamp:
+    """Return the stamp of a file whose system says no more of it than its entry has."""
+    return FileStamp(text="", written_at=datetime.fromtimestamp(file.modified_ms / 1000, UTC))
+
+
 class FileStore(Protocol):
     """The files below a root. Paths are relative to it and use `/`."""
 
@@ -36,6 +51,16 @@ class FileStore(Protocol):
     def has_exclusive_names(self) -> bool:
         """Whether of several that publish one name at once exactly one succeeds. Where not, a name has to say who
         writes it, and what."""
+        ...
+
+    @property
+    def stamps_differ_after_seconds(self) -> float:
+        """How long after a file was written the stamp of another content is another one, whatever the clocks and their
+        ticks."""
+        ...
+
+    def stamp(self, file: FileEntry) -> FileStamp:
+        """Return the stamp of a file that was listed."""
         ...
 
     def list(self, folder: str = "") -> Sequence[FileEntry]:

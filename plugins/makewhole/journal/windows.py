@@ -66,7 +66,13 @@ def bounds_near(journal: PgConnection, pipeline: str, end: datetime) -> list[Win
 
 
 def insert(
-    journal: PgConnection, window: Window, *, request: str, plan_only: bool, configuration: Mapping[str, Any]
+    journal: PgConnection,
+    window: Window,
+    *,
+    request: str,
+    plan_only: bool,
+    configuration: Mapping[str, Any],
+    read_again: bool = False,
 ) -> None:
     """Write a revision; the ranges only with the first one, since they never change afterwards.
 
@@ -82,6 +88,7 @@ def insert(
         opened_at=window.opened_at,
         request=request,
         plan_only=plan_only,
+        read_again=read_again,
         configuration=Json(configuration),
     )
     if window.revision > 1:
@@ -165,6 +172,12 @@ def is_plan_only(journal: PgConnection, window: Window) -> bool:
     """Return whether this revision was asked to stop after the plan."""
     (row,) = _run(journal, "get", **scope(window))
     return bool(row.plan_only)
+
+
+def reads_again(journal: PgConnection, window: Window) -> bool:
+    """Return whether this revision was asked to read every point again, whatever shows that it is the same."""
+    ((read_again,),) = _run(journal, "reads_again", **scope(window))
+    return bool(read_again)
 
 
 def configuration(journal: PgConnection, window: Window) -> dict[str, Any]:

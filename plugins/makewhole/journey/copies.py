@@ -7,12 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.buckets import files_of_bucket, is_in_bucket
+from makewhole.compute.buckets import files_of_bucket
 from makewhole.compute.frames import HASH
 from makewhole.compute.keys import split_hex, with_hash
 from makewhole.compute.normalise import table_frame
 from makewhole.journal import windows
 from makewhole.journal.results import snapshot_manifests
+from makewhole.journey.holding_files import keys_held
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import columns_read_at
@@ -116,16 +117,10 @@ def windows_holding(
     journal: PgConnection, pipeline: Pipeline, storage: Storage, keys: Sequence[str]
 ) -> dict[str, list[Window]]:
     """Return for each business key the windows whose snapshots hold it, oldest first; none: an empty list."""
-    wanted = with_hash(pl.DataFrame({"key": list(keys)}, schema={"key": pl.String}))
+    wanted = with_hash(pl.DataFrame({"key": list(dict.fromkeys(keys))}, schema={"key": pl.String})).sort(HASH)
     holders: dict[str, list[Window]] = {key: [] for key in keys}
     for window in reversed(windows.newest(journal, pipeline.name)):
-        held: set[str] = set()
-        for manifest in read_manifests(journal, with_snapshots(journal, window)).values():
-            for bucket, paths in manifest["files"].items():
-                asked = wanted.filter(is_in_bucket(bucket))
-                frame = storage.read_parquet(paths, list(HASH)) if len(asked) else None
-                if frame is not None:
-                    held.update(asked.join(frame, on=HASH, how="semi")["key"])
-        for key in held:
+        manifests = read_manifests(journal, with_snapshots(journal, window))
+        for key in keys_held(storage, list(manifests.values()), wanted):
             holders[key].append(window)
     return holders

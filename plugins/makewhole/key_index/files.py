@@ -58,7 +58,7 @@ class IndexFileWriter(ClosingContext):
         if len(self._halves) > 1:
             keys = pl.concat(self._halves)
             content = build_filter(*(keys[name].to_numpy() for name in HASH))
-            self._storage.write_bytes(filter_path(self.path), _name(self.path) + content)
+            self._storage.write_bytes(filter_path(self.path), named_filter(self.path, content))
 
 
 def write_index_file(storage: Storage, folder: str, parts: Iterable[pl.DataFrame]) -> str:
@@ -72,6 +72,19 @@ def write_index_file(storage: Storage, folder: str, parts: Iterable[pl.DataFrame
 def filter_path(path: str) -> str:
     """Return the path of the filter beside a file."""
     return f"{path.removesuffix('.parquet')}.filter"
+
+
+def named_filter(path: str, content: bytes) -> bytes:
+    """Return the content of the filter of a file: its name, and the filter itself."""
+    return _name(path) + content
+
+
+def keys_by_filter(storage: Storage, path: str, keys: pl.DataFrame) -> pl.DataFrame | None:
+    """Return those of some keys, in the order of their hashes, that a file may hold by the filter beside it; None: it
+    has none. One that is left out is not in the file for certain."""
+    content = storage.read_if_exists(filter_path(path))
+    maybe = None if content is None else _asked(content, path, *(keys[half].to_numpy() for half in HASH))
+    return None if maybe is None else keys.filter(pl.Series(maybe, dtype=pl.Boolean))
 
 
 def rows_of_keys(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
@@ -165,15 +178,20 @@ def _maybe_in(storage: Storage, file: IndexFile, key_hi: UInt64s, key_lo: UInt64
     """Ask the filter beside a file for keys in the order of their hashes. Where there is none that belongs to it, every
     key may be in it."""
     content = storage.read_if_exists(filter_path(file.path))
-    name = _name(file.path)
-    if content is not None:
-        try:
-            if not content.startswith(name):
-                raise CorruptionError("it is the filter of another file")
-            return maybe_in(memoryview(content)[len(name) :], key_hi, key_lo)
-        except CorruptionError as error:
-            logger.warning("the whole of %s is read instead of its filter: %s", file.path, error)
-    return np.ones(len(key_hi), dtype=np.bool_)
+    maybe = None if content is None else _asked(content, file.path, key_hi, key_lo)
+    return np.ones(len(key_hi), dtype=np.bool_) if maybe is None else maybe
+
+
+def _asked(content: bytes, path: str, key_hi: UInt64s, key_lo: UInt64s) -> Bools | None:
+    """Ask the filter of a file; None: it is of another one, or damaged."""
+    name = _name(path)
+    try:
+        if not content.startswith(name):
+            raise CorruptionError("it is the filter of another file")
+        return maybe_in(memoryview(content)[len(name) :], key_hi, key_lo)
+    except CorruptionError as error:
+        logger.warning("the whole of %s is read instead of its filter: %s", path, error)
+        return None
 
 
 def _differs_from_before() -> pl.Expr:

@@ -136,6 +136,12 @@ def _form() -> dict[str, Param]:
         "plan_only": Param(
             False, type="boolean", title="Plan only", description="Compare and plan, and change nothing"
         ),
+        "read_again": Param(
+            False,
+            type="boolean",
+            title="Read again",
+            description="Of a window that is judged again, read every point, also one that is shown to be unchanged",
+        ),
         "reason": Param(None, type=text, title="Reason", description="Why, for those who read the journal later"),
     }
 

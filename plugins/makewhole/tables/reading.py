@@ -40,6 +40,19 @@ class ReadPlan:
     unreadable: tuple[UnreadableFile, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReadBefore:
+    """A reading of the rows inside some bounds of a table.
+
+    `mark` is what the view said of the table itself (`TableView.mark`), `seen` which rows it saw; `rows` is the number
+    of rows that the system sent.
+    """
+
+    mark: Any
+    seen: str
+    rows: int
+
+
 class TableReader(Protocol):
     """Reads rows as frames for `makewhole.compute.normalise.table_frame`, which says what their columns are."""
 
@@ -113,6 +126,16 @@ class TableView(Protocol):
 
     def count_new_rows(self, of: TimeSlice, seen: str) -> int:
         """Return the number of rows of a slice that an earlier view may not have had; changed rows count."""
+        ...
+
+    def mark(self, bounds: TimeBounds | None) -> Any:
+        """Return what has to be the same, in JSON, for the rows inside the bounds to be the same in a later view; None:
+        nothing would show it. Called once the reading is planned."""
+        ...
+
+    def why_not_same(self, bounds: TimeBounds | None, before: ReadBefore) -> str | None:
+        """Return why the rows inside the bounds may be others than they were in an earlier reading of the same columns;
+        None: they are the same, with the same places."""
         ...
 
 

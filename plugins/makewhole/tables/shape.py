@@ -54,6 +54,12 @@ class TimeBounds:
     seen_before: str | None = None
     earlier: tuple[EarlierRows, ...] = ()
 
+    @property
+    def named_views(self) -> set[str]:
+        """Every earlier view of the table that rows are compared with."""
+        named = (self.seen_before, *(one.seen_before for one in self.earlier))
+        return {seen for seen in named if seen is not None}
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowsAhead:

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.frames import HASH
-from makewhole.compute.keys import key_hash, with_hash
+from makewhole.compute.keys import hash_hex, with_hash
 from makewhole.journal.results.snapshot_manifests import read_with
 from makewhole.kafka.lineage import divergence
 from makewhole.kafka.offsets import TopicLog, describe_topic
@@ -148,11 +148,12 @@ def _verdicts(
     clean = asked.join(narrowed.held[hop.source], on=HASH, how="semi").join(
         narrowed.held[hop.target], on=HASH, how="semi"
     )
-    both = {key for key in clean["key"] if key_hash(key) not in judged}
+    hashes = dict(asked.select("key", hash_hex()).iter_rows())
+    both = {key for key in clean["key"] if hashes[key] not in judged}
     if len(both) != sum(answer.clean for answer in answers):
         raise PermanentError(f"{window.label}: {len(both)} keys of {hop.name} have no verdict, and are not all clean")
     for key in asked["key"]:
-        hashed, unsure = key_hash(key), narrowed.unsure.get(key)
+        hashed, unsure = hashes[key], narrowed.unsure.get(key)
         verdict, cause = judged.get(hashed, (Verdict.MATCHED.value if key in both else None, None))
         found: Finding | None = findings.get(hashed)
         if verdict is None and unsure is None:

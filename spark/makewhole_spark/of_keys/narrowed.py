@@ -12,6 +12,7 @@ from makewhole.compute.frames import HASH, KEYS, empty
 from makewhole.compute.key_values import without_key
 from makewhole.compute.normalise import table_frame
 from makewhole.model.pipeline import Semantics
+from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.points import Point, TablePoint, can_look_up, has_log
 from makewhole.model.window import Window
 from makewhole.window.context import WindowContext
@@ -88,7 +89,8 @@ def _kept(context: WindowContext, manifest: Mapping[str, Any], keys: pl.DataFram
 
 def _rows_now(context: WindowContext, point: TablePoint, keys: Sequence[str]) -> pl.DataFrame:
     """Return every row that a table has of keys by now, as a snapshot has rows."""
-    reader, compare = context.tables(point).reader(context.table_shape(point)), dict(context.pipeline.compare)
+    reader = context.tables(point).reader(context.table_shape(point))
+    compare = dict(columns_read_at(context.pipeline, point.name))
     frames = [table_frame(rows, compare, without_key(point.key_layout))[0] for rows in reader.keys(keys)]
     return pl.concat([empty(KEYS), *frames], how="diagonal")
 

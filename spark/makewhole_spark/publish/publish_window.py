@@ -28,7 +28,7 @@ from makewhole_spark.carrier import Carrier, carry_released
 from makewhole_spark.publish.choose_records import ChosenRecords, choice_tasks, choose_records
 from makewhole_spark.publish.write_records import WriteTask, WrittenRecords, write_records
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
-from makewhole_spark.snapshot.take import split_range
+from makewhole_spark.snapshot.read_topics import split_range
 
 logger = logging.getLogger(__name__)
 

@@ -17,6 +17,10 @@ from makewhole.window.context import WindowContext
 from makewhole.window.opening.coordinates import require_no_compaction
 from makewhole_spark.snapshot.read_piece import PieceRead, point_folder
 
+SEQUENCES_BEFORE = "sequences_before"
+"""The entry of a topic's manifest that says which audit of sequences its own continues, by digest."""
+UNNUMBERED = "unnumbered"
+"""The entry of a topic's manifest that says how many records carry no producer id."""
 _CARRIED_PRODUCERS = 10_000
 _VERSION = 1
 
@@ -132,8 +136,25 @@ def log_manifest(
         "read_until": {at: account.read_until for at, account in cut.items()},
         "archive": f"{folder}/archive",
         "leader_epochs": {at: account.leader_epochs for at, account in by_partition.items()},
+        SEQUENCES_BEFORE: sequences_of(before),
+        UNNUMBERED: sum(read.unnumbered for account in accounts for read in account.reads),
         **_write_sequences(context, f"{folder}/sequences.json", accounts, before),
     }
+
+
+def sequences_of(manifest: Mapping[str, Any]) -> str | None:
+    """Return the digest of the audit of sequences that a manifest names; None: it names none."""
+    digest: str | None = manifest.get("sequences_sha256")
+    return digest
+
+
+def accounts_again(
+    context: WindowContext, point: TopicPoint, manifest: Mapping[str, Any], now_id: str
+) -> list[PartitionAccount]:
+    """Return accounts of the ranges of a topic that was read whole, as far as incidents need them, by its manifest."""
+    read = PieceRead(files=(), rows=0, unnumbered=manifest[UNNUMBERED])
+    parts = context.window.ranges[point.name]
+    return [PartitionAccount(range=part, now_id=now_id, reads=[] if at else [read]) for at, part in enumerate(parts)]
 
 
 def _write_sequences(

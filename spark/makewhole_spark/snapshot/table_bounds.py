@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from makewhole.journal import windows
 from makewhole.journal.results import snapshot_manifests
@@ -18,6 +18,8 @@ from makewhole_spark.snapshot.census import Census, TableCensus, reaches_from
 
 ALL_UNDATED = "all_undated"
 """The entry of a manifest that says: all rows without a time were read, whenever they came."""
+EARLIER = "earlier"
+"""The entry of a manifest that says which earlier times were read for rows that came late."""
 _FILES_LISTED_MOST = 10
 _NO_CENSUS = Census(counted=(), earlier=(), incidents=())
 
@@ -26,8 +28,16 @@ _NO_CENSUS = Census(counted=(), earlier=(), incidents=())
 class TableBounds:
     """The bounds of a table's rows; None for one without time column. `census`: what was counted to find them."""
 
+    NAMES: ClassVar = (ALL_UNDATED, EARLIER)
+    """The entries of a manifest that say which rows were read besides those of the window's own times."""
+
     bounds: TimeBounds | None
     census: Census = _NO_CENSUS
+
+    def named(self) -> dict[str, Any]:
+        """Return these entries; None: there is none of this name."""
+        found = self.manifest()
+        return {name: found.get(name) for name in self.NAMES}
 
     def manifest(self) -> Mapping[str, Any]:
         """Return what a snapshot's manifest says of rows that came late: the times that were read for them."""
@@ -36,7 +46,7 @@ class TableBounds:
         first = {ALL_UNDATED: True} if self.bounds.seen_before is None else {}
         return {
             **first,
-            "earlier": [
+            EARLIER: [
                 {
                     "start": None if rows.start is None else rows.start.isoformat(),
                     "end": rows.end.isoformat(),

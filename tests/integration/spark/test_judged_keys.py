@@ -175,3 +175,35 @@ def test_the_command_shows_verdicts_and_says_what_they_are_not(
     assert CliRunner().invoke(app, ["run", "shop", "--keys", str(file)]).exit_code == 0
     wrong = CliRunner().invoke(app, ["run", "shop", "--keys", str(file), "--plan-only"], env={"COLUMNS": "200"})
     assert (wrong.exit_code, "give --whole, too" in wrong.output) == (2, True)
+
+
+def test_under_upsert_a_key_alone_is_held_to_its_latest_version(shop: ReconciledShop) -> None:
+    shop.describe(has_ledger=False, is_upsert=True, has_version=True)
+    shop.sql("alter table warehouse add column if not exists version bigint")
+    made = [order | {"version": 1} for order in orders(range(6))]
+    newer = [order | {"version": 2, "amount": "50.00"} for order in made[:4]]
+    shop.send([*made, *newer])
+    shop.write("warehouse", [newer[0], made[1], newer[2] | {"amount": "51.00"}, *made[4:]])
+    context = shop.judge_and_ask_the_gate()
+    keys = [f"O{number}" for number in range(6)]
+    found = verdicts(alone(shop, context, *keys), STORE_HOP)
+    assert found == as_whole(shop, context, STORE_HOP, keys)
+    assert {key for key, verdict in found.items() if verdict == "matched"} == {"O0", "O4", "O5"}
+    shop.sql("update warehouse set version = 2, amount = 50 where id = 'O1'")
+    shop.sql("update warehouse set version = 1, amount = 1.50 where id = 'O0'")
+    found = verdicts(alone(shop, context, *keys), STORE_HOP)
+    assert found == as_whole(shop, shop.judged(), STORE_HOP, keys)
+    assert (found["O1"], found["O0"]) == ("matched", "mismatched")
+
+
+def test_a_hop_that_compares_columns_of_its_own_does_so_for_keys_alone(shop: ReconciledShop) -> None:
+    shop.describe(hop={"compare": "{region: string}"})
+    made = orders(range(6))
+    shop.write("outbox", made)
+    shop.send(made)
+    shop.write("warehouse", [made[0] | {"amount": "99.00"}, made[1] | {"region": "other"}, *made[2:]])
+    context = shop.judge_and_ask_the_gate()
+    keys = [f"O{number}" for number in range(6)]
+    found = verdicts(alone(shop, context, *keys), STORE_HOP)
+    assert found == as_whole(shop, context, STORE_HOP, keys)
+    assert {key for key, verdict in found.items() if verdict != "matched"} == {"O1"}

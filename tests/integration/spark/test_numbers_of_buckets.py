@@ -232,7 +232,7 @@ def test_a_revision_and_a_step_that_was_killed_keep_the_number(
         shop.sql(f"analyze {table}")
     context = shop.open()
     with monkeypatch.context() as patch:
-        patch.setattr(take._Reading, "tables", lambda *_: pytest.fail("killed"))
+        patch.setattr(take, "read_tables", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             shop.snapshot(context)
     assert counts_of_buckets(shop, context) == {"orders": 8}
@@ -251,7 +251,7 @@ def test_snapshots_with_other_numbers_are_judged_in_the_least(shop: ReconciledSh
     shop.trade(made, unsent=made[5:8], unloaded=made[20:24])
     context = shop.open()
     with connect(shop.journal) as journal, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(take._Reading, "tables", lambda *_: {})
+        patch.setattr(take, "read_tables", lambda *_: {})
         take.take_snapshots(shop.carrier, journal, context, 2, 4)
     shop.buckets = 16
     shop.judge(context)

@@ -51,6 +51,7 @@ class _RunRequest:
     start: datetime | None
     end: datetime
     plan_only: bool
+    read_again: bool
     reason: str | None
 
     def form(self) -> dict[str, Any]:
@@ -60,6 +61,7 @@ class _RunRequest:
             "from": None if self.start is None else self.start.isoformat(),
             "to": self.end.isoformat(),
             "plan_only": self.plan_only,
+            "read_again": self.read_again,
             "reason": self.reason,
         }
 
@@ -92,13 +94,20 @@ def run(
         ),
     ] = None,
     plan_only: Annotated[bool, typer.Option("--plan-only", help="Compare and plan, and change nothing.")] = False,
+    read_again: Annotated[
+        bool,
+        typer.Option(
+            "--read-again",
+            help="Of a window that is judged again, read every point, also one that is shown to be unchanged.",
+        ),
+    ] = False,
     reason: Annotated[str | None, typer.Option(help="Why, for the journal.", show_default=False)] = None,
     follow: Annotated[bool, typer.Option(help="Wait for the end, and show each step.")] = True,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a window; progress goes to stderr.")] = False,
 ) -> None:
     """Check one window of a pipeline and repair it. Exit code 0 certified, 1 gaps remain, 2 nothing was judged before
     a person corrects what is named, 3 not known, 4 error."""
-    _require_of_keys(keys, whole=whole, asks_windows=plan_only or reason is not None or not follow)
+    _require_of_keys(keys, whole=whole, asks_windows=plan_only or read_again or reason is not None or not follow)
     if sum((keys is not None, window is not None, bool(start or end))) > 1:
         raise typer.BadParameter("give one of --keys, --window, and --from with --to: each says which windows to judge")
     out = console(stderr=json)
@@ -110,7 +119,12 @@ def run(
     with service_environment():
         find_pipeline(pipeline)
         request = _RunRequest(
-            pipeline=pipeline, start=start, end=end or datetime.now(UTC), plan_only=plan_only, reason=reason
+            pipeline=pipeline,
+            start=start,
+            end=end or datetime.now(UTC),
+            plan_only=plan_only,
+            read_again=read_again,
+            reason=reason,
         )
         for window_request in _requests(request, window, keys, out):
             run_id = _start(window_request, out)
@@ -132,7 +146,9 @@ def _require_of_keys(keys: Path | None, *, whole: bool, asks_windows: bool) -> N
     if whole and keys is None:
         raise typer.BadParameter("--whole is of the windows that hold the keys of --keys")
     if keys is not None and not whole and asks_windows:
-        raise typer.BadParameter("--plan-only, --reason and --no-follow are of windows: give --whole, too")
+        raise typer.BadParameter(
+            "--plan-only, --read-again, --reason and --no-follow are of windows: give --whole, too"
+        )
 
 
 def _judge_alone(pipeline: str, keys: Path, out: Console, *, json: bool) -> Exit:

@@ -1,7 +1,7 @@
 """Read the keys that the producers of a topic wrote last, with their partitions and what their records look like, from
 the archives of windows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,10 +20,13 @@ _WINDOWS_MOST = 5
 _COLUMNS = ("key", "value", "headers")
 
 
-def read_known_keys(context: WindowContext, judged: Sequence[Window], topic: TopicPoint) -> KnownKeys | None:
+def read_known_keys(
+    context: WindowContext, judged: Sequence[Window], topic: TopicPoint, folder_of: Callable[[Window, str], str]
+) -> KnownKeys | None:
     """Return the keys of the newest window that has any, at most so many per partition; None: there are none.
 
-    The `_WINDOWS_MOST` newest of `judged` (newest first) are looked at, and the context's own. Records without a key,
+    The `_WINDOWS_MOST` newest of `judged` (newest first) are looked at, and the context's own; `folder_of`
+    finds their archives. Records without a key,
     and records that compensation wrote, show nothing.
 
     Raises:
@@ -34,7 +37,7 @@ def read_known_keys(context: WindowContext, judged: Sequence[Window], topic: Top
     looked_at = newest_first[:_WINDOWS_MOST]
     for window in looked_at if context.window in looked_at else (*looked_at, context.window):
         ranges = [part for part in window.ranges.get(topic.name, ()) if part.topic == topic.topic]
-        archive = ArchiveLog(context.storage.uri(f"{window.prefix}/{topic.name}/archive"))
+        archive = ArchiveLog(folder_of(window, topic.name))
         records = [(part.partition, record) for part in ranges for record in _last_records(archive, part, topic)]
         if records:
             return KnownKeys(

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from makewhole.compensation.sources.known_keys import read_known_keys
 from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord
+from makewhole.journal.history.record_windows import archive_path
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.page import LogSource
@@ -23,6 +24,9 @@ from makewhole.window.context import WindowContext
 
 FindWindows = Callable[[str, Collection[tuple[int, int]]], Sequence[Window]]
 """Find the windows before one whose ranges of a topic point hold any of some (partition, offset), newest first."""
+
+FindArchive = Callable[[Window, str], str]
+"""Find the path of the archive that a revision of a window has of a topic point."""
 
 _GAP_MOST = 1_000  # offsets; positions closer than this are read together
 
@@ -44,6 +48,7 @@ class WindowRecords:
 
     What the newest revision of a window could not read any more, an older one may have read: then its archive has it.
     `partitions`: how many a topic has now, by point; of a point that is not there, those of the window count.
+    `archive_of` finds the archive that a revision has.
     """
 
     def __init__(
@@ -52,9 +57,11 @@ class WindowRecords:
         judged: Iterable[Window] = (),
         partitions: Mapping[str, int] = MappingProxyType({}),
         find: FindWindows = lambda *_: (),
+        archive_of: FindArchive = archive_path,
     ) -> None:
         self._context, self._judged, self._partitions, self._find = context, tuple(judged), partitions, find
         self._archives: dict[str, ArchiveLog] = {}
+        self._archive_of, self._paths = archive_of, dict[tuple[str, str], str]()
 
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterator[SourceRecord]:
         """Yield the records at these (partition, offset) as they are read; those that are nowhere any more are left
@@ -81,7 +88,14 @@ class WindowRecords:
 
     def known_keys(self, point: str) -> KnownKeys | None:
         """Return what `read_known_keys` finds."""
-        return read_known_keys(self._context, self._judged, self._context.pipeline.topic(point))
+        return read_known_keys(self._context, self._judged, self._context.pipeline.topic(point), self._folder)
+
+    def _folder(self, window: Window, point: str) -> str:
+        """Return the full name of the archive that a revision of a window has of a topic."""
+        at = (window.prefix, point)
+        if at not in self._paths:
+            self._paths[at] = self._context.storage.uri(self._archive_of(window, point))
+        return self._paths[at]
 
     def _outside(self, point: str, positions: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
         """Return the positions that lie outside of the window."""
@@ -102,8 +116,7 @@ class WindowRecords:
             for part in window.ranges.get(point, ()):
                 if part.partition == partition and _holds(part, offset):
                     for revision in range(window.revision, 0, -1):
-                        prefix = replace(window, revision=revision).prefix
-                        folder = self._context.storage.uri(f"{prefix}/{point}/archive")
+                        folder = self._folder(replace(window, revision=revision), point)
                         is_older = revision < window.revision or window is not self._context.window
                         yield _RecordSource(part=part, folder=folder, is_older=is_older)
                     if window is not self._context.window and self._is_same_log(point, part):

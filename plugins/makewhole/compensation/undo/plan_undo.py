@@ -33,7 +33,7 @@ from makewhole.journal.actions import actions_in
 from makewhole.journal.database import JournalSession, journal_dsn, transaction
 from makewhole.journal.database import connect as connect_journal
 from makewhole.journal.history.judged import JudgedWindows
-from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
+from makewhole.journal.history.record_windows import KNOWN_BY, archive_of, find_windows_before
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.written_keys import reversals_of
 from makewhole.kinds import tables_of
@@ -76,7 +76,7 @@ def plan_undo(context: WindowContext, plan_id: str, *, reverses: bool) -> Undo:
     """Freeze the undo of a plan of the window; called again, return the undo that waits, runs or is done."""
     with connect_journal() as journal:
         judged = JudgedWindows(journal=journal, pipeline=context.pipeline.name).newest_few(KNOWN_BY)
-    records = WindowRecords(context, judged, find=find_windows_before(context.window))
+    records = WindowRecords(context, judged, find=find_windows_before(context.window), archive_of=archive_of)
     request = UndoRequest(plan=plan_id, pipeline=context.pipeline, reverses=reverses)
     sources = FreezeSources(storage=context.storage.root, records=records, connections=context.connections)
     return freeze_undo(journal_dsn(), request, sources)

@@ -26,7 +26,7 @@ from makewhole.compensation.verification.judge_erased import ErasedJudge
 from makewhole.compensation.verification.judge_reversals import ReversalJudge
 from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.journal.findings.window_findings import JudgedFinding
-from makewhole.journal.history.record_windows import find_windows_before
+from makewhole.journal.history.record_windows import archive_of, find_windows_before
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.pipeline import Remedy
 from makewhole.model.points import can_look_up, has_log
@@ -82,7 +82,7 @@ def judge_gaps_again(
     """
     deadline = time.monotonic() + deadline_seconds
     with ExitStack() as stack:
-        records = WindowRecords(context, known.windows, find=find_windows_before(context.window))
+        records = WindowRecords(context, known.windows, find=find_windows_before(context.window), archive_of=archive_of)
         sources = stack.enter_context(Sources(context.pipeline, records, context.connections))
         written = _written_since(context, findings, since, stack)
         batches = _BatchJudge(context, sources, known, ReversalJudge(context, since), written)

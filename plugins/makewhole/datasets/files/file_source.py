@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import cached_property
 
 import numpy as np
@@ -35,11 +35,13 @@ class FileSource:
         self.connection = connection
         self.store, self.name = file_store(connection, point.table), point.table
         self._view, self._schemas, self._own = view, dict[DataFile, pa.Schema](), dict[DataFile, pa.Schema]()
+        self.listed_at = datetime.max.replace(tzinfo=UTC)
         self._marker = "" if point.dataset is None else point.dataset.marker
 
     @cached_property
     def listed(self) -> Listing:
         """The files at one moment, whether they can be read or not."""
+        self.listed_at = datetime.now(UTC)
         return listing_now(self.store, self._marker)
 
     @cached_property

@@ -5,12 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any
 
 import polars as pl
 
 from makewhole.datasets.files.file_source import FileSource, FilesPart, all_of, places_of
 from makewhole.datasets.files.listing import DataFile, OffsetsNamed
 from makewhole.datasets.files.parquet_rows import ParquetRows, UnreadableFileError, groups_of
+from makewhole.datasets.files.same_files import mark_of, why_not_same
 from makewhole.datasets.files.spans import inside, of_keys
 from makewhole.datasets.nested_columns import all_types
 from makewhole.datasets.row_frames import frame_of_rows, is_in_slice, is_inside, is_of_topics, rows_ahead, times_of_rows
@@ -19,7 +21,7 @@ from makewhole.model.connection import Connection
 from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.tables.in_doubt import TransactionInDoubt
-from makewhole.tables.reading import ReadPlan, UnreadableFile
+from makewhole.tables.reading import ReadBefore, ReadPlan, UnreadableFile
 from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 
 
@@ -41,7 +43,7 @@ class FilesReader:
         for data, rows in source.rows(part, sorted(self._shape.column_names()), inside(point, bounds)):
             kept = all_of(len(rows.numbers))
             if bounds is not None and point.time is not None:
-                certain = {seen: source.is_certain(data, seen, len(kept)) for seen in _seen(bounds)}
+                certain = {seen: source.is_certain(data, seen, len(kept)) for seen in bounds.named_views}
                 kept = is_inside(times_of_rows(rows.rows, point), certain, bounds).to_numpy()
             yield from self._frames(data, rows.only(kept))
 
@@ -64,12 +66,6 @@ class FilesReader:
         if len(rows.numbers):
             self.counted += len(rows.numbers)
             yield frame_of_rows(rows.rows, places_of(data, rows), self._shape)
-
-
-def _seen(bounds: TimeBounds) -> set[str]:
-    """Return every view that the bounds compare rows with."""
-    named = (bounds.seen_before, *(one.seen_before for one in bounds.earlier))
-    return {seen for seen in named if seen is not None}
 
 
 def files_in_doubt(source: FileSource, point: TablePoint, keys: pl.Series) -> Iterator[TransactionInDoubt]:
@@ -192,6 +188,12 @@ class HeldListing:
             int((is_in_slice(times, of) & ~self.source.is_certain(data, seen, len(times))).sum())
             for data, times in self._times(of)
         )
+
+    def mark(self, bounds: TimeBounds | None) -> Any:
+        return mark_of(self.source, self.shape)
+
+    def why_not_same(self, bounds: TimeBounds | None, before: ReadBefore) -> str | None:
+        return why_not_same(self.source, self.shape, bounds, before)
 
     def _times(self, of: TimeSlice | None) -> Iterator[tuple[DataFile, pl.Series]]:
         """Yield the times of rows in microseconds, at least those of a slice."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,7 +23,7 @@ from makewhole.datasets.row_keys import key_texts
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.window import TimeSlice
 from makewhole.tables.in_doubt import TransactionInDoubt
-from makewhole.tables.reading import ReadPlan
+from makewhole.tables.reading import ReadBefore, ReadPlan
 from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 
 FilesOfPart = tuple[ListedFile, ...]
@@ -95,7 +96,7 @@ class IcebergReader:
         """Read the rows of a part of the table."""
         source, point = self._source, self._shape.point
         where = inside(source.schema, point, bounds)
-        certain = {} if bounds is None else {seen: source.certain_files(seen) for seen in _seen(bounds)}
+        certain = {} if bounds is None else {seen: source.certain_files(seen) for seen in bounds.named_views}
         for listed, rows in source.rows(part, sorted(self._shape.column_names()), where):
             kept = np.ones(len(rows.numbers), dtype=bool)
             if bounds is not None and point.time is not None:
@@ -122,12 +123,6 @@ class IcebergReader:
             return
         self.counted += len(rows.numbers)
         yield frame_of_rows(rows.rows, source.places(listed, rows), self._shape)
-
-
-def _seen(bounds: TimeBounds) -> set[str]:
-    """Return every view that the bounds compare rows with."""
-    named = (bounds.seen_before, *(one.seen_before for one in bounds.earlier))
-    return {seen for seen in named if seen is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,6 +181,29 @@ class HeldSnapshot:
             for listed, times in self._times(of)
             if (listed.file.file_path, listed.sequence) not in certain
         )
+
+    def mark(self, bounds: TimeBounds | None) -> Any:
+        """Return the files that may have rows inside the bounds, with the deletes that apply to them, and the schema:
+        what is written once is never changed in place."""
+        listed = self.source.files(inside(self.source.schema, self.shape.point, bounds))
+        files = [
+            [one.file.file_path, one.file.file_size_in_bytes, one.listing, one.added_in, one.sequence]
+            + [delete.file_path for delete in one.deletes]
+            for one in listed
+        ]
+        view, mapping = self.source.view, self.source.table.properties.get("schema.name-mapping.default")
+        return {
+            "table": view.uuid,
+            "location": self.source.table.location(),
+            "schema": [view.schema, mapping],
+            "files": files,
+        }
+
+    def why_not_same(self, bounds: TimeBounds | None, before: ReadBefore) -> str | None:
+        """Return why not: rows that came, went or changed came with other files, or with other deletes."""
+        if self.mark(bounds) != before.mark:
+            return "other files or deletes than then have rows of it, or it has another schema"
+        return None
 
     def _times(self, of: TimeSlice) -> Iterator[tuple[ListedFile, pl.Series]]:
         """Yield the times of rows in microseconds, at least those of a slice."""

@@ -20,6 +20,20 @@ VALUES_OF = "values_sha256"
 """The entry of a manifest that says what its hashes of values and its versions are of."""
 
 
+READ_AS = "read_as"
+"""The entry of a manifest that says, by digests, what decides its files besides the data."""
+
+REUSED = "reused"
+"""The entry of a manifest whose files an earlier `revision` wrote: `because` says what shows that they are the same."""
+
+NOT_REUSED = "not_reused"
+"""The entry of a manifest that says why an earlier revision's files were not shown to be what would be read."""
+
+MARK = "mark"
+"""The entry of a table's manifest by which a later revision shows that its rows are the same: what has to be the same
+of the `table`, the number of `rows` that were sent, and of those `in_slice`."""
+
+
 def commit_snapshot(journal: PgConnection, window: Window, point: str, manifest: Mapping[str, Any]) -> bool:
     """Write the manifest with which a snapshot exists; the first one stays. Returns whether it was this one."""
     return bool(_run(journal, "insert_snapshot", **scope(window), point=point, manifest=Json(manifest)))
@@ -39,6 +53,24 @@ def fullest_snapshots(journal: PgConnection, window: Window) -> dict[str, dict[s
 def snapshots_before(journal: PgConnection, window: Window, point: str) -> list[dict[str, Any]]:
     """Return the manifests of a point that earlier compared revisions of the window committed, oldest first."""
     return [manifest for (manifest,) in _run(journal, "snapshots_before", **scope(window), point=point)]
+
+
+def newest_before(journal: PgConnection, window: Window) -> list[tuple[str, int, dict[str, Any]]]:
+    """Return by point the newest manifest that earlier revisions of the window committed, with its revision."""
+    return [(row.point, row.revision, row.manifest) for row in _run(journal, "newest_before", **scope(window))]
+
+
+def what_was_reused(manifests: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each point that an earlier revision had read: which one's files a manifest names, and what
+    showed that these are what would be read; or why the point was read again."""
+    sentences = list[str]()
+    for point, manifest in sorted(manifests.items()):
+        if REUSED in manifest:
+            reused = manifest[REUSED]
+            sentences.append(f"{point}: reused from revision {reused['revision']}, as {reused['because']}")
+        elif NOT_REUSED in manifest:
+            sentences.append(f"{point}: read again, as {manifest[NOT_REUSED]}")
+    return sentences
 
 
 def looked_at(manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -97,6 +97,7 @@ def _window_request(context: Mapping[str, Any]) -> "Request":
         start=start,
         end=end,
         plan_only=bool(form.get("plan_only")),
+        read_again=bool(form.get("read_again")),
         reason=form.get("reason"),
     )
 

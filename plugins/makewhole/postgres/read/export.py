@@ -7,6 +7,7 @@ PostgreSQL says it sent is a failed read.
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 import psycopg2
@@ -25,9 +26,10 @@ from makewhole.postgres.read.expressions import column_types, live_condition, re
 from makewhole.postgres.read.key_conditions import has_key_index, key_conditions
 from makewhole.postgres.read.relations import has_places, rows_of
 from makewhole.postgres.read.slices import count_new_rows, count_rows, count_rows_and_ahead, has_time_index, size_bytes
+from makewhole.postgres.same_rows import mark_of, why_not_same
 from makewhole.sql import PgConnection
 from makewhole.tables.in_doubt import TransactionInDoubt, together
-from makewhole.tables.reading import ReadPlan
+from makewhole.tables.reading import ReadBefore, ReadPlan
 from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 
 _FEW_KEYS = 20_000
@@ -70,6 +72,14 @@ class HeldView:
 
     def count_new_rows(self, of: TimeSlice, seen: str) -> int:
         return count_new_rows(self.session, self.shape.point, of, seen)
+
+    def mark(self, bounds: TimeBounds | None) -> Any:  # noqa: ARG002 - of a table that is read under any bounds
+        return mark_of(self.session, self.shape) if self.has_places else None
+
+    def why_not_same(self, bounds: TimeBounds | None, before: ReadBefore) -> str | None:
+        if not self.has_places:
+            return "it is a view, whose rows do not say when they came"
+        return why_not_same(self.session, self.shape, bounds, before)
 
 
 @contextmanager

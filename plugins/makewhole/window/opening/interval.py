@@ -10,12 +10,14 @@ from makewhole.model.errors import RefusedError
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """An interval to judge. `id`: the same for all tries of a DAG run. `start` None: where the last window ended."""
+    """An interval to judge. `id`: the same for all tries of a DAG run. `start` None: where the last window ended.
+    `read_again`: of a window that is judged again every point is read, also one that is shown to be the same."""
 
     id: str
     end: datetime
     start: datetime | None = None
     plan_only: bool = False
+    read_again: bool = False
     reason: str | None = None
 
 

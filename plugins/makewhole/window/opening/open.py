@@ -347,6 +347,7 @@ def _insert_revision(
         draft.window,
         request=request.id,
         plan_only=request.plan_only,
+        read_again=request.read_again,
         configuration={
             "sha256": sha256_of(configuration_document(pipeline)),
             "judging_sha256": judging_sha256(pipeline),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from makewhole.journal import incidents
+from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.gate import GateReport
 from makewhole.model.incident import IncidentKind
@@ -14,9 +15,11 @@ from makewhole.window.consumer_groups import OF_READERS
 
 
 def snapshots_taken(journal: PgConnection, window: Window, points: Iterable[str]) -> str:
-    """Report which snapshots were taken, and what happened to the logs that they were taken of."""
+    """Report which snapshots were taken, which of them reuse what was read before, and what happened to the logs that
+    they were taken of."""
+    reused = snapshot_manifests.what_was_reused(snapshot_manifests.snapshots(journal, window))
     happened = [incident_sentence(incident) for incident in incidents.of(journal, window)]
-    return _lines(f"snapshots taken: {', '.join(points) or 'none, they were there'}", happened)
+    return _lines(f"snapshots taken: {', '.join(points) or 'none, they were there'}", [*reused, *happened])
 
 
 def hops_judged(journal: PgConnection, window: Window, results: Mapping[str, HopResult]) -> str:

@@ -175,8 +175,7 @@ class NeighbouringWindows:
         manifest = self.manifests_of(window).get(point)
         if manifest is None or read_with(manifest) == read_with(self.manifests[point]):
             return None
-        prefix = replace(window, revision=manifest["revision"]).prefix
-        return OtherConfiguration(archive=f"{prefix}/{point}/archive", ranges=tuple(window.ranges.get(point, ())))
+        return OtherConfiguration(archive=manifest.get("archive", ""), ranges=tuple(window.ranges.get(point, ())))
 
     def files_by_bucket(self, point: str, of: Iterable[Window], *more: Mapping[str, Any]) -> FilesOfWindows:
         """Return the files of a point in other windows, and those that more manifests name."""

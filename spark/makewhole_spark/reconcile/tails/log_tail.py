@@ -27,7 +27,7 @@ from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.tails.tail_filters import TailFilters, may_hold, whole_pieces, write_filter
-from makewhole_spark.snapshot.take import split_range
+from makewhole_spark.snapshot.read_topics import split_range
 
 _RECORDS_PER_TASK = 2_000_000
 FindReplays = Callable[[str, str, Mapping[int, int]], RowsByBucket]

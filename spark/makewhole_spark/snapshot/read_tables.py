@@ -1,0 +1,180 @@
+"""Take the snapshots of tables: read each under one view of its data, unless the view shows that its rows are those
+that an earlier revision has read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from makewhole.journal.results.snapshot_manifests import MARK
+from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.points import PointKind, TablePoint
+from makewhole.model.window import CountedSlice
+from makewhole.tables.reading import ReadPlan, TableView
+from makewhole.tables.shape import TimeBounds
+from makewhole.window.context import WindowContext
+from makewhole_spark.carrier import carry_released
+from makewhole_spark.snapshot.census import own_slice
+from makewhole_spark.snapshot.read_census import CensusPiece, read_table
+from makewhole_spark.snapshot.read_piece import PieceRead, TablePiece, sum_of_known
+from makewhole_spark.snapshot.reading import Reading, TakenSnapshot, manifest_of
+from makewhole_spark.snapshot.reuse.decide import SAME_ROWS, as_read
+from makewhole_spark.snapshot.table_bounds import TableBounds, counted_wholly, table_bounds, unreadable_files
+from makewhole_spark.snapshot.value_census import StoreCensus, store_census
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TableRead:
+    """What was read of a table under its view. `looked` are the rows of known keys, by hop; `entries` of the manifest
+    say by what a later revision shows that the rows are the same, and whose files these are."""
+
+    point: TablePoint
+    bounds: TableBounds
+    plan: ReadPlan
+    known: StoreCensus
+    rows: Sequence[PieceRead]
+    looked: Sequence[tuple[str, PieceRead]]
+    own: Sequence[CountedSlice]
+    entries: Mapping[str, Any]
+
+    def taken(self, reading: Reading, taken_at: datetime) -> TakenSnapshot:
+        """Return the snapshot."""
+        reads = [*self.rows, *(answer for _, answer in self.looked)]
+        manifest = manifest_of(reading, self.point, taken_at, reads, self.plan)
+        census = self.bounds.census
+        counted = counted_wholly(replace(census, counted=(*self.own, *census.counted)), self.plan)
+        return TakenSnapshot(
+            manifest={**manifest, **self.entries, **self.bounds.manifest(), **self.known.manifest(self.looked)},
+            incidents=[*counted.incidents, *self.known.incidents, *unreadable_files(self.point, self.plan)],
+            counted=counted.counted,
+        )
+
+
+def read_tables(
+    reading: Reading, points: Sequence[TablePoint], manifests: Mapping[str, Mapping[str, Any]]
+) -> dict[str, TakenSnapshot]:
+    """Read tables, each under one exported snapshot; `manifests` name the keys by which stores are read."""
+    journal, context = reading.journal, reading.context
+    with ExitStack() as stack:
+        views = {
+            point.name: stack.enter_context(context.tables(point).hold_view(context.table_shape(point)))
+            for point in points
+        }
+        bounds = {point.name: table_bounds(journal, context, point, views[point.name]) for point in points}
+        plans = {name: view.plan(bounds[name].bounds, reading.parallelism) for name, view in views.items()}
+        by_times = [point for point in points if not hops_read_by_keys(context, point)]
+        reused = {name: as_read(found) for name, found in reading.reuse.tables(by_times, views, bounds).items()}
+        left = [point for point in by_times if point.name not in reused]
+        marks = {point.name: views[point.name].mark(bounds[point.name].bounds) for point in left}
+        pieces = [
+            piece
+            for point in points
+            if point.name not in reused
+            for piece in _table_pieces(reading, point, plans[point.name], bounds[point.name].bounds, manifests)
+        ]
+        known = {point.name: store_census(journal, views[point.name], context, point, manifests) for point in points}
+        looks = [piece for point in points for piece in _census_pieces(reading, known[point.name], plans[point.name])]
+        taken_at = datetime.now(UTC)
+        both: list[TablePiece | CensusPiece] = [*pieces, *looks]
+        answers = list(zip(both, carry_released(reading.carrier, journal, both, read_table), strict=True))
+        read = list[_TableRead]()
+        for point in points:
+            name, own = point.name, [(piece, answer) for piece, answer in answers if piece.point.name == point.name]
+            by_piece = [(piece, answer) for piece, answer in own if isinstance(piece, TablePiece)]
+            within = [reused[name]] if name in reused else [one for piece, one in by_piece if piece.bounds is not None]
+            rows = [reused[name]] if name in reused else [answer for _, answer in by_piece]
+            is_same = SAME_ROWS if name in reused else None
+            mark = (
+                reading.reuse.earlier[name].manifest[MARK] if name in reused else _mark(marks.get(name), rows, within)
+            )
+            read.append(
+                _TableRead(
+                    point=point,
+                    bounds=bounds[name],
+                    plan=plans[name],
+                    known=known[name],
+                    rows=rows,
+                    looked=[(piece.hop.name, answer) for piece, answer in own if isinstance(piece, CensusPiece)],
+                    own=_own_slice(context, point, views[name], within),
+                    entries={**({MARK: mark} if mark else {}), **reading.reuse.entry(name, is_same)},
+                )
+            )
+    return {one.point.name: one.taken(reading, taken_at) for one in read}
+
+
+def _mark(table: Any, rows: Sequence[PieceRead], within: Sequence[PieceRead]) -> dict[str, Any] | None:
+    """Return the entry by which a later revision shows that rows are the same; None where nothing would show it."""
+    if table is None:
+        return None
+    in_slice = sum_of_known([read.rows_in_slice for read in within])
+    return {"table": table, "rows": sum(read.rows_counted or 0 for read in rows), "in_slice": in_slice}
+
+
+def _own_slice(
+    context: WindowContext, point: TablePoint, view: TableView, reads: Sequence[PieceRead]
+) -> Sequence[CountedSlice]:
+    """Return the window's own slice of a table with the number of its rows, where it has times. `reads`: of its times.
+
+    As they were read; they are counted in the table where that does not tell: rows that are erased in place are not
+    read, and count.
+    """
+    if point.time is None:
+        return ()
+    own, has_erased = own_slice(context.window), point.erased is not None and point.erased.column is not None
+    rows = None if has_erased else sum_of_known([read.rows_in_slice for read in reads])
+    if rows is None:
+        rows = view.count_rows([own])[own.window]
+    return [CountedSlice(slice=own, rows=rows, pg_snapshot=view.seen)]
+
+
+def _table_pieces(
+    reading: Reading,
+    point: TablePoint,
+    plan: ReadPlan,
+    bounds: TimeBounds | None,
+    manifests: Mapping[str, Mapping[str, Any]],
+) -> Iterator[TablePiece]:
+    context, parallelism, count = reading.context, reading.parallelism, reading.buckets
+    if bounds is not None or point.kind is PointKind.LEDGER:
+        for part in plan.parts:
+            yield TablePiece(context=context, point=point, bucket_count=count, view=plan.view, bounds=bounds, part=part)
+    for hop in hops_read_by_keys(context, point):
+        files = manifests[hop.source]["files"]
+        for at in range(parallelism):
+            buckets = tuple(sorted(files))[at::parallelism]
+            yield TablePiece(
+                context=context,
+                point=point,
+                bucket_count=count,
+                view=plan.view,
+                bounds=None,
+                keys_of=files,
+                buckets=buckets,
+            )
+
+
+def _census_pieces(reading: Reading, known: StoreCensus, plan: ReadPlan) -> Iterator[CensusPiece]:
+    """Yield the pieces in which rows of known keys are looked at: of each hop as many as run at once."""
+    for look in known.looks:
+        for at in range(min(reading.parallelism, len(look.shares))):
+            yield CensusPiece(
+                context=reading.context,
+                point=known.point,
+                hop=look.hop,
+                bucket_count=reading.buckets,
+                view=plan.view,
+                shares=look.shares[at :: reading.parallelism],
+            )
+
+
+def hops_read_by_keys(context: WindowContext, point: TablePoint) -> list[Hop]:
+    """Return the hops whose source's keys a table is read by.
+
+    By its times every row of an event is read once, in one window or another; versions leave their slices.
+    """
+    return [
+        hop
+        for hop in context.pipeline.hops
+        if hop.target == point.name and (point.time is None or hop.semantics is Semantics.UPSERT)
+    ]

@@ -1,0 +1,39 @@
+"""Name what decides the files of a snapshot besides the data: two readings alike in this write the same rows."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from makewhole.journal.results.snapshot_manifests import READ_AS
+from makewhole.model.points import Point, has_log
+from makewhole.signing.keys import sha256_of
+from makewhole.window.configuration import judging_sha256, plain, reading_sha256
+from makewhole.window.context import WindowContext
+from makewhole_spark.same_code import code_digest
+from makewhole_spark.snapshot.value_census import values_sha256
+
+
+def read_as(context: WindowContext, point: Point, buckets: int) -> dict[str, str]:
+    """Return what decides the files of a point, by what it is called in messages, each as a digest."""
+    window, pipeline = context.window, context.pipeline
+    file = [judging_sha256(pipeline), reading_sha256(pipeline), values_sha256(pipeline, point.name)]
+    types = [[kind.value for kind in point.key_layout], plain(window.value_types), window.former_filters]
+    ranges = [asdict(part) for part in window.ranges.get(point.name, ())] if has_log(point) else []
+    parts: Mapping[str, Any] = {
+        "version of makewhole": code_digest(),
+        "configuration": file,
+        "types of keys or values": types,
+        "place": window.places.get(point.name),
+        "number of buckets": buckets,
+        "slice": [plain(window.start), plain(window.end), plain(ranges)],
+    }
+    return {name: sha256_of({"is": part})[:32] for name, part in parts.items()}
+
+
+def differs_in(manifest: Mapping[str, Any], now: Mapping[str, str]) -> str | None:
+    """Return in what a reading differed from one that would be made now; None: in nothing."""
+    before = manifest.get(READ_AS)
+    if before is None:
+        return "how it was read is not known"
+    names = [name for name in now if before.get(name) != now[name]]
+    return f"it was read with another {names[0]}" if names else None

@@ -1,0 +1,30 @@
+"""Test that keys of a dataset of files that are judged alone have the verdicts that their whole window gives them."""
+
+import pytest
+
+from tests.integration.files.files_shop import FilesShop
+from tests.integration.spark.test_judged_keys import alone, as_whole, verdicts
+from tests.world.orders import orders
+from tests.world.shop import STORE_HOP
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+
+MADE = orders(range(12))
+KEYS = [f"O{number}" for number in range(12)]
+WRONG = {"O2": "missing", "O4": "duplicate", "O6": "mismatched"}
+
+
+def test_keys_have_the_verdicts_of_their_window_before_and_after_files_were_changed(shop: FilesShop) -> None:
+    shop.describe_files()
+    shop.send(MADE)
+    shop.load("a.parquet", [*MADE[:2], *MADE[3:6], {**MADE[6], "amount": "99.99"}, *MADE[7:]])
+    shop.load("b.parquet", [MADE[4]])
+    context = shop.judge_and_ask_the_gate()
+    found = verdicts(alone(shop, context, *KEYS), STORE_HOP)
+    assert found == as_whole(shop, context, STORE_HOP, KEYS) == dict.fromkeys(KEYS, "matched") | WRONG
+
+    shop.load("b.parquet", [MADE[2]])
+    found = verdicts(alone(shop, context, *KEYS), STORE_HOP)
+    again = shop.judged()
+    assert found == as_whole(shop, again, STORE_HOP, KEYS)
+    assert (found["O2"], found["O4"]) == ("matched", "matched")
