@@ -130,11 +130,12 @@ def test_records_are_kept_for_an_interval_settle_and_the_longest_wait(clean: Rec
     """The orders are years old: with less they are deleted at once."""
     clean.change_topic(retention_ms=9_000 * DAY_MS)
     clean.describe(hop={"consumer_group": clean.topic}, max_age="9000d")
-    (weakness,) = examined(clean).weaknesses
-    assert (weakness.severity, weakness.setting, weakness.value) == (BROKEN, "retention.ms", "9000 d")
-    assert weakness.expected == "at least 9001 d"
+    records, offsets = examined(clean).weaknesses
+    assert (records.severity, records.setting, records.value) == (BROKEN, "retention.ms", "9000 d")
+    assert records.expected == "at least 9001 d"
+    assert (offsets.severity, offsets.setting, offsets.value) == (RISK, "offsets.retention.minutes", "7 d")
     clean.describe(hop={"consumer_group": clean.topic}, max_age="8999d")
-    assert found(clean) == []
+    assert found(clean) == [(RISK, "offsets.retention.minutes")]
 
 
 def test_a_pipeline_that_accepts_losses_does_not_ask_for_what_prevents_them(clean: ReconciledShop) -> None:
@@ -216,7 +217,7 @@ def test_a_group_that_lags_is_found_once_its_records_are_older_than_settle(clean
     (weakness,) = examined(clean).weaknesses
 
     assert (weakness.severity, weakness.setting) == (RISK, "lag")
-    assert weakness.value == "3 offsets older than `settle` (0 s) are not read (partition 0)"
+    assert weakness.value == "3 offsets older than `settle` (0 ms) are not read (partition 0)"
     clean.describe(hop={"consumer_group": clean.topic}, settle="365d")
     assert found(clean) == [(BROKEN, "retention.ms")] or found(clean) == []
 
@@ -313,7 +314,7 @@ def test_a_database_and_a_role_that_do_not_wait_for_the_disk(clean: ReconciledSh
     ("statements", "is_unique"),
     [
         ([], False),
-        (["create unique index on warehouse (id)"], False),
+        (["create unique index on warehouse (id)"], True),
         (["create unique index on warehouse (id)", "alter table warehouse alter id set not null"], True),
         (
             ["create unique index on warehouse (id) where number > 0", "alter table warehouse alter id set not null"],

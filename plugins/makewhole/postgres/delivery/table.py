@@ -120,8 +120,8 @@ def _not_unique(session: PgConnection, shape: TableShape, claim: TableClaim) -> 
         )
         yield Weakness(
             severity=Severity.BROKEN, thing=f"table {point.table}", setting="unique key",
-            value="none of the compared key", expected=f"one on ({columns}), none of them null", because=because,
-            remedy=f"create unique index concurrently on {regclass_text(point)} ({columns}), and `not null`"
+            value="none of the compared key", expected=f"one on ({columns})", because=because,
+            remedy=f"create unique index concurrently on {regclass_text(point)} ({columns})"
             + ("" if claim.overwrites else "; or keep the offsets with the rows, and write `progress:` at the hop"),
             fault=Fault.PROCESSED_FIRST,
         )  # fmt: skip
