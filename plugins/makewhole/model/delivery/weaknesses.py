@@ -36,7 +36,6 @@ class Fault(StrEnum):
     OLD_RECORDS = "86-a-retry-by-an-idempotent-producer-that-sends-old-records"
     TOO_FEW_IN_SYNC = "87-too-few-replicas-in-sync-and-a-send-that-fails"
     SEEK = "90-a-reader-that-seeks"
-    PROGRESS_BESIDE = "94-offsets-that-are-kept-beside-the-rows-in-another-transaction"
     READ_UNCOMMITTED = "95-a-reader-of-uncommitted-records-and-transactions-that-are-tried-again"
     COMMITTED_AFTER = "113-a-copier-that-commits-its-offsets-after-its-transaction"
     UNSENT = "85-a-producer-that-is-never-flushed"
