@@ -30,7 +30,7 @@ class MakewholeWindow(TaskGroup):
         self, *, pipeline: str, group_id: str = "makewhole_window", default_args: Any = None, **group: Any
     ) -> None:
         described = find_pipeline(pipeline)
-        defaults = task_defaults([described]) | dict(default_args or {})
+        defaults: Any = task_defaults([described]) | dict(default_args or {})
         super().__init__(group_id=group_id, prefix_group_id=False, default_args=defaults, **group)
         if self.dag is not None:
             _require_room(self.dag)

@@ -70,7 +70,8 @@ def test_airflow_keeps_such_a_dag_as_it_keeps_others() -> None:
     groups = document["dag"]["task_group"]["children"]
     assert groups["proof"][0] == "taskgroup"
     assert "open_window" in groups["proof"][1]["children"]
-    assert DagSerialization.from_dict(document).task_group.children["proof"].tooltip == "What was loaded is there"
+    kept: Any = DagSerialization.from_dict(document).task_group.children["proof"]
+    assert kept.tooltip == "What was loaded is there"
 
 
 def test_arguments_of_ones_own_go_before_those_of_the_file() -> None:
