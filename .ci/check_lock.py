@@ -3,6 +3,7 @@
 import re
 import sys
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -29,8 +30,10 @@ def _asked_for() -> list[Requirement]:
     """Return what is asked for, but for what an override of uv keeps out."""
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     overridden = {Requirement(line).name for line in project["tool"]["uv"]["override-dependencies"]}
-    lines = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
-    return [asked for line in lines if (asked := Requirement(line)).name not in overridden]
+    extras = project["project"]["optional-dependencies"].values()
+    lines = [*project["project"]["dependencies"], *chain(*extras), *project["dependency-groups"]["dev"]]
+    left_out = {*overridden, project["project"]["name"]}
+    return [asked for line in lines if (asked := Requirement(line)).name not in left_out]
 
 
 def _complaint(asked: Requirement, pins: dict[str, Version]) -> str | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import fsspec
@@ -22,13 +22,16 @@ import fsspec.core
 import pyarrow as pa
 from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.spec import AbstractFileSystem
-from hdfs_native import Client as HdfsClient
-from hdfs_native.fsspec import HdfsFileSystem
 from pyarrow import fs
 
 from makewhole.config.connections import hdfs, object_store
+from makewhole.config.extras import installed_for
 from makewhole.model.connection import HdfsConnection, ObjectStoreConnection
 from makewhole.model.errors import ConfigurationError, Problem
+
+if TYPE_CHECKING:
+    from hdfs_native import Client as HdfsClient
+    from hdfs_native.fsspec import HdfsFileSystem
 
 _OBJECT_STORE = "s3"
 _HDFS = "hdfs"
@@ -150,20 +153,24 @@ def _fail(found: str, remedy: str) -> None:
     raise ConfigurationError([Problem(file="environment", path="MAKEWHOLE_STORAGE", found=found, remedy=remedy)])
 
 
-def _hdfs_file_system(uri: str) -> tuple[HdfsFileSystem, str]:
+def _hdfs_file_system(uri: str) -> "tuple[HdfsFileSystem, str]":
     parts = check_name(uri)
     own = {} if parts.username is None else dict(hdfs(parts.username).properties)
     # A new one for each question: fsspec's cache would keep connections over a fork.
-    system = HdfsFileSystem(parts.hostname, parts.port, skip_instance_cache=True, **(_HDFS_PROPERTIES | own))
-    return system, parts.path.rstrip("/") or "/"
+    return _hdfs_system(parts, _HDFS_PROPERTIES | own), parts.path.rstrip("/") or "/"
+
+
+def _hdfs_system(parts: SplitResult, properties: Mapping[str, str]) -> "HdfsFileSystem":
+    with installed_for(f"HDFS at {parts.hostname}"):
+        from hdfs_native.fsspec import HdfsFileSystem
+    return HdfsFileSystem(parts.hostname, parts.port, skip_instance_cache=True, **properties)
 
 
 def hdfs_arrow_file_system(address: str, properties: Mapping[str, str]) -> fs.FileSystem:
     """Return pyarrow's file system of HDFS at an address (`host:port`, or a name service), with properties of its
     client."""
     parts = urlsplit(f"{_HDFS}://{address}")
-    own = _HDFS_PROPERTIES | dict(properties)
-    return _of_arrow(HdfsFileSystem(parts.hostname, parts.port, skip_instance_cache=True, **own))
+    return _of_arrow(_hdfs_system(parts, _HDFS_PROPERTIES | dict(properties)))
 
 
 class _OpeningAtOnce(fs.FSSpecHandler):
@@ -177,12 +184,14 @@ class _OpeningAtOnce(fs.FSSpecHandler):
         return pa.PythonFile(cast(Any, self.fs).open(path, mode="rb"), mode="r")
 
 
-def _of_arrow(system: HdfsFileSystem) -> fs.FileSystem:
+def _of_arrow(system: "HdfsFileSystem") -> fs.FileSystem:
     return fs.PyFileSystem(cast(Any, _OpeningAtOnce)(system))
 
 
-def hdfs_client(connection: HdfsConnection) -> HdfsClient:
+def hdfs_client(connection: HdfsConnection) -> "HdfsClient":
     """Return a client of HDFS."""
+    with installed_for(f"connection {connection.id} to HDFS"):
+        from hdfs_native import Client as HdfsClient
     return HdfsClient(connection.url, _HDFS_PROPERTIES | dict(connection.properties))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from makewhole.config.clients.catalogues import server_of_catalogue
+from makewhole.config.extras import installed_for
 from makewhole.config.other_kinds import ReadConnection, installed_kinds
 from makewhole.file_stores.open_store import FILE_CONNECTIONS
 from makewhole.lazy_import import loaded_at_first_use
@@ -55,7 +56,8 @@ def tables_of(connection: Connection) -> Tables:
     if isinstance(connection, PostgresConnection):
         return NamedTables(PostgresTables(connection))
     if isinstance(connection, IcebergConnection):
-        return NamedTables(iceberg_tables.IcebergTables(connection))
+        with installed_for(f"connection {connection.id} to Iceberg tables"):
+            return NamedTables(iceberg_tables.IcebergTables(connection))
     if isinstance(connection, FILE_CONNECTIONS):
         return NamedTables(file_tables.FileTables(connection))
     return NamedTables(_installed(connection).tables(connection))

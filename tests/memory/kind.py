@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from makewhole.kinds import TableKind
+from makewhole.model.delivery.claims import TableClaim
+from makewhole.model.delivery.weaknesses import Weakness
 from makewhole.model.errors import Problem, RefusedError
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import TablePoint
@@ -81,6 +83,9 @@ class MemoryTables:
         self, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]
     ) -> dict[int, ProgressRows]:
         raise RefusedError("tables in memory keep no sink's progress")
+
+    def weaknesses(self, shape: TableShape, claim: TableClaim) -> Sequence[Weakness]:
+        return ()
 
     @contextmanager
     def writer(self, point: TablePoint, purpose: str) -> Iterator[MemoryWriter]:

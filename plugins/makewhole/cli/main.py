@@ -25,7 +25,7 @@ _COMMANDS = {
     "windows": "report:windows",
     "findings": "findings:findings",
     "explain": "explain:explain",
-    "doctor": "doctor:doctor",
+    "doctor": "doctor.command:doctor",
     "index": "index:index_app",
     "plan": "plan.command:plan_app",
     "accept": "accept:accept",

@@ -13,6 +13,7 @@ from makewhole.config.datasets import COMMITTED, OrphanWord
 from makewhole.config.hops.remedies import VERDICTS
 from makewhole.config.value_schema import FORMAT_KEYS
 from makewhole.config.values import PRESETS, TYPES
+from makewhole.model.delivery.claims import Delivery
 from makewhole.model.notices import Waits
 from makewhole.model.pipeline import Remedy, Semantics
 from makewhole.model.places.dataset_place import FORMATS
@@ -192,6 +193,7 @@ def _hop() -> JsonSchema:
         "to": _text("The point that it leads to"),
         "consumer_group": _text("Group of what loads the target", _GROUP),
         "control_topic": _text("Control topic of Iceberg's sink", _TOPIC),
+        "delivery": {"enum": _words_of(Delivery), "description": "What `makewhole doctor` holds the systems to"},
         "progress": {"anyOf": [{"const": "files"}, _table_of_progress()]},
         "compare": _mapping("Columns that this hop compares, with their types", _type(), _COLUMN),
         "where": _text("Which events of the source the target is to have: cancelled = false and amount > 0"),

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NoReturn
 
+from makewhole.model.delivery.claims import TableClaim
+from makewhole.model.delivery.weaknesses import Fault, Severity, Weakness
 from makewhole.model.errors import RefusedError
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import TablePoint
@@ -39,6 +41,24 @@ class DatasetTables:
         self, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]
     ) -> dict[int, ProgressRows]:
         raise RefusedError("a dataset keeps no sink's progress in rows")
+
+    def weaknesses(self, shape: TableShape, claim: TableClaim) -> Sequence[Weakness]:
+        """Return that nothing keeps a second row of a key out of a dataset, where only that would."""
+        if not claim.is_keyed or claim.overwrites:
+            return []
+        return [
+            Weakness(
+                severity=Severity.BROKEN,
+                thing=f"dataset {shape.point.table}",
+                setting="progress",
+                value="not in the file",
+                expected="the offsets of what writes it, with the rows",
+                because="a dataset has no unique keys: what dies between its files and its offset writes rows twice",
+                remedy="progress: files, or control_topic: …, at its hop, and a sink that works so; or `delivery: "
+                "at-least-once`",
+                fault=Fault.REWRITTEN_FILES,
+            )
+        ]
 
 
 class OpenDataset:

@@ -2,7 +2,6 @@
 
 from urllib.parse import urlsplit
 
-from makewhole.file_stores.hdfs_store import HdfsStore
 from makewhole.file_stores.local_store import LocalStore
 from makewhole.file_stores.s3_store import S3Store
 from makewhole.file_stores.store import FileStore
@@ -26,7 +25,10 @@ def file_store(connection: Connection, path: str) -> FileStore:
     if isinstance(connection, FolderConnection):
         return LocalStore(f"{connection.path.rstrip('/')}/{clean.lstrip('/')}")
     if isinstance(connection, HdfsConnection):
-        return HdfsStore(hdfs_client(connection), connection.url, f"/{clean.lstrip('/')}")
+        client = hdfs_client(connection)
+        from makewhole.file_stores.hdfs_store import HdfsStore  # its library is there: it has made the client
+
+        return HdfsStore(client, connection.url, f"/{clean.lstrip('/')}")
     if isinstance(connection, ObjectStoreConnection):
         return S3Store(s3_client(connection), bucket_and_prefix(path))
     raise RefusedError(

@@ -17,6 +17,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+from makewhole.config.extras import installed_for
 from makewhole.gate.planned_expectation import Planned
 from makewhole.gate.transposed import ID_COLUMN, NumberSuite, transpose
 from makewhole.lazy_import import loaded_at_first_use
@@ -126,7 +127,8 @@ def library_version() -> str:
 def _library() -> Any:
     os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read when the library is imported; it would phone home
     logging.getLogger("great_expectations").setLevel(logging.WARNING)  # its import alone logs some 200 lines
-    with loaded_at_first_use("scipy.stats"):  # a third of the library's import, for an expectation that is not ours
+    # SciPy's is a third of the library's import, for an expectation that is not ours.
+    with loaded_at_first_use("scipy.stats"), installed_for("the gate"):
         import great_expectations
     return great_expectations
 

@@ -34,7 +34,12 @@ TOPIC_SETTINGS = (
     "segment.ms",
     "unclean.leader.election.enable",
 )
-BROKER_SETTINGS = ("producer.id.expiration.ms", "transaction.max.timeout.ms", "transactional.id.expiration.ms")
+BROKER_SETTINGS = (
+    "offsets.retention.minutes",
+    "producer.id.expiration.ms",
+    "transaction.max.timeout.ms",
+    "transactional.id.expiration.ms",
+)
 
 
 class SettingSource(StrEnum):

@@ -7,6 +7,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from makewhole.model.delivery.claims import Delivery
 from makewhole.model.errors import RefusedError
 from makewhole.model.notices import Notify
 from makewhole.model.places.sink_progress import SinkProgress
@@ -106,8 +107,8 @@ class Hop:
     is that of Iceberg's sink, whose tasks are in that group. `redeliver_to` is the topic point that redelivered records
     go to; None: back to the source. `redeliver_despite`: consumer groups that may read a record a second time.
     `reverse` is there when a remedy is `reverse`. `write` maps the columns that `upsert` writes into new rows besides
-    the compared ones to their declared types; `leave` names those that it leaves to the table. `former_where`, not in
-    the file, is the filter of the windows before, where it was another (empty: none).
+    the compared ones to their declared types; `leave` names those that it leaves to the table. `delivery` is a claim,
+    and decides nothing of a window. `former_where`, not in the file, is the filter of the windows before (empty: none).
     """
 
     source: str
@@ -124,6 +125,7 @@ class Hop:
     progress: SinkProgress | None = field(default=None, metadata=WRITTEN_IF_ANY)
     control_topic: str | None = field(default=None, metadata=WRITTEN_IF_ANY)
     compare: Mapping[str, str] | None = field(default=None, metadata=WRITTEN_IF_SAID)
+    delivery: Delivery | None = field(default=None, metadata=NEVER_WRITTEN)
     former_where: str | None = field(default=None, metadata=NEVER_WRITTEN)
 
     @property
@@ -249,8 +251,7 @@ class Pipeline:
 
     def place_of(self, name: str) -> str:
         """Return what distinguishes the place of a point: two points that are one table or topic have the same."""
-        point = self.points.get(name)
-        return name if point is None else point.identity or point.place
+        return name if (point := self.points.get(name)) is None else point.identity or point.place
 
     @property
     def column_places(self) -> dict[str, dict[str, str]]:
@@ -344,8 +345,7 @@ class Pipeline:
 
     def stores_at(self, point: str) -> tuple[TablePoint, ...]:
         """Return the store that a point is, or all stores that are fed from it, directly or over further points."""
-        here = self.points[point]
-        if can_look_up(here):
+        if can_look_up(here := self.points[point]):
             return (here,)
         ends = dict.fromkeys(hop.target for hop in self.hops_behind(point))
         return tuple(store for store in map(self.points.__getitem__, ends) if can_look_up(store))

@@ -62,9 +62,14 @@ def reconcile_dag(pipeline: Pipeline) -> DAG:
         params=_form(),
         tags=["makewhole", pipeline.name],
     ) as dag:
-        certified = _window_tasks(longest_limits([pipeline]), opening.open_window, pipeline.name)
-        _publish_task([pipeline], certified, pipeline.name)
+        wire_window(pipeline)
     return dag
+
+
+def wire_window(pipeline: Pipeline) -> None:
+    """Wire all tasks of a window of a pipeline into the DAG, or the group, at hand."""
+    certified = _window_tasks(longest_limits([pipeline]), opening.open_window, pipeline.name)
+    _publish_task([pipeline], certified, pipeline.name)
 
 
 def oncall_dag(pipelines: Sequence[Pipeline]) -> DAG:

@@ -9,7 +9,7 @@ from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun
 
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration.reschedule import rescheduled
-from makewhole.orchestration.task_ids import CONTINUE_DAG, ONCALL_DAG, reconcile_dag_id
+from makewhole.orchestration.task_ids import CONTINUE_DAG, ONCALL_DAG, dag_and_run, reconcile_dag_id
 
 if TYPE_CHECKING:
     from makewhole.window.opening.interval import Request
@@ -35,8 +35,10 @@ def finish_older_windows(context: Mapping[str, Any], pipeline: Pipeline, request
     asked_by = f"{request.id} try {ti.try_number}"
     dags = (CONTINUE_DAG, reconcile_dag_id(pipeline.name), ONCALL_DAG)
 
-    def is_active(run: str) -> bool:
-        return any(ti.get_dr_count(dag_id=dag, run_ids=[run], states=_ACTIVE) for dag in dags)
+    def is_active(asked: str) -> bool:
+        own_dag, run = dag_and_run(asked)
+        named = dags if own_dag is None else (own_dag,)
+        return any(ti.get_dr_count(dag_id=dag, run_ids=[run], states=_ACTIVE) for dag in named)
 
     with connect() as journal:
         windows.lock_pipeline(journal, pipeline.name)

@@ -23,6 +23,10 @@ REPORT_REVOKED = "report_revoked"
 SPARK_STEPS = (SNAPSHOT, RECONCILE, VALIDATE)
 """The tasks that submit Spark, in their order: the application of one goes on with those after it."""
 
+WINDOW_TASKS = frozenset(
+    {OPEN_WINDOW, SETTLE, *SPARK_STEPS, PLAN, APPROVE, COMPENSATE, VERIFY, CERTIFY, PUBLISH, REPORT_REVOKED}
+)
+
 UNDO_DAG = "makewhole_undo"
 RESTORE = "restore"
 REOPEN = "reopen"
@@ -51,7 +55,8 @@ def published_asset(pipeline: str) -> tuple[str, str]:
     return f"makewhole_published_{pipeline}", f"makewhole://published/{pipeline}"
 
 
-_RECONCILE = "makewhole_reconcile_"
+_OURS = "makewhole_"
+_RECONCILE = f"{_OURS}reconcile_"
 
 
 def reconcile_dag_id(pipeline: str) -> str:
@@ -62,3 +67,20 @@ def reconcile_dag_id(pipeline: str) -> str:
 def pipeline_of_dag(dag: str) -> str | None:
     """Return the pipeline whose DAG this is; None: it is of none, or of several."""
     return dag.removeprefix(_RECONCILE) if dag.startswith(_RECONCILE) else None
+
+
+def is_our_dag(dag: str) -> bool:
+    """Return whether a DAG is one that makewhole makes, and not one of people's own with a window in it."""
+    return dag.startswith(_OURS)
+
+
+def request_id(dag: str, run: str) -> str:
+    """Return what a run is known by in the journal: its id, and the DAG before it where that is none of ours. Neither
+    has a slash in it."""
+    return run if is_our_dag(dag) else f"{dag}/{run}"
+
+
+def dag_and_run(request: str) -> tuple[str | None, str]:
+    """Return the DAG and the run that a request names; of ours no DAG."""
+    dag, slash, run = request.rpartition("/")
+    return (dag or None if slash else None), run

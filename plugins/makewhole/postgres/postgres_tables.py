@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from makewhole.model.connection import PostgresConnection
+from makewhole.model.delivery.claims import TableClaim
+from makewhole.model.delivery.weaknesses import Weakness
 from makewhole.model.errors import Problem
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import TablePoint
 from makewhole.postgres.chunks import PostgresForecaster, PostgresWriter, open_forecaster, open_writer
 from makewhole.postgres.connect import connect
+from makewhole.postgres.delivery.table import weaknesses
 from makewhole.postgres.open_table import PostgresSession
 from makewhole.postgres.read.erased import erased_keys
 from makewhole.postgres.read.estimates import estimate_rows
@@ -82,6 +85,9 @@ class PostgresTables:
         self, store: TablePoint, progress: SinkProgress, topic: str, partitions: Sequence[int]
     ) -> dict[int, ProgressRows]:
         return read_progress_rows(self.connection, store, progress, topic, partitions)
+
+    def weaknesses(self, shape: TableShape, claim: TableClaim) -> Sequence[Weakness]:
+        return weaknesses(self.connection, shape, claim)
 
     def writer(self, point: TablePoint, purpose: str) -> AbstractContextManager[PostgresWriter]:  # noqa: ARG002
         return open_writer(self.connection, purpose)

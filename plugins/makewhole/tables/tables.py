@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from makewhole.model.delivery.claims import TableClaim
+from makewhole.model.delivery.weaknesses import Weakness
 from makewhole.model.errors import Problem
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import TablePoint
@@ -152,6 +154,15 @@ class Tables(Protocol):
         Raises:
             TransientError: the system does not answer.
             PermanentError: it keeps no tables of Iceberg, or what the sink wrote there cannot be read.
+        """
+        ...
+
+    def weaknesses(self, shape: TableShape, claim: TableClaim) -> Sequence[Weakness]:
+        """Return what weakens what is claimed of a table: settings of its system, and of the table itself.
+
+        Raises:
+            TransientError: the system does not answer.
+            PermanentError: it refuses, or there is no such table.
         """
         ...
 

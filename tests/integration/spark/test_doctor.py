@@ -1,4 +1,7 @@
-"""Test `makewhole doctor`: the transactions that hold keys of a pipeline in doubt, and nothing that settles them."""
+"""Test `makewhole doctor`: the transactions that hold keys of a pipeline in doubt, and nothing that settles them.
+
+The tests' one broker and their PostgreSQL are too little for any claim, so that the exit code is that of findings.
+"""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from makewhole.cli import doctor
+from makewhole.cli.doctor import command
 from makewhole.cli.main import app
 from tests.world.environment import set_connection
 from tests.world.orders import orders
@@ -33,7 +36,7 @@ def sink(shop: ReconciledShop) -> Iterator[PreparedTransactions]:
 
 def asked(*options: str) -> Result:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(doctor, "_console", Console(width=130, highlight=False, soft_wrap=True, markup=False))
+        patched.setattr(command, "_console", Console(width=130, highlight=False, soft_wrap=True, markup=False))
         return CliRunner().invoke(app, ["doctor", "shop", *options])
 
 
@@ -45,8 +48,14 @@ def document() -> dict[str, Any]:
 
 def test_where_nothing_is_in_doubt_it_says_so(sink: PreparedTransactions) -> None:
     result = asked()
-    assert (result.exit_code, result.stdout) == (0, "no transaction holds keys of shop in doubt\n")
-    assert document() == {"pipeline": "shop", "prepared": [], "open": [], "sinks": [], "problems": []}
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (1, "no transaction holds keys of shop in doubt")
+    answer = document()
+    assert {name: answer[name] for name in ("prepared", "open", "sinks", "problems")} == {
+        "prepared": [],
+        "open": [],
+        "sinks": [],
+        "problems": [],
+    }
 
 
 def test_a_prepared_transaction_is_listed_with_what_settles_it_and_is_left_alone(
@@ -58,9 +67,9 @@ def test_a_prepared_transaction_is_listed_with_what_settles_it_and_is_left_alone
 
     result = asked()
 
-    assert result.exit_code == 3
+    assert result.exit_code == 1
     words = " ".join(result.stdout.split())
-    assert words.startswith("1 prepared transaction, neither committed nor rolled back:")
+    assert "1 prepared transaction, neither committed nor rolled back:" in words
     assert f"warehouse {GID} postgres 20" in words
     assert "public.aside, public.warehouse" in words
     assert f"group {shop.topic} of orders→warehouse reads next {shop.topic}/0: 3" in words
@@ -93,8 +102,8 @@ def test_an_open_transaction_is_listed_until_it_ends(shop: ReconciledShop, sink:
         "wait: its producer ends it, or the coordinator when it times out (1 min 30 s)",
     )
     result = asked()
-    assert result.exit_code == 3
-    assert result.stdout.startswith("1 open transaction, what lies in and behind each is in flight:\n")
+    assert result.exit_code == 1
+    assert "\n1 open transaction, what lies in and behind each is in flight:\n" in result.stdout
     shop.end_transaction(producer, is_committed=True)
     assert document()["open"] == []
 
@@ -111,5 +120,5 @@ def test_a_system_that_is_away_does_not_hide_the_others(
     assert result.exit_code == 4
     assert "1 open transaction" in result.stdout
     for point in ("outbox", "warehouse"):
-        assert f"not known: {point}: the PostgreSQL of connection db does not answer" in result.stdout
+        assert f"not asked: {point}: the PostgreSQL of connection db does not answer" in result.stdout
     shop.end_transaction(producer, is_committed=False)

@@ -128,10 +128,12 @@ def test_an_airflow_with_an_installed_wheel_knows_connections_to_kafka(installed
 @pytest.mark.extended
 @pytest.mark.timeout(1800)
 def test_plain_pip_leaves_a_spark_that_counts(wheel: Path, tmp_path: Path) -> None:
-    """Takes minutes: pip finds and installs all packages that the wheel asks for, without a lock."""
+    """Takes minutes: pip finds and installs all packages that the wheel asks for with Spark, without a lock."""
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path)], check=True, timeout=120)
     python = str(tmp_path / "bin" / "python")
-    subprocess.run([python, "-m", "pip", "install", "--quiet", str(wheel)], check=True, cwd=tmp_path, timeout=1500)
+    subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", f"{wheel}[spark]"], check=True, cwd=tmp_path, timeout=1500
+    )
 
     ran = subprocess.run(
         [python, "-c", COUNTS_IN_SPARK], check=True, cwd=tmp_path, capture_output=True, text=True, timeout=120
@@ -150,5 +152,6 @@ def test_the_two_packages_with_the_files_of_pyspark_have_one_version() -> None:
 
 def asked_version(package: str) -> str:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    [asked] = [str(line) for line in project["dependencies"] if line.startswith(f"{package}==")]
+    lines = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
+    [asked] = [str(line) for line in lines if line.startswith(f"{package}==")]
     return asked.removeprefix(f"{package}==")

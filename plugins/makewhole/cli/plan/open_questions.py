@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from makewhole.cli.airflow_api import AirflowApi, AirflowRefusedError
-from makewhole.orchestration.task_ids import PLAN
+from makewhole.orchestration.task_ids import APPROVE, PLAN, is_our_dag
 
-_OUR_DAGS = "makewhole_"
 _XCOM = f"taskInstances/{PLAN}/xcomEntries/approval"
 _NOT_FOUND = 404
 
@@ -14,7 +13,10 @@ _NOT_FOUND = 404
 def open_questions(api: AirflowApi) -> Iterator[dict[str, Any]]:
     """Yield Airflow's own description of each of ours: `task_instance`, `subject`, `body`, `assigned_users`."""
     for question in api.get("/dags/~/dagRuns/~/hitlDetails", response_received="false", limit=100)["hitl_details"]:
-        if question["task_instance"]["dag_id"].startswith(_OUR_DAGS):
+        task = question["task_instance"]
+        if is_our_dag(task["dag_id"]) or (
+            task["task_id"] == APPROVE and _shown_by(api, task["dag_id"], task["dag_run_id"])
+        ):
             yield question
 
 

@@ -26,6 +26,7 @@ from makewhole.config.hops.written_topics import WrittenTopics, check_written, r
 from makewhole.config.key_types import note_unlike_types
 from makewhole.config.points import PointDraft
 from makewhole.config.tree import Section, YamlPlace
+from makewhole.model.delivery.claims import Delivery
 from makewhole.model.pipeline import Hop, Remedy, Semantics
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import PointKind
@@ -36,6 +37,7 @@ _KEYS = (
     "compare",
     "consumer_group",
     "control_topic",
+    "delivery",
     "progress",
     "where",
     "semantics",
@@ -80,8 +82,9 @@ def read_hops(
         hop = _read_hop(section, ends[-1], hop_kinds, of_pipeline, written, columns)
         control_topic = _read_control_topic(section, ends[-1], drafts)
         compare = read_compare(section)
-        hop = None if hop is None else replace(hop, progress=progress, control_topic=control_topic, compare=compare)
+        delivery = _read_delivery(section)
         if hop is not None:
+            hop = replace(hop, progress=progress, control_topic=control_topic, compare=compare, delivery=delivery)
             hops.append((element, hop))
             said |= {hop.name} if written.redelivery.is_said else set()
             check_written(written, hop, drafts)
@@ -221,3 +224,8 @@ def _read_semantics(section: Section) -> Semantics:
     place = section.get("semantics")
     semantics = place.text(values.choice(Semantics, "a semantics")) if place else None
     return semantics or Semantics.EVENT
+
+
+def _read_delivery(section: Section) -> Delivery | None:
+    place = section.get("delivery")
+    return place.text(values.choice(Delivery, "a delivery")) if place else None

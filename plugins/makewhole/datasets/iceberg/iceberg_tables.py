@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from makewhole.datasets.iceberg.catalog import load_table, translated
+from makewhole.datasets.iceberg.delivery import weak_properties
 from makewhole.datasets.iceberg.describe import SYSTEM, describe_columns, existing
 from makewhole.datasets.iceberg.open_table import IcebergSession
 from makewhole.datasets.iceberg.outside import rows_outside
@@ -14,6 +15,8 @@ from makewhole.datasets.iceberg.sink_commits import sink_commit
 from makewhole.datasets.iceberg.writing import IcebergForecaster, IcebergWriter
 from makewhole.datasets.never_there import DatasetTables
 from makewhole.model.connection import IcebergConnection
+from makewhole.model.delivery.claims import TableClaim
+from makewhole.model.delivery.weaknesses import Weakness
 from makewhole.model.errors import Problem
 from makewhole.model.points import TablePoint
 from makewhole.tables.columns import TableColumns
@@ -55,6 +58,11 @@ class IcebergTables(DatasetTables):
 
     def rows_outside(self, shape: TableShape, keys: Sequence[str]) -> Mapping[str, Sequence[RowOutside]]:
         return rows_outside(Snapshotted(self.connection, shape.point.table, None), shape.point, keys)
+
+    def weaknesses(self, shape: TableShape, claim: TableClaim) -> Sequence[Weakness]:
+        table = load_table(self.connection, shape.point.table)
+        of_table = weak_properties(shape.point.table, table.properties, claim)
+        return [*of_table, *super().weaknesses(shape, claim)]
 
     def sink_commit(self, store: TablePoint, sink: SinkGroup) -> SinkCommit:
         with translated(f"{store.table} at connection {self.connection.id}"):

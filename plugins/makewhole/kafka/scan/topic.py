@@ -25,10 +25,12 @@ ScanProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class ScanRequest:
-    """Request for a scan: these partitions (empty: all) from an offset on (None: from the very first)."""
+    """Request for a scan: these partitions (empty: all) from an offset on (None: from the very first). `newest`: no
+    more than so many offsets at the end of each."""
 
     partitions: Collection[int] = ()
     from_offset: int | None = None
+    newest: int | None = None
     is_crc_checked: bool = True
 
 
@@ -163,11 +165,12 @@ class _ParallelScan:
 
     def _range(self, partition: int) -> PartitionRange:
         hi = self._bounds[partition].stable if partition in self._bounds else 0
+        lowest = 0 if self._wanted.newest is None else hi - self._wanted.newest
         return PartitionRange(
             topic=self._description.name,
             topic_id=self._description.topic_id,
             partition=partition,
-            lo=min(self._wanted.from_offset or 0, hi),
+            lo=min(max(self._wanted.from_offset or 0, lowest, 0), hi),
             hi=hi,
         )
 

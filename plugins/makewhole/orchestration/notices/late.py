@@ -1,17 +1,13 @@
 """Find the window of a schedule that should have been certified by now and is not."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from croniter import croniter
-
+from makewhole.config.schedules import last_end
 from makewhole.journal import waiting
 from makewhole.model.notices import Waits
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration.notices.waiting_items import TodoItem
 from makewhole.sql import PgConnection
-
-_ALSO = {"@quarterly": "0 0 1 */3 *"}
-"""Schedules that Airflow knows by a name, and croniter does not."""
 
 
 def late_item(journal: PgConnection, pipeline: Pipeline, now: datetime) -> TodoItem | None:
@@ -37,14 +33,6 @@ def late_item(journal: PgConnection, pipeline: Pipeline, now: datetime) -> TodoI
         command=f"makewhole windows {pipeline.name}",
         since=due + notify.certify_by,
     )
-
-
-def last_end(schedule: str, before: datetime) -> datetime:
-    """Return the last end of an interval of a schedule that is not after a moment; times are in UTC."""
-    moment: datetime = croniter(
-        _ALSO.get(schedule, schedule), before.astimezone(UTC) + timedelta(microseconds=1)
-    ).get_prev(datetime)
-    return moment
 
 
 def _moment(time: datetime) -> str:

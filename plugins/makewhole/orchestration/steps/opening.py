@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from makewhole.orchestration.steps.recorded_failure import recorded
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.window_of_run import load_ready_pipeline, opened_window
-from makewhole.orchestration.task_ids import POLL_SECONDS
+from makewhole.orchestration.task_ids import POLL_SECONDS, request_id
 
 if TYPE_CHECKING:
     from makewhole.window.opening.interval import Request
@@ -93,7 +93,7 @@ def _window_request(context: Mapping[str, Any]) -> "Request":
     else:
         start, end = parse_moment(form.get("from")), parse_moment(form.get("to")) or datetime.now(UTC)
     return Request(
-        id=run.run_id,
+        id=request_id(run.dag_id, run.run_id),
         start=start,
         end=end,
         plan_only=bool(form.get("plan_only")),

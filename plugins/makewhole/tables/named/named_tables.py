@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from makewhole.model.delivery.claims import TableClaim
+from makewhole.model.delivery.weaknesses import Weakness
 from makewhole.model.errors import Problem
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import TablePoint
@@ -88,6 +90,9 @@ class NamedTables:
 
     def sink_commit(self, store: TablePoint, sink: SinkGroup) -> SinkCommit:
         return self.tables.sink_commit(store, sink)
+
+    def weaknesses(self, shape: TableShape, claim: TableClaim) -> Sequence[Weakness]:
+        return self.tables.weaknesses(shape_in_table(shape), claim)
 
     @contextmanager
     def writer(self, point: TablePoint, purpose: str) -> Iterator[TableWriter]:

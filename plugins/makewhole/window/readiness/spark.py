@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from makewhole.config.extras import Extra
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.shipped import shipped
 from makewhole.window.readiness.mistakes import Readiness
@@ -105,7 +106,7 @@ def _of_programs() -> Iterator[Problem]:
     if not is_java_there:
         yield _problem("java", "is not found by this user", "Install Java 17, or set JAVA_HOME to it", "environment")
     if not _is_installed("pyspark"):
-        yield _problem("pyspark", "is not installed", "pip install makewhole into this environment", "environment")
+        yield _problem("pyspark", "is not installed", f"Run in this environment: {Extra.SPARK.command}", "environment")
     elif shutil.which("spark-submit") is None:
         remedy = f"Put the folder of the programs of this environment into PATH: {Path(sys.executable).parent}"
         yield _problem("spark-submit", "is not in PATH", remedy, "environment")

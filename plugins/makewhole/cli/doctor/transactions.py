@@ -1,46 +1,24 @@
-"""Run `makewhole doctor PIPELINE`: list the transactions that wait for their end, and what settles them."""
+"""Print the transactions that wait for their end, and what settles them."""
 
-import json as json_format
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import typer
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from makewhole.cli.environment import AsJson, Exit, console, print_table, printable, service_environment
-from makewhole.cli.report import PipelineName
+from makewhole.cli.environment import print_table, printable
 from makewhole.model.incidents.settlements import SETTLES_PREPARED, abort_text
 from makewhole.model.text import counted, duration, moment
-from makewhole.window.context import connections_of, find_pipeline
-from makewhole.window.unsettled import OpenInTopic, PreparedInTable, SinkPlace, Unsettled, look_for_unsettled
+from makewhole.window.unsettled import OpenInTopic, PreparedInTable, SinkPlace, Unsettled
 
-_console = console()
 _ENDS_ITSELF = "wait: its producer ends it, or the coordinator when it times out"
 
 
-def doctor(pipeline: PipelineName, json: AsJson = False) -> None:
-    """List what holds keys of a pipeline in doubt now: prepared transactions of its tables with owner, age and what
-    settles them, open transactions of its topics. Nothing is written, and nothing is settled. Exit code 0: none, 3:
-    some, 4: not everything could be asked."""
-    with service_environment():
-        described = find_pipeline(pipeline)
-        found = look_for_unsettled(described, connections_of(described))
-    now = datetime.now(UTC)
-    if json:
-        typer.echo(json_format.dumps(_document(pipeline, found, now), ensure_ascii=False))
-    else:
-        _show(pipeline, found, now)
-    if found.problems:
-        raise typer.Exit(Exit.COULD_NOT_RUN)
-    raise typer.Exit(Exit.NOT_KNOWN if found.is_any else Exit.CERTIFIED)
-
-
-def _document(pipeline: str, found: Unsettled, now: datetime) -> dict[str, Any]:
-    """Return what `--json` prints."""
+def transactions_document(found: Unsettled, now: datetime) -> dict[str, Any]:
+    """Return what `--json` prints of them."""
     return {
-        "pipeline": pipeline,
         "prepared": [_prepared_document(item, now) for item in found.prepared],
         "open": [_open_document(item, now) for item in found.open],
         "sinks": [
@@ -48,7 +26,6 @@ def _document(pipeline: str, found: Unsettled, now: datetime) -> dict[str, Any]:
             | {"reads_next": {str(partition): offset for partition, offset in sink.offsets.items()}}
             for sink in found.sinks
         ],
-        "problems": [{"point": name, "problem": problem} for name, problem in found.problems],
     }
 
 
@@ -81,34 +58,33 @@ def _open_document(item: OpenInTopic, now: datetime) -> dict[str, Any]:
     }
 
 
-def _show(pipeline: str, found: Unsettled, now: datetime) -> None:
+def show_transactions(out: Console, pipeline: str, found: Unsettled, now: datetime) -> None:
+    """Print them, or that there is none."""
     if not found.is_any and not found.problems:
-        _console.print(f"no transaction holds keys of {pipeline} in doubt")
+        out.print(f"no transaction holds keys of {pipeline} in doubt")
     if found.prepared:
-        _show_prepared(found, now)
+        _show_prepared(out, found, now)
     if found.open:
-        _show_open(found, now)
-    for name, problem in found.problems:
-        _console.print(Text(f"not known: {name}: {printable(problem)}", style="yellow"))
+        _show_open(out, found, now)
     if found.is_any:
-        _console.print("Nothing was settled: makewhole only reports transactions.")
+        out.print("Nothing was settled: makewhole only reports transactions.")
 
 
-def _show_prepared(found: Unsettled, now: datetime) -> None:
+def _show_prepared(out: Console, found: Unsettled, now: datetime) -> None:
     """Print the prepared transactions, the offsets that their range is held against, and what settles them."""
     number = len({(item.transaction.gid, item.transaction.prepared) for item in found.prepared})
-    _console.print(f"{counted(number, 'prepared transaction')}, neither committed nor rolled back:")
+    out.print(f"{counted(number, 'prepared transaction')}, neither committed nor rolled back:")
     table = _table("point", "gid", "owner", "prepared (UTC)", "age", "wrote to")
     for item in found.prepared:
         transaction = item.transaction
         prepared = f"{transaction.prepared.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
         age, tables = duration(_age_ms(transaction.prepared, now)), ", ".join(transaction.tables)
         _add(table, item.point.name, transaction.gid, transaction.owner, prepared, age, tables)
-    print_table(_console, table)
+    print_table(out, table)
     for sink in found.sinks:
-        _console.print(f"{sink.hop.reader} of {sink.hop.name} reads next {', '.join(_places(sink))}")
-    _console.print(f"To settle: {SETTLES_PREPARED}")
-    _console.print()
+        out.print(f"{sink.hop.reader} of {sink.hop.name} reads next {', '.join(_places(sink))}")
+    out.print(f"To settle: {SETTLES_PREPARED}")
+    out.print()
 
 
 def _places(sink: SinkPlace) -> Iterator[str]:
@@ -116,8 +92,8 @@ def _places(sink: SinkPlace) -> Iterator[str]:
         yield f"{sink.topic}/{partition}: {'not known' if offset is None else offset}"
 
 
-def _show_open(found: Unsettled, now: datetime) -> None:
-    _console.print(f"{counted(len(found.open), 'open transaction')}, what lies in and behind each is in flight:")
+def _show_open(out: Console, found: Unsettled, now: datetime) -> None:
+    out.print(f"{counted(len(found.open), 'open transaction')}, what lies in and behind each is in flight:")
     table = _table("topic", "from offset", "transactional id", "producer", "since (UTC)", "age", "to settle")
     for item in found.open:
         transaction, since = item.transaction, _since_ms(item)
@@ -131,8 +107,8 @@ def _show_open(found: Unsettled, now: datetime) -> None:
             duration(_now_ms(now) - since),
             _settles_open(item),
         )
-    print_table(_console, table)
-    _console.print()
+    print_table(out, table)
+    out.print()
 
 
 def _settles_open(item: OpenInTopic) -> str:

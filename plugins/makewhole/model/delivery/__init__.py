@@ -1,0 +1,1 @@
+"""The delivery that a pipeline claims, and what weakens it."""

@@ -1,0 +1,1 @@
+"""Hold a table, its server, and what reads its log, to what is claimed of the table."""

@@ -1,0 +1,1 @@
+"""Hold every system of a pipeline to the delivery that the pipeline claims."""
