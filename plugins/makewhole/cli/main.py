@@ -27,6 +27,7 @@ _COMMANDS = {
     "explain": "explain:explain",
     "doctor": "doctor:doctor",
     "index": "index:index_app",
+    "keep": "keep:keep",
     "plan": "plan.command:plan_app",
     "accept": "accept:accept",
     "published": "published:published",

@@ -28,7 +28,7 @@ from makewhole.compensation.freezing.write_plan import PlanFiles, PlanFrame, put
 from makewhole.compensation.sources.original_records import WindowRecords
 from makewhole.compensation.sources.sources import Sources
 from makewhole.compensation.undo.reversals import reverse_records, reversing_hops
-from makewhole.journal import plan_progress, plans, windows
+from makewhole.journal import plan_progress, plans, removals, windows
 from makewhole.journal.actions import actions_in
 from makewhole.journal.database import JournalSession, journal_dsn, transaction
 from makewhole.journal.database import connect as connect_journal
@@ -94,6 +94,7 @@ def freeze_undo(journal_dsn: str, request: UndoRequest, sources: FreezeSources) 
         with session.transaction() as journal:
             stored = plans.get_plan(journal, request.plan)
             require_undoable(stored, request.pipeline)
+            removals.require_undoable(journal, request.plan)
         with Attempt(session, request.plan, holder=f"undo of {request.plan}", lease_seconds=_LEASE_SECONDS) as attempt:
             if stored.plan.state is not PlanState.DONE:
                 _end_runners(attempt, targets_of(request.pipeline, sources.connections))
@@ -118,6 +119,7 @@ def _freeze(journal: PgConnection, attempt: Attempt, request: UndoRequest, sourc
     targets = targets_of(pipeline, sources.connections)
     stored = plans.get_plan(journal, request.plan, is_locked=True)
     require_undoable(stored, pipeline)
+    removals.require_undoable(journal, request.plan)
     planned = unchanged_actions(journal, stored.plan, stored.payload_sha256)
     require_same_places(planned, targets)
     remaining = describe_remaining_records(request, _count_by_target(planned))
