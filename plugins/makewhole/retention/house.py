@@ -6,7 +6,7 @@ from typing import Any
 
 from makewhole.config.values import written_duration
 from makewhole.journal.database import JournalSession
-from makewhole.journal.removals import NOTHING, Amount
+from makewhole.journal.retention.removals import NOTHING, Amount
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline

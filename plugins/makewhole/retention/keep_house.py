@@ -6,7 +6,7 @@ with it until all of it is gone.
 
 from collections.abc import Iterator
 
-from makewhole.journal import removals
+from makewhole.journal.retention import removable
 from makewhole.model.retention import Kept
 from makewhole.retention.house import House, Outcome
 from makewhole.retention.of_plans import remove_of_plan
@@ -24,7 +24,7 @@ def keep_house(house: House) -> Iterator[Outcome]:
     name = house.pipeline.name
     for kind, kept in house.pipeline.keep:
         with house.journal.transaction() as journal:
-            plans = removals.ended_plans(journal, name, kind, kept) if kind in _OF_PLANS else []
-            windows = [] if kind in _OF_PLANS else removals.removable_windows(journal, name, kind, kept)
+            plans = removable.ended_plans(journal, name, kind, kept) if kind in _OF_PLANS else []
+            windows = [] if kind in _OF_PLANS else removable.removable_windows(journal, name, kind, kept)
         yield from (remove_of_plan(house, kind, plan) for plan in plans)
         yield from (remove_of_window(house, kind, window) for window in windows)

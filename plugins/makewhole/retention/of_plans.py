@@ -1,8 +1,10 @@
 """Remove what an ended plan left: rows that it moved aside; its effects and receipts, and its payloads."""
 
 from makewhole.compensation.execution.attempt import Attempt
-from makewhole.journal import plans, removals
-from makewhole.journal.removals import Amount, EndedPlan
+from makewhole.journal import plans
+from makewhole.journal.retention import removals
+from makewhole.journal.retention.removable import EndedPlan
+from makewhole.journal.retention.removals import Amount
 from makewhole.kinds import tables_of
 from makewhole.lake.storage import StoredFile
 from makewhole.model.errors import PermanentError, RefusedError

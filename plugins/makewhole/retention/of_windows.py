@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from makewhole.journal import removals
-from makewhole.journal.removals import Amount, RemovableWindow
+from makewhole.journal.retention import removable, removals
+from makewhole.journal.retention.removable import RemovableWindow
+from makewhole.journal.retention.removals import Amount
 from makewhole.kafka.log.archive import REMOVED
 from makewhole.key_index.files import filter_path
 from makewhole.lake.storage import StoredFile
@@ -39,11 +40,11 @@ def _forget_findings(house: House, window: RemovableWindow) -> Amount:
     name = house.pipeline.name
     with house.journal.transaction(idle_seconds=60) as journal:
         if house.is_dry:
-            return Amount(rows=removals.count_findings(journal, name, window))
+            return Amount(rows=removable.count_findings(journal, name, window))
         kept = house.kept(Kept.FINDINGS)
         decided = removals.decide_of_window(journal, name, window, Kept.FINDINGS, kept)
         because = f"key and evidence were kept {kept}, and removed at {decided:%Y-%m-%d %H:%M UTC}"
-        amount = Amount(rows=removals.forget_findings(journal, name, window, because))
+        amount = Amount(rows=removable.forget_findings(journal, name, window, because))
         removals.done_of_window(journal, name, window, Kept.FINDINGS, amount)
         return amount
 
@@ -71,7 +72,7 @@ def _mark(house: House, files: Sequence[StoredFile], decided: datetime) -> None:
 def _unnamed(house: House, window: RemovableWindow) -> list[StoredFile]:
     """Return the files of a window that nothing in the journal names: an attempt died, or was done with them."""
     with house.journal.transaction() as journal:
-        documents = list(removals.named_texts(journal, house.pipeline.name, window.number))
+        documents = list(removable.named_texts(journal, house.pipeline.name, window.number))
     named = {text for document in documents for text in _texts(document)}
     named |= {filter_path(text) for text in named}
     whole = {house.storage.uri(file.path): file for file in _files(house, window)}

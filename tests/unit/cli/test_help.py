@@ -37,6 +37,7 @@ def test_every_command_of_the_design_is_there() -> None:
         "index rebuild",
         "index status",
         "init",
+        "keep",
         "migrate",
         "notify",
         "pipelines",

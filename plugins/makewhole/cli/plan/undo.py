@@ -18,8 +18,9 @@ from makewhole.compensation.undo.plan_undo import (
     require_same_kind,
     require_undoable,
 )
-from makewhole.journal import plan_progress, plans, removals, windows
+from makewhole.journal import plan_progress, plans, windows
 from makewhole.journal.database import connect
+from makewhole.journal.retention import removals
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState
 from makewhole.window.context import find_pipeline

@@ -28,13 +28,14 @@ from makewhole.compensation.freezing.write_plan import PlanFiles, PlanFrame, put
 from makewhole.compensation.sources.original_records import WindowRecords
 from makewhole.compensation.sources.sources import Sources
 from makewhole.compensation.undo.reversals import reverse_records, reversing_hops
-from makewhole.journal import plan_progress, plans, removals, windows
+from makewhole.journal import plan_progress, plans, windows
 from makewhole.journal.actions import actions_in
 from makewhole.journal.database import JournalSession, journal_dsn, transaction
 from makewhole.journal.database import connect as connect_journal
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
 from makewhole.journal.plans import StoredPlan
+from makewhole.journal.retention import removals
 from makewhole.journal.written_keys import reversals_of
 from makewhole.kinds import tables_of
 from makewhole.lake.local_files import BatchFile

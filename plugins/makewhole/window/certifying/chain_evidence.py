@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from makewhole.journal import certificates, removals, windows
+from makewhole.journal import certificates, windows
 from makewhole.journal.certificates import ChainEntry, EntryKind
 from makewhole.journal.results import snapshot_manifests
+from makewhole.journal.retention import removals
 from makewhole.lake.storage import Storage
 from makewhole.model.retention import Kept
 from makewhole.signing.keys import KeyRing, sha256_of
