@@ -28,6 +28,7 @@ _COMMANDS = {
     "doctor": "doctor:doctor",
     "index": "index:index_app",
     "keep": "keep:keep",
+    "export": "export:export",
     "plan": "plan.command:plan_app",
     "accept": "accept:accept",
     "published": "published:published",

@@ -32,6 +32,7 @@ def test_every_command_of_the_design_is_there() -> None:
         "doctor",
         "down",
         "explain",
+        "export",
         "findings",
         "index merge",
         "index rebuild",
