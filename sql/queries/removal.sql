@@ -2,7 +2,8 @@
 
 -- windows_with_archives --
 -- Read the certified windows that ended, and were closed, longer ago than they are kept: nothing waits for them, they are
--- not the newest, and what is published of them is there. `kind`: of what was not removed yet, or not to the end.
+-- not the newest, and what is published of them is there. `kind`: of what was not removed yet, or not to the end. Findings
+-- stay as long as a plan of theirs can be undone: they are open again then.
 select of_window.number, of_window.revision
 from makewhole.window as of_window
 where of_window.pipeline = %(pipeline)s and of_window.is_newest and of_window.state = 'certified'
@@ -12,6 +13,16 @@ where of_window.pipeline = %(pipeline)s and of_window.is_newest and of_window.st
         select from makewhole.plan
         where plan.pipeline = of_window.pipeline and plan.number = of_window.number and plan.settled_at is null
             and plan.state in ('frozen', 'awaiting_approval', 'approved', 'running')
+    )
+    and (
+        %(kind)s <> 'findings'
+        or not exists (
+            select from makewhole.plan
+            where plan.pipeline = of_window.pipeline and plan.number = of_window.number and plan.began_at is not null
+                and not exists (
+                    select from makewhole.removal as gone where gone.plan = plan.id and gone.kind = 'effects'
+                )
+        )
     )
     and not exists (
         select from makewhole.acceptance as word
@@ -36,13 +47,16 @@ where of_window.pipeline = %(pipeline)s and of_window.is_newest and of_window.st
 order by of_window.number
 
 -- ended_plans --
--- Read the plans that ended longer ago than they are kept, and that no plan which waits or runs takes back: those that
--- wrote something, with the places where receipts of theirs are.
+-- Read the plans that ended longer ago than they are kept, and that no plan which waits or runs takes back, with the places
+-- where receipts of theirs are. One that was stopped, and whose receipts are not known for good, is not ended.
 select plan.id, plan.number, plan.revision, plan.payload_uri,
        array(select distinct target from makewhole.chunk where chunk.plan = plan.id order by target) as targets
 from makewhole.plan
 where plan.pipeline = %(pipeline)s
-    and (plan.state in ('done', 'refused', 'rejected') or plan.settled_at is not null)
+    and (
+        plan.state = 'done' or plan.settled_at is not null
+        or plan.state in ('refused', 'rejected') and plan.began_at is null
+    )
     and greatest(plan.frozen_at, plan.ended_at, plan.settled_at) < now() - %(kept)s
     and not exists (
         select from makewhole.plan as undo
@@ -101,7 +115,7 @@ where pipeline = %(pipeline)s and number = %(number)s and plan is null
 order by revision desc, decided_at
 
 -- texts_of_window --
--- Read every text in which a file of a window is named: manifests, results, payloads.
+-- Read every text in which a file of a window is named: manifests, results, payloads, what was published.
 select manifest::text as text from makewhole.snapshot where pipeline = %(pipeline)s and number = %(number)s
 union all
 select files::text from makewhole.hop_result where pipeline = %(pipeline)s and number = %(number)s
@@ -110,17 +124,16 @@ select document::text from makewhole.gate_report where pipeline = %(pipeline)s a
 union all
 select to_json(payload_uri)::text from makewhole.plan
 where pipeline = %(pipeline)s and number = %(number)s and payload_uri is not null
+union all
+select manifest::text from makewhole.published_window where pipeline = %(pipeline)s and number = %(number)s
 
 -- count_findings --
--- Count the findings of a window whose keys and evidence can go: what disputes a value stays, and so does what a person
--- has not answered.
+-- Count the findings of a window whose keys and evidence can go. What is open may dispute a value, be accepted or be
+-- repaired: it stays.
 select count(*)
 from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision <= %(revision)s and key <> %(marker)s
-    and not (
-        outcome in ('open', 'refused', 'contained', 'reversed')
-        and verdict in ('mismatched', 'unexpected', 'undecidable', 'conflict', 'duplicate')
-    )
+    and outcome in ('repaired', 'erased', 'handed_over')
 
 -- forget_findings --
 -- Remove the keys and the evidence of findings; what was judged, by which cause and with which outcome, stays by the
@@ -129,7 +142,4 @@ update makewhole.finding
 set key = %(marker)s, evidence = '{}',
     outcome_reason = concat_ws('; ', outcome_reason, %(because)s)
 where pipeline = %(pipeline)s and number = %(number)s and revision <= %(revision)s and key <> %(marker)s
-    and not (
-        outcome in ('open', 'refused', 'contained', 'reversed')
-        and verdict in ('mismatched', 'unexpected', 'undecidable', 'conflict', 'duplicate')
-    )
+    and outcome in ('repaired', 'erased', 'handed_over')

@@ -70,7 +70,9 @@ def _mark(house: House, files: Sequence[StoredFile], decided: datetime) -> None:
 
 
 def _unnamed(house: House, window: RemovableWindow) -> list[StoredFile]:
-    """Return the files of a window that nothing in the journal names: an attempt died, or was done with them."""
+    """Return the files of a window that nothing in the journal names: an attempt died, or was done with them. One that
+    was written since may be of an attempt at work, which names it at its end."""
+    oldest = datetime.now(UTC) - dict(house.pipeline.keep)[Kept.ATTEMPTS]
     with house.journal.transaction() as journal:
         documents = list(removable.named_texts(journal, house.pipeline.name, window.number))
     named = {text for document in documents for text in _texts(document)}
@@ -79,7 +81,11 @@ def _unnamed(house: House, window: RemovableWindow) -> list[StoredFile]:
     return [
         file
         for uri, file in whole.items()
-        if not {uri, file.path} & named and not _ARCHIVE.match(file.path) and not file.path.endswith(REMOVED)
+        if not {uri, file.path} & named
+        and not _ARCHIVE.match(file.path)
+        and not file.path.endswith(REMOVED)
+        and file.modified_at is not None
+        and file.modified_at < oldest
     ]
 
 

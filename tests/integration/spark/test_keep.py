@@ -1,7 +1,9 @@
 """Test `keep`: what goes after its time, what stays all the same, and what is said once it is gone."""
 
 import json
+import os
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -182,12 +184,16 @@ def test_files_of_attempts_that_died_go_and_named_ones_stay(shop: ReconciledShop
     storage.write_bytes(dead, b"half")
     storage.write_bytes("shop/window=1/notes.txt", b"of a person")
     age(shop)
+    for file in storage.files_below("shop/window=1"):
+        os.utime(Path(storage.root.removeprefix("file://")) / file.path, times=(0, 0))
+    at_work = f"{context.window.prefix}/of_keys/1/orders/keys/part-at-work.parquet"
+    storage.write_bytes(at_work, b"of a process at work")
     before = {file.path for file in storage.files_below("shop")}
 
     [outcome] = keep(shop)
 
     gone = before - {file.path for file in storage.files_below("shop")}
-    assert (dead in gone, outcome.amount.files) == (True, len(gone))
+    assert (dead in gone, at_work in gone, outcome.amount.files) == (True, False, len(gone))
     assert {path.split("/")[4] for path in gone - {dead}} <= {"untraced"}
     assert chain_problems(shop) == []
     again, closed = shop.whole_way(0)
@@ -297,17 +303,19 @@ def as_role(role: str) -> str:
     )
 
 
-def test_findings_lose_their_keys_and_a_dispute_keeps_them(shop: ReconciledShop) -> None:
+def test_findings_lose_their_keys_unless_they_are_open_or_their_plan_can_be_undone(shop: ReconciledShop) -> None:
     shop.describe(keep={"findings": "30d"}, compensation=UPSERT)
     made = orders(range(5))
     shop.trade(made, unloaded=made[:2])
     repaired(shop)
     shop.trade(orders(range(100, 105), 1))
     shop.whole_way(1)
-    shop.journal_sql(
-        "update makewhole.finding set verdict = 'mismatched', outcome = 'contained' where key = 'O1' and number = 1"
-    )
+    shop.journal_sql("update makewhole.finding set outcome = 'contained' where key = 'O1' and number = 1")
     age(shop)
+    assert keep(shop) == []
+    shop.describe(keep={"effects": "30d"}, compensation=UPSERT)
+    assert [one.kind.value for one in keep(shop)] == ["effects"]
+    shop.describe(keep={"findings": "30d"}, compensation=UPSERT)
 
     assert [(one.window, one.amount.rows) for one in keep(shop, is_dry=True)] == [(1, 1)]
     assert [(one.window, one.amount.rows) for one in keep(shop)] == [(1, 1)]
@@ -321,7 +329,7 @@ def test_findings_lose_their_keys_and_a_dispute_keeps_them(shop: ReconciledShop)
     assert "key and evidence were kept 30d, and removed at " in because
     assert [row[:4] for row in found] == [
         ("(removed)", "missing", "repaired", True),
-        ("O1", "mismatched", "contained", False),
+        ("O1", "missing", "contained", False),
     ]
     shop.sql("delete from warehouse where id = 'O0'")
     again = shop.judged(0)
