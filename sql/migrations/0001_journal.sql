@@ -564,3 +564,20 @@ create table makewhole.notice (
     primary key (pipeline, channel, subject),
     foreign key (pipeline, channel) references makewhole.notice_channel
 );
+
+-- What was removed because it was kept as long as the pipeline's file says (`kept`): of the revisions of a window up to one,
+-- or of a plan. Decided before the first file goes; `removed_at`: all of it is gone, `removed` says how much it was.
+create table makewhole.removal (
+    id bigint generated always as identity primary key,
+    pipeline text not null,
+    kind text not null check (kind in ('archives', 'attempts', 'findings', 'quarantine', 'effects')),
+    number integer not null,
+    revision integer not null,
+    plan text references makewhole.plan (id),
+    kept text not null,
+    decided_at timestamptz not null default clock_timestamp(),
+    removed_at timestamptz,
+    removed jsonb not null default '{}'
+);
+create unique index removal_of_window on makewhole.removal (pipeline, kind, number, revision) where plan is null;
+create unique index removal_of_plan on makewhole.removal (kind, plan) where plan is not null;

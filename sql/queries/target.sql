@@ -102,6 +102,53 @@ order by chunk
 insert into makewhole.receipt (plan, target, chunk, actions, plan_sha256, lease_epoch, refused)
 values (%(plan)s, %(target)s, %(chunk)s, %(actions)s, %(plan_sha256)s, %(lease_epoch)s, %(refused)s::jsonb)
 
+-- count_kept_of_plan --
+-- Count what is kept of a plan at a target: effects, receipts and fences, and the rows that it moved aside and that were
+-- not put back.
+select
+    (select count(*) from makewhole.effect where plan = %(plan)s and target = %(target)s)
+    + (select count(*) from makewhole.receipt where plan = %(plan)s and target = %(target)s)
+    + (select count(*) from makewhole.fence where plan = %(plan)s and target = %(target)s) as effects,
+    (
+        select count(*) from makewhole.quarantine as aside
+        where aside.plan = %(plan)s
+            and exists (
+                select from makewhole.effect as done
+                where (done.plan, done.target, done.seq, done.place)
+                    = (aside.plan, %(target)s, aside.seq, aside.place)
+            )
+    ) as aside,
+    (
+        select count(*) from makewhole.quarantine as aside
+        where aside.plan = %(plan)s and aside.restored_at is null
+            and exists (
+                select from makewhole.effect as done
+                where (done.plan, done.target, done.seq, done.place)
+                    = (aside.plan, %(target)s, aside.seq, aside.place)
+            )
+    ) as waiting
+
+-- forget_rows_aside --
+-- Remove the rows that a plan moved aside from a target.
+delete from makewhole.quarantine as aside
+where aside.plan = %(plan)s
+    and exists (
+        select from makewhole.effect as done
+        where (done.plan, done.target, done.seq, done.place) = (aside.plan, %(target)s, aside.seq, aside.place)
+    )
+
+-- forget_effects --
+-- Remove the effects of a plan at a target.
+delete from makewhole.effect where plan = %(plan)s and target = %(target)s
+
+-- forget_receipts --
+-- Remove the receipts of a plan at a target.
+delete from makewhole.receipt where plan = %(plan)s and target = %(target)s
+
+-- forget_fence --
+-- Remove the lease from which on runners of a plan may write to a target.
+delete from makewhole.fence where plan = %(plan)s and target = %(target)s
+
 -- table_columns --
 -- Read a table from the catalogue. The type is without its modifier: a cast to varchar(3) would cut a key short. The
 -- base type is the same, but of a domain the type that it is made of.

@@ -12,7 +12,7 @@ from makewhole.model.refusal import Refusal
 from makewhole.tables.effects import Effect
 from makewhole.tables.forecast import ChooseChanges, ChunkForecast
 from makewhole.tables.items import QuarantineRows, RowItem, UpsertRow
-from makewhole.tables.receipts import ChunkId, ReceiptRow
+from makewhole.tables.receipts import ChunkId, KeptAtTarget, ReceiptRow
 from makewhole.tables.row_change import RowChange, upserted
 from makewhole.tables.rows import TableRow
 from makewhole.tables.writing import Guard
@@ -127,6 +127,12 @@ class MemoryWriter:
         """Do as the protocol says. No table here names erased keys, so what the guard answers depends on no row."""
         kept_out = guard(lambda _: set(), items)
         return self.connection.ask(write_chunk, point, chunk, items, kept_out)
+
+    def kept(self, plan: str, target: str) -> KeptAtTarget | None:
+        return None
+
+    def forget(self, plan: str, target: str, lease_epoch: int, *, only_rows_aside: bool) -> None:
+        raise RefusedError(f"what plan {plan} did stays in memory")
 
 
 # Forecasts

@@ -77,6 +77,7 @@ class Shop(World):
         is_observing: bool = False,
         reach: str | None = None,
         history: str | None = None,
+        keep: Settings = _NOTHING,
     ) -> None:
         """Write the pipeline file; `hop` and `ledger_hop` are what the hops to the warehouse and to the topic have
         besides their ends. What is missing or there twice is repaired, unless other remedies are named, or
@@ -107,6 +108,7 @@ class Shop(World):
             **({} if late is None else {"late": late}),
             **({} if reach is None else {"reach": reach}),
             **({} if history is None else {"history": history}),
+            **({"keep": flow(keep)} if keep else {}),
             "compensation": flow(compensation),
         }
         text = pipeline_file(

@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from makewhole.cli.environment import AsJson, Exit, console, printable, reporting_errors, service_environment
+from makewhole.cli.export import verify_export
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
@@ -49,17 +50,35 @@ Heads = Annotated[
 ]
 
 
+Exported = Annotated[
+    Path | None,
+    typer.Option(
+        "--export", metavar="FILE", help="Check this archive of `makewhole export` by itself.", show_default=False
+    ),
+]
+
+
 @certificate_app.command("verify")
 def verify_certificates(
-    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline.")],
+    pipeline: Annotated[str | None, typer.Argument(help="Name of the pipeline.", show_default=False)] = None,
     public_key: PublicKeys = None,
     head: Heads = None,
     files: Annotated[bool, typer.Option("--files", help="Hash every file of the snapshots again, too.")] = False,
+    export: Exported = None,
     json: AsJson = False,
 ) -> None:
     """Check the chain of certificates with public keys alone: signatures, none missing, none changed, each as its
     anchor beside the files, and every certified window with one. Exit code 0: sound, 1: not, 3: nothing is proven
-    (without any public key no signature is checked), 5: sound, and windows before the last certified one are open."""
+    (without any public key no signature is checked), 5: sound, and windows before the last certified one are open.
+
+    With `--export`: that of an archive which `makewhole export` wrote, by itself, without journal and connections.
+    Exit code 5: sound, and no certificate stands for its window."""
+    if (pipeline is None) == (export is None) or (export is not None and (files or head)):
+        raise typer.BadParameter("name a pipeline, or an archive with --export; --head and --files go with a pipeline")
+    if export is not None:
+        verify_export(export, public_key or [], as_json=json)
+        return
+    assert pipeline is not None
     with service_environment():
         heads = [_parsed_head(text) for text in head or []]
         ring = believed_keys(public_key or [])

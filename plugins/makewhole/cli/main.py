@@ -27,6 +27,8 @@ _COMMANDS = {
     "explain": "explain:explain",
     "doctor": "doctor.command:doctor",
     "index": "index:index_app",
+    "keep": "keep:keep",
+    "export": "export:export",
     "plan": "plan.command:plan_app",
     "accept": "accept:accept",
     "published": "published:published",

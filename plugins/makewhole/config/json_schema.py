@@ -19,6 +19,7 @@ from makewhole.model.pipeline import Remedy, Semantics
 from makewhole.model.places.dataset_place import FORMATS
 from makewhole.model.places.sink_progress import OffsetMeaning
 from makewhole.model.points import RECORD_KEYS, VALUE_FORMATS, KeyType, Partitioner
+from makewhole.model.retention import Kept
 from makewhole.model.time_limits import TimeLimits
 from makewhole.model.value_types import UNITS
 from makewhole.model.verdict import GAPS, Duplicates
@@ -34,6 +35,13 @@ _TOPIC = "^[A-Za-z0-9._-]{1,249}$"
 _GROUP = "^[!-~]{1,255}$"
 _DURATION = "^[0-9]{1,6}[smhd]$"
 _TYPE = rf"^({'|'.join(TYPES)}|timestamp\(\s*[0-6]\s*\)|decimal\(\s*[0-9]{{1,2}}\s*,\s*[0-9]{{1,2}}\s*\))$"
+_KEPT = {
+    Kept.ARCHIVES: "How long records are kept as they were in the log; for ever without this line",
+    Kept.ATTEMPTS: "How long files of attempts that died are kept; for ever without this line",
+    Kept.FINDINGS: "How long keys and evidence of findings are kept; for ever without this line",
+    Kept.QUARANTINE: "How long rows that plans moved aside are kept; for ever without this line",
+    Kept.EFFECTS: "How long plans can be undone; for ever without this line",
+}
 _YES_AND_NO = ("yes", "no", "on", "off", "Yes", "No", "On", "Off", "YES", "NO", "ON", "OFF")
 
 
@@ -55,6 +63,7 @@ def pipeline_schema() -> JsonSchema:
                 "pending": _object({"max_age": _duration("In flight for longer than this is missing")}),
                 "late": _duration("How far back rows may still appear; 1d without this line"),
                 "history": _duration("How far back keys are known; for ever without this line"),
+                "keep": _object({kind.value: _duration(_KEPT[kind]) for kind in Kept}),
                 "reach": {"const": "log", "description": "Accepts that the log alone is proven"},
                 "compare": _mapping("Columns that are compared, with their types", _type(), _COLUMN),
                 "points": {

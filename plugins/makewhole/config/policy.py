@@ -7,9 +7,12 @@ from datetime import timedelta
 from makewhole.config import values
 from makewhole.config.tree import Section
 from makewhole.model.pipeline import Approval, Gate, Limits, Pipeline, Remedy
+from makewhole.model.retention import Keep, Kept
 from makewhole.model.time_limits import TimeLimits
 from makewhole.model.verdict import GAPS
 
+_SHORTEST_KEPT = timedelta(days=2)
+"""Longer than any step, and the time for which the key index keeps files that may still be read."""
 _TAKING_AWAY = (Remedy.QUARANTINE, Remedy.REVERSE)
 
 
@@ -59,6 +62,26 @@ def read_history(top: Section, least: timedelta) -> timedelta | None:
             f"Write at least '{together}', or leave the line out: then keys are known for ever",
         )
     return history
+
+
+def read_keep(top: Section, least: timedelta) -> Keep:
+    """Return how long what makewhole writes is kept: archives as far back as keys may be late (`least`), files of
+    attempts longer than an attempt may take."""
+    section = below(top, "keep", *(kind.value for kind in Kept))
+    kept: dict[str, timedelta | None] = {}
+    for kind in Kept:
+        place = section.get(kind.value) if section else None
+        time = place.text(values.positive_duration) if place else None
+        shortest = max(least, _SHORTEST_KEPT) if kind is Kept.ARCHIVES else _SHORTEST_KEPT
+        if place is not None and time is not None and time < shortest:
+            why = "`late` and `pending.max_age` together" if shortest > _SHORTEST_KEPT else "what may still be at work"
+            written = values.written_duration(shortest)
+            place.complain(
+                f"is less than {written}, as far back as {why} may need them",
+                f"Write at least '{written}', or leave the line out: without it they are kept for ever",
+            )
+        kept[kind.value] = time
+    return Keep(**kept)
 
 
 def note_rows_taken_away(top: Section, pipeline: Pipeline) -> None:

@@ -61,6 +61,15 @@ def copy_actions(journal: PgConnection, plan_id: str, listener: Callable[[bytes]
     return columns.result()
 
 
+def copied_lines(journal: PgConnection, plan_id: str) -> Iterator[bytes]:
+    """Yield the very bytes that a plan's hash is over, in order; they are in a file of this machine meanwhile."""
+    statement = sql.SQL(load_queries("plan")["copy_actions_out"]).format(plan=sql.Literal(plan_id))
+    with tempfile.TemporaryFile() as copied, journal.cursor() as cursor:
+        cursor.copy_expert(statement, copied)
+        copied.seek(0)
+        yield from copied
+
+
 def in_parts(actions: pa.Table) -> Iterator[pa.Table]:
     """Yield the rows of actions in order, so many at a time that what is made of a part is small; none gives one empty
     part."""

@@ -87,6 +87,10 @@ class CorruptionError(PermanentError):
     """Stored evidence (manifest, payload file, plan, certificate) does not match its digest."""
 
 
+class RemovedError(CorruptionError):
+    """Files that were kept as long as the pipeline's `keep` says, and were removed since."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """One thing wrong in a file: where, what was found, what to write instead."""

@@ -23,6 +23,7 @@ from makewhole.model.points import (
     has_erasures,
     has_log,
 )
+from makewhole.model.retention import Keep
 from makewhole.model.time_limits import DEFAULT_LIMITS, TimeLimits
 from makewhole.model.value_types import places_with_units
 from makewhole.model.verdict import Verdict
@@ -201,15 +202,14 @@ class Pipeline:
     None: the beginning of the logs, and what older keys mean is not declared.
 
     `points` may name topics that no hop joins: those with `duplicates` are judged alone, and nothing is judged in those
-    that compensation writes to.
-    `until` ends the schedule: for a pipeline that is over, or whose data are of the past. A step that meets a transient
+    that compensation writes to. `until` ends the schedule: for a pipeline that is over. A step that meets a transient
     error is tried again for `retry_for`. `pending_max_age` is how long a key may be handed over from window to window.
     `late` is how far before a window rows of tables are looked for that came since the window before. `reach` is `LOG`
     where the file accepts that nothing upstream of a topic says what was sent to it. `history` is how far back the key
     index knows the keys of topics; None: for ever. `publish` are the topic points that are published. `notify` is what
-    is sent to people; it decides nothing of a window. `filter_types` are those by which a window reads the columns of
-    filters, `as_written` the pipeline of the file where this one is as a window reads it. `compare_of_file` is the
-    `compare` of the file where that is of one hop here (`makewhole.model.places.compared_columns`).
+    is sent to people, `keep` how long what is written is kept: neither decides anything. `filter_types` are those by
+    which a window reads the columns of filters, `as_written` is the file's pipeline where this one is as a window reads
+    it, `compare_of_file` its `compare` where that is of one hop (`makewhole.model.places.compared_columns`).
     """
 
     name: str
@@ -232,6 +232,7 @@ class Pipeline:
     history: timedelta | None = field(default=None, metadata=WRITTEN_IF_ANY)
     publish: tuple[Publish, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     notify: Notify | None = field(default=None, metadata=NEVER_WRITTEN)
+    keep: Keep = field(default_factory=Keep, metadata=NEVER_WRITTEN)
     filter_types: Mapping[str, str] = field(default_factory=dict, metadata=NEVER_WRITTEN)
     as_written: "Pipeline | None" = field(default=None, metadata=NEVER_WRITTEN)
     compare_of_file: Mapping[str, str] | None = field(default=None, metadata=NEVER_WRITTEN)

@@ -1,4 +1,4 @@
-"""Make the DAG that keeps the key indexes of all pipelines small."""
+"""Make the DAG that keeps the key indexes of all pipelines small, and removes what was kept long enough."""
 
 import logging
 from collections.abc import Sequence
@@ -16,8 +16,9 @@ _AT_NIGHT = "0 4 * * *"
 _DOC = """\
 Merges the runs of the key index, the index of every key ever seen on a topic, so that a window asks few files however
 many windows there were, drops what is older than the pipeline's `history`, and removes files that it has not used for
-two days. A task per pipeline; it may be killed, and
-run at any time, also beside windows: `makewhole index merge PIPELINE` does the same.
+two days. Then it removes what was kept for as long as `keep` of the pipeline's file says. A task per pipeline; it may
+be killed, and run at any time, also beside windows: `makewhole index merge PIPELINE` and `makewhole keep PIPELINE` do
+the same.
 """
 
 
@@ -25,7 +26,7 @@ def housekeeping_dag(pipelines: Sequence[Pipeline]) -> DAG:
     """Make the one DAG for all pipelines: each night a task per pipeline, one after the other."""
     with DAG(
         dag_id=task_ids.HOUSEKEEPING_DAG,
-        description="Keep the index of known keys small",
+        description="Keep the index of known keys small, and remove what was kept long enough",
         doc_md=_DOC,
         schedule=_AT_NIGHT,
         start_date=START,
@@ -37,11 +38,21 @@ def housekeeping_dag(pipelines: Sequence[Pipeline]) -> DAG:
         tags=["makewhole"],
     ) as dag:
         for pipeline in pipelines:
-            task(task_id=pipeline.name)(compact_index)(pipeline.name)
+            task(task_id=pipeline.name)(keep_small)(pipeline.name)
     return dag
 
 
 @step
+def keep_small(name: str) -> None:
+    """Compact the key index of a pipeline, then remove what was kept for as long as its file says.
+
+    Raises:
+        PermanentError: something stays that was to go; the message has the reasons.
+    """
+    compact_index(name)
+    remove_kept(name)
+
+
 def compact_index(name: str) -> None:
     """Drop what is older than a pipeline's history, merge the runs of its key index and remove what is unused; nothing
     for one without an index."""
@@ -60,3 +71,26 @@ def compact_index(name: str) -> None:
         for done in compact(journal, Storage.from_environment(), name, history=history_of(name)):
             did = (done.dropped_windows, done.merges, done.removed_files)
             logger.info("%s, %s: %s windows dropped, %s merges, %s files removed", name, done.index.point, *did)
+
+
+def remove_kept(name: str) -> None:
+    """Remove what a pipeline has kept long enough; nothing of one whose file is not good, or has no `keep`."""
+    from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
+    from makewhole.journal.database import JournalSession, journal_dsn
+    from makewhole.model.errors import PermanentError
+    from makewhole.orchestration.connections import export_connections
+    from makewhole.retention.house import house_of
+    from makewhole.retention.keep_house import keep_house
+
+    pipelines, _ = read_pipelines(pipeline_folders())
+    if name not in pipelines or not list(pipelines[name].keep):
+        return
+    export_connections(pipelines[name])
+    stays = []
+    with JournalSession(journal_dsn()) as journal:
+        for outcome in keep_house(house_of(pipelines[name], journal)):
+            what = f"{outcome.kind.value} of window {outcome.window}"
+            logger.info("%s, %s: %s files, %s rows", name, what, outcome.amount.files, outcome.amount.rows)
+            stays += [] if outcome.stays is None else [f"{what} stay: {outcome.stays}"]
+    if stays:
+        raise PermanentError("; ".join(stays))

@@ -11,13 +11,13 @@ from makewhole.postgres.connect import connect
 from makewhole.postgres.read.erased import erased_in
 from makewhole.postgres.write.apply import apply_chunk
 from makewhole.postgres.write.dry_run import forecast_chunk, read_only_session, read_receipts
-from makewhole.postgres.write.effects import effects
+from makewhole.postgres.write.effects import effects, forget_plan, kept_of_plan
 from makewhole.postgres.write.receipts import ensure_schema, fence, receipts
 from makewhole.sql import PgConnection
 from makewhole.tables.effects import Effect
 from makewhole.tables.forecast import ChooseChanges, ChunkForecast
 from makewhole.tables.items import RowItem
-from makewhole.tables.receipts import ChunkId, ReceiptRow
+from makewhole.tables.receipts import ChunkId, KeptAtTarget, ReceiptRow
 from makewhole.tables.writing import Guard
 
 
@@ -42,6 +42,15 @@ class PostgresWriter:
             return guard(lambda keys: erased_in(session, point, keys), of_chunk)
 
         return apply_chunk(self.session, point, chunk, items, in_transaction)
+
+    def kept(self, plan: str, target: str) -> KeptAtTarget | None:
+        with self.session:
+            return kept_of_plan(self.session, plan, target)
+
+    def forget(self, plan: str, target: str, lease_epoch: int, *, only_rows_aside: bool) -> None:
+        with self.session:
+            fence(self.session, plan, target, lease_epoch)
+            forget_plan(self.session, plan, target, only_rows_aside=only_rows_aside)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,3 +25,13 @@ class ReceiptRow:
     actions: int
     lease_epoch: int
     refused: Mapping[int, Refusal] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptAtTarget:
+    """How much is kept of a plan at a target: `effects` with receipts and fences, and rows that it moved aside, of
+    which `waiting` were not put back."""
+
+    effects: int
+    aside: int
+    waiting: int

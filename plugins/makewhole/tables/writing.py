@@ -8,7 +8,7 @@ from makewhole.model.refusal import Refusal
 from makewhole.tables.effects import Effect
 from makewhole.tables.forecast import ChooseChanges, ChunkForecast
 from makewhole.tables.items import RowItem
-from makewhole.tables.receipts import ChunkId, ReceiptRow
+from makewhole.tables.receipts import ChunkId, KeptAtTarget, ReceiptRow
 
 ErasedKeys = Callable[[Sequence[str]], set[str]]
 """Return those of some keys that the table names as erased, as the transaction of a chunk sees it."""
@@ -50,6 +50,20 @@ class TableWriter(Protocol):
             LeaseLostError: a newer runner has been here.
             RefusedError: the table is gone or lost a column that the point names.
             TransientError: a lock was not free, the server went away.
+        """
+        ...
+
+    def kept(self, plan: str, target: str) -> KeptAtTarget | None:
+        """Count what is kept of a plan at a target. None: this system takes nothing back from what it keeps."""
+        ...
+
+    def forget(self, plan: str, target: str, lease_epoch: int, *, only_rows_aside: bool) -> None:
+        """Fence off as `receipts` does, and remove the rows that an ended plan moved aside; then, unless these are all
+        that goes, its effects, receipts and fence.
+
+        Raises:
+            RefusedError: this system takes nothing back from what it keeps.
+            PermanentError: the right to remove them is missing.
         """
         ...
 

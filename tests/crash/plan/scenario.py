@@ -65,6 +65,9 @@ class Archive:
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterable[SourceRecord]:
         return [_original(offset) for _, offset in positions]
 
+    def removed(self, point: str) -> str | None:
+        return None
+
     def partition_count(self, point: str) -> int:
         return PARTITIONS
 

@@ -54,6 +54,9 @@ class Originals:
         assert point == "flights"
         return [self.by_position[position] for position in positions if position in self.by_position]
 
+    def removed(self, point: str) -> str | None:
+        return None
+
     def partition_count(self, point: str) -> int:
         """Return the number that the topic was made with."""
         assert point == "flights"

@@ -16,7 +16,7 @@ from makewhole.model.places.dataset_place import DatasetPlace
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.refusal import Refusal
 from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow
-from makewhole.tables.receipts import ChunkId
+from makewhole.tables.receipts import ChunkId, KeptAtTarget
 from tests.integration.files.test_files_windows import MADE
 from tests.world.files_lake import FilesPlace, row_of, rows_of
 
@@ -242,3 +242,28 @@ def test_every_other_row_and_column_of_a_file_stays_as_it_was(place: FilesPlace)
     after = place.table("a.parquet")
     assert after.equals(before.slice(0, 12))
     assert after.schema.equals(before.schema)
+
+
+def test_what_an_ended_plan_did_is_removed_leases_last_and_again_after_a_kill(place: FilesPlace) -> None:
+    point = point_of(place)
+    fill(place)
+    writer = FilesWriter(connection=place.connection, point=point)
+    items = items_of(place, point)
+    writer.write_chunk(point, chunk_of(), items, nothing)
+    writer.write_chunk(point, chunk_of(plan=f"{_PLAN}-other"), items[:1], nothing)
+    rows, names = place.rows(), place.names()
+    assert writer.kept(_PLAN, "warehouse") == KeptAtTarget(effects=3, aside=1, waiting=1)
+    with pytest.raises(LeaseLostError):
+        writer.forget(_PLAN, "warehouse", 0, only_rows_aside=False)
+    writer.forget(_PLAN, "warehouse", 1, only_rows_aside=True)
+    assert place.names() == names
+    with pytest.raises(KilledError), killed(3, is_done=True):
+        writer.forget(_PLAN, "warehouse", 2, only_rows_aside=False)
+    left = [name.rsplit("/", 1)[-1] for name in place.names() if f"/{_PLAN}.warehouse/" in f"/{name}"]
+    assert left == ["lease.000000000001", "lease.000000000002"]
+
+    writer.forget(_PLAN, "warehouse", 2, only_rows_aside=False)
+
+    assert [name for name in place.names() if f"/{_PLAN}.warehouse/" in f"/{name}"] == []
+    assert [name for name in place.names() if f"/{_PLAN}-other.warehouse/" in f"/{name}"] != []
+    assert place.rows() == rows

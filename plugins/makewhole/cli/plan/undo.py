@@ -20,6 +20,7 @@ from makewhole.compensation.undo.plan_undo import (
 )
 from makewhole.journal import plan_progress, plans, windows
 from makewhole.journal.database import connect
+from makewhole.journal.retention import removals
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState
 from makewhole.window.context import find_pipeline
@@ -68,6 +69,7 @@ def _check_undoable(plan: str, *, reverses: bool) -> tuple[str, ...]:
         stored = plans.get_plan(journal, plan)
         request = UndoRequest(plan=plan, pipeline=find_pipeline(stored.plan.pipeline), reverses=reverses)
         require_undoable(stored, request.pipeline)
+        removals.require_undoable(journal, plan)
         known = plans.undo_of(journal, plan)
         written = plan_progress.actions_by_target(journal, plan)
     if known is not None and not reverses:  # whether there is more to reverse is seen when the undo is planned

@@ -1,7 +1,7 @@
 """Read original records by position from the archives of windows, or from the brokers where no archive holds them."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.page import LogSource
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.partitioner import KnownKeys
-from makewhole.model.errors import CorruptionError
+from makewhole.model.errors import CorruptionError, RemovedError
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
 
@@ -39,6 +39,7 @@ class _RecordSource:
     part: PartitionRange
     folder: str | None = None
     is_older: bool = False
+    point: str = ""
 
 
 class WindowRecords:
@@ -62,13 +63,14 @@ class WindowRecords:
         self._context, self._judged, self._partitions, self._find = context, tuple(judged), partitions, find
         self._archives: dict[str, ArchiveLog] = {}
         self._archive_of, self._paths = archive_of, dict[tuple[str, str], str]()
+        self._removed: dict[str, str] = {}
 
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterator[SourceRecord]:
         """Yield the records at these (partition, offset) as they are read; those that are nowhere any more are left
         out."""
         topic = self._context.pipeline.topic(point)
         with closing(BrokerLog(self._context.kafka(topic))) as broker:
-            logs = _Logs(broker, self._archives)
+            logs = _Logs(broker, self._archives, self._removed)
             windows = (self._context.window, *self._find(point, self._outside(point, positions)))
             left = {at: self._record_sources(windows, point, *at) for at in sorted(set(positions))}
             while left:
@@ -85,6 +87,10 @@ class WindowRecords:
         """Return the number of partitions that a topic point has now."""
         frozen = self._context.window.ranges.get(point, ())
         return self._partitions.get(point) or len({part.partition for part in frozen})
+
+    def removed(self, point: str) -> str | None:
+        """Return what says that an archive of a topic point was removed, as `records` has met it; None: none was."""
+        return self._removed.get(self._context.pipeline.topic(point).name)
 
     def known_keys(self, point: str) -> KnownKeys | None:
         """Return what `read_known_keys` finds."""
@@ -118,7 +124,7 @@ class WindowRecords:
                     for revision in range(window.revision, 0, -1):
                         folder = self._folder(replace(window, revision=revision), point)
                         is_older = revision < window.revision or window is not self._context.window
-                        yield _RecordSource(part=part, folder=folder, is_older=is_older)
+                        yield _RecordSource(part=part, folder=folder, is_older=is_older, point=point)
                     if window is not self._context.window and self._is_same_log(point, part):
                         yield _RecordSource(part=part)
                     return
@@ -133,8 +139,8 @@ def _holds(part: PartitionRange, offset: int) -> bool:
 class _Logs:
     """The logs that positions are read from: the brokers, and archives, each of which verifies its files once."""
 
-    def __init__(self, broker: LogSource, archives: dict[str, ArchiveLog]) -> None:
-        self._broker, self._archives = broker, archives
+    def __init__(self, broker: LogSource, archives: dict[str, ArchiveLog], removed: dict[str, str]) -> None:
+        self._broker, self._archives, self._removed = broker, archives, removed
 
     def read(self, origin: _RecordSource, offsets: Sequence[int]) -> Iterator[SourceRecord]:
         """Yield the records at these offsets, ascending, that the source has.
@@ -149,11 +155,18 @@ class _Logs:
         archive = self._archives.setdefault(origin.folder, ArchiveLog(origin.folder))
         records = _read_records(archive, wanted, set(offsets), PayloadFrom.ARCHIVE)
         if not origin.is_older:
-            yield from records
+            try:
+                yield from records
+            except RemovedError as error:
+                self._removed[origin.point] = str(error)
             return
         whole: list[SourceRecord] = []
-        with suppress(CorruptionError):  # a revision that broke off leaves part of an archive, or none
+        try:
             whole = list(records)
+        except RemovedError as error:
+            self._removed[origin.point] = str(error)
+        except CorruptionError:  # a revision that broke off leaves part of an archive, or none
+            pass
         yield from whole
 
 

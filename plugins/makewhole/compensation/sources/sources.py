@@ -95,6 +95,11 @@ class PayloadSource(Protocol):
         """Return the number of partitions that a topic point has now."""
         ...
 
+    def removed(self, point: str) -> str | None:
+        """Return what says that an archive of a topic point was removed, once its records were asked for; None: none
+        was."""
+        ...
+
     def known_keys(self, point: str) -> KnownKeys | None:
         """Return keys that the producers of a topic point wrote last; None: none is known.
 
@@ -151,7 +156,8 @@ class Sources:
         if self._loaded.find(name, *(position or _NOWHERE)) is None:
             raise ActionRefusedError.of(
                 RefusalCode.NOT_KNOWN,
-                f"its record in {name} is in no archive and on no broker any more; write the row by hand",
+                f"its record in {name} is in no archive and on no broker any more{self._because(name)}; write the row "
+                "by hand",
             )
         record = self.find(name, position, key)
         if record is None:
@@ -159,6 +165,10 @@ class Sources:
                 RefusalCode.STALE, "another record is at the original's offset now; the log was cut off or made again"
             )
         return record
+
+    def _because(self, name: str) -> str:
+        removed = self._records.removed(name)
+        return "" if removed is None else f" ({removed.rstrip('.')})"
 
     def partition_count(self, name: str) -> int:
         """Return the number of partitions that a topic point has now."""

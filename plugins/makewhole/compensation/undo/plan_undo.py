@@ -35,6 +35,7 @@ from makewhole.journal.database import connect as connect_journal
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.history.record_windows import KNOWN_BY, archive_of, find_windows_before
 from makewhole.journal.plans import StoredPlan
+from makewhole.journal.retention import removals
 from makewhole.journal.written_keys import reversals_of
 from makewhole.kinds import tables_of
 from makewhole.lake.local_files import BatchFile
@@ -94,6 +95,7 @@ def freeze_undo(journal_dsn: str, request: UndoRequest, sources: FreezeSources) 
         with session.transaction() as journal:
             stored = plans.get_plan(journal, request.plan)
             require_undoable(stored, request.pipeline)
+            removals.require_undoable(journal, request.plan)
         with Attempt(session, request.plan, holder=f"undo of {request.plan}", lease_seconds=_LEASE_SECONDS) as attempt:
             if stored.plan.state is not PlanState.DONE:
                 _end_runners(attempt, targets_of(request.pipeline, sources.connections))
@@ -118,6 +120,7 @@ def _freeze(journal: PgConnection, attempt: Attempt, request: UndoRequest, sourc
     targets = targets_of(pipeline, sources.connections)
     stored = plans.get_plan(journal, request.plan, is_locked=True)
     require_undoable(stored, pipeline)
+    removals.require_undoable(journal, request.plan)
     planned = unchanged_actions(journal, stored.plan, stored.payload_sha256)
     require_same_places(planned, targets)
     remaining = describe_remaining_records(request, _count_by_target(planned))

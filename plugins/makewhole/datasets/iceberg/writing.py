@@ -10,14 +10,14 @@ from itertools import groupby
 from makewhole.datasets.chunk_rows import DatasetChunk
 from makewhole.datasets.iceberg.chunk_commit import ChunkSource
 from makewhole.datasets.iceberg.fates import settled
-from makewhole.datasets.iceberg.kept import Intent, Keeping, KeptOfPlan, KeptTable, effect_rows
+from makewhole.datasets.iceberg.kept import NAME, Intent, Keeping, KeptOfPlan, KeptTable, effect_rows
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import CorruptionError, LeaseLostError, RefusedError, TransientError
 from makewhole.model.points import TablePoint
 from makewhole.tables.effects import Effect
 from makewhole.tables.forecast import ChooseChanges, ChunkForecast
 from makewhole.tables.items import QuarantineRows, RowItem, UpsertRow
-from makewhole.tables.receipts import ChunkId, ReceiptRow
+from makewhole.tables.receipts import ChunkId, KeptAtTarget, ReceiptRow
 from makewhole.tables.row_change import RowChange, upserted
 from makewhole.tables.writing import Guard
 
@@ -85,6 +85,12 @@ class IcebergWriter:
             f"{point.table} was changed by other writers {_MOST_TRIES} times while a chunk was made; try again when "
             "they are done"
         )
+
+    def kept(self, plan: str, target: str) -> KeptAtTarget | None:
+        return None
+
+    def forget(self, plan: str, target: str, lease_epoch: int, *, only_rows_aside: bool) -> None:
+        raise RefusedError(f"{NAME} is only ever added to; what plan {plan} did stays")
 
     def _is_committed(
         self,

@@ -20,11 +20,13 @@ from makewhole.kafka.log.batches import find_defect, split_batches
 from makewhole.kafka.log.page import Isolation, LogPage
 from makewhole.kafka.log.salvage import Undecodable
 from makewhole.kafka.log.segment import SIDECAR, Segment
-from makewhole.model.errors import CorruptionError, RefusedError
+from makewhole.model.errors import CorruptionError, RefusedError, RemovedError
 from makewhole.model.window import PartitionRange
 
 _SEGMENT_BYTES = 1 << 30  # Kafka's tools address a segment with 32 bits
 _PAGE_BYTES = 8 << 20
+REMOVED = ".removed"
+"""Ends the name of the mark beside an archive that was removed; the mark says when, and how long it was kept."""
 _LEFT_OUT = "its batch was left to the archive of the range before, which was read too late for it"
 
 
@@ -169,9 +171,11 @@ class ArchiveLog:
         self._cursor: tuple[int, int, int, int] | None = None
         self._is_verified = is_verified
         self._verified: set[tuple[int, int]] = set()
+        self._is_kept = False
 
     def check(self, wanted: PartitionRange) -> None:
         """Refuse another incarnation of the topic, a damaged segment, and a range that the archive does not cover."""
+        self._require_kept()
         reached = wanted.lo
         for segment in self.segments(wanted.partition):
             if (segment.topic, segment.topic_id) != (wanted.topic, wanted.topic_id):
@@ -196,6 +200,7 @@ class ArchiveLog:
         Raises:
             CorruptionError: there is no archive, or it cannot be read.
         """
+        self._require_kept()
         folders = sorted(self._filesystem.glob(f"{self._root}/partition=*"))
         segments_of_partitions = [self.segments(int(str(folder).rsplit("=", 1)[1])) for folder in folders]
         if not any(segments_of_partitions):
@@ -210,6 +215,18 @@ class ArchiveLog:
             )
             for segments in sorted(filter(None, segments_of_partitions), key=lambda segments: segments[0].partition)
         ]
+
+    def _require_kept(self) -> None:
+        """Refuse an archive that was removed: its mark was there before its first file went.
+
+        Raises:
+            RemovedError: it was.
+        """
+        mark = f"{self._root}{REMOVED}"
+        if not self._is_kept and self._filesystem.exists(mark):
+            said = self._filesystem.cat_file(mark).decode()
+            raise RemovedError(f"The archive {self._root} is not there any more: {said}")
+        self._is_kept = True
 
     def segments(self, partition: int) -> list[Segment]:
         """Return the segments of a partition by base offset."""

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from makewhole.model.errors import RefusedError
-from makewhole.sql import PgConnection, record, rows_in_pieces, statements_of
+from makewhole.sql import PgConnection, record, records, rows_in_pieces, statements_of
 from makewhole.tables.effects import Effect
+from makewhole.tables.receipts import KeptAtTarget
 
 _run = statements_of("target")
 
@@ -26,3 +27,19 @@ def effects(session: PgConnection, plan: str, target: str) -> Iterator[list[Effe
         )
     for rows in rows_in_pieces(session, "target", "effects_of_plan", place):
         yield [record(Effect, row, **place) for row in rows]
+
+
+def kept_of_plan(session: PgConnection, plan: str, target: str) -> KeptAtTarget:
+    """Count what is kept of a plan at a target, in the caller's transaction."""
+    [kept] = records(KeptAtTarget, _run(session, "count_kept_of_plan", plan=plan, target=target))
+    return kept
+
+
+def forget_plan(session: PgConnection, plan: str, target: str, *, only_rows_aside: bool) -> None:
+    """Remove the rows that a plan moved aside, and unless these are all that goes, its effects, receipts and fence, in
+    the caller's transaction."""
+    place = {"plan": plan, "target": target}
+    _run(session, "forget_rows_aside", **place)
+    if not only_rows_aside:
+        for statement in ("forget_effects", "forget_receipts", "forget_fence"):
+            _run(session, statement, **place)

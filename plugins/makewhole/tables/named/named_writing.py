@@ -8,7 +8,7 @@ from makewhole.tables.effects import Effect
 from makewhole.tables.forecast import ChooseChanges, ChunkForecast
 from makewhole.tables.items import RowItem
 from makewhole.tables.named.names import by_name, items_in_table, named_change
-from makewhole.tables.receipts import ChunkId, ReceiptRow
+from makewhole.tables.receipts import ChunkId, KeptAtTarget, ReceiptRow
 from makewhole.tables.writing import ChunkForecaster, Guard, TableWriter
 
 
@@ -28,6 +28,12 @@ class NamedWriter:
     def write_chunk(self, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem], guard: Guard) -> ReceiptRow:
         of_table = items_in_table(point, items) if point.columns else items
         return self.writer.write_chunk(point.in_table, chunk, of_table, guard)
+
+    def kept(self, plan: str, target: str) -> KeptAtTarget | None:
+        return self.writer.kept(plan, target)
+
+    def forget(self, plan: str, target: str, lease_epoch: int, *, only_rows_aside: bool) -> None:
+        self.writer.forget(plan, target, lease_epoch, only_rows_aside=only_rows_aside)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,9 @@ from typing import Any
 from makewhole.journal import certificates, windows
 from makewhole.journal.certificates import ChainEntry, EntryKind
 from makewhole.journal.results import snapshot_manifests
+from makewhole.journal.retention import removals
 from makewhole.lake.storage import Storage
+from makewhole.model.retention import Kept
 from makewhole.signing.keys import KeyRing, sha256_of
 from makewhole.sql import PgConnection
 from makewhole.window.certifying.certificate_check import Anchor, ChainEvidence, Head, read_anchor
@@ -60,15 +62,20 @@ def file_problems(journal: PgConnection, storage: Storage, entries: Sequence[Cha
             continue
         window = windows.load(journal, entry.body["pipeline"], entry.number, entry.revision)
         manifests = snapshot_manifests.snapshots(journal, window)
+        removed = removals.of_window(journal, window.pipeline, window.number)
+        is_kept = not any(one.kind is Kept.ARCHIVES and one.revision >= window.revision for one in removed)
         for point, signed in decided_by["snapshots"].items():
             manifest = manifests.get(point)
             if manifest is None or sha256_of(manifest) != signed["manifest_sha256"]:
                 yield f"{entry.name}: the manifest of the snapshot of {point} is not the one that was certified"
             else:
-                yield from _changed_files(storage, entry.name, manifest)
+                yield from _changed_files(
+                    storage, entry.name, manifest, None if is_kept else f"{manifest.get('archive')}/"
+                )
 
 
-def _changed_files(storage: Storage, name: str, manifest: Mapping[str, Any]) -> Iterator[str]:
+def _changed_files(storage: Storage, name: str, manifest: Mapping[str, Any], removed: str | None) -> Iterator[str]:
+    """Yield what is wrong with the files of a snapshot; those in the folder `removed` need not be there any more."""
     files = dict(manifest.get("sha256", {}))
     if "sequences_sha256" in manifest:
         files[manifest["sequences"]] = manifest["sequences_sha256"]
@@ -76,6 +83,8 @@ def _changed_files(storage: Storage, name: str, manifest: Mapping[str, Any]) -> 
         try:
             is_same = storage.sha256(path) == digest
         except FileNotFoundError:
+            if removed is not None and path.startswith(removed):
+                continue
             yield f"{name}: {storage.uri(path)} is not there any more"
             continue
         if not is_same:

@@ -30,6 +30,9 @@ class Topic:
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterable[SourceRecord]:
         raise AssertionError(f"no caller asks for records of {point}: {positions}")
 
+    def removed(self, point: str) -> str | None:
+        return None
+
     def partition_count(self, point: str) -> int:
         assert point == "flights"
         return self.partitions

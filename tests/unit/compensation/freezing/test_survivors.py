@@ -37,6 +37,9 @@ class Records:
             if at in self._values
         ]
 
+    def removed(self, point: str) -> str | None:
+        return None
+
     def partition_count(self, point: str) -> int:
         raise AssertionError(point)
 

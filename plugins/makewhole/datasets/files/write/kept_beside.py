@@ -23,10 +23,11 @@ from makewhole.file_stores.store import FileEntry, FileStore
 from makewhole.model.errors import CorruptionError, LeaseLostError, RefusedError
 from makewhole.model.refusal import Refusal
 from makewhole.tables.effects import Effect, EffectKind
-from makewhole.tables.receipts import ChunkId, ReceiptRow
+from makewhole.tables.receipts import ChunkId, KeptAtTarget, ReceiptRow
 
 _FOLDER = "_makewhole"
 _BACK = f"{_FOLDER}/back"
+_TAKEN_OUT = (EffectKind.MOVED,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,11 @@ class PlanFolder:
     @property
     def folder(self) -> str:
         return f"{_FOLDER}/{quote(self.plan, safe='')}.{quote(self.target, safe='')}"
+
+    @property
+    def _back(self) -> str:
+        """How the paths begin that keep which rows of the plan were put back."""
+        return f"{_BACK}/{quote(self.plan, safe='')}."
 
     @property
     def digest(self) -> str:
@@ -238,6 +244,23 @@ class PlanFolder:
         before = _back_path(plan, seq)
         paths = [entry.path for entry in self.store.list(_BACK) if entry.path.startswith(before)]
         return [self._content(path).decode() for path in paths]
+
+    # Removal
+
+    def amount(self) -> KeptAtTarget:
+        """Count what is kept of the plan: its files, and the rows that it moved aside, which are in the same files."""
+        decided = self.decisions().values()
+        moved = {(effect.seq, effect.place) for one in decided for effect in one.effects if effect.kind in _TAKEN_OUT}
+        back = sum(entry.path.startswith(self._back) for entry in self.store.list(_BACK))
+        return KeptAtTarget(effects=len(self._names()), aside=len(moved), waiting=max(0, len(moved) - back))
+
+    def forget(self) -> None:
+        """Remove what is kept of the plan, leases last: killed in between, the next attempt removes what is left."""
+        for name in sorted(self._names(), key=lambda name: (name.startswith("lease."), name)):
+            self.store.remove(f"{self.folder}/{name}")
+        for entry in self.store.list(_BACK):
+            if entry.path.startswith(self._back):
+                self.store.remove(entry.path)
 
     def _names(self) -> Sequence[str]:
         return [entry.name for entry in self.store.list(self.folder)]

@@ -18,7 +18,7 @@ from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.effects import Effect
 from makewhole.tables.items import RowItem
-from makewhole.tables.receipts import ChunkId, ReceiptRow
+from makewhole.tables.receipts import ChunkId, KeptAtTarget, ReceiptRow
 from makewhole.tables.writing import Guard
 
 OTHERS_WROTE = Refusal(RefusalCode.STALE, "the file of the row was written again, or removed, while the plan ran")
@@ -69,6 +69,16 @@ class FilesWriter:
         if not kept.decide(decision):
             raise TransientError(f"chunk {chunk.chunk} of plan {chunk.plan} was decided before; try again")
         return _carry_out(kept, chunk, decision)
+
+    def kept(self, plan: str, target: str) -> KeptAtTarget | None:
+        return self._kept(plan, target).amount()
+
+    def forget(self, plan: str, target: str, lease_epoch: int, *, only_rows_aside: bool) -> None:
+        """Do as the protocol says. Rows that were moved aside are in the decisions: both go together."""
+        kept = self._kept(plan, target)
+        kept.fence_off(lease_epoch)
+        if not only_rows_aside:
+            kept.forget()
 
     def _kept(self, plan: str, target: str) -> PlanFolder:
         return PlanFolder(store=FileSource(self.connection, self.point).store, plan=plan, target=target)

@@ -1,0 +1,102 @@
+"""Keep what was removed because it was kept as long as the pipeline's file says: decided before anything goes."""
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from makewhole.journal.retention.removable import RemovableWindow
+from makewhole.model.errors import RefusedError
+from makewhole.model.retention import Kept
+from makewhole.sql import PgConnection, records, single_value, statements_of
+
+_run = statements_of("removal")
+
+_WHAT = {
+    Kept.ARCHIVES: "its records as they were in the log",
+    Kept.ATTEMPTS: "files of attempts that died",
+    Kept.FINDINGS: "keys and evidence of its findings",
+    Kept.QUARANTINE: "the rows that it moved aside",
+    Kept.EFFECTS: "its effects",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removal:
+    """What was removed of the revisions of a window up to one, or of a plan. `kept`: for how long it was kept, as the
+    file has it. `removed_at` None: not all of it is gone yet."""
+
+    kind: Kept
+    number: int
+    revision: int
+    plan: str | None
+    kept: str
+    decided_at: datetime
+    removed_at: datetime | None
+
+    @property
+    def sentence(self) -> str:
+        """What was kept, for how long, and when it was removed."""
+        return f"{_WHAT[self.kind]} were kept {self.kept}, and removed at {self.decided_at:%Y-%m-%d %H:%M UTC}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Amount:
+    """How much was removed, or would be."""
+
+    files: int = 0
+    size_bytes: int = 0
+    rows: int = 0
+
+    def __add__(self, other: "Amount") -> "Amount":
+        return Amount(
+            files=self.files + other.files,
+            size_bytes=self.size_bytes + other.size_bytes,
+            rows=self.rows + other.rows,
+        )
+
+
+NOTHING = Amount()
+
+
+def decide_of_window(journal: PgConnection, pipeline: str, window: RemovableWindow, kind: Kept, kept: str) -> datetime:
+    """Decide to remove something of a window; decided before, it stays as it was. Returns when it was decided."""
+    moment: datetime = single_value(
+        _run(journal, "decide_of_window", pipeline=pipeline, kind=kind.value, kept=kept, **asdict(window))
+    )
+    return moment
+
+
+def done_of_window(journal: PgConnection, pipeline: str, window: RemovableWindow, kind: Kept, removed: Amount) -> None:
+    """Note that all of it is gone."""
+    amount = json.dumps(asdict(removed))
+    _run(journal, "done_of_window", pipeline=pipeline, kind=kind.value, removed=amount, **asdict(window))
+
+
+def decide_of_plan(journal: PgConnection, plan: str, kind: Kept, kept: str) -> bool:
+    """Decide to remove something of a plan, which the caller has locked. False: an undo of it waits or runs."""
+    return bool(_run(journal, "decide_of_plan", plan=plan, kind=kind.value, kept=kept))
+
+
+def done_of_plan(journal: PgConnection, plan: str, kind: Kept, removed: Amount) -> None:
+    """Note that all of it is gone."""
+    _run(journal, "done_of_plan", plan=plan, kind=kind.value, removed=json.dumps(asdict(removed)))
+
+
+def of_plan(journal: PgConnection, plan: str) -> list[Removal]:
+    """Return what was removed of a plan, or is being removed."""
+    return records(Removal, _run(journal, "removals_of_plan", plan=plan))
+
+
+def of_window(journal: PgConnection, pipeline: str, number: int) -> list[Removal]:
+    """Return what was removed of a window, or is being removed, the newest revision first."""
+    return records(Removal, _run(journal, "removals_of_window", pipeline=pipeline, number=number))
+
+
+def require_undoable(journal: PgConnection, plan: str) -> None:
+    """Refuse to undo a plan of which something is gone that its undo needs.
+
+    Raises:
+        RefusedError: it is.
+    """
+    for removal in of_plan(journal, plan):
+        raise RefusedError(f"undo of plan {plan} is no longer possible: {removal.sentence}")

@@ -1,0 +1,30 @@
+"""Remove what a pipeline has kept for as long as its file says.
+
+It may be killed anywhere, and run twice at once: what goes is decided in the journal first, and the next run goes on
+with it until all of it is gone.
+"""
+
+from collections.abc import Iterator
+
+from makewhole.journal.retention import removable
+from makewhole.model.retention import Kept
+from makewhole.retention.house import House, Outcome
+from makewhole.retention.of_plans import remove_of_plan
+from makewhole.retention.of_windows import remove_of_window
+
+_OF_PLANS = (Kept.QUARANTINE, Kept.EFFECTS)
+
+
+def keep_house(house: House) -> Iterator[Outcome]:
+    """Remove, kind by kind, what was kept long enough; yield what went of each window and plan, and what stays.
+
+    Raises:
+        TransientError: the journal or the storage does not answer.
+    """
+    name = house.pipeline.name
+    for kind, kept in house.pipeline.keep:
+        with house.journal.transaction() as journal:
+            plans = removable.ended_plans(journal, name, kind, kept) if kind in _OF_PLANS else []
+            windows = [] if kind in _OF_PLANS else removable.removable_windows(journal, name, kind, kept)
+        yield from (remove_of_plan(house, kind, plan) for plan in plans)
+        yield from (remove_of_window(house, kind, window) for window in windows)

@@ -1,0 +1,102 @@
+"""Remove archives, files of attempts that died, and the keys and evidence of findings of a window that is over."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from makewhole.journal.retention import removable, removals
+from makewhole.journal.retention.removable import RemovableWindow
+from makewhole.journal.retention.removals import Amount
+from makewhole.kafka.log.archive import REMOVED
+from makewhole.key_index.files import filter_path
+from makewhole.lake.storage import StoredFile
+from makewhole.model.retention import Kept
+from makewhole.retention.house import House, Outcome
+
+_IN_WINDOW = re.compile(r"revision=(?P<revision>[0-9]+)/(?P<point>[^/]+)/")
+_ARCHIVE = re.compile(r".*/revision=[0-9]+/[^/]+/archive(?=/)")
+
+
+def remove_of_window(house: House, kind: Kept, window: RemovableWindow) -> Outcome:
+    """Decide to remove a kind of a window's, remove it, and note that it is gone; return how much it was."""
+    if kind is Kept.FINDINGS:
+        return Outcome(kind=kind, window=window.number, amount=_forget_findings(house, window))
+    files = _archives(house, window) if kind is Kept.ARCHIVES else _unnamed(house, window)
+    amount = Amount(files=len(files), size_bytes=sum(file.size_bytes for file in files))
+    if not house.is_dry:
+        with house.journal.transaction() as journal:
+            decided = removals.decide_of_window(journal, house.pipeline.name, window, kind, house.kept(kind))
+        if kind is Kept.ARCHIVES:
+            _mark(house, files, decided)
+        for file in files:
+            house.storage.remove(file.path)
+        with house.journal.transaction() as journal:
+            removals.done_of_window(journal, house.pipeline.name, window, kind, amount)
+    return Outcome(kind=kind, window=window.number, amount=amount)
+
+
+def _forget_findings(house: House, window: RemovableWindow) -> Amount:
+    name = house.pipeline.name
+    with house.journal.transaction(idle_seconds=60) as journal:
+        if house.is_dry:
+            return Amount(rows=removable.count_findings(journal, name, window))
+        kept = house.kept(Kept.FINDINGS)
+        decided = removals.decide_of_window(journal, name, window, Kept.FINDINGS, kept)
+        because = f"key and evidence were kept {kept}, and removed at {decided:%Y-%m-%d %H:%M UTC}"
+        amount = Amount(rows=removable.forget_findings(journal, name, window, because))
+        removals.done_of_window(journal, name, window, Kept.FINDINGS, amount)
+        return amount
+
+
+def _files(house: House, window: RemovableWindow) -> Iterator[StoredFile]:
+    """Yield the files of the revisions of a window."""
+    folder = f"{house.pipeline.name}/window={window.number}"
+    for file in house.storage.files_below(folder):
+        found = _IN_WINDOW.match(file.path.removeprefix(f"{folder}/"))
+        if found is not None and int(found["revision"]) <= window.revision:
+            yield file
+
+
+def _archives(house: House, window: RemovableWindow) -> list[StoredFile]:
+    return [file for file in _files(house, window) if _ARCHIVE.match(file.path)]
+
+
+def _mark(house: House, files: Sequence[StoredFile], decided: datetime) -> None:
+    """Leave a mark beside each archive before its first file goes: whoever looks for it reads when it went, and why."""
+    said = f"records were kept {house.kept(Kept.ARCHIVES)}, and removed at {decided.astimezone(UTC):%Y-%m-%d %H:%M UTC}"
+    for archive in sorted({found[0] for file in files if (found := _ARCHIVE.match(file.path))}):
+        house.storage.write_once(f"{archive}{REMOVED}", said.encode())
+
+
+def _unnamed(house: House, window: RemovableWindow) -> list[StoredFile]:
+    """Return the files of a window that nothing in the journal names: an attempt died, or was done with them. One that
+    was written since may be of an attempt at work, which names it at its end."""
+    oldest = datetime.now(UTC) - dict(house.pipeline.keep)[Kept.ATTEMPTS]
+    with house.journal.transaction() as journal:
+        documents = list(removable.named_texts(journal, house.pipeline.name, window.number))
+    named = {text for document in documents for text in _texts(document)}
+    named |= {filter_path(text) for text in named}
+    whole = {house.storage.uri(file.path): file for file in _files(house, window)}
+    return [
+        file
+        for uri, file in whole.items()
+        if not {uri, file.path} & named
+        and not _ARCHIVE.match(file.path)
+        and not file.path.endswith(REMOVED)
+        and file.modified_at is not None
+        and file.modified_at < oldest
+    ]
+
+
+def _texts(document: Any) -> Iterator[str]:
+    """Yield every text of a document, names of fields included."""
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, dict):
+        for name, value in document.items():
+            yield name
+            yield from _texts(value)
+    elif isinstance(document, list):
+        for value in document:
+            yield from _texts(value)

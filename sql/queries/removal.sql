@@ -1,0 +1,145 @@
+-- What was removed because it was kept as long as its pipeline's file says.
+
+-- windows_with_archives --
+-- Read the certified windows that ended, and were closed, longer ago than they are kept: nothing waits for them, they are
+-- not the newest, and what is published of them is there. `kind`: of what was not removed yet, or not to the end. Findings
+-- stay as long as a plan of theirs can be undone: they are open again then.
+select of_window.number, of_window.revision
+from makewhole.window as of_window
+where of_window.pipeline = %(pipeline)s and of_window.is_newest and of_window.state = 'certified'
+    and greatest(of_window.end_time, of_window.closed_at) < now() - %(kept)s
+    and of_window.number < (select max(number) from makewhole.window where pipeline = %(pipeline)s)
+    and not exists (
+        select from makewhole.plan
+        where plan.pipeline = of_window.pipeline and plan.number = of_window.number and plan.settled_at is null
+            and plan.state in ('frozen', 'awaiting_approval', 'approved', 'running')
+    )
+    and (
+        %(kind)s <> 'findings'
+        or not exists (
+            select from makewhole.plan
+            where plan.pipeline = of_window.pipeline and plan.number = of_window.number and plan.began_at is not null
+                and not exists (
+                    select from makewhole.removal as gone where gone.plan = plan.id and gone.kind = 'effects'
+                )
+        )
+    )
+    and not exists (
+        select from makewhole.acceptance as word
+        where word.pipeline = of_window.pipeline and word.number = of_window.number and word.state = 'awaiting_approval'
+    )
+    and not exists (
+        select from makewhole.publication as once
+        where once.pipeline = of_window.pipeline
+            and of_window.number >= coalesce(
+                (select min(number) from makewhole.published_window where publication = once.id), 1
+            )
+            and not exists (
+                select from makewhole.published_window as sent
+                where sent.publication = once.id and sent.number = of_window.number and sent.visible_at is not null
+            )
+    )
+    and not exists (
+        select from makewhole.removal as done
+        where done.pipeline = of_window.pipeline and done.kind = %(kind)s and done.number = of_window.number
+            and done.revision = of_window.revision and done.removed_at is not null
+    )
+order by of_window.number
+
+-- ended_plans --
+-- Read the plans that ended longer ago than they are kept, and that no plan which waits or runs takes back, with the places
+-- where receipts of theirs are. One that was stopped, and whose receipts are not known for good, is not ended.
+select plan.id, plan.number, plan.revision, plan.payload_uri,
+       array(select distinct target from makewhole.chunk where chunk.plan = plan.id order by target) as targets
+from makewhole.plan
+where plan.pipeline = %(pipeline)s
+    and (
+        plan.state = 'done' or plan.settled_at is not null
+        or plan.state in ('refused', 'rejected') and plan.began_at is null
+    )
+    and greatest(plan.frozen_at, plan.ended_at, plan.settled_at) < now() - %(kept)s
+    and not exists (
+        select from makewhole.plan as undo
+        where undo.undoes = plan.id and undo.settled_at is null
+            and undo.state in ('frozen', 'awaiting_approval', 'approved', 'running')
+    )
+    and not exists (
+        select from makewhole.removal as done
+        where done.kind = %(kind)s and done.plan = plan.id and done.removed_at is not null
+    )
+order by plan.frozen_at
+
+-- decide_of_plan --
+-- Decide to remove what a plan left, unless its undo waits or runs: from here on it cannot be undone. The plan is locked by
+-- the caller. Returns a row if it is decided.
+insert into makewhole.removal as known (pipeline, kind, number, revision, plan, kept)
+select plan.pipeline, %(kind)s, plan.number, plan.revision, plan.id, %(kept)s
+from makewhole.plan
+where plan.id = %(plan)s
+    and not exists (
+        select from makewhole.plan as undo
+        where undo.undoes = plan.id and undo.settled_at is null
+            and undo.state in ('frozen', 'awaiting_approval', 'approved', 'running')
+    )
+on conflict (kind, plan) where plan is not null do update set kept = known.kept
+returning decided_at
+
+-- decide_of_window --
+-- Decide to remove what a window has, up to a revision.
+insert into makewhole.removal as known (pipeline, kind, number, revision, kept)
+values (%(pipeline)s, %(kind)s, %(number)s, %(revision)s, %(kept)s)
+on conflict (pipeline, kind, number, revision) where plan is null do update set kept = known.kept
+returning decided_at
+
+-- done_of_plan --
+-- Note that all of it is gone.
+update makewhole.removal set removed_at = clock_timestamp(), removed = %(removed)s::jsonb
+where kind = %(kind)s and plan = %(plan)s and removed_at is null
+
+-- done_of_window --
+-- Note that all of it is gone.
+update makewhole.removal set removed_at = clock_timestamp(), removed = %(removed)s::jsonb
+where pipeline = %(pipeline)s and kind = %(kind)s and number = %(number)s and revision = %(revision)s and plan is null
+    and removed_at is null
+
+-- removals_of_plan --
+-- Read what was removed, or is being removed, of a plan.
+select kind, number, revision, plan, kept, decided_at, removed_at
+from makewhole.removal where plan = %(plan)s order by decided_at
+
+-- removals_of_window --
+-- Read what was removed, or is being removed, of the revisions of a window, the newest first.
+select kind, number, revision, plan, kept, decided_at, removed_at
+from makewhole.removal
+where pipeline = %(pipeline)s and number = %(number)s and plan is null
+order by revision desc, decided_at
+
+-- texts_of_window --
+-- Read every text in which a file of a window is named: manifests, results, payloads, what was published.
+select manifest::text as text from makewhole.snapshot where pipeline = %(pipeline)s and number = %(number)s
+union all
+select files::text from makewhole.hop_result where pipeline = %(pipeline)s and number = %(number)s
+union all
+select document::text from makewhole.gate_report where pipeline = %(pipeline)s and number = %(number)s
+union all
+select to_json(payload_uri)::text from makewhole.plan
+where pipeline = %(pipeline)s and number = %(number)s and payload_uri is not null
+union all
+select manifest::text from makewhole.published_window where pipeline = %(pipeline)s and number = %(number)s
+
+-- count_findings --
+-- Count the findings of a window whose keys and evidence can go. What is open may dispute a value, be accepted or be
+-- repaired: it stays.
+select count(*)
+from makewhole.finding
+where pipeline = %(pipeline)s and number = %(number)s and revision <= %(revision)s and key <> %(marker)s
+    and outcome in ('repaired', 'erased', 'handed_over')
+
+-- forget_findings --
+-- Remove the keys and the evidence of findings; what was judged, by which cause and with which outcome, stays by the
+-- key's hash.
+update makewhole.finding
+set key = %(marker)s, evidence = '{}',
+    outcome_reason = concat_ws('; ', outcome_reason, %(because)s)
+where pipeline = %(pipeline)s and number = %(number)s and revision <= %(revision)s and key <> %(marker)s
+    and outcome in ('repaired', 'erased', 'handed_over')

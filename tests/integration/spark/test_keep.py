@@ -1,0 +1,367 @@
+"""Test `keep`: what goes after its time, what stays all the same, and what is said once it is gone."""
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg2.extensions import parse_dsn
+from typer.testing import CliRunner
+
+from makewhole.cli.main import app
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.sources.original_records import WindowRecords
+from makewhole.compensation.undo.plan_undo import plan_undo
+from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.config.connections import from_environment
+from makewhole.journal.database import JournalSession, connect
+from makewhole.kafka.log.archive import REMOVED
+from makewhole.lake.storage import Storage
+from makewhole.model.errors import RefusedError
+from makewhole.model.plan import Plan
+from makewhole.model.window import WindowState
+from makewhole.retention.house import Outcome, house_of
+from makewhole.retention.keep_house import keep_house
+from makewhole.signing.key_files import believed_keys
+from makewhole.window.certifying.certificate_check import check_chain
+from makewhole.window.certifying.chain_evidence import file_problems, read_evidence
+from makewhole.window.context import WindowContext
+from tests.world.orders import orders
+from tests.world.shop import STORE_HOP
+from tests.world.windows import ReconciledShop
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+PASSWORD = "of-a-test"
+LONG_AGO = timedelta(days=100)
+UPSERT = {"missing": "upsert", "limits": "{share: 1.0}"}
+
+
+def age(shop: ReconciledShop) -> None:
+    """Make everything that was closed until now be closed a hundred days ago."""
+    shop.journal_sql("update makewhole.window set closed_at = closed_at - %s", LONG_AGO)
+    shop.journal_sql(
+        "update makewhole.plan set frozen_at = frozen_at - %s, ended_at = ended_at - %s", LONG_AGO, LONG_AGO
+    )
+
+
+def keep(shop: ReconciledShop, *, is_dry: bool = False) -> list[Outcome]:
+    """Remove what was kept long enough."""
+    with JournalSession(shop.journal) as journal:
+        return list(keep_house(house_of(shop.pipeline, journal, is_dry=is_dry)))
+
+
+def archived(storage: Storage, window: int) -> list[str]:
+    files = storage.files_below(f"shop/window={window}")
+    return [file.path for file in files if "/archive/" in file.path]
+
+
+def days(shop: ReconciledShop, count: int = 3) -> list[WindowContext]:
+    """Trade and certify some days."""
+    contexts = []
+    for day in range(count):
+        shop.trade(orders(range(100 * day, 100 * day + 5), day))
+        context, closed = shop.whole_way(day)
+        assert closed.state is WindowState.CERTIFIED
+        contexts.append(context)
+    return contexts
+
+
+def chain_problems(shop: ReconciledShop) -> list[str]:
+    """Return what is wrong with the chain, its anchors and every file that it vouches for."""
+    storage = Storage.from_environment()
+    with connect(shop.journal) as journal:
+        evidence = read_evidence(journal, storage, "shop", believed_keys())
+        return [*check_chain(evidence).problems, *file_problems(journal, storage, evidence.entries)]
+
+
+def repaired(shop: ReconciledShop, day: int = 0) -> tuple[WindowContext, Plan]:
+    """Judge, repair and certify a day."""
+    context = shop.judge_and_ask_the_gate(day)
+    plan = plan_window(context).plan
+    assert plan is not None
+    compensate_window(context, lambda _: None)
+    verify_window(context, lambda *_: None)
+    assert shop.certify(context).state is WindowState.CERTIFIED
+    return context, plan
+
+
+def test_archives_go_after_their_time_and_readers_say_when(shop: ReconciledShop) -> None:
+    shop.describe(keep={"archives": "30d"})
+    first, *_ = days(shop)
+    storage = Storage.from_environment()
+    storage.write_bytes("other/window=1/revision=1/orders/archive/partition=0/0.log", b"of another pipeline")
+    assert keep(shop) == []
+    age(shop)
+    fresh = archived(storage, 3)
+    assert len(fresh) == 2
+
+    planned = keep(shop, is_dry=True)
+    assert [(one.window, one.amount.files, one.stays) for one in planned] == [(1, 2, None), (2, 2, None)]
+    assert len(archived(storage, 1)) == 2
+    assert keep(shop) == planned
+
+    assert (archived(storage, 1), archived(storage, 2), archived(storage, 3)) == ([], [], fresh)
+    assert storage.read_if_exists("other/window=1/revision=1/orders/archive/partition=0/0.log") is not None
+    assert keep(shop) == []
+    assert chain_problems(shop) == []
+    records = WindowRecords(first)
+    assert list(records.records("orders", [(0, 0)])) == []
+    removed = records.removed("orders")
+    assert removed is not None
+    assert (
+        "/shop/window=1/revision=1/orders/archive is not there any more: records were kept 30d, and removed" in removed
+    )
+    again, closed = shop.whole_way(0)
+    assert (again.window.revision, closed.state) == (2, WindowState.CERTIFIED)
+    assert len(archived(storage, 1)) == 2
+
+
+def test_a_file_that_went_otherwise_is_still_a_problem_of_the_chain(shop: ReconciledShop) -> None:
+    shop.describe(keep={"archives": "30d"})
+    days(shop, 2)
+    age(shop)
+    keep(shop)
+    storage = Storage.from_environment()
+    gone = next(file.path for file in storage.files_below("shop/window=1") if "/keys/" in file.path)
+    storage.remove(gone)
+    storage.remove(archived(storage, 2)[0])
+    assert len(chain_problems(shop)) == 2
+
+
+def test_killed_in_the_middle_the_next_run_goes_on(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.describe(keep={"archives": "30d"})
+    first, _ = days(shop, 2)
+    age(shop)
+    left = iter([True])
+
+    def dies(storage: Storage, path: str) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt(path)
+        remove(storage, path)
+
+    remove = Storage.remove
+    with monkeypatch.context() as patched:
+        patched.setattr(Storage, "remove", dies)
+        with pytest.raises(KeyboardInterrupt):
+            keep(shop)
+    storage = Storage.from_environment()
+    assert len(archived(storage, 1)) == 1
+    records = WindowRecords(first)
+    assert list(records.records("orders", [(0, 0)])) == []
+    assert "kept 30d" in (records.removed("orders") or "")
+
+    assert [one.amount.files for one in keep(shop)] == [1]
+    assert (archived(storage, 1), keep(shop)) == ([], [])
+
+
+def test_a_window_that_waits_for_something_keeps_all(shop: ReconciledShop) -> None:
+    shop.describe(keep={"archives": "30d", "attempts": "30d", "findings": "30d"}, compensation=UPSERT)
+    made = orders(range(5))
+    shop.trade(made, unloaded=made[:1])
+    context, plan = repaired(shop)
+    shop.trade(orders(range(100, 105), 1))
+    shop.whole_way(1)
+    age(shop)
+    undo = plan_undo(context, plan.id, reverses=False).plan
+    assert undo is not None
+    assert keep(shop) == []
+
+
+def test_files_of_attempts_that_died_go_and_named_ones_stay(shop: ReconciledShop) -> None:
+    shop.describe(keep={"attempts": "2d"}, compensation=UPSERT)
+    made = orders(range(5))
+    shop.trade(made, unloaded=made[:1])
+    shop.write("warehouse", [made[3]])
+    context, _ = repaired(shop)
+    shop.trade(orders(range(100, 105), 1))
+    shop.whole_way(1)
+    storage = context.storage
+    dead = f"{context.window.prefix}/orders/keys/bucket=00of1/part-dead.parquet"
+    storage.write_bytes(dead, b"half")
+    storage.write_bytes("shop/window=1/notes.txt", b"of a person")
+    age(shop)
+    for file in storage.files_below("shop/window=1"):
+        os.utime(Path(storage.root.removeprefix("file://")) / file.path, times=(0, 0))
+    at_work = f"{context.window.prefix}/of_keys/1/orders/keys/part-at-work.parquet"
+    storage.write_bytes(at_work, b"of a process at work")
+    before = {file.path for file in storage.files_below("shop")}
+
+    [outcome] = keep(shop)
+
+    gone = before - {file.path for file in storage.files_below("shop")}
+    assert (dead in gone, at_work in gone, outcome.amount.files) == (True, False, len(gone))
+    assert {path.split("/")[4] for path in gone - {dead}} <= {"untraced"}
+    assert chain_problems(shop) == []
+    again, closed = shop.whole_way(0)
+    assert (again.window.revision, closed.state) == (2, WindowState.CERTIFIED)
+
+
+def test_what_a_plan_did_goes_and_its_undo_says_so(shop: ReconciledShop) -> None:
+    shop.describe(keep={"effects": "30d"}, compensation=UPSERT)
+    made = orders(range(5))
+    shop.trade(made, unloaded=made[:2])
+    context, plan = repaired(shop)
+    age(shop)
+    later = orders(range(100, 105), 1)
+    shop.trade(later, unloaded=later[:1])
+    young, other = repaired(shop, 1)
+
+    [planned] = keep(shop, is_dry=True)
+    assert (planned.plan, planned.amount.files, planned.amount.rows, planned.stays) == (plan.id, 1, 4, None)
+    assert left(shop) == {plan.id: (2, 1), other.id: (1, 1)}
+    rows_before = shop.sql("select count(*) from warehouse")
+    assert keep(shop) == [planned]
+
+    assert left(shop) == {other.id: (1, 1)}
+    assert shop.sql("select count(*) from warehouse") == rows_before
+    with pytest.raises(
+        RefusedError, match=f"undo of plan {plan.id} is no longer possible: its effects were kept 30d, "
+    ):
+        plan_undo(context, plan.id, reverses=False)
+    answer = CliRunner().invoke(app, ["plan", "undo", plan.id, "--json"])
+    assert (answer.exit_code, "no longer possible: its effects were kept 30d" in answer.output) == (2, True)
+    assert plan_undo(young, other.id, reverses=False).plan is not None
+    assert (keep(shop), chain_problems(shop)) == ([], [])
+
+
+def left(shop: ReconciledShop) -> dict[str, tuple[int, int]]:
+    """Return how many effects and receipts are kept of each plan."""
+    rows = shop.sql(
+        "select plan, (select count(*) from makewhole.effect as e where e.plan = r.plan), count(*) "
+        "from makewhole.receipt as r group by plan"
+    )
+    return {plan: (effects, receipts) for plan, effects, receipts in rows}
+
+
+def test_effects_stay_as_long_as_rows_aside_and_both_go_together(shop: ReconciledShop) -> None:
+    shop.describe(keep={"effects": "30d"}, compensation=UPSERT)
+    made = orders(range(5))
+    shop.trade(made)
+    shop.write("warehouse", [made[3]])
+    _, plan = repaired(shop)
+    age(shop)
+
+    [stays] = keep(shop)
+    assert stays.stays == (
+        f"plan {plan.id} moved 1 rows aside, which are kept: their way back needs its effects. Write `quarantine` in "
+        "`keep` as well, or put them back"
+    )
+    answer = CliRunner().invoke(app, ["keep", "shop"])
+    assert (answer.exit_code, f"effects of {plan.id} stay: plan {plan.id} moved" in answer.output) == (1, True)
+    assert shop.sql("select count(*) from makewhole.quarantine") == [(1,)]
+
+    shop.describe(keep={"effects": "30d", "quarantine": "60d"}, compensation=UPSERT)
+    assert [(one.kind.value, one.amount.rows, one.stays) for one in keep(shop)] == [
+        ("quarantine", 1, None),
+        ("effects", 3, None),
+    ]
+    assert shop.sql("select count(*) from makewhole.quarantine") == [(0,)]
+    assert left(shop) == {}
+
+
+def test_without_the_right_to_remove_the_statement_that_grants_it_is_named(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.describe(keep={"effects": "30d"}, compensation=UPSERT)
+    made = orders(range(5))
+    shop.trade(made, unloaded=made[:1])
+    _, plan = repaired(shop)
+    age(shop)
+    role = f"writer_{plan.id[-8:]}"
+    shop.sql(f"create role {role} login password '{PASSWORD}'")
+    shop.sql(f"grant usage on schema makewhole to {role}")
+    shop.sql(f"grant select, insert on all tables in schema makewhole to {role}")
+    shop.sql(f"grant update on makewhole.fence to {role}")
+    try:
+        monkeypatch.setenv("AIRFLOW_CONN_DB", as_role(role))
+        [stays] = keep(shop)
+    finally:
+        shop.sql(f"drop owned by {role}; drop role {role}")
+    assert stays.stays is not None
+    assert "grant select, insert, update, delete on quarantine to " in stays.stays
+    assert left(shop) == {plan.id: (1, 1)}
+    monkeypatch.undo()
+
+
+def as_role(role: str) -> str:
+    """Return the connection of the shop's database as another user."""
+    connection: Any = from_environment("db")
+    given = parse_dsn(connection.dsn)
+    return json.dumps(
+        {
+            "conn_type": "postgres",
+            "host": given["host"],
+            "port": int(given["port"]),
+            "login": role,
+            "password": PASSWORD,
+            "schema": given["dbname"],
+        }
+    )
+
+
+def test_findings_lose_their_keys_unless_they_are_open_or_their_plan_can_be_undone(shop: ReconciledShop) -> None:
+    shop.describe(keep={"findings": "30d"}, compensation=UPSERT)
+    made = orders(range(5))
+    shop.trade(made, unloaded=made[:2])
+    repaired(shop)
+    shop.trade(orders(range(100, 105), 1))
+    shop.whole_way(1)
+    shop.journal_sql("update makewhole.finding set outcome = 'contained' where key = 'O1' and number = 1")
+    age(shop)
+    assert keep(shop) == []
+    shop.describe(keep={"effects": "30d"}, compensation=UPSERT)
+    assert [one.kind.value for one in keep(shop)] == ["effects"]
+    shop.describe(keep={"findings": "30d"}, compensation=UPSERT)
+
+    assert [(one.window, one.amount.rows) for one in keep(shop, is_dry=True)] == [(1, 1)]
+    assert [(one.window, one.amount.rows) for one in keep(shop)] == [(1, 1)]
+
+    found = shop.journal_sql(
+        "select key, verdict, outcome, evidence = '{}', outcome_reason from makewhole.finding where number = 1 "
+        "order by key"
+    )
+    because = found[0][4]
+    assert because.endswith(" UTC")
+    assert "key and evidence were kept 30d, and removed at " in because
+    assert [row[:4] for row in found] == [
+        ("(removed)", "missing", "repaired", True),
+        ("O1", "missing", "contained", False),
+    ]
+    shop.sql("delete from warehouse where id = 'O0'")
+    again = shop.judged(0)
+    assert shop.found(again, STORE_HOP) == {"O0": ("vanished", "gone_since_certified")}
+
+
+def test_the_command_shows_what_would_go_and_says_when_all_is_kept(shop: ReconciledShop) -> None:
+    days(shop, 2)
+    age(shop)
+    answer = CliRunner().invoke(app, ["keep", "shop"])
+    assert (answer.exit_code, answer.output) == (
+        0,
+        "shop keeps everything; `keep` in its file says what goes after which time\n",
+    )
+    shop.describe(keep={"archives": "30d", "findings": "40d"})
+    size = sum(
+        file.size_bytes for file in Storage.from_environment().files_below("shop/window=1/revision=1/orders/archive")
+    )
+    answer = CliRunner().invoke(app, ["keep", "shop", "--dry-run"])
+    assert answer.output == (
+        f"archives: 2 files ({size} B) of 1 window would go\nfindings: 0 rows of 1 window would go\n"
+    )
+    answer = CliRunner().invoke(app, ["keep", "shop", "--json"])
+    assert json.loads(answer.output.splitlines()[0]) == {
+        "pipeline": "shop",
+        "is_dry": False,
+        "kind": "archives",
+        "window": 1,
+        "plan": None,
+        "files": 2,
+        "size_bytes": size,
+        "rows": 0,
+        "stays": None,
+    }
+    assert any(file.path.endswith(REMOVED) for file in Storage.from_environment().files_below("shop"))
