@@ -16,7 +16,7 @@ from bench.plan import full, quick, tiny
 from bench.report.page import page
 from bench.topics.reads import CONNECTOR, KAFKA_LOG
 from bench.topics.snapshots import BY_HAND, MAKEWHOLE
-from bench.windows.duel import DATACOMPY, WINDOW, Duel
+from bench.windows.duel import DATACOMPY, UNCHANGED, WINDOW, Duel
 from bench.windows.latency import COLUMNS, LATENCY
 from bench.windows.on_cluster import CLUSTER, CLUSTER_WINDOW, LOCAL
 from bench.windows.orders import LEDGER_HOP, STORE_HOP, Orders
@@ -211,7 +211,7 @@ def test_datacompy_is_measured_up_to_two_million_orders_and_not_where_the_tests_
     measured = {(duel.orders.number, duel.orders.share_of_faults) for duel in full().windows if DATACOMPY in duel.sides}
 
     assert measured == {(2_000_000, "0.01%"), (2_000_000, "1.00%")}
-    assert [duel.sides for duel in tiny().windows] == [("makewhole", "by hand")]
+    assert [duel.sides for duel in tiny().windows] == [(MAKEWHOLE, UNCHANGED, "by hand")]
 
 
 def test_a_part_that_compares_sizes_begins_with_the_smallest() -> None:

@@ -1,6 +1,9 @@
 """Show that the rows of a dataset are those of an earlier reading: by its files, which are read of those alone that are
 new."""
 
+import base64
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -13,11 +16,12 @@ from makewhole.datasets.files.parquet_rows import UnreadableFileError
 from makewhole.datasets.files.spans import inside
 from makewhole.datasets.nested_columns import top_column
 from makewhole.datasets.row_frames import is_inside, times_of_rows
+from makewhole.file_stores.store import FileStamp
 from makewhole.model.points import TablePoint
 from makewhole.tables.reading import ReadBefore
 from makewhole.tables.shape import TableShape, TimeBounds
 
-_MILLISECOND = timedelta(milliseconds=1)
+_DIGEST_BYTES = 16
 
 
 def mark_of(source: FileSource, shape: TableShape) -> Any:
@@ -27,11 +31,23 @@ def mark_of(source: FileSource, shape: TableShape) -> Any:
     newest = max((stamp.written_at for stamp in stamps.values()), default=None)
     if newest is not None and newest > source.listed_at - timedelta(seconds=source.store.stamps_differ_after_seconds):
         return None
+    digests = sorted(_digest(data, stamp) for data, stamp in stamps.items())
     return {
         "root": source.store.root,
         "columns": _types(source, sorted(shape.column_names())),
-        "files": [[data.path, data.file.size_bytes, data.file.modified_ms, stamps[data].text] for data in source.files],
+        "files": base64.b64encode(b"".join(digests)).decode(),
     }
+
+
+def _digest(data: DataFile, stamp: FileStamp) -> bytes:
+    """Return what names a file with its content: sixteen bytes."""
+    text = json.dumps([data.path, data.file.size_bytes, data.file.modified_ms, stamp.text])
+    return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+def _digests(mark: Mapping[str, Any]) -> set[bytes]:
+    held = base64.b64decode(mark["files"])
+    return {held[at : at + _DIGEST_BYTES] for at in range(0, len(held), _DIGEST_BYTES)}
 
 
 def why_not_same(source: FileSource, shape: TableShape, bounds: TimeBounds | None, before: ReadBefore) -> str | None:
@@ -42,11 +58,10 @@ def why_not_same(source: FileSource, shape: TableShape, bounds: TimeBounds | Non
         return "files of it were written right before they were listed"
     if any(mark[name] != before.mark[name] for name in ("root", "columns")):
         return "it lies elsewhere, or its files have other columns"
-    now, then = ({tuple(one) for one in files} for files in (mark["files"], before.mark["files"]))
-    if then - now:
+    then = _digests(before.mark)
+    if then - _digests(mark):
         return "files of it are gone, or were written again"
-    paths = {path for path, *_ in now - then}
-    added = [data for data in source.files if data.path in paths]
+    added = [data for data in source.files if _digest(data, source.store.stamp(data.file)) not in then]
     if any(_may_be_inside(source, shape.point, bounds, data) for data in added):
         return "files that came since have rows of it"
     return None

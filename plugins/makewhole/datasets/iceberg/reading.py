@@ -1,5 +1,7 @@
 """Read Iceberg tables: views that are held, parts of rows, and the rows of keys."""
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -191,12 +193,13 @@ class HeldSnapshot:
             + [delete.file_path for delete in one.deletes]
             for one in listed
         ]
+        digest = hashlib.sha256(json.dumps(files).encode()).hexdigest()
         view, mapping = self.source.view, self.source.table.properties.get("schema.name-mapping.default")
         return {
             "table": view.uuid,
             "location": self.source.table.location(),
             "schema": [view.schema, mapping],
-            "files": files,
+            "files": digest,
         }
 
     def why_not_same(self, bounds: TimeBounds | None, before: ReadBefore) -> str | None:
