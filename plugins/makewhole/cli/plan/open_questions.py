@@ -11,12 +11,14 @@ _NOT_FOUND = 404
 
 
 def open_questions(api: AirflowApi) -> Iterator[dict[str, Any]]:
-    """Yield Airflow's own description of each of ours: `task_instance`, `subject`, `body`, `assigned_users`."""
-    for question in api.get("/dags/~/dagRuns/~/hitlDetails", response_received="false", limit=100)["hitl_details"]:
+    """Yield Airflow's own description of each of ours: `task_instance`, `subject`, `body`, `assigned_users`. Those of
+    makewhole's DAGs come first, then those of windows in DAGs of people's own."""
+    asked = api.get("/dags/~/dagRuns/~/hitlDetails", response_received="false", limit=100)["hitl_details"]
+    yield from (question for question in asked if is_our_dag(question["task_instance"]["dag_id"]))
+    for question in asked:
         task = question["task_instance"]
-        if is_our_dag(task["dag_id"]) or (
-            task["task_id"] == APPROVE and _shown_by(api, task["dag_id"], task["dag_run_id"])
-        ):
+        is_elsewhere = task["task_id"] == APPROVE and not is_our_dag(task["dag_id"])
+        if is_elsewhere and _shown_by(api, task["dag_id"], task["dag_run_id"]):
             yield question
 
 
