@@ -20,9 +20,10 @@ from makewhole.config.connections import from_environment
 from makewhole.journal.database import JournalSession, connect
 from makewhole.kafka.log.archive import REMOVED
 from makewhole.lake.storage import Storage
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.plan import Plan
 from makewhole.model.window import WindowState
+from makewhole.orchestration.housekeeping import remove_kept
 from makewhole.retention.house import Outcome, house_of
 from makewhole.retention.keep_house import keep_house
 from makewhole.signing.key_files import believed_keys
@@ -252,6 +253,8 @@ def test_effects_stay_as_long_as_rows_aside_and_both_go_together(shop: Reconcile
     )
     answer = CliRunner().invoke(app, ["keep", "shop"])
     assert (answer.exit_code, f"effects of {plan.id} stay: plan {plan.id} moved" in answer.output) == (1, True)
+    with pytest.raises(PermanentError, match=f"effects of window 1 stay: plan {plan.id} moved 1 rows aside"):
+        remove_kept("shop")  # as housekeeping does
     assert shop.sql("select count(*) from makewhole.quarantine") == [(1,)]
 
     shop.describe(keep={"effects": "30d", "quarantine": "60d"}, compensation=UPSERT)
