@@ -3,17 +3,14 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from makewhole.compute.versions import version_number
+from makewhole.datasets.items_of_chunks import fields_of, is_newer, require_as_expected
 from makewhole.datasets.key_rows import KeyRow, Origin, in_order, key_rows
 from makewhole.datasets.nested_columns import all_types, column_at, steps_to
 from makewhole.datasets.nested_values import rows_of_images
-from makewhole.datasets.row_keys import key_texts
-from makewhole.datasets.value_texts import compared_texts
 from makewhole.datasets.written_values import exact_now, exact_value
 from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.points import TablePoint
@@ -25,7 +22,6 @@ from makewhole.tables.guards import (
     CHANGED_SINCE_WRITTEN,
     GONE,
     NEWER,
-    OTHER_KEY,
     not_accounted_for,
     quarantine_refusal,
     require_insertable,
@@ -33,7 +29,7 @@ from makewhole.tables.guards import (
     survivor_image,
     upsert_refusal,
 )
-from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow, not_as_expected
+from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow
 from makewhole.tables.receipts import ChunkId
 
 ALTERED = Refusal(RefusalCode.UNFIT, "the table has other columns than when the plan wrote the row")
@@ -125,9 +121,9 @@ class DatasetChunk:
         refusal = upsert_refusal(item, [one.row for one in found]) or not_accounted_for(self.description, item)
         if refusal is not None:
             raise ActionRefusedError(refusal)
-        fields = _fields(item)
+        fields = fields_of(item)
         old = found[0] if item.before else None
-        if old is not None and _is_newer(self.point, old, fields):
+        if old is not None and is_newer(self.point, old, fields):
             raise ActionRefusedError(NEWER)
         values = dict.fromkeys(self.schema.names) if old is None else json.loads(old.image)
         for name in item.columns:
@@ -136,7 +132,7 @@ class DatasetChunk:
             self._set(values, filled, topics_of(self.point)[0], is_moment=False)
         self._require_filled(values)
         new = self._row_of(values)
-        self._require_as_expected(item, new)
+        require_as_expected(self.point, item, new)
         self._replace(item.seq, item.key, old, new if old is not None else self._as_outside(item, new))
 
     def _as_outside(self, item: UpsertRow, new: pa.Table) -> pa.Table:
@@ -189,14 +185,6 @@ class DatasetChunk:
             return rows_of_images([image], self.schema)
         except ValueError:
             raise ActionRefusedError(ALTERED) from None
-
-    def _require_as_expected(self, item: UpsertRow, row: pa.Table) -> None:
-        if key_texts(row, self.point)[0] != item.key:
-            raise ActionRefusedError(OTHER_KEY)
-        texts = compared_texts(row, dict(item.compared))
-        differing = [name for name, _, text in item.expected if texts[name] != text]
-        if differing:
-            raise ActionRefusedError(not_as_expected(differing))
 
     # Rows that are moved aside
 
@@ -278,21 +266,3 @@ class DatasetChunk:
                 after=after,
             )
         )
-
-
-def _fields(item: UpsertRow) -> dict[str, Any]:
-    """Return the value over the key, numbers exact."""
-    try:
-        fields = json.loads(item.value, parse_float=Decimal)
-    except ValueError:
-        fields = None
-    if not isinstance(fields, dict):
-        raise ActionRefusedError.of(RefusalCode.UNFIT, "the table does not take it: its value is no JSON object")
-    return {**dict(zip(item.key_columns, item.parts, strict=True)), **fields}
-
-
-def _is_newer(point: TablePoint, row: KeyRow, fields: Mapping[str, Any]) -> bool:
-    if point.version is None:
-        return False
-    record = version_number(fields.get(point.version))
-    return row.version is not None and record is not None and row.version > record

@@ -1,19 +1,21 @@
 """Describe the rows of keys of a dataset as plans know them: whatever file they lie in."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, TypeVar
 
+import polars as pl
 import pyarrow as pa
 
 from makewhole.datasets.nested_values import row_images, row_texts
-from makewhole.datasets.row_frames import times_of_rows, versions_of_rows
-from makewhole.datasets.row_keys import key_texts
+from makewhole.datasets.row_frames import is_of_topics, times_of_rows, versions_of_rows
+from makewhole.datasets.row_keys import key_texts, wanted_key
 from makewhole.datasets.value_texts import compared_texts
-from makewhole.model.points import TablePoint
+from makewhole.model.points import KeyType, TablePoint
+from makewhole.native.arrays import Bools
 from makewhole.tables.rows import TableRow, Values
 
 Origin = Any
@@ -21,14 +23,19 @@ Origin = Any
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyRow:
-    """A row of a key: what plans know it by, its business key, time and version, and its compared values where they
-    were asked for. `origin` None: a chunk made it."""
+class DescribedRow:
+    """A row of a key: what plans know it by, its business key, and what decides its order among those of its key."""
 
     row: TableRow
     key: str | None
     time: int | None
     version: Decimal | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyRow(DescribedRow):
+    """A row with its compared values where they were asked for. `origin` None: a chunk made it."""
+
     origin: Origin | None = None
     values: Values = field(default_factory=dict)
 
@@ -38,25 +45,12 @@ class KeyRow:
         return self.row.image or ""
 
 
-class OrderedRow(Protocol):
-    """A row with what decides its order among those of its key."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def row(self) -> TableRow: ...
-
-    @property
-    def time(self) -> int | None: ...
-
-    @property
-    def version(self) -> Decimal | None: ...
+_Described = TypeVar("_Described", bound=DescribedRow)
+Find = Callable[[Sequence[str], Sequence[KeyType]], Iterable[tuple[str, _Described]]]
+"""Yields the rows of keys by the texts of these and their types, each with its text."""
 
 
-_Ordered = TypeVar("_Ordered", bound=OrderedRow)
-
-
-def in_order(rows: Iterable[_Ordered]) -> list[_Ordered]:
+def in_order(rows: Iterable[_Described]) -> list[_Described]:
     """Return rows by time, in the order given where that is equal, each numbered among those that equal it.
 
     So plans know rows by what does not change when their file is written again.
@@ -69,10 +63,38 @@ def in_order(rows: Iterable[_Ordered]) -> list[_Ordered]:
     return numbered
 
 
-def latest_first(rows: Iterable[_Ordered]) -> list[_Ordered]:
+def latest_first(rows: Iterable[_Described]) -> list[_Described]:
     """Return rows with the latest version first, then the latest time; what has none of them is last."""
     by_time = sorted(rows, key=lambda row: (row.time is None, -(row.time or 0)))
     return sorted(by_time, key=lambda row: (row.version is None, -(row.version or 0)))
+
+
+def rows_by_key(
+    schema: pa.Schema, point: TablePoint, keys: Iterable[str], *, is_exact: bool, find: Find[_Described]
+) -> dict[str, list[_Described]]:
+    """Return the rows of keys, in the order in which `find` yields them; a key without one is left out. `is_exact`: not
+    those of an equal key in another spelling.
+
+    Raises:
+        RefusedError: the dataset cannot hold one of the keys.
+    """
+    wanted = {key: wanted_key(schema, point, key, is_exact=is_exact) for key in keys}
+    if not wanted:
+        return {}
+    kinds = next(iter(wanted.values()))[1]
+    found: dict[str, list[_Described]] = {text: [] for text, _ in wanted.values()}
+    for text, row in find(list(found), kinds):
+        found[text].append(row)
+    return {key: found[text] for key, (text, _) in wanted.items() if found[text]}
+
+
+def among(rows: pa.Table, point: TablePoint, texts: Sequence[str], kinds: Sequence[KeyType]) -> tuple[pl.Series, Bools]:
+    """Return which rows have one of these keys, read by these types, and are of the point's topics; before it the texts
+    of the keys of those rows."""
+    keys, own = key_texts(rows, point, kinds), is_of_topics(rows, point)
+    kept = keys.is_in(pl.Series(texts, dtype=pl.String).implode()).fill_null(value=False)
+    kept = kept if own is None else kept & own
+    return keys.filter(kept), kept.to_numpy()
 
 
 def key_rows(

@@ -2,9 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
-import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.value_types import ColumnKind
@@ -14,12 +12,11 @@ from makewhole.datasets.files.describe import description_of
 from makewhole.datasets.files.file_source import FileSource, places_of
 from makewhole.datasets.files.listing import DataFile
 from makewhole.datasets.files.spans import of_keys
-from makewhole.datasets.key_rows import in_order, latest_first
+from makewhole.datasets.key_rows import DescribedRow, among, in_order, latest_first, rows_by_key
 from makewhole.datasets.nested_columns import all_types
 from makewhole.datasets.nested_values import row_images, row_texts
 from makewhole.datasets.never_there import OpenDataset
-from makewhole.datasets.row_frames import is_of_topics, times_of_rows, versions_of_rows
-from makewhole.datasets.row_keys import key_texts, wanted_key
+from makewhole.datasets.row_frames import times_of_rows, versions_of_rows
 from makewhole.datasets.value_texts import compared_texts
 from makewhole.model.connection import Connection
 from makewhole.model.errors import ActionRefusedError, RefusedError
@@ -30,15 +27,12 @@ from makewhole.tables.rows import TableRow, ValuedRow
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowInParquet:
-    """A row of a key: its file and its number there, its values, and what plans know it by."""
+class RowInParquet(DescribedRow):
+    """A row of a key: its file and its number there, and its values."""
 
     data: DataFile
     number: int
     key: str
-    time: int | None
-    version: Decimal | None
-    row: TableRow
     values: pa.Table
 
 
@@ -57,14 +51,13 @@ def rows_of_keys(
     schema = source.schema()
     if schema is None:
         return {}
-    wanted = {key: wanted_key(schema, point, key, is_exact=is_exact) for key in keys}
-    if not wanted:
-        return {}
-    kinds = next(iter(wanted.values()))[1]
-    found: dict[str, list[RowInParquet]] = {text: [] for text, _ in wanted.values()}
-    for row in _found_rows(source, schema, point, kinds, list(found), has_images=has_images):
-        found[row.key].append(row)
-    return {key: by_place(found[text]) for key, (text, _) in wanted.items() if found[text]}
+
+    def find(texts: Sequence[str], kinds: Sequence[KeyType]) -> Iterator[tuple[str, RowInParquet]]:
+        for row in _found_rows(source, schema, point, kinds, texts, has_images=has_images):
+            yield row.key, row
+
+    found = rows_by_key(schema, point, keys, is_exact=is_exact, find=find)
+    return {key: by_place(rows) for key, rows in found.items()}
 
 
 def by_place(rows: Iterable[RowInParquet]) -> list[RowInParquet]:
@@ -81,17 +74,15 @@ def _found_rows(
     *,
     has_images: bool,
 ) -> Iterator[RowInParquet]:
-    asked, number = pl.Series(texts, dtype=pl.String).implode(), source.number
+    number = source.number
     for data, rows in source.whole_rows(point, of_keys(all_types(schema), point, texts)):
-        keys, own = key_texts(rows.rows, point, kinds), is_of_topics(rows.rows, point)
-        kept = keys.is_in(asked).fill_null(value=False)
-        kept = kept if own is None else kept & own
-        left = rows.only(kept.to_numpy())
+        keys, kept = among(rows.rows, point, texts, kinds)
+        left = rows.only(kept)
         if not len(left.numbers):
             continue
         images = row_images(left.rows) if has_images else [None] * len(left.numbers)
         times, versions = times_of_rows(left.rows, point).to_list(), versions_of_rows(left.rows, point).to_list()
-        described = zip(keys.filter(kept), places_of(data, left), row_texts(left.rows), images, strict=True)
+        described = zip(keys, places_of(data, left), row_texts(left.rows), images, strict=True)
         for at, (key, place, text, image) in enumerate(described):
             yield RowInParquet(
                 data=data,

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-import polars as pl
 from pyiceberg.table import Table
 
 from makewhole.compute.value_types import ColumnKind
@@ -14,11 +13,9 @@ from makewhole.datasets.iceberg.catalog import NoTableError, load_table
 from makewhole.datasets.iceberg.describe import arrow_schema, description_of, table_number
 from makewhole.datasets.iceberg.predicates import of_keys
 from makewhole.datasets.iceberg.reading import Snapshotted
-from makewhole.datasets.key_rows import KeyRow, in_order, key_rows, latest_first
+from makewhole.datasets.key_rows import KeyRow, among, in_order, key_rows, latest_first, rows_by_key
 from makewhole.datasets.nested_columns import all_types
 from makewhole.datasets.never_there import OpenDataset
-from makewhole.datasets.row_frames import is_of_topics
-from makewhole.datasets.row_keys import key_texts, wanted_key
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.points import KeyType, TablePoint
@@ -52,15 +49,11 @@ def rows_of_keys(
     Raises:
         RefusedError: the table cannot hold one of the keys.
     """
-    schema = arrow_schema(source.schema)
-    wanted = {key: wanted_key(schema, point, key, is_exact=is_exact) for key in keys}
-    if not wanted:
-        return {}
-    kinds = next(iter(wanted.values()))[1]
-    found: dict[str, list[KeyRow]] = {text: [] for text, _ in wanted.values()}
-    for text, row in _found_rows(source, point, list(found), kinds, compare):
-        found[text].append(row)
-    return {key: found[text] for key, (text, _) in wanted.items() if found[text]}
+
+    def find(texts: Sequence[str], kinds: Sequence[KeyType]) -> Iterator[tuple[str, KeyRow]]:
+        return _found_rows(source, point, texts, kinds, compare)
+
+    return rows_by_key(arrow_schema(source.schema), point, keys, is_exact=is_exact, find=find)
 
 
 def _found_rows(
@@ -73,17 +66,15 @@ def _found_rows(
     """Yield rows with the text of their key by these types."""
     where = of_keys(source.schema, replace(point, key_layout=tuple(kinds)), texts)
     columns = [field.name for field in source.schema.columns]
-    asked, number = pl.Series(texts, dtype=pl.String).implode(), table_number(source.table)
+    number = table_number(source.table)
     for listed, rows in source.rows(source.files(where), columns, where):
-        keys, own = key_texts(rows.rows, point, kinds), is_of_topics(rows.rows, point)
-        kept = keys.is_in(asked).fill_null(value=False)
-        kept = kept if own is None else kept & own
+        found, kept = among(rows.rows, point, texts, kinds)
         if not kept.any():
             continue
-        these = rows.only(kept.to_numpy())
+        these = rows.only(kept)
         places = source.places(listed, these).to_list()
         origins = [(listed.file.file_path, listed.listing, int(at)) for at in these.numbers]
-        yield from zip(keys.filter(kept), key_rows(these.rows, point, number, places, origins, compare), strict=True)
+        yield from zip(found, key_rows(these.rows, point, number, places, origins, compare), strict=True)
 
 
 @dataclass(frozen=True, kw_only=True)

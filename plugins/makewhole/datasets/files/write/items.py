@@ -2,21 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from makewhole.compute.versions import version_number
 from makewhole.datasets.arrow_types import NestedColumn
 from makewhole.datasets.files.describe import description_of
 from makewhole.datasets.files.open_dataset import RowInParquet
 from makewhole.datasets.files.write.chunk_rows import FileChunk, columns_of
 from makewhole.datasets.files.write.column_values import unwritable, written_rows
 from makewhole.datasets.files.write.kept_beside import RowBack
+from makewhole.datasets.items_of_chunks import fields_of, is_newer, require_as_expected
 from makewhole.datasets.nested_values import rows_of_images
-from makewhole.datasets.row_keys import key_texts
-from makewhole.datasets.value_texts import compared_texts
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.effects import Effect, EffectKind
@@ -25,7 +22,6 @@ from makewhole.tables.guards import (
     CHANGED_SINCE_WRITTEN,
     GONE,
     NEWER,
-    OTHER_KEY,
     not_accounted_for,
     quarantine_refusal,
     require_insertable,
@@ -33,7 +29,7 @@ from makewhole.tables.guards import (
     survivor_image,
     upsert_refusal,
 )
-from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow, not_as_expected
+from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow
 from makewhole.tables.rows import TableRow
 
 ALTERED = Refusal(RefusalCode.UNFIT, "the dataset has other columns than when the plan wrote the row")
@@ -67,31 +63,18 @@ def _upsert(chunk: FileChunk, item: UpsertRow) -> None:
     refusal = upsert_refusal(item, _table_rows(now)) or not_accounted_for(description, item)
     if refusal is not None:
         raise ActionRefusedError(refusal)
-    fields = _fields(item)
+    fields = fields_of(item)
     old = now[0] if item.before else None
-    if old is not None and chunk.point.version is not None and _is_newer(old, fields.get(chunk.point.version)):
+    if old is not None and is_newer(chunk.point, old, fields):
         raise ActionRefusedError(NEWER)
     values = _values(chunk, item, fields, old)
-    _require_as_expected(chunk, item, values)
+    require_as_expected(chunk.point, item, values)
     if old is None:
         chunk.insert(item.seq, values)
     else:
         own = values.select(old.values.column_names)  # what its file has
         written = [name for name in item.columns if name in own.column_names or values.column(name).null_count == 0]
         chunk.update(item.seq, old, own, _own_columns(chunk, old, columns_of(values, written)))
-
-
-def _fields(item: UpsertRow) -> dict[str, Any]:
-    """Return the value over the key, numbers exact."""
-    fields = json.loads(item.value, parse_float=Decimal)
-    if not isinstance(fields, dict):
-        raise ActionRefusedError.of(RefusalCode.UNFIT, "the dataset does not take it: its value is no JSON object")
-    return {**dict(zip(item.key_columns, item.parts, strict=True)), **fields}
-
-
-def _is_newer(row: RowInParquet, version: Any) -> bool:
-    record = version_number(version)
-    return row.version is not None and record is not None and row.version > record
 
 
 def _values(chunk: FileChunk, item: UpsertRow, fields: dict[str, Any], old: RowInParquet | None) -> pa.Table:
@@ -110,20 +93,6 @@ def _values(chunk: FileChunk, item: UpsertRow, fields: dict[str, Any], old: RowI
         return written_rows(chunk.schema, values, None if old is None else old.values, item.moment)
     except ValueError as error:
         raise ActionRefusedError.of(RefusalCode.UNFIT, f"the dataset does not take it: {error}") from None
-
-
-def _require_as_expected(chunk: FileChunk, item: UpsertRow, values: pa.Table) -> None:
-    """Check that a row has its own key, and holds what the item means.
-
-    Raises:
-        RefusedError: it does not.
-    """
-    if key_texts(values, chunk.point)[0] != item.key:
-        raise ActionRefusedError(OTHER_KEY)
-    texts = compared_texts(values, dict(item.compared))
-    differing = [name for name, _, text in item.expected if texts[name] != text]
-    if differing:
-        raise ActionRefusedError(not_as_expected(differing))
 
 
 def _own_columns(chunk: FileChunk, row: RowInParquet, columns: dict[str, NestedColumn]) -> dict[str, NestedColumn]:
