@@ -98,6 +98,7 @@ def _window_request(context: Mapping[str, Any]) -> "Request":
         end=end,
         plan_only=bool(form.get("plan_only")),
         reason=form.get("reason"),
+        asked_by=run.triggering_user_name,
     )
 
 

@@ -10,13 +10,15 @@ from makewhole.model.errors import RefusedError
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """An interval to judge. `id`: the same for all tries of a DAG run. `start` None: where the last window ended."""
+    """An interval to judge. `id`: the same for all tries of a DAG run. `start` None: where the last window ended.
+    `asked_by`: who started the run, as Airflow knows them; None: no person, by its schedule."""
 
     id: str
     end: datetime
     start: datetime | None = None
     plan_only: bool = False
     reason: str | None = None
+    asked_by: str | None = None
 
 
 def require_past(request: Request) -> None:
