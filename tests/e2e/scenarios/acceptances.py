@@ -52,7 +52,9 @@ def accepted(stage: Stage, shop: ScenarioShop) -> AcceptedByTwo:
         assert other.returncode == 0, other.stderr
         asked = asking.result(RUN_SECONDS)
     assert asked.stdout, asked.stderr
-    revoked = stage.command("accept", "--revoke", word, "--reason", "it was shipped after all", "--json", user="oncall")
+    revoked = stage.command(
+        "accept", "--revoke", word, "--reason", "it was shipped after all", "--json", user="oncall", has_token=True
+    )
     assert revoked.stdout, revoked.stderr
     return AcceptedByTwo(
         before=before,
