@@ -34,7 +34,7 @@ _NEW_TOKEN = (
 @dataclass(frozen=True, kw_only=True)
 class Access:
     """The address of an Airflow, and the user to call it as: by a token where there is one, by a password otherwise.
-    With a token `user` is the name in it, or what the environment says."""
+    With a token `user` is the name in it."""
 
     url: str
     user: str
@@ -63,8 +63,7 @@ def access() -> Access:
         if not text:
             return Access(url=url, user=user, password=password)
         token = _read_token(text)
-        named = _user_of(token, url)
-        return Access(url=url, user=user or named, password="", token=token)
+        return Access(url=url, user=_user_of(token, url), password="", token=token)
     stack = stack_state(home_folder())
     if not stack.url:
         raise ConfigurationError(
