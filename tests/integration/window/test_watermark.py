@@ -70,7 +70,7 @@ def reported(
     }
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", demo.journal)
     monkeypatch.setattr(watermark, "get_current_context", lambda: context)
-    watermark.report()
+    watermark.report(has_certificates=False)
     extra: Mapping[str, Any] = outlets[REVOKED].extra
     assert outlets[AssetAlias(name=REVOKED_ALIAS)].added == [(REVOKED, extra)]
     events.append(SimpleNamespace(extra=extra))
@@ -190,3 +190,28 @@ def test_event_describes_the_newest_revocations_and_says_how_many_it_leaves_out(
     extra = reported(monkeypatch, Reported(), demo)
     assert ([one["window"] for one in extra["revoked"]], extra["left_out"]) == ([2], 1)
     assert extra["since"] == BEGINNING.isoformat()
+
+
+def test_certificate_that_no_task_certify_issued_is_reported_once(
+    demo: CertifiedPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certified, events = asset_of(certified_asset("demo")), Reported()
+    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", demo.journal)
+
+    def report() -> dict[Any, Any]:
+        outlets = Events()
+        run = SimpleNamespace(xcom_pull=lambda **_: None, dag_id="makewhole_accept")
+        inlets = {REVOKED: Reported(), certified: events}
+        context = {"ti": run, "params": {"pipeline": "demo"}, "inlet_events": inlets, "outlet_events": outlets}
+        monkeypatch.setattr(watermark, "get_current_context", lambda: context)
+        watermark.report(has_certificates=True)
+        return outlets
+
+    demo.close(1)
+    extra = report()[certified].extra
+    assert (extra["ordinal"], extra["window"], extra["verified_until"]) == (1, 1, SECOND)
+    events.append(SimpleNamespace(extra=extra))
+    with pytest.raises(AirflowSkipException):
+        report()
+    demo.close(1, 2, missing=1)
+    assert set(report()) == {REVOKED, AssetAlias(name=REVOKED_ALIAS)}

@@ -68,9 +68,10 @@ def watermark_fields(watermark: "Watermark | None") -> dict[str, Any]:
 
 
 @step
-def report() -> dict[str, Any]:
-    """Report the certificates that were revoked since this was reported last, whatever revoked them; skipped where
-    none was. The last event of the asset says what was reported, so that an end in the middle leaves out none.
+def report(*, has_certificates: bool) -> dict[str, Any]:
+    """Report what came into the chain since it was reported last, whatever put it there: revocations, and where
+    `has_certificates` the newest certificate. Skipped where nothing did. The last events of the assets say what was
+    reported, so that an end in the middle leaves out none.
 
     Raises:
         AirflowSkipException: there is nothing to report.
@@ -84,22 +85,34 @@ def report() -> dict[str, Any]:
     name = pipeline_of(context) or _pipeline_of_plan(context)
     if name is None:
         raise AirflowSkipException("the run names no pipeline")
-    asset = asset_of(revoked_asset(name))
-    reported = _last_reported(context["inlet_events"][asset])
+    events = context["outlet_events"]
+    reported = _last_reported(context, revoked_asset(name))
     with connect() as journal:
         # The watermark is read first: a revocation that comes in between is newer than it, and is reported next time.
-        watermark = certificates.watermark(journal, name)
+        mark = certificates.watermark(journal, name)
         revoked = certificates.revocations_after(journal, name, reported)
         issued = {entry.ordinal: certificates.entry(journal, name, entry.revokes or 0) for entry in revoked}
-    known = [entry for entry in revoked if watermark is not None and entry.ordinal <= watermark.head]
-    if not known:
+        newest = certificates.entry(journal, name, mark.head) if mark and has_certificates else None
+    known = [entry for entry in revoked if mark is not None and entry.ordinal <= mark.head]
+    if known:
+        update_asset(
+            events, revoked_asset(name), REVOKED_ALIAS, revoked_extra(name, known, issued) | watermark_fields(mark)
+        )
+    is_new = (
+        newest is not None
+        and newest.revokes is None
+        and newest.ordinal > _last_reported(context, certified_asset(name))
+    )
+    if newest is not None and is_new:
+        extra = certified_extra(name, newest) | watermark_fields(mark)
+        update_asset(events, certified_asset(name), CERTIFIED_ALIAS, extra)
+    if not (known or is_new):
         raise AirflowSkipException(f"no certificate of {name} was revoked since entry {reported} of its chain")
-    extra = revoked_extra(name, known, issued) | watermark_fields(watermark)
+    until = watermark_fields(mark)["verified_until"]
     for entry in known:
         logger.warning("certificate %s of window %d is revoked: %s", entry.revokes, entry.number, entry.uri)
-    logger.warning("%s is proven until %s", name, extra["verified_until"] or "nowhere: not even its first window")
-    update_asset(context["outlet_events"], revoked_asset(name), REVOKED_ALIAS, extra)
-    return {"pipeline": name, "revoked": len(known), "verified_until": extra["verified_until"]}
+    logger.info("%s is proven until %s", name, until or "nowhere: not even its first window")
+    return {"pipeline": name, "revoked": len(known), "verified_until": until}
 
 
 def revoked_extra(
@@ -131,8 +144,9 @@ def revoked_extra(
     }
 
 
-def _last_reported(events: Any) -> int:
-    """Return the newest revocation that the asset has an event of; 0: it has none that says so."""
+def _last_reported(context: Mapping[str, Any], name_and_uri: tuple[str, str]) -> int:
+    """Return the newest entry of the chain that an asset has an event of; 0: it has none that says so."""
+    events = context["inlet_events"][asset_of(name_and_uri)]
     newest = next(iter(events.ascending(False).limit(1)), None)
     ordinal = None if newest is None else (newest.extra or {}).get("ordinal")
     return ordinal if isinstance(ordinal, int) else 0
