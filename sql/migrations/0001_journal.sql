@@ -400,6 +400,7 @@ create table makewhole.certificate (
 
 create index certificate_of_revision on makewhole.certificate (pipeline, number, revision)
 where kind = 'certificate';
+create index revocation_by_ordinal on makewhole.certificate (pipeline, ordinal) where kind = 'revocation';
 
 -- A window that was left unfinished (in error, or by a run that ended in the middle of it) and was gone on with by `run`.
 -- `asked_by` is the run that found it before its own window.

@@ -61,3 +61,32 @@ select number, revision, state from makewhole.window where pipeline = %(pipeline
 -- Read the newest later revision of a window that ended with gaps.
 select max(revision) from makewhole.window
 where pipeline = %(pipeline)s and number = %(number)s and revision > %(revision)s and state = 'gaps';
+
+-- revocations_after --
+-- Read the revocations that came after an entry, oldest first.
+select ordinal, number, revision, digest, body, previous, sha256, uri, issued_at, kind, revokes, signed_by, signature
+from makewhole.certificate
+where pipeline = %(pipeline)s and kind = 'revocation' and ordinal > %(ordinal)s order by ordinal;
+
+-- watermark --
+-- Read the newest entry of the chain, and the last window up to which every one has a certificate that stands.
+select head.ordinal as head, head.sha256, proven.number as window, proven.end_time as until
+from (
+    select ordinal, sha256 from makewhole.certificate where pipeline = %(pipeline)s order by ordinal desc limit 1
+) as head
+left join lateral (
+    select number, end_time from makewhole.window
+    where pipeline = %(pipeline)s and is_newest and number < coalesce((
+        select later.number from makewhole.window as later
+        where later.pipeline = %(pipeline)s and later.is_newest and later.state <> 'certified' and not exists (
+            select from makewhole.certificate as issued
+            where issued.pipeline = later.pipeline and issued.number = later.number and issued.kind = 'certificate'
+              and not exists (
+                select from makewhole.certificate as revocation
+                where revocation.pipeline = issued.pipeline and revocation.revokes = issued.ordinal
+            )
+        )
+        order by later.number limit 1
+    ), 2147483647)
+    order by number desc limit 1
+) as proven on true;

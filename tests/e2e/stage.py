@@ -90,15 +90,18 @@ class Stage:
         }
         self.variables |= {"MAKEWHOLE_HOME": str(home), "MAKEWHOLE_PIPELINES": str(pipelines)} | _SMALL
 
-    def command(self, *arguments: str, user: str | None = None) -> subprocess.CompletedProcess[str]:
-        """`makewhole …`; `user` is the name that Airflow is given."""
+    def command(
+        self, *arguments: str, user: str | None = None, has_token: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        """`makewhole …`; `user` is the name that Airflow is given, with a password, or with a token alone."""
         variables = dict(self.variables)
         if user is not None:
-            variables |= {
-                "MAKEWHOLE_AIRFLOW_URL": self.status["airflow"]["url"],
-                "MAKEWHOLE_AIRFLOW_USER": user,
-                "MAKEWHOLE_AIRFLOW_PASSWORD": self._password(user),
-            }
+            variables["MAKEWHOLE_AIRFLOW_URL"] = self.status["airflow"]["url"]
+            if has_token:
+                variables["MAKEWHOLE_AIRFLOW_TOKEN"] = self.client(user).headers["Authorization"].split()[1]
+            else:
+                password = self._password(user)
+                variables |= {"MAKEWHOLE_AIRFLOW_USER": user, "MAKEWHOLE_AIRFLOW_PASSWORD": password}
         program = str(Path(sys.executable).parent / "makewhole")
         return subprocess.run(
             [program, *arguments], env=variables, capture_output=True, text=True, timeout=RUN_SECONDS + 60

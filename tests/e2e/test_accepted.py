@@ -12,7 +12,7 @@ def test_one_person_asks_another_says_yes_and_the_window_is_certified_with_it(ac
     word, window = accepted.asked["acceptance"], accepted.asked["window"]
     assert (word["state"], word["asked_by"], word["decided_by"], word["reason"]) == ("standing", "admin", "oncall", WHY)
     assert (window["state"], window["accepted"]["findings"], window["certificate"]["accepted"]) == ("certified", 1, 1)
-    assert accepted.tasks == dict.fromkeys(("plan", "approve", "accept"), "success")
+    assert accepted.tasks == dict.fromkeys(("plan", "approve", "accept"), "success") | {"report_watermark": "success"}
 
 
 def test_who_has_no_right_and_who_asked_are_turned_away(accepted: AcceptedByTwo) -> None:
@@ -32,3 +32,12 @@ def test_a_revocation_opens_the_window_again_and_nothing_was_written_anywhere(ac
         f"acceptance {accepted.revoked['acceptance']['id']} was revoked by oncall (it was"
     )
     assert accepted.after == accepted.before
+
+
+def test_consumers_see_the_certificate_and_then_its_revocation_at_the_assets(accepted: AcceptedByTwo) -> None:
+    (certified,), (revoked,) = accepted.certified_events, accepted.revoked_events
+    assert (certified["window"], certified["verified_window"], certified["head"]) == (1, 1, 1)
+    assert certified["verified_until"] == certified["end"]
+    assert [one["revokes"] for one in revoked["revoked"]] == [certified["ordinal"]]
+    assert (revoked["verified_window"], revoked["verified_until"], revoked["since"]) == (None, None, certified["start"])
+    assert revoked["head"] > certified["head"]

@@ -17,7 +17,7 @@ from tests.e2e.stage import Stage, utc
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
-SKIPPED_WITHOUT_GAPS = ("approve", "compensate", "verify")
+SKIPPED_WITHOUT_GAPS = ("approve", "compensate", "verify", "report_watermark")
 WAY = ("open_window", "settle", "snapshot", "reconcile", "validate", "plan", "certify")
 
 
@@ -134,7 +134,9 @@ def test_a_backfilled_day_with_mistakes_is_repaired_and_certified(backfilled: Ba
     planted |= {("orders→warehouse", "duplicate", key) for key in names(MISTAKES.loaded_twice)}
     assert set(found) == planted
     assert stage.journal("select count(*) from makewhole.finding where pipeline = 'backfilled'") == [(len(planted),)]
-    assert backfilled.tasks[0] == dict.fromkeys((*WAY, "compensate", "verify"), "success") | {"approve": "skipped"}
+    assert backfilled.tasks[0] == dict.fromkeys((*WAY, "compensate", "verify"), "success") | dict.fromkeys(
+        ("approve", "report_watermark"), "skipped"
+    )
 
 
 def test_the_day_after_costs_no_plan_and_takes_no_replay_for_a_duplicate(

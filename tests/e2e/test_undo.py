@@ -23,7 +23,7 @@ def test_after_the_undo_the_table_is_what_it_was_before_the_repair(undone: Undon
 def test_a_person_was_asked_and_every_task_is_green(undone: Undone) -> None:
     assert undone.approval is not None
     assert undone.approval[:2] == ("approved", "oncall")
-    assert undone.tasks == dict.fromkeys(("plan", "approve", "restore", "reopen"), "success")
+    assert undone.tasks == dict.fromkeys(("plan", "approve", "restore", "reopen", "report_watermark"), "success")
 
 
 def test_the_window_is_open_and_says_why(undone: Undone) -> None:

@@ -1,29 +1,45 @@
 """Call Airflow's REST API, as far as the command line needs it."""
 
+import json
 import os
+import re
 import time
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
 
-from makewhole.model.errors import ConfigurationError, Problem, TransientError
+from makewhole.model.errors import ConfigurationError, PermanentError, Problem, TransientError
 from makewhole.stack.local import stack_state
 from makewhole.stack.settings import home_folder
 
 _POLL_SECONDS = 1.0
 _DAG_SECONDS = 120.0
+_URL, _USER, _PASSWORD = "MAKEWHOLE_AIRFLOW_URL", "MAKEWHOLE_AIRFLOW_USER", "MAKEWHOLE_AIRFLOW_PASSWORD"
+TOKEN_VARIABLE = "MAKEWHOLE_AIRFLOW_TOKEN"
+_FILE_PREFIX = "file:"
+_TOKEN = re.compile(r"[\w-]+\.([\w-]+)\.[\w-]+", re.ASCII)
+_UNAUTHORIZED = 401
+_NEW_TOKEN = (
+    "Get a new one, from the page of your identity provider or as JSON from `POST {url}/auth/token` with `username` "
+    f"and `password`, and put it where this one is: the file of --token-file, or {TOKEN_VARIABLE}"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """The address of an Airflow, and the user to call it as."""
+    """The address of an Airflow, and the user to call it as: by a token where there is one, by a password otherwise.
+    With a token `user` is the name in it."""
 
     url: str
     user: str
-    password: str
+    password: str = field(repr=False)
+    token: str = field(default="", repr=False)
 
     def run_url(self, dag: str, run_id: str) -> str:
         """Return the address of a run's page."""
@@ -35,28 +51,75 @@ class Access:
 
 
 def access() -> Access:
-    """Return the access in `MAKEWHOLE_AIRFLOW_URL`, `…_USER` and `…_PASSWORD`, or that of the local stack.
+    """Return the access in `MAKEWHOLE_AIRFLOW_URL` with `…_TOKEN`, or with `…_USER` and `…_PASSWORD`; or that of the
+    local stack.
 
     Raises:
-        ConfigurationError: neither is there.
+        ConfigurationError: none is there, or the token cannot be used; says how to get another one.
     """
-    names = ("MAKEWHOLE_AIRFLOW_URL", "MAKEWHOLE_AIRFLOW_USER", "MAKEWHOLE_AIRFLOW_PASSWORD")
-    if names[0] in os.environ:
-        url, user, password = (os.environ.get(name, "") for name in names)
-        return Access(url=url.rstrip("/"), user=user, password=password)
+    if _URL in os.environ:
+        url, user, password = (os.environ.get(name, "") for name in (_URL, _USER, _PASSWORD))
+        url, text = url.rstrip("/"), os.environ.get(TOKEN_VARIABLE, "").strip()
+        if not text:
+            return Access(url=url, user=user, password=password)
+        token = _read_token(text)
+        return Access(url=url, user=_user_of(token, url), password="", token=token)
     stack = stack_state(home_folder())
     if not stack.url:
         raise ConfigurationError(
             [
                 Problem(
                     file="environment",
-                    path=names[0],
+                    path=_URL,
                     found="is not set, and there is no local stack",
-                    remedy="Start one with `makewhole up`, or set the URL, user and password of your Airflow",
+                    remedy="Start one with `makewhole up`, or set the URL of your Airflow, and a token, or user and "
+                    "password",
                 )
             ]
         )
     return Access(url=stack.url, user=stack.user or "", password=stack.password or "")
+
+
+def _read_token(text: str) -> str:
+    """Return the token that a variable holds, or the file that it names behind `file:`."""
+    if not text.startswith(_FILE_PREFIX):
+        return text
+    path = Path(text.removeprefix(_FILE_PREFIX)).expanduser()
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unfit_token(
+            f"names {path}, which cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}",
+            "Write the token into that file, readable by you alone",
+        ) from error
+
+
+def _user_of(token: str, url: str) -> str:
+    """Return the name in a token, which Airflow checks and this does not.
+
+    Raises:
+        ConfigurationError: it is no token, or has expired.
+    """
+    match = _TOKEN.fullmatch(token)
+    try:
+        claims = json.loads(urlsafe_b64decode(match[1] + "=" * (-len(match[1]) % 4))) if match else None
+    except ValueError:
+        claims = None
+    if not isinstance(claims, dict):
+        raise _unfit_token("is no token of Airflow's, which has three parts with dots between them", _new_token(url))
+    expires = claims.get("exp")
+    if isinstance(expires, int | float) and expires <= time.time():
+        moment = datetime.fromtimestamp(expires, UTC).isoformat(timespec="minutes")
+        raise _unfit_token(f"has a token that expired at {moment}", _new_token(url))
+    return str(claims.get("name") or claims.get("sub") or "")
+
+
+def _new_token(url: str) -> str:
+    return _NEW_TOKEN.format(url=url)
+
+
+def _unfit_token(found: str, remedy: str) -> ConfigurationError:
+    return ConfigurationError([Problem(file="environment", path=TOKEN_VARIABLE, found=found, remedy=remedy)])
 
 
 def log_url(dag: str | None, run_id: str | None, task: str | None) -> str | None:
@@ -118,16 +181,27 @@ def airflow(where: Access) -> Iterator[AirflowApi]:
 
     Raises:
         TransientError: Airflow does not answer, or refuses.
+        PermanentError: it does not take the token, or no longer.
     """
     try:
-        login = httpx.post(
-            f"{where.url}/auth/token", json={"username": where.user, "password": where.password}, timeout=30
-        )
-        headers = {"Authorization": f"Bearer {read(login)['access_token']}"}
+        headers = {"Authorization": f"Bearer {where.token or _log_in(where)}"}
         with httpx.Client(base_url=f"{where.url}/api/v2", headers=headers, timeout=60) as client:
             yield AirflowApi(client)
+    except AirflowRefusedError as error:
+        if where.token and error.status == _UNAUTHORIZED:
+            raise PermanentError(
+                f"Airflow at {where.url} does not take the token: it has expired, was revoked, or is another "
+                f"Airflow's. {_new_token(where.url)}"
+            ) from error
+        raise
     except httpx.HTTPError as error:
         raise TransientError(f"Airflow at {where.url} does not answer; look at `makewhole status`") from error
+
+
+def _log_in(where: Access) -> str:
+    """Return a token for a user and a password."""
+    login = httpx.post(f"{where.url}/auth/token", json={"username": where.user, "password": where.password}, timeout=30)
+    return str(read(login)["access_token"])
 
 
 def read(response: httpx.Response) -> Any:

@@ -3,6 +3,7 @@
 import os
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -57,11 +58,22 @@ def _print_version(is_wanted: bool) -> None:
 
 @app.callback()
 def _makewhole(
-    show_version: Annotated[
+    show_version: Annotated[  # noqa: ARG001 - its callback has acted on it
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help="Call Airflow with the token in this file. Without it: MAKEWHOLE_AIRFLOW_TOKEN (the token, or "
+            "file:PATH), then user and password.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    pass
+    if token_file is not None:
+        os.environ["MAKEWHOLE_AIRFLOW_TOKEN"] = f"file:{token_file}"
 
 
 _ENDED_BY_A_CLOSED_PIPE = 128 + 13

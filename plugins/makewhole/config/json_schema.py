@@ -280,6 +280,7 @@ def _compensation() -> JsonSchema:
                     "above_actions": _whole(),
                     "by": _words(_text("", _GROUP), "Users, or group:NAME"),
                     "expires": _duration("How long the question waits"),
+                    "four_eyes": {"type": "boolean", "description": "Who asked for the run may not answer"},
                 }
             ),
         }

@@ -114,14 +114,16 @@ def read_limits(compensation: Section | None) -> Limits:
 
 def read_approval(compensation: Section | None) -> Approval:
     """Return when a plan waits for a person, for whom, and how long."""
-    section = below(compensation, "approval", "above_actions", "by", "expires")
+    section = below(compensation, "approval", "above_actions", "by", "expires", "four_eyes")
     by = section.get("by") if section else None
     expires = section.get("expires") if section else None
+    four_eyes = section.get("four_eyes") if section else None
     default = Approval()
     return Approval(
         above_actions=_whole(section, "above_actions", values.at_least(0), default.above_actions),
         by=(by.words(values.approver) or ()) if by else default.by,
         expires=(expires.text(values.positive_duration) or default.expires) if expires else default.expires,
+        four_eyes=bool(four_eyes.boolean()) if four_eyes else default.four_eyes,
     )
 
 

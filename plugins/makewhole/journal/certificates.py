@@ -66,6 +66,17 @@ class ChainEntry:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Watermark:
+    """How far a pipeline is proven as of the entry `head` of its chain, whose hash is `sha256`: every window up to
+    `window`, which ends at `until`, has a certificate that stands. None: not even the first window has."""
+
+    head: int
+    sha256: str
+    window: int | None
+    until: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class RevisionEnd:
     """A revision of a window and the state that it is in."""
 
@@ -102,6 +113,16 @@ def last_revocation(journal: PgConnection, pipeline: str, number: int) -> ChainE
 def standing(journal: PgConnection, pipeline: str, number: int) -> list[ChainEntry]:
     """Return the certificates of a window that no entry revokes, oldest first."""
     return _entries(journal, "standing", pipeline=pipeline, number=number)
+
+
+def watermark(journal: PgConnection, pipeline: str) -> Watermark | None:
+    """Return how far a pipeline is proven; None where its chain is empty."""
+    return next(iter(records(Watermark, _run(journal, "watermark", pipeline=pipeline))), None)
+
+
+def revocations_after(journal: PgConnection, pipeline: str, ordinal: int) -> list[ChainEntry]:
+    """Return the revocations that came after an entry of the chain, oldest first."""
+    return _entries(journal, "revocations_after", pipeline=pipeline, ordinal=ordinal)
 
 
 def chain(journal: PgConnection, pipeline: str) -> list[ChainEntry]:

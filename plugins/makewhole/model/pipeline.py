@@ -188,12 +188,13 @@ class Approval:
     """The rule of approval: plans of more than `above_actions` actions wait for a person in `by` (empty: anybody who
     may), for `expires`.
 
-    `by` holds user names, and names of groups behind `GROUP_PREFIX`.
+    `by` holds user names, and names of groups behind `GROUP_PREFIX`. `four_eyes`: who asked for the run may not answer.
     """
 
     above_actions: int = 100
     by: tuple[str, ...] = ()
     expires: timedelta = timedelta(hours=4)
+    four_eyes: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Make the DAG that accepts findings by a person's word: ask, approve, accept."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from airflow.sdk import DAG, AssetAlias, Param, TriggerRule, task
 
@@ -11,6 +12,7 @@ from makewhole.orchestration.dags import START
 from makewhole.orchestration.operators import AcceptanceApproval
 from makewhole.orchestration.persistence import longest_limits, task_defaults
 from makewhole.orchestration.steps import accepting
+from makewhole.orchestration.watermark_task import report_watermark
 
 _DOC = """\
 Accepts findings of a judged window that cannot, or shall not, be repaired: by name, with a reason, signed into the
@@ -62,11 +64,13 @@ def accept_dag(pipelines: Sequence[Pipeline]) -> DAG:
         },
         tags=["makewhole"],
     ) as dag:
-        _tasks(longest_limits(pipelines))
+        accept = _tasks(longest_limits(pipelines))
+        report_watermark(accept, [pipeline.name for pipeline in pipelines], is_chosen=True)
     return dag
 
 
-def _tasks(limits: TimeLimits) -> None:
+def _tasks(limits: TimeLimits) -> Any:
+    """Wire the tasks; return the last one."""
     plan = task.branch(task_id=task_ids.PLAN, execution_timeout=limits.plan)(accepting.plan)()
     approve = AcceptanceApproval.of_planned()
     rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
@@ -78,3 +82,4 @@ def _tasks(limits: TimeLimits) -> None:
     )(accepting.accept)()
     plan >> [approve, accept]
     approve >> accept
+    return accept

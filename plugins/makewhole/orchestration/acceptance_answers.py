@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 @step
 def read_approvers(context: Mapping[str, Any]) -> Approvers:
     """Read from the pipeline of a run who may answer: those with the right, but for the one who asks."""
-    from makewhole.compensation.acceptance.ask import others_of
     from makewhole.compensation.approval.ask import rights_in
+    from makewhole.compensation.approval.rights import others_of
 
     pipeline = requested_pipeline(context)
     people = others_of(rights_in(pipeline), _own_acceptance(context).asked_by)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.undoing import requested_plan
@@ -30,11 +31,23 @@ class Approvers:
 
 @step
 def read_approvers(context: Mapping[str, Any]) -> Approvers:
-    """Read from the pipeline of a run who may answer for its plan."""
+    """Read from the pipeline of a run who may answer for its plan.
+
+    Raises:
+        AirflowFailException: no person could, as all who may have asked for the run.
+    """
     from makewhole.compensation.approval.ask import rights_in
+    from makewhole.compensation.approval.rights import others_of
 
     pipeline = _pipeline(context)
-    return Approvers(people=rights_in(pipeline).people, expires=pipeline.approval.expires)
+    rights, askers = rights_in(pipeline), _asked_by(context) if pipeline.approval.four_eyes else ()
+    people = others_of(rights, *askers)
+    if rights.by and not people:
+        raise RefusedError(
+            f"{' and '.join(askers)} asked for this run, and compensation.approval has four_eyes: another person has "
+            "to answer, and `by` names none. Name one there, then clear this task"
+        )
+    return Approvers(people=people, expires=pipeline.approval.expires)
 
 
 @step
@@ -79,7 +92,8 @@ def copy_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
     shown = context["ti"].xcom_pull(task_ids=PLAN, key="approval")
     answer = answer_of(shown, event, context["dag_run"].run_id)
     _require_own_plan(context, shown["plan"])
-    answered = record_answer(journal_dsn(), shown["plan"], answer, _pipeline(context).approval, read_groups())
+    policy, groups, asked_by = _pipeline(context).approval, read_groups(), _asked_by(context)
+    answered = record_answer(journal_dsn(), shown["plan"], answer, policy, groups, asked_by=asked_by)
     logger.info("plan %s is %s: %s", answered.id, answered.state.value, answered.reason)
 
 
@@ -130,6 +144,20 @@ def _pipeline(context: Mapping[str, Any]) -> Pipeline:
     with connect() as journal:
         name = plans.get_plan(journal, requested_plan(context)).plan.pipeline
     return find_pipeline(name)
+
+
+def _asked_by(context: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return who started this run, and who the run that opened the window which it goes on with."""
+    from makewhole.journal import windows
+    from makewhole.journal.database import connect
+
+    people = [context["dag_run"].triggering_user_name]
+    if not _is_undo(context):
+        opened = opened_window(context)
+        with connect() as journal:
+            window = windows.load(journal, opened["pipeline"], opened["window"], opened["revision"])
+            people.append(windows.configuration(journal, window).get("asked_by"))
+    return tuple(dict.fromkeys(str(person) for person in people if person))
 
 
 def _require_own_plan(context: Mapping[str, Any], plan: str) -> None:

@@ -13,6 +13,7 @@ from makewhole.orchestration.notices.tasks import notify_of_run
 from makewhole.orchestration.operators import PlanApproval, PublishStep, SparkStep
 from makewhole.orchestration.persistence import longest_limits, task_defaults
 from makewhole.orchestration.steps import certifying, opening, publishing, repairing
+from makewhole.orchestration.watermark_task import report_watermark
 from makewhole.shipped import shipped
 
 _JOBS = shipped("spark/jobs")
@@ -70,6 +71,7 @@ def wire_window(pipeline: Pipeline) -> None:
     """Wire all tasks of a window of a pipeline into the DAG, or the group, at hand."""
     certified = _window_tasks(longest_limits([pipeline]), opening.open_window, pipeline.name)
     _publish_task([pipeline], certified, pipeline.name)
+    report_watermark(certified, [pipeline.name])
 
 
 def oncall_dag(pipelines: Sequence[Pipeline]) -> DAG:
@@ -95,7 +97,9 @@ def oncall_dag(pipelines: Sequence[Pipeline]) -> DAG:
         params={"pipeline": choice, **_form()},
         tags=["makewhole"],
     ) as dag:
-        _publish_task(pipelines, _window_tasks(longest_limits(pipelines), opening.open_window, None))
+        certified = _window_tasks(longest_limits(pipelines), opening.open_window, None)
+        _publish_task(pipelines, certified)
+        report_watermark(certified, names, is_chosen=True)
     return dag
 
 
@@ -117,7 +121,9 @@ def continue_dag(pipelines: Sequence[Pipeline]) -> DAG:
         },
         tags=["makewhole"],
     ) as dag:
-        _publish_task(pipelines, _window_tasks(longest_limits(pipelines), opening.continue_window))
+        certified = _window_tasks(longest_limits(pipelines), opening.continue_window)
+        _publish_task(pipelines, certified)
+        report_watermark(certified, [pipeline.name for pipeline in pipelines], is_chosen=True)
     return dag
 
 

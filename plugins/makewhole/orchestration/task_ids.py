@@ -19,6 +19,7 @@ VERIFY = "verify"
 CERTIFY = "certify"
 PUBLISH = "publish"
 REPORT_REVOKED = "report_revoked"
+REPORT_WATERMARK = "report_watermark"
 
 SPARK_STEPS = (SNAPSHOT, RECONCILE, VALIDATE)
 """The tasks that submit Spark, in their order: the application of one goes on with those after it."""
@@ -44,6 +45,15 @@ CERTIFIED_ALIAS = "makewhole_certified"
 def certified_asset(pipeline: str) -> tuple[str, str]:
     """Return name and URI of the asset that a certificate of a pipeline updates."""
     return f"makewhole_{pipeline}", f"makewhole://certified/{pipeline}"
+
+
+REVOKED_ALIAS = "makewhole_revoked"
+"""The asset alias of runs whose form names the pipeline: its event is one of the pipeline's revocations."""
+
+
+def revoked_asset(pipeline: str) -> tuple[str, str]:
+    """Return name and URI of the asset that each revocation of a certificate of a pipeline updates."""
+    return f"makewhole_revoked_{pipeline}", f"makewhole://revoked/{pipeline}"
 
 
 PUBLISHED_ALIAS = "makewhole_published"

@@ -1,6 +1,7 @@
 """Make the DAG that takes a plan back: plan, approve, restore, reopen."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from airflow.sdk import DAG, AssetAlias, Param, TriggerRule, task
 
@@ -11,6 +12,7 @@ from makewhole.orchestration.dags import START
 from makewhole.orchestration.operators import PlanApproval
 from makewhole.orchestration.persistence import longest_limits, task_defaults
 from makewhole.orchestration.steps import undoing
+from makewhole.orchestration.watermark_task import report_watermark
 
 _DOC = """\
 Puts back every row that a plan wrote, changed or moved aside, as it was before, the last one first; then judges the
@@ -60,11 +62,13 @@ def undo_dag(pipelines: Sequence[Pipeline]) -> DAG:
         },
         tags=["makewhole"],
     ) as dag:
-        _tasks(longest_limits(pipelines))
+        reopen = _tasks(longest_limits(pipelines))
+        report_watermark(reopen, [pipeline.name for pipeline in pipelines], is_chosen=True)
     return dag
 
 
-def _tasks(limits: TimeLimits) -> None:
+def _tasks(limits: TimeLimits) -> Any:
+    """Wire the tasks; return the last one."""
     plan = task.branch(task_id=task_ids.PLAN, execution_timeout=limits.plan)(undoing.plan)()
     approve = PlanApproval.of_planned()
     rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
@@ -76,3 +80,4 @@ def _tasks(limits: TimeLimits) -> None:
     )(undoing.reopen)()
     plan >> [approve, restore]
     approve >> restore >> reopen
+    return reopen

@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,6 +29,8 @@ class AcceptedByTwo:
     tasks: Mapping[str, str]
     revoked: Mapping[str, Any]
     exit_code_of_revocation: int
+    certified_events: Sequence[Mapping[str, Any]]
+    revoked_events: Sequence[Mapping[str, Any]]
 
 
 def accepted(stage: Stage, shop: ScenarioShop) -> AcceptedByTwo:
@@ -50,7 +52,9 @@ def accepted(stage: Stage, shop: ScenarioShop) -> AcceptedByTwo:
         assert other.returncode == 0, other.stderr
         asked = asking.result(RUN_SECONDS)
     assert asked.stdout, asked.stderr
-    revoked = stage.command("accept", "--revoke", word, "--reason", "it was shipped after all", "--json", user="oncall")
+    revoked = stage.command(
+        "accept", "--revoke", word, "--reason", "it was shipped after all", "--json", user="oncall", has_token=True
+    )
     assert revoked.stdout, revoked.stderr
     return AcceptedByTwo(
         before=before,
@@ -62,4 +66,12 @@ def accepted(stage: Stage, shop: ScenarioShop) -> AcceptedByTwo:
         tasks=stage.tasks(run),
         revoked=json.loads(revoked.stdout),
         exit_code_of_revocation=revoked.returncode,
+        certified_events=_events(stage, f"makewhole_{shop.name}"),
+        revoked_events=_events(stage, f"makewhole_revoked_{shop.name}"),
     )
+
+
+def _events(stage: Stage, asset: str) -> list[Mapping[str, Any]]:
+    """Return what the events of an asset say, oldest first."""
+    events = stage.get("/assets/events", limit=100, order_by="timestamp")["asset_events"]
+    return [event["extra"] for event in events if event["name"] == asset]

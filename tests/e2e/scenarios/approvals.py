@@ -179,6 +179,7 @@ def _approve(stage: Stage, run: Run) -> Mapping[str, Any]:
     detail = stage.get(f"{run.path}/taskInstances/approve/-1/hitlDetails")
     looked = stage.run_command("plan", "dry-run", plan, "--samples", "1", "--json")
     refused = stage.command("plan", "approve", plan, user="admin")
+    no_right = stage.command("plan", "pause", plan, user="viewer")
     paused = stage.run_command("plan", "pause", plan, "--reason", "the warehouse is busy", "--json")
     accepted = stage.command("plan", "approve", plan, user="oncall")
     return {
@@ -188,6 +189,7 @@ def _approve(stage: Stage, run: Run) -> Mapping[str, Any]:
         "admin's message": refused.stderr,
         "oncall": accepted.returncode,
         "oncall's message": accepted.stdout,
+        "paused by a viewer": (no_right.returncode, " ".join(no_right.stderr.split())),
         "paused": paused.document,
         "while paused": _while_paused(stage, run, plan),
     }

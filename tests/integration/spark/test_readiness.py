@@ -40,6 +40,7 @@ def spark_of_airflow(monkeypatch: pytest.MonkeyPatch, shop: ReconciledShop) -> N
 
 
 def checked(shop: ReconciledShop, *options: str) -> tuple[int, dict[str, Any]]:
+    shop.file.write_text(shop.file.read_text().replace("{limits: ", "{approval: {by: anna}, limits: "))
     result = CliRunner().invoke(app, ["check", "--live", "--json", *options, str(shop.file)], catch_exceptions=False)
     return result.exit_code, json.loads(result.stdout)
 

@@ -16,7 +16,7 @@ from makewhole.model.gate import GateAnswer
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.window import WindowState
-from makewhole.orchestration.steps.certifying import chain_head
+from makewhole.orchestration.steps.watermark import certified_extra
 from makewhole.window.context import WindowContext
 from tests.world.orders import DAY, Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -63,7 +63,7 @@ def test_a_partition_that_stands_is_reported_and_after_a_day_what_is_behind_it_i
     assert closed.certificate is not None
     assert closed.certificate.body["handed_over"]["keys"] == 7
     assert closed.certificate.body["how"]["waiting"][STORE_HOP]["keys"] == 7
-    assert chain_head(closed.certificate)["handed_over"] == 7
+    assert certified_extra("shop", closed.certificate)["handed_over"] == 7
     first_line, second_line, *messages = run("windows", "shop").splitlines()[1:]
     assert [line.split()[-2] for line in (first_line, second_line)] == ["4", "7"]
     since = closed.certificate.body["how"]["waiting"][STORE_HOP]["since"][:16].replace("T", " ")

@@ -112,6 +112,6 @@ def test_the_page_leads_to_a_verdict_and_to_a_certificate(
         file = pipelines / "orders.yaml"
         drafted, _, remedies = file.read_text().partition("# compensation:")
         assert "#   missing: redeliver" in remedies
-        file.write_text(f"{drafted}compensation: {{missing: upsert}}\n")
+        file.write_text(f"{drafted}compensation: {{missing: upsert, approval: {{by: [admin]}}}}\n")
         deployment.run("makewhole run orders --window 1")
     print(*(f"{seconds:8.1f} s  {command}" for command, seconds in deployment.seconds.items()), sep="\n")

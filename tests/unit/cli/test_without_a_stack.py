@@ -98,7 +98,7 @@ def test_run_without_an_airflow_says_how_to_name_one(
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
         "could not: environment: MAKEWHOLE_AIRFLOW_URL: is not set, and there is no local stack. "
-        "Start one with `makewhole up`, or set the URL, user and password of your Airflow\n"
+        "Start one with `makewhole up`, or set the URL of your Airflow, and a token, or user and password\n"
     )
 
 

@@ -70,3 +70,26 @@ def test_json_is_one_object_with_every_problem(app: typer.Typer, folder: Path) -
 def test_an_empty_folder_proves_nothing(app: typer.Typer, tmp_path: Path) -> None:
     assert CliRunner().invoke(app, [str(tmp_path)]).exit_code == 2
     assert json.loads(CliRunner().invoke(app, [str(tmp_path), "--json"]).output)["ok"] is False
+
+
+WRITES = GOOD + "compensation: {missing: redeliver, unexpected: report}\n"
+
+
+def test_file_that_writes_has_to_name_who_approves(app: typer.Typer, tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(WRITES)
+    result = CliRunner().invoke(app, [str(file)])
+    assert (result.exit_code, result.output.replace(str(file), "F").splitlines()) == (
+        2,
+        [
+            "✗ F: 1 problem",
+            "  compensation.approval.by: is empty, and remedies of this file write: whoever may run the DAG could "
+            "approve what they write",
+            "    Name those who may, for example 'approval: {by: [anna, \"group:payments\"]}'",
+            "1 file to mend. Nothing is reconciled by a file that is wrong.",
+        ],
+    )
+    file.write_text(WRITES.replace("missing: redeliver", "missing: redeliver, approval: {by: anna}"))
+    assert CliRunner().invoke(app, [str(file)]).exit_code == 0
+    file.write_text(WRITES.replace("redeliver", "report"))
+    assert CliRunner().invoke(app, [str(file)]).exit_code == 0

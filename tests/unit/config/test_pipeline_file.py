@@ -71,7 +71,7 @@ compensation:
   missing: redeliver
   mismatched: upsert
   limits: {actions: 5, share: 1, records_per_second: 7}
-  approval: {above_actions: 0, by: oncall, expires: 2d}
+  approval: {above_actions: 0, by: oncall, expires: 2d, four_eyes: true}
 """
 
 
@@ -168,7 +168,7 @@ def test_every_key_of_a_full_file_reaches_the_model(write: Callable[..., Path]) 
         ),
         gate=Gate(missing=1, duplicate=2, mismatched=3, unexpected=4, pending=5, allow_empty=True),
         limits=Limits(actions=5, share=1.0, records_per_second=7),
-        approval=Approval(above_actions=0, by=("oncall",), expires=timedelta(days=2)),
+        approval=Approval(above_actions=0, by=("oncall",), expires=timedelta(days=2), four_eyes=True),
     )
 
 

@@ -68,6 +68,7 @@ def test_every_step_has_a_time_limit_and_the_wait_for_a_person_has_none() -> Non
     limits = {task.task_id: task.execution_timeout for task in reconcile_dag(PATIENT).tasks}
     assert limits.pop("approve") is None
     assert limits.pop("settle") == timedelta(minutes=10)
+    assert limits.pop("report_watermark") == PATIENT.time_limits.certify
     expected = vars(PATIENT.time_limits)
     assert limits == {name: expected[name] for name in limits} | {
         "snapshot": (20 + 12 + 4) * HOUR,

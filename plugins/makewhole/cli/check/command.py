@@ -14,7 +14,7 @@ from rich.text import Text
 from makewhole.cli.environment import printable
 from makewhole.config.pipeline_file import PipelineFile, pipeline_files, read_files
 from makewhole.model.errors import ConfigurationError, Problem
-from makewhole.model.pipeline import Pipeline
+from makewhole.model.pipeline import Pipeline, Remedy
 from makewhole.model.text import counted
 from makewhole.window.readiness.mistakes import Mistake, Readiness, Weight
 
@@ -74,12 +74,30 @@ def _expanded(paths: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(files))
 
 
-def _of_file(file: PipelineFile, look: Callable[[Readiness, Pipeline], None] | None = None) -> _Checked:
-    """Check a file; one that is good is asked about, where `look` does that."""
+def _of_file(
+    file: PipelineFile, look: Callable[[Readiness, Pipeline], None] | None = None, *, has_people: bool = True
+) -> _Checked:
+    """Check a file; one that is good is asked about, where `look` does that. `has_people`: and who approves plans."""
     readiness = Readiness()
-    if look is not None and file.pipeline is not None and not file.problems:
-        look(readiness, file.pipeline)
+    if file.pipeline is not None and not file.problems:
+        if has_people:
+            _look_at_approvers(readiness, file.pipeline, str(file.path))
+        if look is not None:
+            look(readiness, file.pipeline)
     return _Checked(title=str(file.path), file=file, readiness=readiness)
+
+
+def _look_at_approvers(found: Readiness, pipeline: Pipeline, path: str) -> None:
+    """Note that a pipeline which writes names no person who answers for its plans."""
+    writes = any(hop.remedies.chosen - {Remedy.REPORT} for hop in pipeline.hops)
+    if writes and not pipeline.approval.by:
+        problem = Problem(
+            file=path,
+            path="compensation.approval.by",
+            found="is empty, and remedies of this file write: whoever may run the DAG could approve what they write",
+            remedy="Name those who may, for example 'approval: {by: [anna, \"group:payments\"]}'",
+        )
+        found.note(problem, Weight.REPAIRS)
 
 
 def _asked(read: Sequence[PipelineFile], *, live: bool) -> list[_Checked]:
@@ -90,7 +108,7 @@ def _asked(read: Sequence[PipelineFile], *, live: bool) -> list[_Checked]:
     with reporting_errors():
         if not live:
             chosen_service()
-            return [_of_file(file, look_at_tables) for file in read]
+            return [_of_file(file, look_at_tables, has_people=False) for file in read]
         from makewhole.cli.check.live import Live
 
         with suppress(ConfigurationError):  # a service that is not configured is one more line of the list

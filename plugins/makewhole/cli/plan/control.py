@@ -1,6 +1,5 @@
 """Run `makewhole plan pause|resume|rate|stop|watch`: control a plan while it runs."""
 
-import getpass
 import json as json_format
 import time
 from collections.abc import Callable, Iterator
@@ -10,19 +9,24 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from makewhole.cli.airflow_api import AirflowRefusedError, access, airflow
 from makewhole.cli.environment import AsJson, Exit, console, printable, service_environment
 from makewhole.compensation.execution import control
 from makewhole.journal import plan_progress, plans
 from makewhole.journal.database import connect, journal_dsn
 from makewhole.journal.plans import StoredPlan
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.plan import Plan, PlanState
+from makewhole.orchestration.task_ids import COMPENSATE, reconcile_dag_id
 from makewhole.sql import PgConnection
 
 PlanId = Annotated[str, typer.Argument(help="Id of the plan, as `makewhole windows PIPELINE --json` shows it.")]
 _console = console()
 _errors = console(stderr=True)
 _POLL_SECONDS = 1.0
+_FORBIDDEN = 403
+_BEGINNING = "1970-01-01T00:00:00+00:00"
+_WOULD_CLEAR = {"dry_run": True, "task_ids": [COMPENSATE], "start_date": _BEGINNING, "end_date": _BEGINNING}
 _GOES_ON = (PlanState.FROZEN, PlanState.AWAITING_APPROVAL, PlanState.APPROVED, PlanState.RUNNING)
 
 
@@ -46,12 +50,12 @@ def pause(
     json: AsJson = False,
 ) -> None:
     """Wait before the next chunk, until `resume`. What is written stays; no other runner can take the plan over."""
-    _send(lambda dsn, by: control.pause(dsn, plan, by=by, reason=reason), json=json)
+    _send(plan, lambda dsn, by: control.pause(dsn, plan, by=by, reason=reason), json=json)
 
 
 def resume(plan: PlanId, json: AsJson = False) -> None:
     """Resume a paused plan."""
-    _send(lambda dsn, by: control.resume(dsn, plan, by=by), json=json)
+    _send(plan, lambda dsn, by: control.resume(dsn, plan, by=by), json=json)
 
 
 def rate(
@@ -60,7 +64,7 @@ def rate(
     json: AsJson = False,
 ) -> None:
     """Slow a plan down, or speed it up."""
-    _send(lambda dsn, by: control.set_rate(dsn, plan, records_per_second, by=by), json=json)
+    _send(plan, lambda dsn, by: control.set_rate(dsn, plan, records_per_second, by=by), json=json)
 
 
 def stop(
@@ -70,18 +74,41 @@ def stop(
 ) -> None:
     """End a plan before its next chunk, for good. What is written stays, with its receipts; run the window again to
     repair the rest."""
-    _send(lambda dsn, by: control.stop(dsn, plan, by=by, reason=reason or "no reason given"), json=json)
+    _send(plan, lambda dsn, by: control.stop(dsn, plan, by=by, reason=reason or "no reason given"), json=json)
 
 
-def _send(command: Callable[[str, str], Plan], *, json: bool) -> None:
-    """Send a command to a plan, in the name of this machine's user."""
+def _send(plan_id: str, command: Callable[[str, str], Plan], *, json: bool) -> None:
+    """Send a command to a plan, in the name of the person whom Airflow knows, when it lets them."""
     with service_environment():
-        plan = command(journal_dsn(), getpass.getuser())
+        with connect() as journal:
+            pipeline = known_plan(journal, plan_id).pipeline
+        plan = command(journal_dsn(), _person_who_may(pipeline))
     if json:
         document = {"id": plan.id, "state": plan.state.value, "reason": plan.reason}
         typer.echo(json_format.dumps(document, ensure_ascii=False))
         return
     _console.print(Text(printable(f"plan {plan.id}: {plan.state.value}; {plan.reason}")))
+
+
+def _person_who_may(pipeline: str) -> str:
+    """Return the name of who calls, when Airflow lets them clear tasks of the pipeline's DAG. That is asked by a dry
+    run of it, over an interval that has no run.
+
+    Raises:
+        PermanentError: it does not.
+    """
+    person, dag = access(), reconcile_dag_id(pipeline)
+    try:
+        with airflow(person) as api:
+            api.send("POST", f"/dags/{dag}/clearTaskInstances", _WOULD_CLEAR)
+    except AirflowRefusedError as error:
+        if error.status != _FORBIDDEN:
+            raise
+        raise PermanentError(
+            f"{person.user} may not steer plans of {pipeline}: Airflow does not let them clear tasks of the DAG {dag}. "
+            f"Ask a person who may. {error}"
+        ) from error
+    return person.user
 
 
 def watch(

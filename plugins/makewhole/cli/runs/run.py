@@ -14,7 +14,7 @@ from makewhole.cli.airflow_api import AirflowApi, access, airflow
 from makewhole.cli.documents import chosen_windows, unanswered_document, window_document
 from makewhole.cli.environment import Exit, console, exit_of, printable, service_environment
 from makewhole.cli.report import PipelineName, show_windows
-from makewhole.cli.runs.follow import follow
+from makewhole.cli.runs.follow import follow, note_result
 from makewhole.cli.runs.judged_keys import exit_of_keys, judged_keys, show_judged
 from makewhole.cli.runs.pipeline_dags import wait_for_pipeline
 from makewhole.compensation.planning.unanswered import Unanswered, read_unanswered
@@ -260,7 +260,9 @@ def _follow_to_end(request: _RunRequest, run_id: str, out: Console) -> dict[str,
     where = access()
     with airflow(where) as api:
         follow(api, ONCALL_DAG, run_id, out, where)
-    return _document(request.pipeline, run_id)
+        document = _document(request.pipeline, run_id)
+        note_result(api, ONCALL_DAG, run_id, document)
+    return document
 
 
 def _trigger(api: AirflowApi, form: dict[str, Any]) -> str:

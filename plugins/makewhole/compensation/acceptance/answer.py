@@ -73,7 +73,7 @@ def _question(asked: Acceptance) -> OpenQuestion:
         state=asked.state.value,
         is_waiting=asked.state is AcceptanceState.AWAITING_APPROVAL,
         sha256=asked.sha256,
-        asked_by=asked.asked_by,
+        asked_by=(asked.asked_by,),
     )
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from makewhole.compensation.acceptance.choose import Chosen, choose, judged_window, without
 from makewhole.compensation.acceptance.rows_of_keys import KeyRows, read_key_rows
-from makewhole.compensation.approval.rights import ApprovalRights, Groups, rights_of
+from makewhole.compensation.approval.rights import Groups, others_of, rights_of
 from makewhole.config.key_layout import with_layout
 from makewhole.journal import acceptances, windows
 from makewhole.journal.acceptances import Question
@@ -151,11 +151,6 @@ def _second_person(
             f"yes, and only {request.asked_by}, who asks, may; name another one in compensation.approval.by"
         )
     return True
-
-
-def others_of(rights: ApprovalRights, asked_by: str) -> tuple[str, ...]:
-    """Return the people with the right to say yes, but for the one who asks."""
-    return tuple(name for name in rights.people if name != asked_by)
 
 
 def _put(

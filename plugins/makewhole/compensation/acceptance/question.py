@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from makewhole.compensation.acceptance.ask import Asked, others_of
+from makewhole.compensation.acceptance.ask import Asked
 from makewhole.compensation.approval.page import ApprovalPage, escaped
-from makewhole.compensation.approval.rights import Groups, rights_of
+from makewhole.compensation.approval.rights import Groups, others_of, rights_of
 from makewhole.journal import acceptances, windows
 from makewhole.journal.database import connect
 from makewhole.model.acceptance import AcceptedFinding

@@ -43,20 +43,27 @@ class Answer:
 @dataclass(frozen=True, kw_only=True)
 class OpenQuestion:
     """Hold what a person answers: `label` names it, `sha256` is of what was shown, `state` is the one that it has now.
-    `asked_by`: who asked, and may not answer."""
+    `asked_by`: who asked, and may not answer; none: that is no matter."""
 
     label: str
     state: str
     is_waiting: bool
     sha256: str
-    asked_by: str | None = None
+    asked_by: tuple[str, ...] = ()
 
 
 def record_answer(
-    journal_dsn: str, plan_id: str, answer: Answer, policy: Approval, groups: Groups = MappingProxyType({})
+    journal_dsn: str,
+    plan_id: str,
+    answer: Answer,
+    policy: Approval,
+    groups: Groups = MappingProxyType({}),
+    *,
+    asked_by: tuple[str, ...] = (),
 ) -> Plan:
     """Record the answer and set the plan's state. The same decision again changes nothing. `groups`: those that the
-    policy may name.
+    policy may name; `asked_by`: who asked for the runs of the plan, and may not answer where the policy has
+    `four_eyes`.
 
     Raises:
         RefusedError: the plan waits for no answer, the answer is for other content, or its author may not answer.
@@ -66,7 +73,7 @@ def record_answer(
         given = plans.approval_of(journal, plan_id)
         if given is not None and given.decision == answer.decision.value and given.sha256 == answer.sha256:
             return plan
-        require_answerable(_question(plan), answer, policy, groups)
+        require_answerable(_question(plan, asked_by if policy.four_eyes else ()), answer, policy, groups)
         plans.put_approval(
             journal,
             plan,
@@ -130,16 +137,21 @@ def require_answerable(question: OpenQuestion, answer: Answer, policy: Approval,
     rights = rights_of(policy, groups)
     if not rights.allow(answer.by):
         raise RefusedError(f"{answer.by} may not answer for {label}; {rights} may")
-    if answer.by == question.asked_by:
+    if answer.by in question.asked_by:
         raise RefusedError(
             f"{answer.by} asked for {label}, so another person has to answer"
             + (f": {rights}" if rights.by else ", anybody who may run this DAG")
         )
 
 
-def _question(plan: Plan) -> OpenQuestion:
-    is_waiting = plan.state is PlanState.AWAITING_APPROVAL
-    return OpenQuestion(label=f"plan {plan.id}", state=plan.state.value, is_waiting=is_waiting, sha256=plan.sha256)
+def _question(plan: Plan, asked_by: tuple[str, ...]) -> OpenQuestion:
+    return OpenQuestion(
+        label=f"plan {plan.id}",
+        state=plan.state.value,
+        is_waiting=plan.state is PlanState.AWAITING_APPROVAL,
+        sha256=plan.sha256,
+        asked_by=asked_by,
+    )
 
 
 def _plan_state_after(answer: Answer) -> tuple[PlanState, str]:

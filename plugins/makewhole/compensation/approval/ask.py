@@ -40,7 +40,9 @@ def approval_request(
         RefusedError: no person could answer, see `rights_in`.
     """
     waits = plan.state is PlanState.AWAITING_APPROVAL
-    who = str(rights_in(context.pipeline)) if waits else "no person is asked"
+    who = (str(rights_in(context.pipeline)) or _ANYBODY) if waits else "no person is asked"
+    if waits and context.pipeline.approval.four_eyes:
+        who += ", but for who asked for the run"
     question = ApprovalQuestion(
         plan=plan,
         label=context.window.label,
@@ -49,7 +51,7 @@ def approval_request(
             f"Window {context.window.number}: {context.window.start or 'the beginning'} to {context.window.end}",
             *about,
         ),
-        who=who or _ANYBODY,
+        who=who,
         dry_run=_dry_run_or_reason(context, plan) if waits else "it waits for no answer",
         dry_run_at=datetime.now(UTC),
         reported=reported,

@@ -37,6 +37,11 @@ class ApprovalRights:
         return self.groups[entry.removeprefix(GROUP_PREFIX)] if entry.startswith(GROUP_PREFIX) else (entry,)
 
 
+def others_of(rights: ApprovalRights, *asked_by: str) -> tuple[str, ...]:
+    """Return the people with the right to say yes, but for those who ask."""
+    return tuple(name for name in rights.people if name not in asked_by)
+
+
 def rights_of(policy: Approval, groups: Groups) -> ApprovalRights:
     """Return the rights that a pipeline's policy gives.
 

@@ -23,7 +23,7 @@ def notify_of_run(context: Mapping[str, Any]) -> None:
     """Send what is new of the pipeline of a run, after one of its tasks has ended. Whatever goes wrong is logged alone:
     the DAG `makewhole_notify` tries again."""
     try:
-        name = _pipeline_of(context)
+        name = pipeline_of(context)
         pipeline = None if name is None else find_pipeline(name)
         if pipeline is not None and pipeline.notify is not None:
             _send(pipeline)
@@ -31,7 +31,7 @@ def notify_of_run(context: Mapping[str, Any]) -> None:
         logger.warning("nothing was sent to people now; %s tries again: %s", task_ids.NOTIFY_DAG, error)
 
 
-def _pipeline_of(context: Mapping[str, Any]) -> str | None:
+def pipeline_of(context: Mapping[str, Any]) -> str | None:
     """Return the pipeline of a run: that of the window it opened, of its form, or of its DAG."""
     opened = context["ti"].xcom_pull(task_ids=task_ids.OPEN_WINDOW)
     if isinstance(opened, dict):

@@ -4,14 +4,14 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Asset, AssetAlias, get_current_context
+from airflow.sdk import get_current_context
 
 from makewhole.model.window import WindowState
 from makewhole.orchestration.steps.recorded_failure import UncertifiedError, recorded
 from makewhole.orchestration.steps.repairing import log_unanswered
 from makewhole.orchestration.steps.step import step
+from makewhole.orchestration.steps.watermark import announce
 from makewhole.orchestration.steps.window_of_run import load_context
-from makewhole.orchestration.task_ids import CERTIFIED_ALIAS, certified_asset
 
 if TYPE_CHECKING:
     from makewhole.journal.certificates import ChainEntry
@@ -54,7 +54,7 @@ def certify() -> dict[str, Any]:
         closed.handed_over,
         closed.certificate.uri,
     )
-    _announce(get_current_context()["outlet_events"], context.pipeline.name, closed.certificate)
+    announce(get_current_context()["outlet_events"], context.pipeline.name, closed.certificate)
     _log_reach(context.window.label, closed.certificate)
     return run_result(closed, closed.certificate)
 
@@ -110,28 +110,3 @@ def _log_older_open(label: str, closed: "ClosedWindow") -> None:
             older.first_window,
             older.since or "the beginning",
         )
-
-
-def _announce(outlet_events: Any, pipeline: str, certificate: "ChainEntry") -> None:
-    """Put the head of the chain into the asset's event; Airflow takes the one of the two that the task has."""
-    name, uri = certified_asset(pipeline)
-    asset = Asset(name=name, uri=uri)
-    head = chain_head(certificate)
-    outlet_events[asset].extra = head
-    outlet_events[AssetAlias(name=CERTIFIED_ALIAS)].add(asset, extra=head)
-
-
-def chain_head(certificate: "ChainEntry") -> dict[str, Any]:
-    """Return what the event says of the newest entry: enough to miss it later, how many keys it leaves to the next
-    window, and no data."""
-    return {
-        "ordinal": certificate.ordinal,
-        "sha256": certificate.sha256,
-        "window": certificate.number,
-        "revision": certificate.revision,
-        "handed_over": certificate.handed_over,
-        "accepted": certificate.accepted,
-        "signed_by": certificate.signed_by,
-        "signature": certificate.signature,
-        "uri": certificate.uri,
-    }

@@ -99,6 +99,7 @@ def _window_request(context: Mapping[str, Any]) -> "Request":
         plan_only=bool(form.get("plan_only")),
         read_again=bool(form.get("read_again")),
         reason=form.get("reason"),
+        asked_by=run.triggering_user_name,
     )
 
 

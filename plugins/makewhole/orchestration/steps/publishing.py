@@ -4,10 +4,11 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk import Asset, AssetAlias, get_current_context
+from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from makewhole.model.pipeline import Pipeline
+from makewhole.orchestration.steps.asset_events import update_asset
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.window_of_run import load_pipeline, opened_window
 from makewhole.orchestration.task_ids import PUBLISHED_ALIAS, published_asset
@@ -44,7 +45,7 @@ def announce(context: Mapping[str, Any]) -> None:
             "before the first one that was"
         )
     extra = {"pipeline": pipeline.name, "window": window.number, "revision": window.revision, "points": points}
-    _update(context, pipeline.name, extra)
+    update_asset(context["outlet_events"], published_asset(pipeline.name), PUBLISHED_ALIAS, extra)
     for point, published in sorted(points.items()):
         logger.info("%s: %s is published: %s", opened["label"], point, published["manifest"])
 
@@ -83,19 +84,10 @@ def note_revoked(pipeline: Pipeline, context: Mapping[str, Any]) -> bool:
         return False
     documents = [notice.to_json_dict() for notice in changed]
     extra = {"pipeline": pipeline.name, "points": {}, "changed": documents, "revoked": revoked}
-    _update(context, pipeline.name, extra)
+    update_asset(context["outlet_events"], published_asset(pipeline.name), PUBLISHED_ALIAS, extra)
     for notice in changed:
         if notice.revocation is not None:
             logger.warning("%s is not proven any more: %s", notice.manifest, notice.revocation["because"]["reason"])
         else:
             logger.info("%s is proven again", notice.manifest)
     return True
-
-
-def _update(context: Mapping[str, Any], pipeline: str, extra: Mapping[str, Any]) -> None:
-    """Put an event into the asset; Airflow takes the one of the two that the task has."""
-    name, uri = published_asset(pipeline)
-    asset = Asset(name=name, uri=uri)
-    events = context["outlet_events"]
-    events[asset].extra = extra
-    events[AssetAlias(name=PUBLISHED_ALIAS)].add(asset, extra=extra)

@@ -11,7 +11,8 @@ from makewhole.model.errors import RefusedError
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """An interval to judge. `id`: the same for all tries of a DAG run. `start` None: where the last window ended.
-    `read_again`: of a window that is judged again every point is read, also one that is shown to be the same."""
+    `read_again`: of a window that is judged again every point is read, also one that is shown to be the same. `asked_by`:
+    who started the run, as Airflow knows them; None: no person, by its schedule."""
 
     id: str
     end: datetime
@@ -19,6 +20,7 @@ class Request:
     plan_only: bool = False
     read_again: bool = False
     reason: str | None = None
+    asked_by: str | None = None
 
 
 def require_past(request: Request) -> None:

@@ -362,6 +362,7 @@ def _insert_revision(
             **({"columns": pipeline.column_places} if pipeline.column_places else {}),
             "settle_seconds": pipeline.settle.total_seconds(),
             "reason": request.reason,
+            "asked_by": request.asked_by,
         },
     )
     incidents.put(journal, draft.window, draft.incidents)

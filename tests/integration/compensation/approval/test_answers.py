@@ -16,6 +16,8 @@ from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
+ANYBODY = Approval(above_actions=0)
+
 
 @pytest.mark.parametrize(
     ("decision", "option"),
@@ -50,13 +52,54 @@ def test_the_answer_to_another_plan_is_not_taken(world: PlanWorld, monkeypatch: 
         answers.recorded_answer(task_context(world, {**context["shown"], "plan": "other"}))
 
 
-def waiting(world: PlanWorld, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, dict[str, Any]]:
-    """A plan that waits for anybody, and the context of the task that asks."""
+def test_with_four_eyes_who_asked_for_the_run_or_for_its_window_may_not_answer(
+    world: PlanWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, context = waiting(world, monkeypatch, Approval(above_actions=0, by=("anna", "ben", "carl"), four_eyes=True))
+    world.journal_sql('update makewhole.window set configuration = configuration || \'{"asked_by": "ben"}\'')
+    assert answers.read_approvers(context).people == ("carl",)
+    for person in ("anna", "ben"):
+        with pytest.raises(
+            AirflowFailException,
+            match=f"{person} asked for plan {plan.id}, so another person has to answer: anna, ben, carl",
+        ):
+            answers.copy_answer(context, answers.as_event(is_approved=True, by=person))
+    assert world.journal_sql("select state from makewhole.plan") == [("awaiting_approval",)]
+
+    answers.copy_answer(context, answers.as_event(is_approved=True, by="carl"))
+
+    assert world.journal_sql("select by, decision from makewhole.approval") == [("carl", "approved")]
+
+
+def test_without_four_eyes_who_asked_may_answer(world: PlanWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, context = waiting(world, monkeypatch, Approval(above_actions=0, by=("anna",)))
+    assert answers.read_approvers(context).people == ("anna",)
+    answers.copy_answer(context, answers.as_event(is_approved=True, by="anna"))
+    assert world.journal_sql("select by from makewhole.approval") == [("anna",)]
+
+
+def test_with_four_eyes_and_no_other_person_none_is_asked_and_the_task_says_whom_to_name(
+    world: PlanWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, context = waiting(world, monkeypatch, Approval(above_actions=0, by=("anna",), four_eyes=True))
+    with pytest.raises(
+        AirflowFailException, match=r"^anna asked for this run, and compensation\.approval has four_eyes: "
+    ):
+        answers.read_approvers(context)
+    context["dag_run"].triggering_user_name = None  # a scheduled run: no person asked for it
+    assert answers.read_approvers(context).people == ("anna",)
+
+
+def waiting(
+    world: PlanWorld, monkeypatch: pytest.MonkeyPatch, approval: Approval = ANYBODY
+) -> tuple[Plan, dict[str, Any]]:
+    """A plan that waits for a person, and the context of the task that asks, in a run that anna started."""
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", world.journal)
-    world.pipeline = replace(world.pipeline, approval=Approval(above_actions=0))
+    world.pipeline = replace(world.pipeline, approval=approval)
+    monkeypatch.setattr("makewhole.window.context.find_pipeline", lambda _: world.pipeline)
     world.send(range(2))
     plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(2)])
-    return plan, task_context(world, {"plan": plan.id, "sha256": plan.sha256})
+    return plan, task_context(world, {"plan": plan.id, "sha256": plan.sha256, "subject": "Repair", "body": "it"})
 
 
 def task_context(world: PlanWorld, shown: dict[str, str]) -> dict[str, Any]:
@@ -66,4 +109,9 @@ def task_context(world: PlanWorld, shown: dict[str, str]) -> dict[str, Any]:
     def pull(task_ids: str, key: str | None = None) -> dict[str, Any]:
         return shown if key == "approval" else opened
 
-    return {"ti": SimpleNamespace(xcom_pull=pull), "dag": SimpleNamespace(dag_id="makewhole_oncall"), "shown": shown}
+    return {
+        "ti": SimpleNamespace(xcom_pull=pull),
+        "dag": SimpleNamespace(dag_id="makewhole_oncall"),
+        "dag_run": SimpleNamespace(run_id="tonight", triggering_user_name="anna"),
+        "shown": shown,
+    }
