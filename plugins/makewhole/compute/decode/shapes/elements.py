@@ -38,10 +38,17 @@ class ElementFormat(JsonFormat):
 
 @dataclass(frozen=True, kw_only=True)
 class Elements:
-    """The array that records are divided by, and the format of the records."""
+    """The array that records are divided by, and the format of the records. `takes_latest`: the latest version of a key
+    counts, of which a record has one."""
 
     path: Path
     format: ValueFormat = field(repr=False)
+    takes_latest: bool = False
+
+    @property
+    def contradiction(self) -> str:
+        """The reason why elements of one key cannot be read."""
+        return f"value has elements of one key at {_place(self.path)} that differ"
 
     def divided(self, batch: pa.RecordBatch, wanted: Collection[str]) -> pa.RecordBatch:
         """Return a batch with a row for each element of its records, in order. `wanted`: the fields at the top of a
