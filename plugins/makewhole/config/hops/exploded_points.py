@@ -30,8 +30,8 @@ def note_exploded(hops: Sequence[tuple[YamlPlace, Hop]], drafts: Drafts) -> None
         _note_removed(place, hop, divided)
         if divided:
             _note_whole_records(place, hop, divided)
-        for name in filter(None, (hop.redeliver_to, hop.reverse and hop.reverse.to)):
-            if _is_divided(name, drafts):
+        for name in (hop.redeliver_to, hop.reverse.to if hop.reverse else None):
+            if name is not None and _is_divided(name, drafts):
                 place.complain(
                     f"the events of {name} are elements of its records, and a record of it would be written for one",
                     "Name a topic with a record for each event",
