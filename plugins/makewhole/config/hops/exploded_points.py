@@ -39,8 +39,8 @@ def note_exploded(hops: Sequence[tuple[YamlPlace, Hop]], drafts: Drafts) -> None
 
 
 def _is_divided(name: str, drafts: Drafts) -> bool:
-    point = drafts[name].point
-    return has_log(point) and point.explode is not None
+    draft = drafts.get(name)
+    return draft is not None and has_log(draft.point) and draft.point.explode is not None
 
 
 def _note_whole_records(place: YamlPlace, hop: Hop, divided: Sequence[str]) -> None:

@@ -63,7 +63,8 @@ def test_elements_that_nothing_orders_cannot_be_read(first: Copy, second: Copy) 
 
 
 def test_the_highest_version_counts_wherever_it_stands() -> None:
-    older, newer = (1, "A", 3, "x", ["hop"]), (1, "A", "4.5", "y", [])
+    older: Copy = (1, "A", 3, "x", ["hop"])
+    newer: Copy = (1, "A", "4.5", "y", [])
     for copies in ((older, newer), (newer, older), (older, newer, newer)):
         assert left(*copies) == (["y"], [])
     assert left(older, newer, (1, "A", "4.5", "z", [])) == ([], ["A"])

@@ -1,13 +1,12 @@
-"""Divide a JSON record into the elements of an array without making it anew: its text around each element's own.
+"""Divide a JSON record into the elements of an array without building a document: its text around each element's own.
 
 Python's own scanner goes over every byte, so that nothing is divided that `parse_document` refuses. What the two could
 see differently is left to the reading of the whole document.
 """
 
-import json
+import json.decoder
 import re
 from collections.abc import Collection
-from json.decoder import scanstring
 from typing import Any, NoReturn
 
 from makewhole.compute.decode.envelopes import is_envelope
@@ -32,7 +31,9 @@ def _usual_fraction(text: str) -> None:
         raise _UnusualError
 
 
-_scan = json.JSONDecoder(parse_float=_usual_fraction, parse_constant=_refuse).scan_once
+_decoder: Any = json.JSONDecoder(parse_float=_usual_fraction, parse_constant=_refuse)  # as Any: the stubs lack these
+_module: Any = json.decoder
+_scan, _scan_text = _decoder.scan_once, _module.scanstring
 
 
 def json_elements(value: bytes, path: Path, wanted: Collection[str] | None) -> list[bytes] | None:
@@ -44,7 +45,7 @@ def json_elements(value: bytes, path: Path, wanted: Collection[str] | None) -> l
         text = value.decode()
         if is_too_deep(text, DEEPEST) or (wanted is not None and path[0] not in wanted):
             return None
-        record = _Record(text, wanted)
+        record = _ScannedRecord(text, wanted)
         record.read(path)
         around = record.around()
     except _UNUSUAL:
@@ -54,7 +55,7 @@ def json_elements(value: bytes, path: Path, wanted: Collection[str] | None) -> l
     return [text[start:end].join(around).encode() for start, end in record.elements]
 
 
-class _Record:
+class _ScannedRecord:
     """A record while it is read: the names at its top, the places of what is wanted of it, and of its elements."""
 
     def __init__(self, text: str, wanted: Collection[str] | None) -> None:
@@ -84,7 +85,7 @@ class _Record:
         while True:
             self._require(at, '"')
             start = at
-            name, at = scanstring(self.text, at + 1, True)
+            name, at = _scan_text(self.text, at + 1, True)
             at = self._spaces(at)
             self._require(at, ":")
             at = self._spaces(at + 1)
