@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from makewhole.compute.canonical import column_text, float_text, is_own_text, with_row_hash
 from makewhole.compute.decode.record_values import ValueShape, decode_values
+from makewhole.compute.decode.shapes.elements import Elements
+from makewhole.compute.decode.shapes.repeated_elements import one_of_each
 from makewhole.compute.decode.unread_keys import unread_keys
 from makewhole.compute.frames import (
     KEYS,
@@ -87,14 +89,18 @@ def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords
     )
     frame = with_known_hashes(frame, [f"c:{name}" for name in shape.compare])
     bad = _unreadable(frame, batch, shape) if frame["key"].null_count() else empty(UNDECODABLE)
-    good = with_hash(frame.filter(pl.col("key").is_not_null()) if frame["key"].null_count() else frame)
+    frame = frame.filter(pl.col("key").is_not_null()) if frame["key"].null_count() else frame
+    if shape.elements is not None and shape.elements.takes_latest:
+        frame, repeated = one_of_each(frame)
+        bad = pl.concat([bad, _contradicting(repeated, shape.elements)], how="vertical_relaxed")
+    good = with_hash(frame)
     tombstones = good.filter("is_tombstone") if shape.tombstones_erase else good.clear()
     good = good.filter(~pl.col("is_tombstone")) if len(tombstones) else good
     return NormalisedRecords(
         copies=_select(good, STORED_TOPIC_KEYS),
         undecodable=_typed(bad, UNDECODABLE),
         tombstones=_typed(tombstones.filter(~pl.col("is_aborted")), TOMBSTONES),
-        elements=0 if shape.elements is None else len(batch) - decoded["key"].null_count(),
+        elements=0 if shape.elements is None else len(frame),
     )
 
 
@@ -109,6 +115,12 @@ def _unreadable(frame: pl.DataFrame, batch: pa.RecordBatch, shape: ValueShape) -
     named = frame.with_columns(unread_keys(batch, frame["key"], shape).alias("business_key"))
     bad = named.filter(pl.col("key").is_null() & ~pl.col("is_aborted"))
     return bad.select(place_in_log(), pl.col("problem").alias("reason"), "business_key")
+
+
+def _contradicting(repeated: pl.DataFrame, elements: Elements) -> pl.DataFrame:
+    """Return elements of one key and record that differ, as unreadable records of that key."""
+    reason = pl.lit(elements.contradiction).alias("reason")
+    return repeated.filter(~pl.col("is_aborted")).select(place_in_log(), reason, pl.col("key").alias("business_key"))
 
 
 def _moment(numbers: pl.Series, microseconds: int) -> pl.Series:

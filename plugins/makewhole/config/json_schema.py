@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from makewhole.config.datasets import COMMITTED, OrphanWord
+from makewhole.config.hops.exploded_points import REMOVED, RemovedElements
 from makewhole.config.hops.remedies import VERDICTS
 from makewhole.config.value_schema import FORMAT_KEYS
 from makewhole.config.values import PRESETS, TYPES
@@ -207,6 +208,10 @@ def _hop() -> JsonSchema:
         "compare": _mapping("Columns that this hop compares, with their types", _type(), _COLUMN),
         "where": _text("Which events of the source the target is to have: cancelled = false and amount > 0"),
         "semantics": {"enum": _words_of(Semantics), "description": "event: each key once. upsert: the latest version"},
+        REMOVED: {
+            "enum": _words_of(RemovedElements),
+            "description": "Under upsert: what is there of an element that a newer record does not have; only kept",
+        },
         "compensation": _object(_remedies()),
         "redeliver": _object({"to": _text(), "despite": _words(_text("", _GROUP))}, needed=("to",)),
         "redeliver_to": _text("Topic point for redelivered records"),

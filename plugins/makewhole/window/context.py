@@ -77,6 +77,7 @@ def value_shape(pipeline: Pipeline, point: TopicPoint, storage: Storage | None =
     """Return the columns that a pipeline decodes from the records of a topic. `storage` None: that of the environment,
     which machines that carry tasks do not have."""
     hops = [hop for hop in pipeline.hops if point.name in (hop.source, hop.target)]
+    takes_latest = any(hop.semantics is Semantics.UPSERT for hop in hops)
     return ValueShape(
         key=point.key,
         key_layout=point.key_layout,
@@ -85,10 +86,10 @@ def value_shape(pipeline: Pipeline, point: TopicPoint, storage: Storage | None =
         version=point.version,
         format=format_of(point, storage),
         record_key=record_key_format_of(point, storage),
-        keeps_tombstones=any(hop.semantics is Semantics.UPSERT for hop in hops) or point in pipeline.topics_alone,
+        keeps_tombstones=takes_latest or point in pipeline.topics_alone,
         tombstones_erase=pipeline.has_erasures(point.name),
         places=dict(point.columns),
-        elements=elements_of(point, storage),
+        elements=elements_of(point, storage, takes_latest=takes_latest),
     )
 
 

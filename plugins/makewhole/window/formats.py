@@ -95,11 +95,13 @@ def format_of(point: TopicPoint, storage: Storage | None = None) -> ValueFormat:
     return UnitFormat(form, dict(point.units)) if point.units else form
 
 
-def elements_of(point: TopicPoint, storage: Storage | None = None) -> Elements | None:
-    """Return what divides the records of a topic into elements; None: nothing does. Raises as `format_of`."""
+def elements_of(point: TopicPoint, storage: Storage | None = None, *, takes_latest: bool = False) -> Elements | None:
+    """Return what divides the records of a topic into elements; None: nothing does. `takes_latest` as `Elements` has
+    it. Raises as `format_of`."""
     if point.explode is None:
         return None
-    return Elements(path=path_of(point.explode), format=FORMATS[point.value](point, storage))
+    form = FORMATS[point.value](point, storage)
+    return Elements(path=path_of(point.explode), format=form, takes_latest=takes_latest)
 
 
 _KEY_FORMATS: Mapping[str, Callable[[TopicPoint, Storage | None], RecordKeyFormat]] = {

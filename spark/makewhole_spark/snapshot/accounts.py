@@ -11,10 +11,10 @@ from makewhole.kafka.log.account import OffsetSpan
 from makewhole.kafka.sequences.audit import SequenceAudit, merge
 from makewhole.model.errors import CorruptionError
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.points import TopicPoint, is_by_coordinates
+from makewhole.model.points import TopicPoint
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.window.context import WindowContext
-from makewhole.window.opening.coordinates import require_no_compaction
+from makewhole.window.opening.coordinates import may_be_compacted, require_no_compaction
 from makewhole_spark.snapshot.read_piece import PieceRead, point_folder
 
 SEQUENCES_BEFORE = "sequences_before"
@@ -92,7 +92,7 @@ def partition_accounts(
 
     Raises:
         CorruptionError: offsets of a range are not accounted for; nothing of the read may be kept.
-        RefusedError: offsets are compacted, and are the keys of rows that may be there.
+        RefusedError: offsets are compacted, and what they held says which rows may be there.
     """
     of: dict[int | None, list[PieceRead]] = {}
     for read in reads:
@@ -103,7 +103,7 @@ def partition_accounts(
     ]
     for account in accounts:
         _require_whole(context, account)
-        if account.accounting.compacted and is_by_coordinates(point.key):
+        if account.accounting.compacted and not may_be_compacted(context.pipeline, point):
             require_no_compaction(point, f"{account.accounting.compacted} offsets of it were compacted")
     return accounts
 

@@ -29,6 +29,7 @@ def test_every_example_is_a_good_file(tmp_path: Path) -> None:
         "orders_by_other_names",
         "orders_that_count",
         "order_lines",
+        "latest_lines",
         "orders",
         "customers",
         "orders_by_position",

@@ -89,14 +89,31 @@ def test_whole_records_are_another_reading(write: Callable[..., Path]) -> None:
         ),
         (
             {"hop": ", semantics: upsert"},
-            "hops[0] (line 8): 'semantics: upsert' takes the latest version of each element, and an element that a "
-            "newer record has no more would stand. Take 'semantics' out, or compare records whose key is that of the "
-            "whole",
+            "hops[0] (line 8): 'semantics: upsert' takes the latest version of each element, and nothing says what "
+            "becomes of one that a newer record does not have any more. Write 'removed_elements: kept' if what reads "
+            "log leaves it as it was; otherwise take 'semantics' out, or compare whole records",
+        ),
+        (
+            {"hop": ", semantics: upsert, removed_elements: deleted"},
+            "hops[0].removed_elements (line 8): no record names the elements that it does not have any more, and those "
+            "of older records are known by their own keys alone: a row that should be gone could not be proved wrong. "
+            "Compare whole records (a point without 'explode', a store with the array in a column), or write "
+            "'removed_elements: kept' if such rows stay",
+        ),
+        (
+            {"hop": ", semantics: upsert, removed_elements: gone"},
+            "hops[0].removed_elements (line 8): 'gone' is not what becomes of removed elements. Allowed: deleted, kept",
+        ),
+        (
+            {"hop": ", removed_elements: kept"},
+            "hops[0].removed_elements (line 8): 'removed_elements' is about newer records with fewer elements, and the "
+            "hop has none. Take the line out, or write 'semantics: upsert' on a hop of a topic with 'explode'",
         ),
         (
             {"hop": ", compensation: {missing: redeliver}"},
-            "hops[0] (line 8): redeliver would write a whole record, with all its elements, for one of them. Write "
-            "'upsert' for what is missing or mismatched, and 'quarantine' for what is there too often",
+            "hops[0] (line 8): redeliver would write a whole record, with all its elements, for one of them: those of "
+            "log have several. Write 'upsert' for what a store lacks or has otherwise, 'quarantine' for what it has "
+            "too often, and 'report' where the hop ends in a topic",
         ),
     ],
 )
@@ -104,15 +121,69 @@ def test_what_cannot_be_is_refused(write: Callable[..., Path], changed: dict[str
     assert problem in _problems(write(_text(**changed)))
 
 
-def test_a_hop_into_elements_is_refused(write: Callable[..., Path]) -> None:
-    text = _text().replace(
-        "{kind: store, connection: db, table: dw.lines, key", "{kind: ledger, connection: db, table: l, key"
+TOPICS = """\
+version: 2
+pipeline: shop
+compare: {sku: string}
+points:
+  book: {kind: ledger, connection: db, table: book, key: [order_id, line], time: at}
+  log: {kind: topic, connection: k, topic: log, key: ["$.id", "$.no"]}
+  bundles: {kind: topic, connection: k, topic: bundles, explode: "$.lines[*]", key: ["$.id", "$.lines[*].no"],
+            columns: {sku: "$.lines[*].sku"}}
+  split: {kind: topic, connection: k, topic: split, key: ["$.id", "$.no"]}
+  store: {kind: store, connection: db, table: dw.lines, key: [order_id, line], time: at}
+hops:
+  - {from: book, to: bundles}
+  - {from: log, to: bundles}
+  - {from: bundles, to: split}
+  - {from: split, to: store}
+"""
+
+
+def test_elements_are_compared_with_records_of_one_event_each(write: Callable[..., Path]) -> None:
+    """A ledger of lines, and a consumer that joins them; one that divides what it reads; and one in both places."""
+    pipeline = load_pipeline(write(TOPICS))
+    assert [hop.name for hop in pipeline.hops] == ["book→bundles", "log→bundles", "bundles→split", "split→store"]
+    both = TOPICS.replace(
+        'topic: split, key: ["$.id", "$.no"]', 'topic: split, explode: "$.l[*]", key: ["$.id", "$.l[*].no"]'
     )
-    found = _problems(write(text.replace("from: log, to: store", "from: store, to: log")))
-    assert found == [
-        "hops[0] (line 8): the events of log are elements of its records, and store has whole records. Compare store "
-        "with the topic in a pipeline file of its own, in which the point has no 'explode'"
+    assert load_pipeline(write(both)).topic("split").explode == "$.l"
+
+
+@pytest.mark.parametrize(
+    ("hop", "remedy", "divided"),
+    [
+        ("{from: book, to: bundles", "compensation: {missing: produce}", "bundles"),
+        ("{from: log, to: bundles", "compensation: {missing: redeliver}", "bundles"),
+        ("{from: bundles, to: split", "compensation: {missing: redeliver}", "bundles"),
+    ],
+)
+def test_no_record_is_written_for_one_of_its_elements(
+    write: Callable[..., Path], hop: str, remedy: str, divided: str
+) -> None:
+    [found] = _problems(write(TOPICS.replace(hop, f"{hop}, {remedy}")))
+    assert (
+        f"would write a whole record, with all its elements, for one of them: those of {divided} have several" in found
+    )
+
+
+def test_records_are_not_redelivered_into_a_topic_of_elements(write: Callable[..., Path]) -> None:
+    hop = "{from: split, to: store"
+    [found] = _problems(
+        write(TOPICS.replace(hop, f"{hop}, redeliver_to: bundles, compensation: {{missing: redeliver}}"))
+    )
+    assert "the events of bundles are elements of its records, and a record of it would be written for one" in found
+
+
+def test_upsert_says_what_becomes_of_removed_elements_at_both_ends(write: Callable[..., Path]) -> None:
+    text = TOPICS.replace("{from", "{semantics: upsert, from")
+    assert [problem.split(":")[0] for problem in _problems(write(text))] == [
+        f"hops[{number}] (line {12 + number})" for number in (0, 1, 2)
     ]
+    kept = text.replace("to: bundles", "to: bundles, removed_elements: kept").replace(
+        "to: split", "to: split, removed_elements: kept"
+    )
+    assert all(hop.semantics == "upsert" for hop in load_pipeline(write(kept)).hops)
 
 
 def _problems(path: Path) -> list[str]:

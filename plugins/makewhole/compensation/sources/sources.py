@@ -160,6 +160,12 @@ class Sources:
                 "by hand",
             )
         record = self.find(name, position, key)
+        if record is None and self.pipeline.topic(name).explode is not None:
+            raise ActionRefusedError.of(
+                RefusalCode.NOT_KNOWN,
+                f"the record at its place in {name} has no element of this key any more, or several that differ; write "
+                "the row by hand",
+            )
         if record is None:
             raise ActionRefusedError.of(
                 RefusalCode.STALE, "another record is at the original's offset now; the log was cut off or made again"
@@ -181,7 +187,8 @@ class Sources:
         return self._known[name]
 
     def find(self, name: str, position: Position | None, key: str) -> SourceRecord | None:
-        """Return a record that was loaded; None: it is nowhere any more, or is not of this business key."""
+        """Return a record that was loaded; None: it is nowhere any more, or is not of this business key
+        (of several elements with it that differ, none)."""
         record, own_key = self._loaded.find(name, *(position or _NOWHERE)) or (None, None)
         point = self.pipeline.topic(name)
         if record is not None and point.explode is not None:
@@ -270,13 +277,15 @@ def business_keys(point: TopicPoint, records: Sequence[SourceRecord]) -> list[st
 
 
 def _element_of(point: TopicPoint, record: SourceRecord, key: str) -> SourceRecord | None:
-    """Return the first element of a record that has a business key, as a record of its own; None: none has it."""
+    """Return the element of a record that has a business key, as a record of its own; None: none has it, or several
+    that differ."""
     elements = elements_of(point)
     assert elements is not None, point.name
     headers = [{"key": name, "value": value} for name, value in record.headers]
     parts = [replace(record, value=value) for value in elements.values_of(record.value, headers)]
     keys = business_keys(point, parts) if parts else []
-    return next((part for part, own in zip(parts, keys, strict=True) if own == key), None)
+    found = {part.value: part for part, own in zip(parts, keys, strict=True) if own == key}
+    return next(iter(found.values())) if len(found) == 1 else None
 
 
 def decoded(record: SourceRecord, shape: ValueShape) -> dict[str, Any]:

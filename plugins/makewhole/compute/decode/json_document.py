@@ -35,7 +35,7 @@ def parse_json(value: bytes, above: int = 0) -> Any:
     """
     try:
         text = value.decode("utf-8" if above else "utf-8-sig")
-        if _is_too_deep(text, DEEPEST - above):
+        if is_too_deep(text, DEEPEST - above):
             raise KeyProblem(f"value is nested more than {DEEPEST} deep")
         # Python refuses to make an int of more than 4,300 digits.
         parse_int = Decimal if len(text) > _MOST_INT_DIGITS else None
@@ -48,7 +48,7 @@ def parse_json(value: bytes, above: int = 0) -> Any:
         raise KeyProblem("value is not JSON") from None
 
 
-def _is_too_deep(text: str, deepest: int) -> bool:
+def is_too_deep(text: str, deepest: int) -> bool:
     """Decide by counting brackets: Python's recursion limit would depend on the depth of the caller."""
     if text.count("{") + text.count("[") <= deepest:
         return False

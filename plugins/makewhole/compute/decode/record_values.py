@@ -22,6 +22,7 @@ from makewhole.compute.decode.record_key_columns import record_key_texts
 from makewhole.compute.decode.record_keys import TEXT_KEYS, RecordKeyFormat
 from makewhole.compute.decode.same_layout import BOOLEAN_KEY, KEY, NUMBER_KEY, TEXT_KEY, VERSION
 from makewhole.compute.decode.shapes.elements import Elements
+from makewhole.compute.decode.shapes.key_parts import decode_key_parts
 from makewhole.compute.decode.value_format import (
     EVENT,
     DecodedParts,
@@ -186,8 +187,10 @@ def _is_columnar(shape: ValueShape) -> bool:
     if columns is None:
         return False
     places = [shape.place_of(name) for name in columns]
-    has_plain_key = len(shape.key) == 1 and (
-        shape.key[0] not in places if shape.key_paths else _has_plain_record_key(shape)
+    has_plain_key = (
+        len(shape.key_paths) == len({*shape.key}) == len(shape.key) and not {*shape.key}.intersection(places)
+        if len(shape.key) > 1 or shape.key_paths
+        else _has_plain_record_key(shape)
     )
     has_coordinates = bool(shape.coordinates) and set(shape.key_kinds) == {KeyType.BIGINT}
     has_plain_places = all(place.startswith(("$.", EVENT)) for place in (*places, *filter(None, [shape.version])))
@@ -203,6 +206,9 @@ def _has_plain_record_key(shape: ValueShape) -> bool:
 def _decode_together(batch: pa.RecordBatch, shape: ValueShape) -> DecodedParts:
     """Decode many records at once, with keys of the value or of Kafka's own."""
     wanted = _wanted(shape)
+    if len(shape.key) > 1 and shape.key_paths:
+        del wanted["key"]
+        return decode_key_parts(batch, shape.format, wanted, _key_parts(shape))
     if shape.key_paths or shape.coordinates:
         return shape.format.decode_together(batch, wanted)
     key = wanted.pop("key")
@@ -222,12 +228,17 @@ def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
     """Return the leaves that a shape needs, by their column: of a value, and the key where it is in Kafka's."""
     wanted = {}
     if not shape.coordinates:
-        wanted["key"] = WantedLeaf(_names(shape.key[0]), _KEY_LEAVES.get(shape.key_kinds[0], TEXT_KEY))
+        wanted["key"] = _key_parts(shape)[0][0]
     for name, declared in (shape.columns_to_decode or {}).items():
         wanted[f"c:{name}"] = WantedLeaf(_names(shape.place_of(name)), declared)
     if shape.version is not None:
         wanted["version"] = WantedLeaf(_names(shape.version), VERSION)
     return wanted
+
+
+def _key_parts(shape: ValueShape) -> list[tuple[WantedLeaf, KeyType]]:
+    parts = zip(shape.key, shape.key_kinds, strict=True)
+    return [(WantedLeaf(_names(part), _KEY_LEAVES.get(kind, TEXT_KEY)), kind) for part, kind in parts]
 
 
 def _names(place: str) -> tuple[str, ...]:
@@ -245,9 +256,11 @@ def _with_other_columns(
     frame: pl.DataFrame, shape: ValueShape, coordinates: KeysAndProblems | None = None
 ) -> pl.DataFrame:
     """Make the keys canonical, test the filters, and add the columns that are the same for every record. `coordinates`:
-    the keys where they are none of the record's contents."""
+    the keys where they are none of the record's contents. Keys of several parts are canonical already."""
     has_version = "version" in frame.columns
-    keys, problems = coordinates or canonical_keys(frame["key"], shape.key_kinds[0])
+    is_joined = coordinates is None and len(shape.key) > 1
+    kind = KeyType.STRING if is_joined else shape.key_kinds[0]
+    keys, problems = coordinates or canonical_keys(frame["key"], kind)
     return frame.select(
         keys.alias("key"),
         problems.alias("problem"),

@@ -111,13 +111,17 @@ def mark_undecidable(judged: pl.DataFrame, open_spans: UndecidableSpans) -> pl.D
     return turned
 
 
-def mark_unreadable(judged: pl.DataFrame, source: UnreadRecords, target: UnreadRecords, lags: Lags) -> pl.DataFrame:
+def mark_unreadable(
+    judged: pl.DataFrame, source: UnreadRecords, target: UnreadRecords, lags: Lags, *, takes_latest: bool = False
+) -> pl.DataFrame:
     """Turn every verdict of `judged` (`JUDGED`) into undecidable that a record which could not be read may change: of a
     key that a topic does not have, of a row without a record, and of values that differ. In windows before, its key has
-    a time by which the record may lie there, as with offsets that were gone (`undecidable_spans`)."""
+    a time by which the record may lie there, as with offsets that were gone (`undecidable_spans`). Where the latest
+    version counts (`takes_latest`), a record of the source may be one that deleted a key which is missing, too."""
     target = target.widened(before=lags.settle)
+    deletions = (source.widened(after=lags.settle),) if takes_latest else ()
     for verdict, unread in (
-        (Verdict.MISSING, (target,)),
+        (Verdict.MISSING, (target, *deletions)),
         (Verdict.UNEXPECTED, (source.widened(after=max(lags.settle, lags.longest)),)),
         (Verdict.MISMATCHED, (source.widened(after=lags.settle), target)),
     ):

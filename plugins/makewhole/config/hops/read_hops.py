@@ -8,7 +8,7 @@ from makewhole.config import values
 from makewhole.config.hops.compared import compared_columns, note_compared_otherwise, read_compare
 from makewhole.config.hops.control_topic import read_control_topic
 from makewhole.config.hops.coordinates import note_coordinates, note_parts_of_coordinates, note_written_coordinates
-from makewhole.config.hops.exploded_sources import note_exploded
+from makewhole.config.hops.exploded_points import REMOVED, note_exploded
 from makewhole.config.hops.hop_graph import (
     Ends,
     note_circle,
@@ -41,6 +41,7 @@ _KEYS = (
     "progress",
     "where",
     "semantics",
+    REMOVED,
     "compensation",
     "redeliver",
     "redeliver_to",

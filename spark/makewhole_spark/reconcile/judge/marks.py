@@ -14,6 +14,7 @@ from makewhole.compute.judge.undecidable import (
     name_placeholders,
     undecidable_spans,
 )
+from makewhole.model.pipeline import Semantics
 from makewhole.model.verdict import Cause, Verdict
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.judge.certified import SeenKeys, mark_vanished
@@ -72,7 +73,8 @@ def mark_exceptions(task: BucketTask, judged: pl.DataFrame, looked_up: Gathered)
     of_source, of_target = (end.unread.read(task.context.storage) for end in (task.source, task.target))
     marked = mark_before_baseline(judged, task.limits.baseline)
     marked = mark_undecidable(marked, undecidable_spans(*logs, lags))
-    marked = mark_unreadable(marked, of_source, of_target, lags)
+    takes_latest = task.hop.semantics is Semantics.UPSERT
+    marked = mark_unreadable(marked, of_source, of_target, lags, takes_latest=takes_latest)
     is_unmatched = has_verdict(Verdict.UNEXPECTED) & ~has_left()
     marked = explained(marked, is_unmatched, uncommitted_at_sources(task), Cause.IN_FLIGHT)
     marked = name_placeholders(marked, known.source, known.target)

@@ -104,5 +104,6 @@ def write_filter(storage: Storage, folder: str, reader: RangeReader, keys: pl.Da
 
 def _reading(context: WindowContext, point: TopicPoint) -> str:
     """Return a text that is another one when records are read otherwise: another filter would be made of them."""
-    others = tuple(filter(None, (point.units, point.explode, point.key_schema)))
-    return repr((context.value_shape(point), point.value, point.schema, point.record_key, *others))
+    shape = context.value_shape(point)
+    others = tuple(filter(None, (point.units, shape.elements, point.key_schema)))
+    return repr((shape, point.value, point.schema, point.record_key, *others))

@@ -8,7 +8,14 @@ import pytest
 
 from makewhole.compute.frames import JUDGED
 from makewhole.compute.judge.log_history import LogHistory, TimeSpan, log_history, remaining_copies, truncated_copies
-from makewhole.compute.judge.undecidable import Lags, UndecidableSpans, mark_undecidable, undecidable_spans
+from makewhole.compute.judge.undecidable import (
+    Lags,
+    UndecidableSpans,
+    UnreadRecords,
+    mark_undecidable,
+    mark_unreadable,
+    undecidable_spans,
+)
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import PartitionRange, Window
 
@@ -70,6 +77,14 @@ def test_a_row_that_no_record_gave_is_undecidable_where_records_of_the_source_ar
         EXPIRED,
         EXPIRED,
     ]
+
+
+def test_an_unreadable_record_may_have_deleted_its_key_where_the_latest_version_counts() -> None:
+    """An event is not taken back by a record of its source."""
+    frame, none = judged(("missing", BORN)), UnreadRecords.none()
+    unread = UnreadRecords(keys=none.keys, is_any=True)
+    found = [mark_unreadable(frame, unread, none, LAGS, takes_latest=latest)["verdict"] for latest in (True, False)]
+    assert [verdicts.to_list() for verdicts in found] == [["undecidable"], ["missing"]]
 
 
 def test_an_earlier_partial_window_makes_only_keys_of_its_time_undecidable() -> None:

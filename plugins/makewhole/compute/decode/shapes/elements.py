@@ -13,6 +13,7 @@ import pyarrow as pa
 from makewhole.compute.decode.envelopes import require_fields
 from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.json_values import JSON, JsonFormat
+from makewhole.compute.decode.shapes.json_elements import json_elements
 from makewhole.compute.decode.value_format import Headers, ValueFormat
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.structures import json_value
@@ -38,16 +39,26 @@ class ElementFormat(JsonFormat):
 
 @dataclass(frozen=True, kw_only=True)
 class Elements:
-    """The array that records are divided by, and the format of the records."""
+    """The array that records are divided by, and the format of the records. `takes_latest`: the latest version of a key
+    counts, of which a record has one."""
 
     path: Path
     format: ValueFormat = field(repr=False)
+    takes_latest: bool = False
+
+    @property
+    def contradiction(self) -> str:
+        """The reason why elements of one key cannot be read."""
+        return f"value has elements of one key at {_place(self.path)} that differ"
 
     def divided(self, batch: pa.RecordBatch, wanted: Collection[str]) -> pa.RecordBatch:
         """Return a batch with a row for each element of its records, in order. `wanted`: the fields at the top of a
         value that are read."""
         values, headers = batch.column("value").to_pylist(), batch.column("headers")
-        parts = [self.values_of(value, headers[row].as_py(), wanted) for row, value in enumerate(values)]
+        parts = [
+            self._usual(value, wanted) or self.values_of(value, headers[row].as_py(), wanted)
+            for row, value in enumerate(values)
+        ]
         rows = np.repeat(np.arange(len(values)), [len(part) for part in parts])
         at = batch.schema.get_field_index("value")
         others = batch.set_column(at, "value", pa.nulls(len(values), pa.binary())).take(pa.array(rows, pa.int64()))
@@ -65,6 +76,11 @@ class Elements:
             return list(self._elements(document, wanted))
         except KeyProblem as problem:
             return [_UNDIVIDED + str(problem).encode("utf-8", "replace")]
+
+    def _usual(self, value: bytes | None, wanted: Collection[str]) -> Sequence[bytes] | None:
+        """Return the values of the elements of a usual JSON record, of which no document is made; None, or none of
+        them: it is left to `values_of`."""
+        return json_elements(value, self.path, wanted) if value is not None and self.format is JSON else None
 
     def _elements(self, document: Mapping[str, Any], wanted: Collection[str] | None) -> Iterator[bytes]:
         kept = {name: inner for name, inner in document.items() if wanted is None or name in wanted}
