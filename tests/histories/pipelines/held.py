@@ -91,6 +91,11 @@ class Held:
             return "undecidable"
         return found if key in self.overdue else "pending"
 
+    def is_perhaps_unsettled(self, hop: str, key: str) -> bool:
+        """Whether a key that the topic lacks may be said to be under way: beside a transaction that is open in the
+        ledger's database no younger row is certainly settled, and its tables are in the store's."""
+        return hop == "ledger" and bool(self.doubts) and self.of_ledger_hop(key) == "missing"
+
     def is_disputed(self, key: str) -> bool:
         """Whether the hop into the topic says that its record is not what it should be."""
         return self.of_ledger_hop(key) in ("mismatched", "unexpected")

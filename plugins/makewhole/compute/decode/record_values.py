@@ -248,9 +248,12 @@ def _with_other_columns(
     the keys where they are none of the record's contents."""
     has_version = "version" in frame.columns
     keys, problems = coordinates or canonical_keys(frame["key"], shape.key_kinds[0])
+    # Where nothing of the value is wanted, the frame has no column, and does not know how many records there are.
+    others = [column for column in frame.get_columns() if column.name not in ("key", "problem")]
+    frame = pl.DataFrame([keys.alias("key"), problems.alias("problem"), *others])
     return frame.select(
-        keys.alias("key"),
-        problems.alias("problem"),
+        "key",
+        "problem",
         *(f"c:{name}" for name in shape.compare),
         pl.col("version") if has_version else pl.lit(None, dtype=VERSION_NUMBER).alias("version"),
         excluded_by(frame, shape.filters),
