@@ -89,7 +89,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Compact:
-    """A dataset is written anew in one file, without the rows of some numbers."""
+    """A dataset is written again in one file, without the rows of some numbers."""
 
     dropped: tuple[int, ...] = ()
 

@@ -188,7 +188,7 @@ class DatasetPlace:
         return [{names.get(name, name): value for name, value in row.items()} for row in self.lake.rows()]
 
     def compact(self, keys: frozenset[str]) -> None:
-        """Write everything anew in one file, without the rows of some keys."""
+        """Write everything again in one file, without the rows of some keys."""
         kept = [row for row in self.rows() if key_of(self.history, row) not in keys]
         if self.rows():
             self.lake.rewrite([self._positioned(row) for row in kept])
