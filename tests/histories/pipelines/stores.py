@@ -242,12 +242,10 @@ class TopicPlace:
         for row in rows:
             order = {name: row[name] for name in ("id", *TYPES)}
             key, value = made.record_key(order).encode(), made.value(order)
-            headers: list[tuple[str, str | bytes | None]] = [
-                (name, text.encode()) for name, text in made.headers(order).items()
-            ]
+            headers = [(name, text.encode()) for name, text in made.headers(order).items()]
             self.sent[key, value, tuple(headers)] = order
-            at = {} if row["at"] is None else {"timestamp": milliseconds(row["at"])}
-            client.produce(self._name, partition=0, key=key, value=value, headers=headers, **at)
+            at = milliseconds(row["at"]) if row["at"] is not None else 0
+            client.produce(self._name, partition=0, key=key, value=value, headers=[*headers], timestamp=at)
         assert client.flush(30) == 0
         if is_transaction:
             client.commit_transaction(30) if ending == "committed" else client.abort_transaction(30)
