@@ -1,5 +1,6 @@
 """Handle a drawn history of any kind: choose its kinds of events, write it down, make one that fails shorter."""
 
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
@@ -52,7 +53,7 @@ def played(play: Callable[[Callable[[list[str]], None]], None]) -> list[str]:
     except _EnoughError:
         pass
     except Exception as error:
-        wrong.append(f"{type(error).__name__}: {error}")
+        wrong.append("".join(traceback.format_exception(error, limit=-8)))
     return wrong
 
 

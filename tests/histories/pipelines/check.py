@@ -25,6 +25,8 @@ def _of_verdicts(seen: Seen) -> Iterator[str]:
         for key in sorted(keys):
             verdict, cause = seen.found.get(hop, {}).get(key, (None, None))
             right = {right_of(held, key)}
+            if held.is_perhaps_unsettled(hop, key):
+                right.add("pending")
             if not seen.is_about(hop, key):
                 # A window may look again at what others have judged. What was there before is not lost.
                 right |= {None, *(["vanished"] if right & {"missing", "pending"} else [])}
@@ -43,7 +45,7 @@ def _of_end(seen: Seen) -> Iterator[str]:
         for key in first.all_keys():
             if seen.is_about(hop, key) and right_of(first, key) not in _HANDED_OVER and not last.is_harmless(key):
                 wrong.append(key)
-                if right_of(last, key) not in _HANDED_OVER:
+                if right_of(last, key) not in _HANDED_OVER and not first.is_perhaps_unsettled(hop, key):
                     left.append(f"{key} on the {hop} hop. {_shown(last, key)}")
     if seen.state == "certified":
         yield from (f"certified over {one}" for one in left)
@@ -70,11 +72,16 @@ def _of_repair(seen: Seen, before: Held, after: Held) -> Iterator[str]:
 def _of_topic(before: Held, after: Held, key: str) -> Iterator[str]:
     old = {copy.at for copy in before.records}
     sent = [copy for copy in after.records if copy.key == key and copy.at not in old]
-    is_due = before.history.produces and before.of_ledger_hop(key) == "missing"
-    if sent and not is_due:
+    is_produced = before.history.produces and before.of_ledger_hop(key) == "missing"
+    is_sent_again = before.history.store == "topic" and before.of_store_hop(key) == "missing"
+    if sent and not (before.history.is_repairing and (is_produced or is_sent_again)):
         yield "was sent, and no hop lacks it"
-    if sent and (len(sent) > 1 or after.of_ledger_hop(key) is not None):
-        yield "was sent otherwise than the ledger has it, or several times"
+    if sent and is_produced and after.of_ledger_hop(key) is not None:
+        yield "was sent otherwise than the ledger has it"
+    if len(sent) > 1:
+        yield f"was sent {len(sent)} times"
+    if sent and is_sent_again and {copy.values for copy in sent} != {copy.values for copy in before.sent(key)}:
+        yield "was sent again otherwise than it was"
 
 
 def _of_rows(seen: Seen, before: Held, after: Held, key: str) -> Iterator[str]:

@@ -91,6 +91,11 @@ class Held:
             return "undecidable"
         return found if key in self.overdue else "pending"
 
+    def is_perhaps_unsettled(self, hop: str, key: str) -> bool:
+        """Whether a key that the topic lacks may be said to be under way: beside a transaction that is open in the
+        ledger's database no younger row is certainly settled, and its tables are in the store's."""
+        return hop == "ledger" and bool(self.doubts) and self.of_ledger_hop(key) == "missing"
+
     def is_disputed(self, key: str) -> bool:
         """Whether the hop into the topic says that its record is not what it should be."""
         return self.of_ledger_hop(key) in ("mismatched", "unexpected")
@@ -117,9 +122,10 @@ class Seen:
     state: str | None = None
     reason: str | None = None
 
-    def is_of_records(self, key: str) -> bool:
-        """Whether the window has a record of a key."""
-        found = [copy.at for copy in self.moments[0].records if copy.key == key and copy.at is not None]
+    def is_of_records(self, hop: str, key: str) -> bool:
+        """Whether the window has a record of a key; what makewhole sent again says nothing new of the ledger's."""
+        records = [copy for copy in self.moments[0].records if copy.key == key]
+        found = [copy.at for copy in records if copy.at is not None and not (hop == "ledger" and copy.is_replay)]
         return any(lo <= at < hi for partition, at in found for lo, hi in [self.ranges.get(partition, (0, 0))])
 
     def is_about(self, hop: str, key: str) -> bool:
@@ -127,7 +133,7 @@ class Seen:
         held = self.moments[0]
         own: Sequence[Copy] = held.ledger if hop == "ledger" else [] if held.sent(key) else held.rows
         is_of_day = any(copy.key == key and copy.day == self.day for copy in own)
-        return is_of_day or self.is_of_records(key) or key in self.handed.get(hop, frozenset())
+        return is_of_day or self.is_of_records(hop, key) or key in self.handed.get(hop, frozenset())
 
     def pending(self, hop: str) -> frozenset[str]:
         """Return the keys that this window leaves to the next."""

@@ -11,12 +11,15 @@ from tests.histories.shapes.datasets import PLACE, Dataset, FilesDataset, Iceber
 from tests.histories.shapes.formats import FORMATS, RecordFormat
 from tests.histories.shapes.stores import STORES, StoreKind
 from tests.world.consumer import Record, read_settled
-from tests.world.orders import Order
+from tests.world.orders import Order, milliseconds
 from tests.world.pipeline_file import Settings, store, topic
 from tests.world.prepared import Statement
 from tests.world.sql import insert_rows
 from tests.world.topics import producer
 from tests.world.windows import ReconciledShop
+
+Contents = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
+"""The key, the value and the headers of a record."""
 
 _FORMATS = {one.name: one for one in FORMATS}
 _COORDINATES: Mapping[str, Coordinates] = {one.name: one for one in COORDINATES}
@@ -206,12 +209,11 @@ class DatasetPlace:
 
 @dataclass(kw_only=True)
 class TopicPlace:
-    """A topic into which the records of the other one are copied. `orders`: what each value that was sent says."""
+    """A topic into which the records of the other one are copied. `sent`: what each copy says."""
 
     shop: ReconciledShop
     history: History
-    sent: dict[tuple[bytes | None, bytes | None, Any], Order] = field(default_factory=dict)
-    replays: set[int] = field(default_factory=set)
+    sent: dict[Contents, Order] = field(default_factory=dict)
     hop: Settings = field(default_factory=dict)
 
     @property
@@ -240,11 +242,10 @@ class TopicPlace:
         for row in rows:
             order = {name: row[name] for name in ("id", *TYPES)}
             key, value = made.record_key(order).encode(), made.value(order)
-            headers: list[tuple[str, str | bytes | None]] = [
-                (name, text.encode()) for name, text in made.headers(order).items()
-            ]
+            headers = [(name, text.encode()) for name, text in made.headers(order).items()]
             self.sent[key, value, tuple(headers)] = order
-            client.produce(self._name, partition=0, key=key, value=value, headers=headers)
+            at = milliseconds(row["at"]) if row["at"] is not None else 0
+            client.produce(self._name, partition=0, key=key, value=value, headers=[*headers], timestamp=at)
         assert client.flush(30) == 0
         if is_transaction:
             client.commit_transaction(30) if ending == "committed" else client.abort_transaction(30)

@@ -261,9 +261,12 @@ def _with_other_columns(
     is_joined = coordinates is None and len(shape.key) > 1
     kind = KeyType.STRING if is_joined else shape.key_kinds[0]
     keys, problems = coordinates or canonical_keys(frame["key"], kind)
+    # Where nothing of the value is wanted, the frame has no column, and does not know how many records there are.
+    others = [column for column in frame.get_columns() if column.name not in ("key", "problem")]
+    frame = pl.DataFrame([keys.alias("key"), problems.alias("problem"), *others])
     return frame.select(
-        keys.alias("key"),
-        problems.alias("problem"),
+        "key",
+        "problem",
         *(f"c:{name}" for name in shape.compare),
         pl.col("version") if has_version else pl.lit(None, dtype=VERSION_NUMBER).alias("version"),
         excluded_by(frame, shape.filters),
