@@ -20,7 +20,7 @@ from makewhole.compute.placeholders import is_placeholder
 from makewhole.config.hops.where import ORDERING, Literal, Operator, parse_where
 
 SPACES = " \t\n\v\f\r"
-"""What may stand around a number or a boolean in a text."""
+"""Characters that may stand around a number or a boolean in a text."""
 MOST_CHARACTERS = 1_000
 FILTERED_NUMBER = r"[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?0*[0-9]{1,3})?"
 DOLLARS = r"-?[$][0-9]{1,3}(,[0-9]{3})*[.][0-9]{2}"

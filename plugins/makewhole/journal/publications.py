@@ -18,7 +18,7 @@ _run = statements_of("publication")
 
 @dataclass(frozen=True, kw_only=True)
 class Publication:
-    """What is published of a topic point: into the folder `root`, and from there into the place `topic` (empty: none).
+    """Publication of a topic point: into the folder `root`, and from there into the place `topic` (empty: none).
 
     `partitions`: those of that topic when the first record was sent; `sent_chunks` and `sent_ends` follow the receipts
     there, and never lead."""

@@ -83,7 +83,7 @@ class _Commit:
 
 @dataclass(kw_only=True)
 class _Walk:
-    """What was found of a group's commits, batch by batch in the order of the log."""
+    """Commits found of a group, batch by batch in the order of the log."""
 
     group: str
     topic: str

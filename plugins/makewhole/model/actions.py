@@ -62,7 +62,7 @@ class DisputedBy(StoredFields):
 
 @dataclass(frozen=True, kw_only=True)
 class Before(StoredFields):
-    """What is known before an action of any remedy: what is asked for again right before it is done, and where its
+    """Facts known before an action of any remedy: what is asked for again right before it is done, and where its
     payload comes from.
 
     `place`: of its target. `absent_at`: the points which did not have the key when the plan was made. `once`: the
@@ -99,21 +99,21 @@ class Before(StoredFields):
 
 @dataclass(frozen=True, kw_only=True)
 class BeforeProduce(Before):
-    """What is known before a record is produced that only a ledger has."""
+    """Facts known before a record is produced that only a ledger has."""
 
     remedy = Remedy.PRODUCE
 
 
 @dataclass(frozen=True, kw_only=True)
 class BeforeRedeliver(Before):
-    """What is known before a record is sent again."""
+    """Facts known before a record is sent again."""
 
     remedy = Remedy.REDELIVER
 
 
 @dataclass(frozen=True, kw_only=True)
 class BeforeUpsert(Before):
-    """What is known before a row is written. `locks_table`: other writers wait, as nothing else keeps keys unique."""
+    """Facts known before a row is written. `locks_table`: other writers wait, as nothing else keeps keys unique."""
 
     remedy = Remedy.UPSERT
 
@@ -122,14 +122,14 @@ class BeforeUpsert(Before):
 
 @dataclass(frozen=True, kw_only=True)
 class BeforeQuarantine(Before):
-    """What is known before rows are moved aside."""
+    """Facts known before rows are moved aside."""
 
     remedy = Remedy.QUARANTINE
 
 
 @dataclass(frozen=True, kw_only=True)
 class BeforeReverse(Before):
-    """What is known before a copy is taken back by an event: `of` which place and what that is, and which `copy` there,
+    """Facts known before a copy is taken back by an event: `of` which place and what that is, and which `copy` there,
     as in `ReversedCopy`. `reversal_key_hash`: of the event's own key, where its topic is judged."""
 
     remedy = Remedy.REVERSE
@@ -142,7 +142,7 @@ class BeforeReverse(Before):
 
 @dataclass(frozen=True, kw_only=True)
 class BeforeRestore(Before):
-    """What is known before an effect is taken back: the number of the action that it `undoes`, and its `kind`."""
+    """Facts known before an effect is taken back: the number of the action that it `undoes`, and its `kind`."""
 
     remedy = Remedy.RESTORE
 
@@ -195,14 +195,14 @@ class Action:
 
 @dataclass(frozen=True, kw_only=True)
 class PayloadExtra(StoredFields):
-    """What a payload has beside its record. `origin`: where this comes from, as in `ORIGIN_HEADER`."""
+    """Fields of a payload beside its record. `origin`: where this comes from, as in `ORIGIN_HEADER`."""
 
     origin: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProduceExtra(PayloadExtra):
-    """What the payload of a record that is produced has. `partition_count`: the partitions that the topic had when
+    """Fields of the payload of a record that is produced. `partition_count`: the partitions that the topic had when
     `partition` was chosen by key."""
 
     partition_count: int | None = None
@@ -210,7 +210,7 @@ class ProduceExtra(PayloadExtra):
 
 @dataclass(frozen=True, kw_only=True)
 class Payload:
-    """What one action writes. What `extra` has for rows of tables is in `makewhole.tables.items`."""
+    """Content that one action writes. Fields of `extra` for rows of tables are in `makewhole.tables.items`."""
 
     key: bytes | None = None
     value: bytes | None = None

@@ -1,4 +1,4 @@
-"""What compensation will do: frozen, ordered, hashed before anybody is asked to approve it."""
+"""Plans of compensation: frozen, ordered, hashed before anybody is asked to approve it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

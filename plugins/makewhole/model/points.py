@@ -244,7 +244,7 @@ WITH_SCHEMA = ("avro", "protobuf")
 
 @dataclass(frozen=True, kw_only=True)
 class ValueSchema:
-    """What describes the values of a topic: a registry, by which each names its own schema, or one schema for all.
+    """Description of the values of a topic: a registry, by which each names its own schema, or one schema for all.
 
     `registry`: the connection. `subject`: that of the topic's values; empty: the topic's name and `-value`. `text`: the
     one schema, of Protobuf a descriptor set in base64. `message`: which one of a descriptor set; empty: its first.
@@ -331,7 +331,7 @@ class TopicPoint:
 
     @property
     def written_place(self) -> str:
-        """What a plan is bound to that writes records: its place."""
+        """Identity of the place that a plan which writes records is bound to."""
         return self.place
 
     @property

@@ -15,7 +15,7 @@ class RefusalCode(StrEnum):
     STALE = "stale"
     ARRIVED = "arrived"
     ERASED = "erased"
-    """What is there is not what was judged: it changed, it is as it should be by now, or it was deleted."""
+    """The target is not what was judged: it changed, it is as it should be by now, or it was deleted."""
 
     UNFIT = "unfit"
     TWICE = "twice"
@@ -25,7 +25,7 @@ class RefusalCode(StrEnum):
     DISPUTED = "disputed"
     CONFLICT = "conflict"
     IN_DOUBT = "in doubt"
-    """What is right is not certain: nothing shows it, another finding denies it, the source has several values, or
+    """The right value is not certain: nothing shows it, another finding denies it, the source has several values, or
     a prepared transaction may hold the key."""
 
     ACCEPTED = "accepted"

@@ -76,7 +76,7 @@ REPEATS: Mapping[str, str] = {
     "conflict": "with other values",
     "unknown": "of which it is not known whether their values are the same",
 }
-"""What the several records of a key are (`makewhole.model.verdict.Repeat`), for people."""
+"""Names of the several records of a key (`makewhole.model.verdict.Repeat`), for people."""
 
 
 def not_numbered_text(topic: str, records: int) -> str:

@@ -34,7 +34,7 @@ DECLARED = ValueTypes()
 
 
 class Unit(NamedTuple):
-    """What a number since 1970 counts: parts of a second, `10 ** digits` of them, or days (`digits` is None)."""
+    """Unit of a number that counts from 1970: parts of a second, `10 ** digits` of them, or days (`digits` is None)."""
 
     digits: int | None
     type: str

@@ -17,7 +17,7 @@ VARINT, FIXED64, SIZED, _, _, FIXED32 = range(6)
 UNKNOWN, NUMBER, INT32, UINT32, UINT64, SINT32, SINT64, BOOLEAN, BITS64, BITS32, SIGNED32, TEXT, BYTES, MESSAGE = range(
     14
 )
-"""What a field is. `NUMBER`: 64 bits with a sign; `SIGNED32`: of four bytes."""
+"""Kinds of fields. `NUMBER`: 64 bits with a sign; `SIGNED32`: of four bytes."""
 MOST_NESTED = 64
 MOST_ONCE = 62
 _MOST_TAG_BYTES, _MOST_NUMBER = 5, 1 << 29

@@ -19,7 +19,7 @@ ROWS_OF_A_CHUNK = 10_000
 
 
 class RecordChange(StrEnum):
-    """What a row says of the record at its position: it is published, or what was published of it is withdrawn."""
+    """State of the record at the position of a row: it is published, or what was published of it is withdrawn."""
 
     PUBLISH = "publish"
     WITHDRAW = "withdraw"

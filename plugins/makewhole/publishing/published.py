@@ -15,7 +15,7 @@ from makewhole.sql import PgConnection
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedPoint:
-    """What is published of a point, in the order in which it was: every revision that is visible."""
+    """Publications of a point, in the order in which it was: every revision that is visible."""
 
     publication: Publication
     windows: Sequence[PublishedWindow]

@@ -188,27 +188,27 @@ RowItem = UpsertRow | QuarantineRows | RestoreRow
 
 @dataclass(frozen=True, kw_only=True)
 class RowsExtra(PayloadExtra):
-    """What the payload of an action on rows has. `rows`: those that the key had when they were read."""
+    """Fields of the payload of an action on rows. `rows`: those that the key had when they were read."""
 
     rows: tuple[TableRow, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpsertExtra(RowsExtra, RowToWrite):
-    """What the payload of an upsert has. `locks_table`: as in `BeforeUpsert`."""
+    """Fields of the payload of an upsert. `locks_table`: as in `BeforeUpsert`."""
 
     locks_table: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuarantineExtra(RowsExtra):
-    """What the payload has that moves rows aside: the first `keeps` of the rows, one or none, stay."""
+    """Fields of the payload that moves rows aside: the first `keeps` of the rows, one or none, stay."""
 
     keeps: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class RestoreExtra(PayloadExtra):
-    """What the payload of an undo has: the effect that is taken back."""
+    """Fields of the payload of an undo: the effect that is taken back."""
 
     effect: Effect

@@ -89,7 +89,7 @@ class TableView(Protocol):
 
     @property
     def seen(self) -> str:
-        """What says later which rows the view has."""
+        """Identity of the view, from which its rows are known later."""
         ...
 
     @property

@@ -93,7 +93,7 @@ def differing_columns(row: Values, source: Values) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerReading:
-    """What of a ledger's rows is read as records: the texts of `columns` (name → declared type), and which row of
+    """Parts of a ledger's rows read as records: the texts of `columns` (name → declared type), and which row of
     several counts: the latest version, or else the first by (time, place) that passes all of `terms`."""
 
     columns: Mapping[str, str] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from makewhole.tables.writing import ChunkForecaster, TableWriter
 
 
 class Ability(StrEnum):
-    """What not every kind of table can do. What it cannot is refused where a pipeline asks for it."""
+    """Abilities that not every kind of table has. A missing one is refused where a pipeline asks for it."""
 
     LEDGER = "be a ledger"
     """Tell which rows were there for certain at an earlier moment, and give rows as records."""

@@ -81,7 +81,7 @@ FORMATS: Mapping[str, Callable[[TopicPoint, Storage | None], ValueFormat]] = {
     "string": lambda *_: TextFormat(),
     "bytes": lambda *_: BytesFormat(),
 }
-"""What makes the format of a point, by the word of its file (`makewhole.model.points.VALUE_FORMATS`)."""
+"""Makers of the format of a point, by the word of its file (`makewhole.model.points.VALUE_FORMATS`)."""
 
 
 def format_of(point: TopicPoint, storage: Storage | None = None) -> ValueFormat:

@@ -51,7 +51,7 @@ class SinkPlace:
 
 @dataclass(frozen=True, kw_only=True)
 class Unsettled:
-    """What was found. `problems`: (point, why it could not be asked)."""
+    """Transactions that were found. `problems`: (point, why it could not be asked)."""
 
     prepared: tuple[PreparedInTable, ...]
     open: tuple[OpenInTopic, ...]

@@ -47,7 +47,7 @@ class ChoiceTask:
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenRecords:
-    """What was chosen of a bucket: files of positions by partition with their rows, and how much was left out, why."""
+    """Choice made in a bucket: files of positions by partition with their rows, and how much was left out, why."""
 
     files: tuple[tuple[int, str, int], ...]
     left_out_file: str | None

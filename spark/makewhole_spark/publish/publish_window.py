@@ -39,7 +39,7 @@ _HOLDER = "publish"  # one name: the next runner takes over at once, and the epo
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedNow:
-    """What a run published of a point: the windows with their manifests, in their order."""
+    """Publications of a run at a point: the windows with their manifests, in their order."""
 
     point: str
     windows: tuple[PublishedWindow, ...]
@@ -223,7 +223,7 @@ def _later_files(known: Sequence[PublishedWindow], window: Window) -> tuple[str,
 
 @dataclass(frozen=True, kw_only=True)
 class _ManifestContent:
-    """What a manifest says of a revision of a window."""
+    """Entry of a manifest for a revision of a window."""
 
     context: WindowContext
     point: str

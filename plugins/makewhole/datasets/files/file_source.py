@@ -75,7 +75,7 @@ class FileSource:
 
     @property
     def seen(self) -> str:
-        """What says later which files were there."""
+        """Identity of the listing, from which its files are known later."""
         return seen_text(self.files)
 
     def schema_of(self, data: DataFile) -> pa.Schema:

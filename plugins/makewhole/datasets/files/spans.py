@@ -38,7 +38,7 @@ class Span:
 
 
 Wanted = tuple[tuple[Span, ...], ...] | None
-"""What rows are asked for: those for which all spans of one of the alternatives hold; None: all."""
+"""Rows that are asked for: those for which all spans of one of the alternatives hold; None: all."""
 
 
 def inside(point: TablePoint, bounds: TimeBounds | None) -> Wanted:

@@ -35,7 +35,7 @@ _PROPERTIES = {"commit.manifest-merge.enabled": "true"}
 
 
 class Keeping(StrEnum):
-    """What a row of the table keeps."""
+    """Kinds of rows that the table keeps."""
 
     FENCE = "fence"
     INTENT = "intent"
@@ -93,7 +93,7 @@ class Intent:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptOfPlan:
-    """What is kept of a plan at a target but the effects, as of one snapshot of the table that keeps it (`source`;
+    """Rows kept of a plan at a target but the effects, as of one snapshot of the table that keeps it (`source`;
     None: there is none)."""
 
     source: Snapshotted | None

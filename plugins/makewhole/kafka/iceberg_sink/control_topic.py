@@ -23,7 +23,7 @@ _LIVE_STATES = frozenset({"PreparingRebalance", "CompletingRebalance", "Stable"}
 
 @dataclass(frozen=True, kw_only=True)
 class ControlLog:
-    """What the control topic says of one sink, in the order of each partition.
+    """Messages of the control topic about one sink, in the order of each partition.
 
     `starts` and `ends`: the offsets that the log of each partition has. `is_whole`: all events that were ever sent are
     here. `is_settled`: no transaction is open in front of `ends`; behind one there may be more events.

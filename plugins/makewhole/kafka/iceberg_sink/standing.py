@@ -79,7 +79,7 @@ class SinkStanding:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkSources:
-    """What was read of a sink, in this order: the offsets of its tasks' group in the topic, its coordinator's group,
+    """State of a sink, read in this order: the offsets of its tasks' group in the topic, its coordinator's group,
     its control topic, and then its table. What one of them says has its ground in the next."""
 
     topic: str

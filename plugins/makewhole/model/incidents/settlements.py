@@ -137,7 +137,7 @@ SETTLES_PREPARED = (
     "begins at or after it. Any other, and one whose range nothing shows, a person decides; its age decides nothing. "
     "What waits longer than pending.max_age is missing"
 )
-"""What settles prepared transactions of a store."""
+"""Commands that settle prepared transactions of a store."""
 
 
 def _settled_prepared(incident: Incident) -> str:

@@ -11,8 +11,8 @@ from makewhole.model.errors import RefusedError
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """An interval to judge. `id`: the same for all tries of a DAG run. `start` None: where the last window ended.
-    `read_again`: of a window that is judged again every point is read, also one that is shown to be the same. `asked_by`:
-    who started the run, as Airflow knows them; None: no person, by its schedule."""
+    `read_again`: of a window that is judged again every point is read, also one that is shown to be the same.
+    `asked_by`: who started the run, as Airflow knows them; None: no person, by its schedule."""
 
     id: str
     end: datetime

@@ -87,7 +87,7 @@ class PointIndex:
 
 @dataclass(frozen=True, kw_only=True)
 class BucketEnd:
-    """What is known of the keys of a bucket at one end of a hop: the `files` of its slice, and those of `before` and
+    """Knowledge of the keys of a bucket at one end of a hop: the `files` of its slice, and those of `before` and
     `after`, the windows around this one (of a ledger, and under `upsert` of any source); its `index`; of a topic also
     the history of its `log`, the records that could not be `unread`, the `replays` (`REPLAYS`) that compensation wrote
     to it, and the file of its producers' `sequences`."""
@@ -245,12 +245,12 @@ class BucketTask:
 
     @property
     def known_since(self) -> SecondRound:
-        """What was found out since the first round; nothing in that."""
+        """Facts found out since the first round; none in that."""
         return self.second or FIRST_ROUND
 
     @property
     def certified(self) -> tuple[CertifiedResult, ...]:
-        """What certified windows found: revisions of this one, and those that were asked for a second round."""
+        """Findings of certified windows: revisions of this one, and those that were asked for a second round."""
         return (*self.elsewhere.certified, *self.known_since.certified)
 
     def log_of(self, point: str, end: BucketEnd) -> LogHistory:

@@ -56,7 +56,7 @@ def _columns(task: BucketTask, files: Sequence[str]) -> pl.DataFrame:
 
 
 class _Transactions:
-    """What the archives of the window show of the transactions of two topics."""
+    """Transactions of two topics, as the archives of the window show them."""
 
     def __init__(self, task: BucketTask, elsewhere: CopiedElsewhere) -> None:
         self._task, self._elsewhere = task, elsewhere

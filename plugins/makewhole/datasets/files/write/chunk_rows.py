@@ -34,7 +34,7 @@ NO_FOLDER = Refusal(
 
 @dataclass
 class FileRowsChanged:
-    """What a chunk changes in a file so far: the numbers of rows that go, and other values of rows by number; the
+    """Changes that a chunk makes in a file so far: the numbers of rows that go, and other values of rows by number; the
     actions that do it."""
 
     removed: set[int] = field(default_factory=set)

@@ -63,7 +63,7 @@ class RowBack:
 
 @dataclass(frozen=True, kw_only=True)
 class DecidedChunk:
-    """What a chunk does: its refusals so far, the effects, the files, and the rows that are put back."""
+    """Work of a chunk: its refusals so far, the effects, the files, and the rows that are put back."""
 
     plan_sha256: str
     chunk: int
@@ -105,7 +105,7 @@ def _step(fields: Mapping[str, Any]) -> FileStep:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFolder:
-    """What is kept of a plan at a target."""
+    """Rows kept of a plan at a target."""
 
     store: FileStore
     plan: str

@@ -28,7 +28,7 @@ NOT_WRITTEN_AGAIN = Refusal(
 
 @dataclass(frozen=True, kw_only=True)
 class FileChange:
-    """What becomes of a file: rows, by their numbers, that are left out, or have other values in some columns."""
+    """A file as it will be: rows, by their numbers, that are left out, or have other values in some columns."""
 
     removed: frozenset[int]
     updated: Mapping[int, Mapping[str, NestedColumn]]
