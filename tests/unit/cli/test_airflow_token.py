@@ -104,7 +104,11 @@ def test_expired_token_is_refused_with_where_to_get_a_new_one(
     )
 
 
-@pytest.mark.parametrize("text", ["secret", "a.b", "a.!!.c", "a.aGk.c", f"{ANNA}\nX-Other: 1", "a.bnVsbA.c", "ä.ö.ü"])
+@pytest.mark.parametrize(
+    "text",
+    ["secret", "a.b", "a.!!.c", "a.aGk.c", f"{ANNA}\nX-Other: 1", "a.bnVsbA.c", "ä.ö.ü"],
+    ids=["a word", "two parts", "no base64", "no JSON", "a line more", "no object", "no ASCII"],
+)
 def test_text_that_is_no_token_is_not_sent_anywhere(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     assert "is no token of Airflow's, which has three parts with dots between them. Get a new one" in problem(
         monkeypatch, text
