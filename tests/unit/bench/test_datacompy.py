@@ -38,7 +38,7 @@ def test_the_lock_is_of_the_projects_spark_and_of_the_pandas_that_datacompy_know
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = (ROOT / "bench" / "datacompy.in").read_text(encoding="utf-8").split()
 
-    assert f"pyspark=={locked_version('pyspark')}" in project["dependencies"]
+    assert f"pyspark=={locked_version('pyspark')}" in project["optional-dependencies"]["spark"]
     assert locked_version("pandas") in SpecifierSet("<3.1")
     assert wanted == [f"{name}=={locked_version(name)}" for name in ("datacompy", "pyspark")]
 

@@ -45,7 +45,7 @@ def storage(tmp_path: Path) -> Storage:
 
 
 def found(storage: Storage, leader: Leader, *, key: str = "$.id", topic_id: str = "A", start: int = 0) -> TailFilters:
-    shape = SimpleNamespace(key=key)
+    shape = SimpleNamespace(key=key, elements=None)
     context = SimpleNamespace(storage=storage, window=SimpleNamespace(pipeline="shop"), value_shape=lambda _: shape)
     return TailFilters.of(cast(WindowContext, context), POINT, topic_id, cast(TopicLog, leader), {0: start})
 
