@@ -13,7 +13,7 @@ from makewhole.postgres.read.export import hold_view
 from makewhole.postgres.read.slices import count_rows, count_rows_and_ahead
 from makewhole.tables.shape import RowsAhead
 from makewhole_spark.carrier import carry_released
-from makewhole_spark.snapshot import take
+from makewhole_spark.snapshot import read_tables, read_topics
 from makewhole_spark.snapshot.read_piece import TablePiece, TopicPiece
 from tests.world.orders import orders
 from tests.world.pipeline_file import store
@@ -39,7 +39,8 @@ class Watched:
             self.views.append(shape.point.name)
             return hold_view(connection, shape)
 
-        patch.setattr(take, "carry_released", carried)
+        for module in (read_topics, read_tables):
+            patch.setattr(module, "carry_released", carried)
         patch.setattr(postgres_tables, "hold_view", held)
 
 

@@ -305,6 +305,7 @@ def test_a_window_is_run_again_by_its_number_over_its_own_interval(
             "from": None if window.start is None else window.start.isoformat(),
             "to": window.end.isoformat(),
             "plan_only": True,
+            "read_again": False,
             "reason": "mended",
         }
     ]
