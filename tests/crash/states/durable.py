@@ -77,6 +77,7 @@ COVERED = {
             "window",
             "window_range",
             "lane",
+            "removal",
         )
     },
     **{
