@@ -45,7 +45,8 @@ def _of_end(seen: Seen) -> Iterator[str]:
         for key in first.all_keys():
             if seen.is_about(hop, key) and right_of(first, key) not in _HANDED_OVER and not last.is_harmless(key):
                 wrong.append(key)
-                if right_of(last, key) not in _HANDED_OVER and not first.is_perhaps_unsettled(hop, key):
+                is_unsettled = first.is_perhaps_unsettled(hop, key) and key in seen.pending(hop)
+                if right_of(last, key) not in _HANDED_OVER and not is_unsettled:
                     left.append(f"{key} on the {hop} hop. {_shown(last, key)}")
     if seen.state == "certified":
         yield from (f"certified over {one}" for one in left)

@@ -44,6 +44,9 @@ def held(ledger: list[Values], records: list[Values], rows: list[Values], *, is_
 
 WHOLE, GAP = held([A], [A], [A]), held([A], [A], [])
 IN_DOUBT = replace(GAP, doubts=frozenset(["load-1"]))
+UNSENT = replace(held([A], [], []), doubts=frozenset(["other-1"]))
+NEVER_SENT: Mapping[str, Mapping[str, tuple[str, str]]] = {"ledger": {"O1": ("missing", "never_produced")}}
+UNSETTLED: Mapping[str, Mapping[str, tuple[str, str]]] = {"ledger": {"O1": ("pending", "in_flight")}}
 
 
 def seen(*moments: Held, state: str = "certified", **more: object) -> Seen:
@@ -58,6 +61,8 @@ def wrong(one: Seen) -> str:
 def test_what_is_right_is_right() -> None:
     assert wrong(seen(WHOLE, WHOLE)) == ""
     assert wrong(seen(GAP, GAP, state="gaps", found=LOST)) == ""
+    assert wrong(seen(UNSENT, UNSENT, found=UNSETTLED)) == ""
+    assert wrong(seen(UNSENT, UNSENT, state="gaps", found=NEVER_SENT)) == ""
     assert wrong(seen(GAP, WHOLE, found=LOST, before=GAP, after=WHOLE)) == ""
     assert wrong(seen(IN_DOUBT, IN_DOUBT, found=DOUBTFUL)) == ""
 
@@ -88,6 +93,7 @@ def test_a_window_that_is_silent_about_it_is_wrong(moment: Held, hop: str, verdi
     ("one", "expected"),
     [
         (seen(GAP, GAP, found=LOST), "certified over O1 on the store hop"),
+        (seen(UNSENT, UNSENT, found=NEVER_SENT), "certified over O1 on the ledger hop"),
         (seen(WHOLE, WHOLE, state="gaps"), "nothing is wrong any more, and it is not certified"),
         (seen(WHOLE, WHOLE, found=LOST, state="gaps"), "store hop, O1: said missing"),
         (seen(GAP, GAP, found=LOST, state="error"), "the window came to no end"),
