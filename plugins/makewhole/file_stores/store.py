@@ -27,7 +27,7 @@ class FileEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class FileStamp:
-    """What differs between two contents of a file, beside its size and the time in its entry, as far as its system says
+    """Marks of the content of a file, beside its size and the time in its entry, as far as its system says
     it, and when that was set last."""
 
     text: str

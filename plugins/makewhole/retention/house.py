@@ -48,7 +48,7 @@ def house_of(pipeline: Pipeline, journal: JournalSession, *, is_dry: bool = Fals
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of one kind of a window, or of a plan: how much was removed, or would be, and why it stays."""
+    """Result for one kind of a window, or of a plan: how much was removed, or would be, and why it stays."""
 
     kind: Kept
     window: int

@@ -26,7 +26,7 @@ from makewhole_spark.snapshot.value_census import StoreCensus, store_census
 
 @dataclass(frozen=True, kw_only=True)
 class _TableRead:
-    """What was read of a table under its view. `looked` are the rows of known keys, by hop; `entries` of the manifest
+    """Rows read of a table under its view. `looked` are the rows of known keys, by hop; `entries` of the manifest
     say by what a later revision shows that the rows are the same, and whose files these are."""
 
     point: TablePoint

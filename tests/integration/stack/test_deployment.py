@@ -14,6 +14,7 @@ from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import ExistingPostgres, PostgresServer, create_database
 from tests.integration.stack.deployment import Deployment, Page
 from tests.world.topics import admin_client, make_topic, producer
+from tests.world.unconfigured import ORDERS_FILE
 
 pytestmark = [pytest.mark.integration, pytest.mark.extended]
 
@@ -27,16 +28,6 @@ UNCONFIGURED = (
     "MAKEWHOLE_STORAGE",
     "MAKEWHOLE_SIGNING_KEY",
 )
-DRAFT = """\
-version: 2
-pipeline: orders
-start: earliest
-points:
-  outbox: {kind: ledger, connection: shop, table: outbox, key: order_id, time: created_at}
-  orders: {kind: topic, connection: kafka_main, topic: orders, key: "$.order_id"}
-hops:
-  - {from: outbox, to: orders}
-"""
 BUNDLES = "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"
 
 
@@ -81,7 +72,7 @@ def test_the_page_leads_to_a_verdict_and_to_a_certificate(
 
     pipelines.mkdir()
     draft = tmp_path / "draft.yaml"
-    draft.write_text(DRAFT)
+    draft.write_text(ORDERS_FILE)
     listed = deployment.run(f"makewhole check --live {draft}", expected=2)
     assert [name for name in UNCONFIGURED if name not in listed] == []
 

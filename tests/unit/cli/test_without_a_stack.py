@@ -9,6 +9,8 @@ import psycopg2
 import pytest
 from typer.testing import Result
 
+from tests.world.unconfigured import ORDERS_FILE
+
 pytestmark = pytest.mark.unit
 
 NEED_A_SERVICE = [
@@ -25,17 +27,6 @@ NEED_A_SERVICE = [
     ("plan", "reject", "flights-1-0123456789ab"),
     ("certificate", "verify", "flights"),
 ]
-
-ORDERS = """\
-version: 2
-pipeline: orders
-start: earliest
-points:
-  outbox: {kind: ledger, connection: shop, table: outbox, key: order_id, time: created_at}
-  orders: {kind: topic, connection: kafka_main, topic: orders, key: "$.order_id"}
-hops:
-  - {from: outbox, to: orders}
-"""
 
 
 @pytest.mark.parametrize("arguments", NEED_A_SERVICE, ids=" ".join)
@@ -57,7 +48,7 @@ def test_a_check_of_everything_lists_a_service_that_is_not_configured_with_the_r
     for name in ("MAKEWHOLE_SIGNING_KEY", "AIRFLOW_CONN_SHOP", "AIRFLOW_CONN_KAFKA_MAIN"):
         monkeypatch.delenv(name, raising=False)
     file = tmp_path / "orders.yaml"
-    file.write_text(ORDERS)
+    file.write_text(ORDERS_FILE)
 
     result = invoke("check", "--live", str(file), "--json")
 

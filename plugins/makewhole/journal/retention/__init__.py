@@ -1,1 +1,1 @@
-"""What can be removed because it was kept long enough, and what was."""
+"""Find in the journal what was kept long enough to be removed, and record what was."""

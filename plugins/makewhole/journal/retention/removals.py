@@ -22,7 +22,7 @@ _WHAT = {
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """What was removed of the revisions of a window up to one, or of a plan. `kept`: for how long it was kept, as the
+    """Removal from the revisions of a window up to one, or of a plan. `kept`: for how long it was kept, as the
     file has it. `removed_at` None: not all of it is gone yet."""
 
     kind: Kept
@@ -35,7 +35,7 @@ class Removal:
 
     @property
     def sentence(self) -> str:
-        """What was kept, for how long, and when it was removed."""
+        """Describe what was kept, for how long, and when it was removed."""
         return f"{_WHAT[self.kind]} were kept {self.kept}, and removed at {self.decided_at:%Y-%m-%d %H:%M UTC}"
 
 

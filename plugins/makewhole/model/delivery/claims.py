@@ -24,7 +24,7 @@ class Delivery(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class TableClaim:
-    """What is claimed of a table. `forbids_loss`: a row that was committed there may not disappear. `overwrites`: what
+    """Claims on a table. `forbids_loss`: a row that was committed there may not disappear. `overwrites`: what
     loads it writes a row by its key, and `is_keyed`: only a unique key keeps a repeat out. `captured_by`: the change
     events of the table are read from its log by a connector, into this topic. `needed`: how long what describes its
     past has to stay."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """What a weakness means for the claim: it does not hold, it holds as long as nothing else fails, or nothing here
+    """Weight of a weakness for the claim: it does not hold, it holds as long as nothing else fails, or nothing here
     says whether it holds."""
 
     BROKEN = "broken"

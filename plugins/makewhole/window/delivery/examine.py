@@ -33,7 +33,7 @@ _NEWEST_OFFSETS = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Examination:
-    """What was claimed, what weakens it, what the logs show of producers (by topic), and what could not be asked: (of
+    """Claims, the weaknesses of them, what the logs show of producers (by topic), and what could not be asked: (of
     which thing, why)."""
 
     claims: tuple[HopClaim, ...]

@@ -32,7 +32,7 @@ WhyNot = Callable[[EarlierSnapshot], str | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Reuse:
-    """What earlier revisions of a window have read (`earlier`, by point), for points that are shown to be the same.
+    """Readings by earlier revisions of a window (`earlier`, by point), for points that are shown to be the same.
 
     `refused` are the points of which it is not shown, and why.
     """
