@@ -1,4 +1,4 @@
-"""Run parts of the tests, and print at the end how long each took and which tests took longest.
+"""Run parts of the tests, and print at the end how long each took, which tests took longest and which failed.
 
 python -m tests.parts test                       what every change runs
 python -m tests.parts test-fast                  an answer in three minutes
@@ -25,6 +25,7 @@ from tests.parts.parts import PARTS, STAGES, Part
 from tests.parts.timings import Timings
 
 _SLOWEST, _LONG_SECONDS = 10, 10.0
+_NAMED, _LINE = 20, 300
 _YIELDING = ("nice", "-n", "10")
 _OUTCOMES = ("passed", "failed", "skipped")
 
@@ -119,7 +120,18 @@ def summary(ended: Sequence[Ended]) -> Iterator[str]:
             yield f"over {_LONG_SECONDS:.0f} s, and no docstring that says why: {test.name}"
     yield ""
     for one in ended:
+        yield from _failures(one.timings)
+    for one in ended:
         yield from one.counts
+
+
+def _failures(timings: Timings) -> Iterator[str]:
+    """Yield the failed tests with their reasons: last of all, since a log is often cut to its end."""
+    for failure in timings.failures[:_NAMED]:
+        yield f"FAILED ({failure.phase}) {failure.name}"
+        yield from (f"    {line[:_LINE]}" for line in failure.reason.splitlines())
+    if len(timings.failures) > _NAMED:
+        yield f"FAILED and not named here: {len(timings.failures) - _NAMED}"
 
 
 def main(wanted: Sequence[str]) -> int:

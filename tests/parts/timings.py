@@ -1,4 +1,4 @@
-"""Note how many tests of a run passed and how long each took, for the summary over all parts
+"""Note how many tests of a run passed, which failed and why, and how long each took, for the summary over all parts
 (`-p tests.parts.timings`).
 
 Of a run in several processes the first one notes, to which the others report.
@@ -14,6 +14,7 @@ from typing import Self
 import pytest
 
 _EXPLAINED = "docstring"
+_REASON_LINES = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,11 +27,22 @@ class TimedTest:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FailedTest:
+    """A test that failed, in which phase of it (`setup`, `call`, `teardown`), and the text of the exception's first
+    lines."""
+
+    name: str
+    phase: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Timings:
     """The outcomes of a run (folder below `tests` → `passed`, `failed`, `skipped` → number of tests), and its tests."""
 
     outcomes: Mapping[str, Mapping[str, int]]
     tests: tuple[TimedTest, ...]
+    failures: tuple[FailedTest, ...] = ()
 
     @classmethod
     def read(cls, file: Path) -> Self:
@@ -38,7 +50,11 @@ class Timings:
         if not file.exists():
             return cls(outcomes={}, tests=())
         noted = json.loads(file.read_text())
-        return cls(outcomes=noted["outcomes"], tests=tuple(TimedTest(**test) for test in noted["tests"]))
+        return cls(
+            outcomes=noted["outcomes"],
+            tests=tuple(TimedTest(**test) for test in noted["tests"]),
+            failures=tuple(FailedTest(**test) for test in noted["failures"]),
+        )
 
 
 @dataclass(kw_only=True, eq=False)  # pytest keeps its plugins in sets
@@ -47,6 +63,7 @@ class _Noted:
     outcomes: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     seconds: Counter[str] = field(default_factory=Counter)
     explained: set[str] = field(default_factory=set)
+    failures: list[FailedTest] = field(default_factory=list)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add a phase of a test: what fails before or after the test itself is an error, and counts as failed."""
@@ -55,6 +72,8 @@ class _Noted:
             self.explained.add(report.nodeid)
         if report.when == "call" or not report.passed:
             self.outcomes[_folder(report.nodeid)][report.outcome] += 1
+        if report.failed:
+            self.failures.append(FailedTest(name=report.nodeid, phase=report.when or "", reason=_reason(report)))
 
     def pytest_sessionfinish(self) -> None:
         """Write everything down."""
@@ -63,8 +82,14 @@ class _Noted:
             for name, seconds in self.seconds.items()
         ]
         outcomes = {folder: dict(numbers) for folder, numbers in self.outcomes.items()}
-        noted = Timings(outcomes=outcomes, tests=tuple(tests))
+        noted = Timings(outcomes=outcomes, tests=tuple(tests), failures=tuple(self.failures))
         self.file.write_text(json.dumps(asdict(noted)))
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """Return the first lines of what the exception says, or of what there is in its place."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return "\n".join((crash.message if crash else report.longreprtext).strip().splitlines()[:_REASON_LINES])
 
 
 def _folder(test: str) -> str:

@@ -1,12 +1,16 @@
 """Test what is said at the end of parts that were run, and which of them pass."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from tests.parts.__main__ import Ended, summary
 from tests.parts.parts import PARTS, STAGES, Part
-from tests.parts.timings import TimedTest, Timings
+from tests.parts.timings import FailedTest, TimedTest, Timings
 
 pytestmark = pytest.mark.unit
 
@@ -76,3 +80,34 @@ def test_what_every_change_runs_is_in_what_is_run_before_work_is_called_done() -
     )
     assert every == {"unit", "integration", "e2e", "lab", "crash", "histories"}
     assert every < all_ <= set(PARTS)
+
+
+def test_failed_tests_are_named_with_their_reasons_before_the_outcomes() -> None:
+    failures = tuple(FailedTest(name=f"t{number}", phase="call", reason="assert 1 == 2\nE") for number in range(22))
+    timings = Timings(outcomes={"one": {"failed": 22}}, tests=(), failures=failures)
+
+    lines = list(summary([Ended(part=Part(name="one", arguments=()), code=1, seconds=1.0, timings=timings)]))
+
+    first = lines.index("FAILED (call) t0")
+    assert lines[first + 1 : first + 3] == ["    assert 1 == 2", "    E"]
+    assert lines[-2:] == ["FAILED and not named here: 2", "one: 0 passed, 22 failed"]
+
+
+def test_what_failed_and_why_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it():\n    assert [1] == [2]\n")
+    noted = tmp_path / "noted.json"
+
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "tests.parts.timings", "-p", "no:cacheprovider"),
+            *("--timings", str(noted), f"--rootdir={tmp_path}", "-c", "/dev/null", "test_it.py"),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        check=False,
+        capture_output=True,
+    )
+
+    (failure,) = Timings.read(noted).failures
+    assert (failure.name, failure.phase) == ("test_it.py::test_it", "call")
+    assert failure.reason.startswith("assert [1] == [2]")
