@@ -11,6 +11,7 @@ from makewhole.model.window import WindowState
 from makewhole.window.certifying.chain_evidence import file_problems
 from makewhole.window.context import WindowContext, connections_of, window_context
 from makewhole.window.opening.open import Request, open_interval
+from makewhole_spark.snapshot.reuse.same_log import why_not_same_log
 from tests.integration.spark.test_survivors import repair
 from tests.world.orders import BORN, DAY, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -196,16 +197,25 @@ def test_files_of_another_pipeline_are_never_named(shop: ReconciledShop, judged:
 
 
 @pytest.mark.usefixtures("judged")
-def test_a_topic_of_which_records_are_deleted_or_that_was_made_again_is_read(shop: ReconciledShop) -> None:
+def test_a_topic_of_which_records_are_deleted_is_read(shop: ReconciledShop) -> None:
     shop.delete_records({0: 5})
     second = shop.judge_and_ask_the_gate()
     assert why_read(shop, second) == {"orders": "records of partition 0 were deleted"}
     assert shop.manifests(second)["orders"]["accounting"]["expired"] == 5
     third = shop.judge_and_ask_the_gate()
     assert why_read(shop, third) == {"orders": "5 of its offsets were expired"}
+
+
+def test_a_topic_that_was_made_again_is_read_though_its_log_looks_the_same(
+    shop: ReconciledShop, judged: WindowContext
+) -> None:
+    """The place that a window was opened at tells it; its id alone does where that happens after the opening."""
+    orders_point, manifest = judged.pipeline.topic("orders"), shop.manifests(judged)["orders"]
+    assert why_not_same_log(judged, orders_point, manifest) is None
     shop.make_topic_again()
-    fourth = shop.judge_and_ask_the_gate()
-    assert reused(shop, fourth) == without("orders")
+    shop.send([{**order, "amount": "77.77"} for order in MADE])
+    assert why_not_same_log(judged, orders_point, manifest) == "the topic was made again"
+    assert why_read(shop, shop.judge_and_ask_the_gate()) == {"orders": "it was read with another place"}
 
 
 @pytest.mark.usefixtures("judged")
