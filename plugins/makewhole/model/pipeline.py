@@ -10,6 +10,7 @@ from typing import Any
 from makewhole.model.delivery.claims import Delivery
 from makewhole.model.errors import RefusedError
 from makewhole.model.notices import Notify
+from makewhole.model.places.grouping import Grouping
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import (
     NEVER_WRITTEN,
@@ -109,7 +110,7 @@ class Hop:
     go to; None: back to the source. `redeliver_despite`: consumer groups that may read a record a second time.
     `reverse` is there when a remedy is `reverse`. `write` maps the columns that `upsert` writes into new rows besides
     the compared ones to their declared types; `leave` names those that it leaves to the table. `delivery` is a claim,
-    and decides nothing of a window. `former_where`, not in the file, is the filter of the windows before (empty: none).
+    and decides nothing of a window. `group`: a row of the target is made of all records of its key. `former_where`, not in the file, is the filter of the windows before (empty: none).
     """
 
     source: str
@@ -126,6 +127,7 @@ class Hop:
     progress: SinkProgress | None = field(default=None, metadata=WRITTEN_IF_ANY)
     control_topic: str | None = field(default=None, metadata=WRITTEN_IF_ANY)
     compare: Mapping[str, str] | None = field(default=None, metadata=WRITTEN_IF_SAID)
+    group: Grouping | None = field(default=None, metadata=WRITTEN_IF_ANY)
     delivery: Delivery | None = field(default=None, metadata=NEVER_WRITTEN)
     former_where: str | None = field(default=None, metadata=NEVER_WRITTEN)
 
