@@ -1,8 +1,9 @@
 """Test a hop on which the lines of an order become one row: what it counts and adds up, window by window."""
 
 import json
+import time
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.world.orders import BORN, DAY
-from tests.world.topics import delete_records, left_open, producer
+from tests.world.topics import admin_client, delete_records, left_open, producer
 from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -143,3 +144,113 @@ def test_each_record_counts_where_it_is_known_by_its_position(lines: Orders) -> 
     lines.row("A", 2, "2")
     lines.row("B", 1, "2")
     assert lines.found(lines.shop.judged()) == {"B": ("mismatched", "record_not_counted")}
+
+
+def test_a_key_that_continues_is_judged_when_all_its_records_are_there(lines: Orders) -> None:
+    """Handed over by name from window to window, with the records of all of them: the row is held to the whole."""
+    for name in ("whole", "short", "again", "ahead"):
+        lines.send(lines.line(name, "1", 1), lines.line(name, "2", 2))
+    for name in ("whole", "short", "again"):
+        lines.send(lines.line(name, "3", 4, day=1))
+    lines.send(lines.line("again", "2", 2, day=1), lines.line("next", "1", 1, day=1))
+    for name in ("whole", "short", "again"):
+        lines.send(lines.line(name, "4", 8, day=2))
+    lines.row("whole", 4, "15")
+    lines.row("short", 3, "11")
+    lines.row("again", 5, "17")
+    lines.row("ahead", 2, "3", day=1)
+    lines.row("next", 1, "1", day=1)
+    for day in (0, 1):
+        context, closed = lines.shop.whole_way(day)
+        assert lines.found(context) == dict.fromkeys(("whole", "short", "again"), ("pending", "key_continues"))
+        assert closed.state is WindowState.CERTIFIED
+    evidence = lines.shop.evidence(context, HOP, "whole")
+    assert (evidence["group"]["records"], len(evidence["records_after"])) == (3, 1)
+    context, closed = lines.shop.whole_way(2)
+    assert lines.found(context) == {
+        "short": ("mismatched", "record_not_counted"),
+        "again": ("mismatched", "resend_counted"),
+    }
+    assert closed.state is WindowState.GAPS
+
+
+def test_a_late_record_of_a_key_that_was_judged_leaves_it_undecidable(lines: Orders) -> None:
+    """What the window alone has of it is not what its row must hold, whether or not the two agree."""
+    for name in ("agrees", "differs", "same", "gone"):
+        lines.send(lines.line(name, "1", 1))
+        lines.row(name, 1, "1")
+    lines.row("whose", 1, "1", day=1)
+    assert lines.found(lines.shop.judged()) == {}
+    for name in ("agrees", "differs", "gone"):
+        lines.send(lines.line(name, "2", 1, day=1))
+    lines.send(lines.line("same", "1", 1, day=1), lines.line("new", "1", 1, day=1))
+    lines.shop.sql("update grouped_orders set lines = 2, total = 2 where id = 'differs'")
+    lines.shop.sql("update grouped_orders set at = at + interval '1 day' where id in ('agrees', 'same')")
+    lines.shop.sql("delete from grouped_orders where id = 'gone'")
+    lines.row("new", 1, "1", day=1)
+    assert lines.found(lines.shop.judged(1)) == {
+        "agrees": ("undecidable", "key_not_whole"),
+        "differs": ("undecidable", "key_not_whole"),
+        "same": ("undecidable", "key_not_whole"),
+        "gone": ("missing", "lost_after_topic"),
+        "whose": ("unexpected", "not_in_source"),
+    }
+    of_both = ("agrees", "differs", "same", "gone")
+    assert lines.found(lines.shop.judged(0)) == dict.fromkeys(of_both, ("pending", "key_continues"))
+
+
+def test_a_record_in_an_open_transaction_keeps_its_key_from_being_judged(lines: Orders) -> None:
+    lines.send(*(lines.line(name, "1", 1) for name in ("open", "aborted", "read", "other")))
+    for name in ("open", "aborted", "other"):
+        lines.row(name, 1, "1")
+    lines.row("read", 2, "3")
+    client = producer(lines.shop.bootstrap, **{"transactional.id": lines.shop.topic})
+    client.init_transactions(30)
+    client.begin_transaction()
+    for name in ("aborted", "read"):
+        client.produce(lines.shop.topic, json.dumps(lines.line(name, "2", 2)).encode(), timestamp=_moment(0))
+    client.flush(30)
+    client.abort_transaction(30)
+    client.begin_transaction()
+    client.produce(lines.shop.topic, json.dumps(lines.line("open", "2", 2)).encode(), timestamp=_moment(1))
+    client.flush(30)
+    left_open(lines.shop.bootstrap, lines.shop.topic, 1)
+    context = lines.shop.judged()
+    assert lines.found(context) == {
+        "open": ("pending", "key_continues"),
+        "read": ("mismatched", "read_uncommitted"),
+    }
+    client.commit_transaction(30)
+    assert lines.found(lines.shop.judged(1)) == {"open": ("mismatched", "record_not_counted")}
+
+
+def test_a_key_that_continues_for_too_long_is_undecidable(lines: Orders) -> None:
+    lines.describe(max_age="1s")
+    lines.send(lines.line("long", "1", 1), lines.line("long", "2", 1, day=1), lines.line("long", "3", 1, day=2))
+    lines.row("long", 3, "3")
+    assert lines.found(lines.shop.judged(0)) == {"long": ("pending", "key_continues")}
+    time.sleep(1.1)
+    assert lines.found(lines.shop.judged(1)) == {"long": ("undecidable", "key_continues")}
+    assert lines.found(lines.shop.judged(2)) == {"long": ("undecidable", "key_not_whole")}
+
+
+def test_nothing_is_added_up_of_a_log_that_lost_records(lines: Orders) -> None:
+    """Any key may have had some of them; a row that is not there, or there twice, is wrong all the same."""
+    lines.send(lines.line("first", "1", 1))
+    lines.send(*(lines.line(name, "1", 1) for name in ("right", "wrong", "gone", "twice")))
+    delete_records(admin_client(lines.shop.bootstrap), lines.shop.topic, {0: 1})
+    for name in ("right", "twice", "twice"):
+        lines.row(name, 1, "1")
+    lines.row("wrong", 2, "1")
+    lines.row("whose", 2, "1", day=0.5)
+    assert lines.found(lines.shop.judged()) == {
+        "right": ("undecidable", "key_not_whole"),
+        "wrong": ("undecidable", "key_not_whole"),
+        "whose": ("undecidable", "key_not_whole"),
+        "gone": ("missing", "lost_after_topic"),
+        "twice": ("duplicate", "several_rows"),
+    }
+
+
+def _moment(day: int) -> int:
+    return int((BORN + day * DAY + timedelta(minutes=2)).timestamp() * 1000)

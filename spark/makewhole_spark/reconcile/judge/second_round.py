@@ -93,8 +93,9 @@ def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str
         of_target = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.UNEXPECTED)
         of_source = (*of_target, Verdict.DUPLICATE)
     verdicts = {hop.target: of_target, **dict.fromkeys(others, (Verdict.UNEXPECTED,)), hop.source: of_source}
-    if task.hop.group is not None:  # any record that comes later makes a sum incomplete, one from before as well
-        return _write_group(task, judged)
+    if task.hop.group is not None:  # a record that comes later makes any sum incomplete
+        keys = {hop.source: judged.filter(~has_verdict(Verdict.DUPLICATE))}
+        return _write_hashes(task.context.storage, task.folder("wanted"), keys), {}
     set_back = ~pl.col("in_source") & has_verdict(*DIFFERING)
     wanted = {
         point: judged.filter(has_verdict(*of_point) | (set_back & (point in (hop.source, *others))))
@@ -110,14 +111,6 @@ def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str
     }
     storage, folder = task.context.storage, task.folder("wanted")
     return _write_hashes(storage, folder, wanted), _write_hashes(storage, folder, late)
-
-
-def _write_group(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
-    """Do as `_write_wanted` where rows are made of many records: of all keys but those that are wrong whatever the log
-    has, and each also before the first window."""
-    keys = {task.hop.source: judged.filter(~has_verdict(Verdict.DUPLICATE))}
-    storage, folder = task.context.storage, task.folder("wanted")
-    return _write_hashes(storage, folder, keys), _write_hashes(storage, folder, keys)
 
 
 def _write_hashes(storage: Storage, folder: str, keys: Mapping[str, pl.DataFrame]) -> dict[str, str]:

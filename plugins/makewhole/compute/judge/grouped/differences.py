@@ -126,7 +126,7 @@ def _mistake(group: _Group) -> tuple[Cause | None, tuple[str, ...]]:
 
 
 def _counted_again(elements: Sequence[_Element], difference: Numbers) -> Iterator[str]:
-    """Yield the places of copies beyond the first that explain a difference: some of one element's, or all there are."""
+    """Yield the places of copies beyond the first that explain a difference: some of one element's, or all."""
     resent = [element for element in elements if len(element.places) > 1]
     for element in resent:
         for times in range(1, len(element.places)):
@@ -170,7 +170,7 @@ def _places_elsewhere(elsewhere: pl.DataFrame, wanted: pl.DataFrame) -> dict[tup
 
 
 def _added(each: Sequence[Numbers]) -> Numbers:
-    return tuple(None if None in column else sum(column) for column in zip(*each, strict=True))  # type: ignore[arg-type]
+    return tuple(None if None in column else sum(column) for column in zip(*each, strict=True))
 
 
 def _less(one: Numbers, other: Numbers) -> Numbers:

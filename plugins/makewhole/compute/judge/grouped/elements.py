@@ -16,7 +16,7 @@ from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.model.places.grouping import SUM_DIGITS, Grouping
 
 _LONGEST = 38  # digits that 128 bits hold
-IDENTITY, IS_FLAWED, COPIES = "identity", "is_flawed", "copies"
+IDENTITY, IS_FLAWED = "identity", "is_flawed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,12 +62,11 @@ def with_amounts(records: pl.DataFrame, totals: Totals) -> pl.DataFrame:
 
 
 def elements_of(records: pl.DataFrame, totals: Totals) -> pl.DataFrame:
-    """Return records with amounts as elements: one row per key and identity with its number of `copies`, whether these
-    `contradicts` each other, and what the first adds, by position."""
+    """Return records with amounts as elements: one row per key and identity with what the first copy adds, and
+    whether another one `contradicts` it, by position."""
     units = [_unit(name) for name in totals.names]
     ordered = records.sort("partition", "offset")
     return ordered.group_by(*HASH, IDENTITY, maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias(COPIES),
         pl.any_horizontal([pl.lit(False), *(pl.col(unit).n_unique() > 1 for unit in units)]).alias("contradicts"),
         pl.col(IS_FLAWED).any(),
         *(pl.col(unit).first() for unit in units),

@@ -12,10 +12,9 @@ from functools import partial
 
 import polars as pl
 
-from makewhole.compute.frames import HASH, HASHES, empty
+from makewhole.compute.frames import HASH, HASHES, IS_GONE, empty
 from makewhole.compute.judge.grouped.differences import causes_of_differences
 from makewhole.compute.judge.grouped.elements import (
-    COPIES,
     IS_FLAWED,
     Totals,
     elements_of,
@@ -79,7 +78,6 @@ def _expected(bucket: BucketInput, totals: Totals) -> pl.DataFrame:
         *(pl.col(f"u:{name}").sum().alias(f"e:{name}") for name in totals.names),
         pl.col(IS_FLAWED).any(),
         pl.col("contradicts").any(),
-        (pl.col(COPIES) > 1).any().alias("is_resent"),
     )
     copies = (
         records.sort("partition", "offset")
@@ -103,7 +101,7 @@ def _expected(bucket: BucketInput, totals: Totals) -> pl.DataFrame:
 
 
 def _is_gone(source: pl.DataFrame) -> pl.Expr:
-    return pl.col("is_gone").fill_null(False) if "is_gone" in source.columns else pl.lit(False)
+    return pl.col(IS_GONE).fill_null(False) if IS_GONE in source.columns else pl.lit(False)
 
 
 def _found(bucket: BucketInput, totals: Totals) -> pl.DataFrame:
@@ -120,8 +118,8 @@ def _found(bucket: BucketInput, totals: Totals) -> pl.DataFrame:
 
 
 def _filled() -> list[pl.Expr]:
-    flags = ("in_source", "is_followed", "is_preceded", "is_opened", "is_unread", "is_unsettled", "is_overdue")
-    flags += (IS_FLAWED, "contradicts", "is_resent", "is_gone")
+    of_keys = ("in_source", "is_followed", "is_preceded", "is_opened", "is_unread", "is_unsettled", "is_overdue")
+    flags = (*of_keys, IS_FLAWED, "contradicts", "is_gone")
     numbers = ("source_copies", "target_copies", "source_elsewhere_copies")
     return [*(pl.col(name).fill_null(False) for name in flags), *(pl.col(name).fill_null(0) for name in numbers)]
 
