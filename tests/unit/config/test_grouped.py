@@ -87,7 +87,7 @@ def test_no_remedy_is_suggested_and_none_of_the_file_is_taken(write: Callable[..
     [
         (
             {"group": "{counts: n}"},
-            "hops[1].group (line 11): 'identity' is missing. Name the column by which a record is known that was sent "
+            "hops[1].group.identity (line 11): is missing. Name the column by which a record is known that was sent "
             "again, or 'position'",
         ),
         (
@@ -121,8 +121,8 @@ def test_no_remedy_is_suggested_and_none_of_the_file_is_taken(write: Callable[..
         ),
         (
             {"hop": ", compensation: {missing: upsert}"},
-            "hops[1].compensation.missing (line 11): 'upsert' is not possible for missing keys from a topic to a store of "
-            "which a row is made of many records, and is no copy of one. Allowed: report",
+            "hops[1].compensation.missing (line 11): 'upsert' is not possible for missing keys from a topic to a store "
+            "of which a row is made of many records, and is no copy of one. Allowed: report",
         ),
         (
             {"hop": "}\n  - {from: lines, to: other"},

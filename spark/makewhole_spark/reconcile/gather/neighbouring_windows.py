@@ -197,10 +197,14 @@ class NeighbouringWindows:
         return replace(log, dropped=(dropped,))
 
     def _is_read_from_beginning(self, point: str) -> bool:
-        """Return whether the first window that read a topic began at its first offsets, and it was never made again."""
-        if not has_log(self.context.pipeline.points[point]):
+        """Return whether judged windows without a gap between them have read a topic from its first offsets on, and it
+        was never made again. It is asked where all records of a key are needed (`group`)."""
+        if not any(hop.group is not None and hop.source == point for hop in self.context.pipeline.hops):
             return True
-        return len(self.topic_ids(point)) <= 1 and all(part.lo == 0 for part in self.first_ranges(point))
+        first, ours = self.first_reading(point).number, self.context.window.number
+        is_tiled = self.windows.are_all(first, ours - 1) and self.windows.are_all(ours + 1, self._newest.number)
+        is_whole = all(part.lo == 0 for part in self.first_ranges(point))
+        return is_tiled and is_whole and len(self.topic_ids(point)) <= 1
 
     @cached_property
     def _newest(self) -> Window:

@@ -119,7 +119,7 @@ def test_a_row_is_held_to_all_records_of_its_key(
 def test_what_may_not_be_all_records_is_never_right_or_wrong(
     row: tuple[str, str], more: dict[str, Any], facts: GroupFacts, right: tuple[str, str] | None
 ) -> None:
-    """Whether the numbers agree or not: but for the last situation, in which other keys are meant."""
+    """Whether the numbers agree or not: but for the last situation, which is about other keys."""
     verdict = said(known(THREE, row, **more), facts)
     assert verdict == right or (right is None and verdict is not None and verdict[0] in ("matched", "mismatched"))
 

@@ -21,27 +21,27 @@ from makewhole.model.verdict import Cause, Verdict
 
 _SHOWN = 10
 _NOT_COMPARED = (Verdict.UNEXPECTED.value, Verdict.MISSING.value)
-Numbers = tuple[int | None, ...]
+Amounts = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Element:
+class _CountedRecord:
     """What one element adds, and the places of its committed copies in their order."""
 
-    adds: Numbers
+    adds: Amounts
     places: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Group:
+class _KeyTotals:
     """A key: its elements, what its row holds (None: it has no row), and what records of aborted transactions add."""
 
-    elements: tuple[_Element, ...]
-    found: Numbers | None
-    aborted: tuple[Numbers, ...]
+    elements: tuple[_CountedRecord, ...]
+    found: Amounts | None
+    aborted: tuple[Amounts, ...]
 
     @property
-    def expected(self) -> Numbers:
+    def expected(self) -> Amounts:
         """What the row must hold; a column of which an amount is not known is None."""
         return _added([element.adds for element in self.elements])
 
@@ -68,7 +68,7 @@ def evidence_of_groups(bucket: BucketInput, totals: Totals, judged: pl.DataFrame
     }
 
 
-def _groups(bucket: BucketInput, totals: Totals, keys: pl.DataFrame) -> dict[tuple[int, int], _Group]:
+def _groups(bucket: BucketInput, totals: Totals, keys: pl.DataFrame) -> dict[tuple[int, int], _KeyTotals]:
     wanted = keys.select(HASH).unique()
     if wanted.is_empty():
         return {}
@@ -89,9 +89,9 @@ def _groups(bucket: BucketInput, totals: Totals, keys: pl.DataFrame) -> dict[tup
     }
     found = {(row["key_hi"], row["key_lo"]): numbers_of(row, totals.names) for row in rows.iter_rows(named=True)}
     return {
-        at: _Group(
+        at: _KeyTotals(
             elements=tuple(
-                _Element(adds=numbers_of(row, totals.names), places=places[*at, row[IDENTITY]])
+                _CountedRecord(adds=numbers_of(row, totals.names), places=places[*at, row[IDENTITY]])
                 for row in elements.get(at, ())
             ),
             found=found.get(at),
@@ -108,7 +108,7 @@ def _by_key(elements: pl.DataFrame) -> dict[tuple[int, int], list[dict[str, Any]
     return grouped
 
 
-def _mistake(group: _Group) -> tuple[Cause | None, tuple[str, ...]]:
+def _mistake(group: _KeyTotals) -> tuple[Cause | None, tuple[str, ...]]:
     """Return the one mistake that explains what a row holds, and the places of the records that it may be about: those
     of which each would explain it."""
     if group.found is None or None in group.found or None in group.expected:
@@ -125,7 +125,7 @@ def _mistake(group: _Group) -> tuple[Cause | None, tuple[str, ...]]:
     return None, ()
 
 
-def _counted_again(elements: Sequence[_Element], difference: Numbers) -> Iterator[str]:
+def _counted_again(elements: Sequence[_CountedRecord], difference: Amounts) -> Iterator[str]:
     """Yield the places of copies beyond the first that explain a difference: some of one element's, or all."""
     resent = [element for element in elements if len(element.places) > 1]
     for element in resent:
@@ -137,7 +137,7 @@ def _counted_again(elements: Sequence[_Element], difference: Numbers) -> Iterato
         yield from (place for element in resent for place in element.places[1:])
 
 
-def _evidence(row: Mapping[str, Any], group: _Group, totals: Totals) -> dict[str, Any]:
+def _evidence(row: Mapping[str, Any], group: _KeyTotals, totals: Totals) -> dict[str, Any]:
     expected = dict(zip(totals.names, group.expected or [None] * len(totals.names), strict=True))
     shown = {name: totals.shown(name, number) for name, number in expected.items()}
     evidence: dict[str, Any] = {"group": {"records": len(group.elements), "expected": shown}, "values": shown}
@@ -169,17 +169,17 @@ def _places_elsewhere(elsewhere: pl.DataFrame, wanted: pl.DataFrame) -> dict[tup
     }
 
 
-def _added(each: Sequence[Numbers]) -> Numbers:
+def _added(each: Sequence[Amounts]) -> Amounts:
     return tuple(None if None in column else sum(column) for column in zip(*each, strict=True))
 
 
-def _less(one: Numbers, other: Numbers) -> Numbers:
+def _less(one: Amounts, other: Amounts) -> Amounts:
     return tuple(None if a is None or b is None else a - b for a, b in zip(one, other, strict=True))
 
 
-def _times(numbers: Numbers, times: int) -> Numbers:
+def _times(numbers: Amounts, times: int) -> Amounts:
     return tuple(None if number is None else number * times for number in numbers)
 
 
-def _nothing(like: Numbers) -> Numbers:
+def _nothing(like: Amounts) -> Amounts:
     return (0,) * len(like)

@@ -36,7 +36,7 @@ def _facts(task: BucketTask, known: BucketInput) -> GroupFacts:
     unread = task.source.unread.read(task.context.storage)
     may_be = pl.lit(True) if unread.spans else pl.Series(unread.may_be(keys))
     return GroupFacts(
-        is_whole=log.is_whole and not log.has_unread,
+        is_whole=log.is_whole and not log.has_unread and not log.dropped,
         opened=open_copies(task, source).filter(~is_excluded).select(HASH).unique(),
         unread=keys.filter(may_be),
     )
