@@ -252,14 +252,5 @@ def test_nothing_is_added_up_of_a_log_that_lost_records(lines: Orders) -> None:
     }
 
 
-def test_nothing_is_added_up_behind_a_window_that_was_not_judged(lines: Orders) -> None:
-    """No index has its records, of whatever key they are."""
-    lines.send(lines.line("both", "1", 1), lines.line("both", "2", 1, day=1), lines.line("one", "1", 1, day=1))
-    lines.row("both", 2, "2")
-    lines.row("one", 1, "1", day=1)
-    lines.shop.open(0)
-    assert lines.found(lines.shop.judged(1)) == dict.fromkeys(("both", "one"), ("undecidable", "key_not_whole"))
-
-
 def _moment(day: int) -> int:
     return int((BORN + day * DAY + timedelta(minutes=2)).timestamp() * 1000)

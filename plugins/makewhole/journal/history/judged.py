@@ -71,10 +71,6 @@ class JudgedWindows:
         """Return those from a number on, before another."""
         return self._between(number, before - 1)
 
-    def are_all(self, first: int, last: int) -> bool:
-        """Return whether each window from a number to another one is among them; true where none is between them."""
-        return first > last or len(self._run("judged_numbers", first=first, last=last)) == last - first + 1
-
     def first(self) -> Window | None:
         """Return the first one."""
         return self._one("first_judged_number")

@@ -197,14 +197,12 @@ class NeighbouringWindows:
         return replace(log, dropped=(dropped,))
 
     def _is_read_from_beginning(self, point: str) -> bool:
-        """Return whether judged windows without a gap between them have read a topic from its first offsets on, and it
-        was never made again. It is asked where all records of a key are needed (`group`)."""
+        """Return whether the windows have read a topic from its first offsets on, and it was never made again; no
+        window is opened before the one before it was compared. It is asked where all records of a key are needed
+        (`group`)."""
         if not any(hop.group is not None and hop.source == point for hop in self.context.pipeline.hops):
             return True
-        first, ours = self.first_reading(point).number, self.context.window.number
-        is_tiled = self.windows.are_all(first, ours - 1) and self.windows.are_all(ours + 1, self._newest.number)
-        is_whole = all(part.lo == 0 for part in self.first_ranges(point))
-        return is_tiled and is_whole and len(self.topic_ids(point)) <= 1
+        return len(self.topic_ids(point)) <= 1 and all(part.lo == 0 for part in self.first_ranges(point))
 
     @cached_property
     def _newest(self) -> Window:
