@@ -11,6 +11,7 @@ from typing import Any
 
 from makewhole.config.datasets import COMMITTED, OrphanWord
 from makewhole.config.hops.exploded_points import REMOVED, RemovedElements
+from makewhole.config.hops.grouped import GROUP
 from makewhole.config.hops.remedies import VERDICTS
 from makewhole.config.value_schema import FORMAT_KEYS
 from makewhole.config.values import PRESETS, TYPES
@@ -212,6 +213,7 @@ def _hop() -> JsonSchema:
             "enum": _words_of(RemovedElements),
             "description": "Under upsert: what is there of an element that a newer record does not have; only kept",
         },
+        GROUP: _group(),
         "compensation": _object(_remedies()),
         "redeliver": _object({"to": _text(), "despite": _words(_text("", _GROUP))}, needed=("to",)),
         "redeliver_to": _text("Topic point for redelivered records"),
@@ -228,6 +230,17 @@ def _hop() -> JsonSchema:
         "leave": _words(_text("", _COLUMN), "Columns that are left to the table"),
     }
     return _object(known, needed=("from", "to"))
+
+
+def _group() -> JsonSchema:
+    known = {
+        "identity": _text(
+            "Column by which a record is known that was sent again; position: each record counts", _COLUMN
+        ),
+        "counts": _text("Column of the store with the number of records", _COLUMN),
+        "sums": _mapping("Columns with sums: bigint or decimal(p,s)", _type(), _COLUMN),
+    }
+    return _object(known, needed=("identity",)) | {"description": "A row of the store is made of all records of a key"}
 
 
 def _table_of_progress() -> JsonSchema:

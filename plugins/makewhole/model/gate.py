@@ -1,9 +1,31 @@
-"""Describe the answer of the gate."""
+"""Describe what a gate tolerates, and its answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """Tolerated number of findings of each kind in a window that passes. `undecodable` counts records and rows
+    without a usable key: what became of them is not known. `pending` counts keys handed over to the next window,
+    `vanished` those that are gone from a store where a certified window saw them; None: any number.
+    `allow_empty` allows a quiet day to pass."""
+
+    missing: int = 0
+    duplicate: int = 0
+    mismatched: int = 0
+    unexpected: int = 0
+    conflict: int = 0
+    undecodable: int = 0
+    pending: int | None = None
+    vanished: int | None = None
+    allow_empty: bool = False
+
+
+NO_TOLERANCE = Gate()
+"""No finding passes, but for any number of keys that are handed over or gone since."""
 
 
 class GateAnswer(StrEnum):

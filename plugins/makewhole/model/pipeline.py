@@ -9,7 +9,10 @@ from typing import Any
 
 from makewhole.model.delivery.claims import Delivery
 from makewhole.model.errors import RefusedError
+from makewhole.model.gate import NO_TOLERANCE
+from makewhole.model.gate import Gate as Gate
 from makewhole.model.notices import Notify
+from makewhole.model.places.grouping import Grouping
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import (
     NEVER_WRITTEN,
@@ -108,8 +111,9 @@ class Hop:
     is that of Iceberg's sink, whose tasks are in that group. `redeliver_to` is the topic point that redelivered records
     go to; None: back to the source. `redeliver_despite`: consumer groups that may read a record a second time.
     `reverse` is there when a remedy is `reverse`. `write` maps the columns that `upsert` writes into new rows besides
-    the compared ones to their declared types; `leave` names those that it leaves to the table. `delivery` is a claim,
-    and decides nothing of a window. `former_where`, not in the file, is the filter of the windows before (empty: none).
+    the compared ones to their declared types; `leave` names those that it leaves to the table. `group`: a row is
+    made of all records of its key. `delivery` is a claim, and decides nothing of a window. `former_where`, not in the
+    file, is the filter of the windows before (empty: none).
     """
 
     source: str
@@ -126,6 +130,7 @@ class Hop:
     progress: SinkProgress | None = field(default=None, metadata=WRITTEN_IF_ANY)
     control_topic: str | None = field(default=None, metadata=WRITTEN_IF_ANY)
     compare: Mapping[str, str] | None = field(default=None, metadata=WRITTEN_IF_SAID)
+    group: Grouping | None = field(default=None, metadata=WRITTEN_IF_ANY)
     delivery: Delivery | None = field(default=None, metadata=NEVER_WRITTEN)
     former_where: str | None = field(default=None, metadata=NEVER_WRITTEN)
 
@@ -151,24 +156,6 @@ class Hop:
     def former_name(self) -> str:
         """The name by which copies say that the former filter excludes them."""
         return f"former {self.name}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gate:
-    """Tolerated number of findings of each kind in a window that passes. `undecodable` counts records and rows
-    without a usable key: what became of them is not known. `pending` counts keys handed over to the next window,
-    `vanished` those that are gone from a store where a certified window saw them; None: any number.
-    `allow_empty` allows a quiet day to pass."""
-
-    missing: int = 0
-    duplicate: int = 0
-    mismatched: int = 0
-    unexpected: int = 0
-    conflict: int = 0
-    undecodable: int = 0
-    pending: int | None = None
-    vanished: int | None = None
-    allow_empty: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +212,7 @@ class Pipeline:
     late: timedelta = timedelta(days=1)
     reach: Reach | None = None
     compare: Mapping[str, str] = field(default_factory=dict)
-    gate: Gate = Gate()
+    gate: Gate = NO_TOLERANCE
     limits: Limits = Limits()
     approval: Approval = Approval()
     retry_for: timedelta = timedelta(hours=6)

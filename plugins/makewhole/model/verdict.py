@@ -86,11 +86,14 @@ class Cause(StrEnum):
     LOST_AFTER_TOPIC = "lost_after_topic"  # the store lacks it; no consumer group says more
     NEVER_WRITTEN = "never_written"  # in the ledger, not in the store that is fed from it
     WRITTEN_BEFORE_COMMITTED = "written_before_committed"  # one record, several rows; or several copies in a topic
+    SEVERAL_ROWS = "several_rows"  # of one key, where one row is to be made of all its records
     UPSTREAM_DUPLICATE = "upstream_duplicate"  # several records, several rows
     READ_UNCOMMITTED = "read_uncommitted"  # the row's record was aborted, or one row's of several
     NOT_IN_SOURCE = "not_in_source"
     LEFT_FILTER = "left_filter"  # the latest version in the source does not pass the hop's filter any more
     VALUE_DIFFERS = "value_differs"
+    RECORD_NOT_COUNTED = "record_not_counted"  # a row of many records is short of exactly one of them
+    RESEND_COUNTED = "resend_counted"  # a row of many records counts one again that was sent again
     SOURCE_CONTRADICTS = "source_contradicts_itself"  # the source has the key with different values
     SOURCES_DISAGREE = "sources_disagree"  # two sources of one place have the key with different values
     TARGET_CONTRADICTS = "target_contradicts_itself"  # a replay stands beside an original with another value
@@ -116,6 +119,9 @@ class Cause(StrEnum):
     FILTER_CHANGED = "filter_changed"  # the file's `where` is another one than when the record was read
     HOPS_CHANGED = "hops_changed"  # a source of before brought it, or the windows before did not have this hop
     COMPARE_CHANGED = "compare_changed"  # it differs in columns alone that the window of its row did not compare
+    KEY_CONTINUES = "key_continues"  # more records of the key come after the window: its sums are not complete
+    KEY_NOT_WHOLE = "key_not_whole"  # records of the key are, or may be, where this window cannot add them up
+    NO_AMOUNT = "no_amount"  # a record has no identity, or an amount that cannot be added exactly
     UNREADABLE_RECORD = "unreadable_record"  # a record of the window that could not be read may be of this key
 
 

@@ -12,7 +12,7 @@ from makewhole.model.points import IN_DOCUMENT, WRITTEN_IF_ANY, WRITTEN_IF_SAID,
 from makewhole.signing.keys import sha256_of
 
 _OF_A_HOP = ("source", "target", "semantics", "where", "consumer_group")
-_OF_A_HOP_IF_ANY = ("progress", "control_topic", "compare")
+_OF_A_HOP_IF_ANY = ("progress", "control_topic", "compare", "group")
 
 
 def configuration_document(pipeline: Pipeline) -> dict[str, Any]:

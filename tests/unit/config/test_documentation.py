@@ -30,6 +30,7 @@ def test_every_example_is_a_good_file(tmp_path: Path) -> None:
         "orders_that_count",
         "order_lines",
         "latest_lines",
+        "order_totals",
         "orders",
         "customers",
         "orders_by_position",

@@ -60,7 +60,8 @@ class LogHistory:
     the key index has dropped, with the time by which rows may be late; `is_partial`: this window, or one after it that
     was judged before, has offsets that could not be read. `begins_at`: from when on it has records, where older ones
     were deleted before the first window could read them; not known with `odd_stamps` (milliseconds by partition), those
-    of its first records that cannot be. The others are this window's incidents of their kind.
+    of its first records that cannot be. `is_whole`: windows have read it from its first offset on, and no record was
+    lost before or after. The others are this window's incidents of their kind.
     """
 
     truncations: tuple[Truncation, ...] = ()
@@ -73,6 +74,7 @@ class LogHistory:
     recreated: tuple[Incident, ...] = ()
     leader_changes: tuple[Incident, ...] = ()
     transactions: tuple[Incident, ...] = ()
+    is_whole: bool = True
 
     @property
     def has_unread(self) -> bool:
@@ -105,12 +107,17 @@ def log_history(window: Window, point: str, happened: Sequence[tuple[Window, Inc
         recreated=tuple(incident for incident in now if incident.kind is IncidentKind.TOPIC_RECREATED),
         leader_changes=tuple(incident for incident in now if incident.kind is IncidentKind.LEADER_CHANGED),
         transactions=tuple(incident for incident in now if incident.kind in _TRANSACTIONS),
+        is_whole=not beginnings and not any(_loses(incident) for _, incident in ours),
     )
 
 
 def _is_unread(incident: Incident) -> bool:
     """Return whether offsets of the window were gone before they could be read."""
     return incident.kind is IncidentKind.EXPIRED or bool(incident.detail.get("before_it_was_read"))
+
+
+def _loses(incident: Incident) -> bool:
+    return incident.kind in (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED) or _is_unread(incident)
 
 
 def _latest_beginning(beginnings: Iterable[Incident]) -> datetime | None:

@@ -9,6 +9,7 @@ from makewhole.config.hops.compared import compared_columns, note_compared_other
 from makewhole.config.hops.control_topic import read_control_topic
 from makewhole.config.hops.coordinates import note_coordinates, note_parts_of_coordinates, note_written_coordinates
 from makewhole.config.hops.exploded_points import REMOVED, note_exploded
+from makewhole.config.hops.grouped import GROUP, note_grouped, read_group
 from makewhole.config.hops.hop_graph import (
     Ends,
     note_circle,
@@ -42,6 +43,7 @@ _KEYS = (
     "where",
     "semantics",
     REMOVED,
+    GROUP,
     "compensation",
     "redeliver",
     "redeliver_to",
@@ -75,17 +77,19 @@ def read_hops(
         written_topics += written.names
         hop_kinds = _kinds_joined(ends[-1], drafts, _read_semantics(section))
         if hop_kinds is not None:
-            hop_kinds = replace(hop_kinds, has_template=written.reverse_place is not None)
+            has_template, is_grouped = written.reverse_place is not None, section.has(GROUP)
+            hop_kinds = replace(hop_kinds, has_template=has_template, is_grouped=is_grouped)
             kinds.append(hop_kinds)
         columns = _read_columns(section, ends[-1], drafts, top)
         progress = _read_progress(section, ends[-1], drafts)
         _note_unordered(section, drafts, top)
         hop = _read_hop(section, ends[-1], hop_kinds, of_pipeline, written, columns)
         control_topic = _read_control_topic(section, ends[-1], drafts)
-        compare = read_compare(section)
+        compare, group = read_compare(section), read_group(section)
         delivery = _read_delivery(section)
         if hop is not None:
             hop = replace(hop, progress=progress, control_topic=control_topic, compare=compare, delivery=delivery)
+            hop = hop if group is None else replace(hop, group=group.grouping, compare=group.compare)
             hops.append((element, hop))
             said |= {hop.name} if written.redelivery.is_said else set()
             check_written(written, hop, drafts)
@@ -100,6 +104,7 @@ def read_hops(
     note_parts_of_coordinates(drafts)
     note_coordinates(hops, drafts)
     note_exploded(hops, drafts)
+    note_grouped(hops, drafts, top)
     note_compared_otherwise(hops, drafts, top)
     note_reversed_twice(hops, drafts)
     note_shared(hops, drafts, said)

@@ -56,7 +56,8 @@ class HopKinds:
     to names a version. `is_versioned`: so does the store that it ends in. `has_template`: the hop has a `reverse` of
     its own. `can_produce`: records can be made in the formats of the topic that it ends in. `lacks_payload`: they can
     be made of whole values alone, and its ledger names no column with these. `is_by_coordinates`: the key of the topic
-    that its remedies write to is where a record lies, or how it is numbered."""
+    that its remedies write to is where a record lies, or how it is numbered. `is_grouped`: many records become one
+    row."""
 
     name: str
     source: PointKind
@@ -68,6 +69,7 @@ class HopKinds:
     can_produce: bool = True
     lacks_payload: bool = False
     is_by_coordinates: bool = False
+    is_grouped: bool = False
 
     def possible(self, verdict: str) -> tuple[Remedy, ...]:
         """Return the remedies for a verdict on this hop, `report` first. Hops that no reader makes have none.
@@ -81,6 +83,8 @@ class HopKinds:
         A store that names a version says that its loader overwrites.
         """
         choices = _POSSIBLE[self.source, self.target][verdict]
+        if self.is_grouped:
+            return (_REPORT,)
         choices = tuple(choice for choice in choices if self.makes_records or choice is not _PRODUCE)
         if self.is_by_coordinates:
             choices = tuple(choice for choice in choices if choice not in _INTO_LOGS)
@@ -105,6 +109,8 @@ class HopKinds:
         """Return why this hop cannot take a remedy that other hops between such points can; empty for nothing."""
         if remedy not in _POSSIBLE[self.source, self.target][verdict]:
             return ""
+        if self.is_grouped:
+            return " of which a row is made of many records, and is no copy of one"
         if remedy is _PRODUCE and not self.can_produce:
             return " whose values or record keys are of a format in which no record can be made"
         if remedy is _PRODUCE and self.lacks_payload:

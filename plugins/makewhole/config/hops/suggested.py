@@ -42,13 +42,16 @@ def kinds_of(pipeline: Pipeline, hop: Hop) -> HopKinds:
         can_produce=not has_log(target) or target.can_encode,
         lacks_payload=has_log(target) and target.needs_payload and can_look_up(source) and source.payload is None,
         is_by_coordinates=has_log(log) and is_by_coordinates(log.key),
+        is_grouped=hop.group is not None,
     )
 
 
 def suggest(pipeline: Pipeline, hop: Hop, verdict: str) -> Suggestion:
     """Return what would answer a verdict on a hop."""
     kinds = kinds_of(pipeline, hop)
-    if kinds.target is PointKind.STORE and verdict == "unexpected" and pipeline.forgets_records_of(hop.target):
+    if kinds.is_grouped:
+        remedy, does = None, f"a sum is no copy of a record; what loads {hop.target} has to add it up again"
+    elif kinds.target is PointKind.STORE and verdict == "unexpected" and pipeline.forgets_records_of(hop.target):
         remedy, does = None, _why_no_row_is_moved(hop)
     elif kinds.target is PointKind.STORE:
         remedy, does = _in_a_store(hop, verdict)

@@ -35,7 +35,7 @@ def compared_sets(pipeline: Pipeline, point: str) -> list[ColumnTypes]:
     sets = {
         tuple(columns.items()): columns
         for hop in pipeline.hops
-        for columns in [compared_on(pipeline, hop)]
+        for columns in [_at_end(hop, point, compared_on(pipeline, hop))]
         if point in (hop.source, hop.target)
     }
     return [*sets.values()] or [pipeline.compare if pipeline.compare_of_file is None else pipeline.compare_of_file]
@@ -52,13 +52,15 @@ def columns_read_at(pipeline: Pipeline, point: str) -> ColumnTypes:
 def columns_asked_at(pipeline: Pipeline, point: str) -> ColumnTypes:
     """Return the columns that are asked for at a point: those of the hop that sees the pipeline, else all that a
     snapshot holds."""
-    return columns_read_at(pipeline, point) if pipeline.compare_of_file is None else pipeline.compare
+    if pipeline.compare_of_file is None or _is_grouped(pipeline, point):
+        return columns_read_at(pipeline, point)
+    return pipeline.compare
 
 
 def is_all_read(pipeline: Pipeline, point: str) -> bool:
     """Return whether all columns that a snapshot of a point holds are asked for, in their order, so that its hashes
     are of these."""
-    if pipeline.compare_of_file is None:
+    if pipeline.compare_of_file is None or _is_grouped(pipeline, point):
         return True
     return [*pipeline.compare.items()] == [*columns_read_at(pipeline, point).items()]
 
@@ -90,7 +92,7 @@ def compared_everywhere(pipeline: Pipeline) -> dict[str, str]:
 def compared_by_hop(pipeline: Pipeline) -> dict[str, dict[str, str]]:
     """Return what `compared_everywhere` says of each hop that compares columns of its own, by its name."""
     own = [hop for hop in pipeline.hops if hop.compare is not None]
-    return {hop.name: compared_everywhere(as_compared_on(pipeline, hop)) for hop in own}
+    return {hop.name: {**_of_records(hop), **compared_everywhere(as_compared_on(pipeline, hop))} for hop in own}
 
 
 def all_compared(pipeline: Pipeline) -> dict[str, str]:
@@ -98,6 +100,20 @@ def all_compared(pipeline: Pipeline) -> dict[str, str]:
     of_hops = {name: kind for hop in pipeline.hops for name, kind in (hop.compare or {}).items()}
     of_file = pipeline.compare if pipeline.compare_of_file is None else pipeline.compare_of_file
     return {**of_file, **of_hops}
+
+
+def _at_end(hop: Hop, point: str, compared: ColumnTypes) -> ColumnTypes:
+    """Return the columns that a hop reads at one of its ends: of records that become one row their own."""
+    return compared if hop.group is None or point != hop.source else hop.group.columns_of_records
+
+
+def _is_grouped(pipeline: Pipeline, point: str) -> bool:
+    """Return whether records of a topic become one row: nothing else is read of it."""
+    return any(hop.group is not None and hop.source == point for hop in pipeline.hops)
+
+
+def _of_records(hop: Hop) -> ColumnTypes:
+    return {} if hop.group is None else hop.group.columns_of_records
 
 
 def _at_places(compare: ColumnTypes, columns: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

@@ -47,9 +47,10 @@ def require_lasting_coordinates(
 
 def may_be_compacted(pipeline: Pipeline, point: TopicPoint) -> bool:
     """Return whether what compaction leaves of a topic still says what its targets are to have."""
-    hops = (hop for hop in pipeline.hops if point.name in (hop.source, hop.target))
+    hops = [hop for hop in pipeline.hops if point.name in (hop.source, hop.target)]
     takes_latest = point.explode is not None and any(hop.semantics is Semantics.UPSERT for hop in hops)
-    return not takes_latest and not is_by_coordinates(point.key)
+    is_grouped = any(hop.group is not None for hop in hops)
+    return not takes_latest and not is_grouped and not is_by_coordinates(point.key)
 
 
 def require_no_compaction(point: TopicPoint, why: str) -> None:
@@ -64,6 +65,12 @@ def require_no_compaction(point: TopicPoint, why: str) -> None:
             "a record that compaction took away, as newer ones of its record key need not have the element. Take "
             "'explode' out and compare whole records, or take 'compact' out of its cleanup.policy and begin with a "
             "`start:` after that"
+        )
+    if not is_by_coordinates(point.key):
+        raise RefusedError(
+            f"{point.topic} (point {point.name}) is compacted ({why}), and a hop with 'group' adds up all records of a "
+            "key, of which compaction leaves the last. Take 'compact' out of its cleanup.policy and begin with a topic "
+            "that has all records, or take the hop out"
         )
     raise RefusedError(
         f"{point.topic} (point {point.name}) is compacted ({why}), and the key of the point is a coordinate of its "

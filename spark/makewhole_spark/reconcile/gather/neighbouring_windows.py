@@ -186,6 +186,7 @@ class NeighbouringWindows:
         """Return the history of a point's log; an empty one for a table."""
         accounting = self.manifests[point].get("accounting") or {}
         log = log_history(self.context.window, point, self.incidents, expired=accounting.get("expired", 0))
+        log = replace(log, is_whole=log.is_whole and self._is_read_from_beginning(point))
         begins = self.history_begins(point)
         if begins is None:
             return log
@@ -194,6 +195,14 @@ class NeighbouringWindows:
         pipeline = self.context.pipeline
         dropped = TimeSpan(end=begins + pipeline.late + pipeline.pending_max_age)
         return replace(log, dropped=(dropped,))
+
+    def _is_read_from_beginning(self, point: str) -> bool:
+        """Return whether the windows have read a topic from its first offsets on, and it was never made again; no
+        window is opened before the one before it was compared. It is asked where all records of a key are needed
+        (`group`)."""
+        if not any(hop.group is not None and hop.source == point for hop in self.context.pipeline.hops):
+            return True
+        return len(self.topic_ids(point)) <= 1 and all(part.lo == 0 for part in self.first_ranges(point))
 
     @cached_property
     def _newest(self) -> Window:

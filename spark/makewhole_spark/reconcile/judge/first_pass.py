@@ -87,9 +87,10 @@ def _found_before(task: BucketTask, narrow: pl.DataFrame) -> FirstPass | None:
 
 def _takes_out(task: BucketTask) -> bool:
     """Return whether keys of this hop can be clean: not where a truncation took what the target had, where another
-    source brings keys to the same target, or where a key may have rows in slices that are not known."""
+    source brings keys to the same target, where a key may have rows in slices that are not known, or where a row is
+    made of many records."""
     is_blind = task.has_slices and task.elsewhere.met_alone is None
-    return not (task.elsewhere.truncated or task.elsewhere.other_sources or is_blind)
+    return task.hop.group is None and not (task.elsewhere.truncated or task.elsewhere.other_sources or is_blind)
 
 
 def _find_clean(task: BucketTask, source: pl.DataFrame, target: pl.DataFrame, known_besides: pl.DataFrame) -> CleanKeys:

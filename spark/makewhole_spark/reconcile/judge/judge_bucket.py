@@ -9,6 +9,7 @@ from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.judge.certified import mark_repeated
 from makewhole_spark.reconcile.judge.first_pass import first_pass
 from makewhole_spark.reconcile.judge.gather_copies import gather_copies
+from makewhole_spark.reconcile.judge.grouped.kernel import run_group_kernel
 from makewhole_spark.reconcile.judge.look_up_again import look_up_again
 from makewhole_spark.reconcile.judge.marks import mark_exceptions
 from makewhole_spark.reconcile.judge.other_sources import SourcesTogether, compare_sources
@@ -38,11 +39,11 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     """
     first = first_pass(task)
     gathered = gather_copies(task, first)
-    at_first = run_kernel(gathered.known, is_upsert=task.is_upsert)
+    at_first = run_kernel(task, gathered.known)
     looked_up = look_up_again(task, gathered, at_first, first.known_besides)
     sources = SourcesTogether.of(task, looked_up.known, at_first)
     with_others = sources.with_later_versions(looked_up.known)
-    judged = at_first if with_others.is_same_as(gathered.known) else run_kernel(with_others, is_upsert=task.is_upsert)
+    judged = at_first if with_others.is_same_as(gathered.known) else run_kernel(task, with_others)
     judged, of_others = compare_sources(sources, judged, looked_up.known)
     judged, repeated_from = mark_repeated(task, judged)
     marked = mark_exceptions(task, judged, looked_up)
@@ -50,8 +51,11 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     return write_answer(task, first, looked_up, marked, of_others, asked)
 
 
-def run_kernel(known: BucketInput, *, is_upsert: bool) -> pl.DataFrame:
+def run_kernel(task: BucketTask, known: BucketInput) -> pl.DataFrame:
     """Return the verdict of each key (`JUDGED`) by what is known of it. Of events the copies are counted
     (`makewhole.compute.judge.judge_copies`), of versions the target must hold the latest
-    (`makewhole.compute.judge.judge_versions`)."""
-    return judge_versions(known) if is_upsert else judge(known)
+    (`makewhole.compute.judge.judge_versions`), and a row of many records must add them up
+    (`makewhole.compute.judge.grouped`)."""
+    if task.hop.group is not None:
+        return run_group_kernel(task, known)
+    return judge_versions(known) if task.is_upsert else judge(known)

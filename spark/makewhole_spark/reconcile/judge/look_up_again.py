@@ -79,6 +79,8 @@ def _to_ask_target(
     no row: it was read by the keys of this window's source, and a row that should be gone may be there.
     """
     wanted = [judged.filter(_seems_missing(is_upsert=task.is_upsert))]
+    if task.hop.group is not None:  # its loader may have added up more since the slice was read
+        wanted.append(judged.filter(has_verdict(Verdict.MISMATCHED)))
     if task.has_slices:
         here = judged.filter("in_source")
         is_known = task.elsewhere.met_alone is not None
@@ -113,6 +115,10 @@ def _with_target_rows(
     keys = pl.concat([keys, followed]).sort(HASH)
     path = task.known_since.looked_up
     seen: SeenInDoubt = None
+    if path is not None and task.hop.group is not None:
+        # The log was read after all these rows: what they add up has no record behind its end.
+        known = replace(known, target=slice_frame(task.context, target.name, (path,)))
+        return known, known.target, seen
     if path is None:
         rows, seen = look_up_beside_doubt(task.context, target, keys)
     else:

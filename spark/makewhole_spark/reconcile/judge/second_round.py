@@ -50,7 +50,7 @@ def ask_second_round(
     The logs are asked by the verdicts before the marks (`judged`), whatever a mark makes of a key. The windows are
     asked by those after them, and by what was missing or repeated when they could have said something of it.
     """
-    of_logs = {} if task.is_second_round else _ask_logs(task, first, looked_up.target_rows, judged)
+    of_logs = {} if task.is_second_round else _ask_logs(task, first, _rows_to_keep(task, looked_up), judged)
     if task.known_since.knows_certified:
         return of_logs
     return of_logs | _ask_windows(task, marked, looked_up.known.source, repeated_from)
@@ -63,16 +63,24 @@ def _ask_logs(
     task: BucketTask, first: FirstPass, target_rows: pl.DataFrame | None, judged: pl.DataFrame
 ) -> dict[str, Any]:
     """Write the keys to look for in the logs of topics, those whose tombstones must be put in order with their records,
-    and, for a second round to begin with, the exceptions and under upsert the target's rows."""
+    and, for a second round to begin with, the exceptions and the target's rows (None: none are kept)."""
     storage, erasing = task.context.storage, task.elsewhere.erasures.erasing
     wanted, late = _write_wanted(task, judged)
     to_order = _write_hashes(storage, task.folder("wanted"), dict.fromkeys(erasing, may_be_erased(judged)))
     asked: dict[str, Any] = {"wanted": wanted, "late_wanted": late, "to_order": to_order}
     if wanted or to_order:
         asked["kept"] = _keep_exceptions(storage, task.folder("exceptions"), first)
-    if target_rows is not None and task.is_upsert and wanted:
+    if target_rows is not None and wanted:
         asked["looked_up"] = storage.write_parquet(task.folder("looked_up"), target_rows)
     return asked
+
+
+def _rows_to_keep(task: BucketTask, looked_up: Gathered) -> pl.DataFrame | None:
+    """Return the rows that a second round is to hold to the log, which is read after them: under upsert those that were
+    looked up, and of rows that are made of many records all."""
+    if task.hop.group is not None:
+        return looked_up.known.target
+    return looked_up.target_rows if task.is_upsert else None
 
 
 def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
@@ -85,6 +93,9 @@ def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str
         of_target = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.UNEXPECTED)
         of_source = (*of_target, Verdict.DUPLICATE)
     verdicts = {hop.target: of_target, **dict.fromkeys(others, (Verdict.UNEXPECTED,)), hop.source: of_source}
+    if task.hop.group is not None:  # a record that comes later makes any sum incomplete
+        keys = {hop.source: judged.filter(~has_verdict(Verdict.DUPLICATE))}
+        return _write_hashes(task.context.storage, task.folder("wanted"), keys), {}
     set_back = ~pl.col("in_source") & has_verdict(*DIFFERING)
     wanted = {
         point: judged.filter(has_verdict(*of_point) | (set_back & (point in (hop.source, *others))))

@@ -21,6 +21,7 @@ from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.judge.copies_outside import newly_truncated_keys
 from makewhole_spark.reconcile.judge.first_pass import FirstPass
 from makewhole_spark.reconcile.judge.gather_copies import Gathered
+from makewhole_spark.reconcile.judge.grouped.kernel import group_evidence
 from makewhole_spark.reconcile.judge.index import maybe_in
 from makewhole_spark.reconcile.judge.marks import Marked
 from makewhole_spark.reconcile.judge.missing_records import missing_records, rows_outside
@@ -42,7 +43,8 @@ def write_answer(
     """Explain the findings, and write everything. `looked_up`: what is known after the look-ups; `of_others`: by key
     hash, evidence of what other sources have; `asked`: what a second round is asked for, as the answer names it."""
     known, judged = looked_up.known, marked.judged
-    seen = (of_others, partial_transactions(task, judged), rows_outside(task, judged))
+    groups = group_evidence(task, known, judged)
+    seen = (of_others, partial_transactions(task, judged), rows_outside(task, judged), groups)
 
     def known_besides(key_hash: str) -> dict[str, Any]:
         return marked.evidence_of(key_hash) | dict(ChainMap(*(dict(each.get(key_hash, {})) for each in seen)))

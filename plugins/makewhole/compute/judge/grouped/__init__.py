@@ -1,0 +1,1 @@
+"""Judge rows that are each made of all records of their key: by what they count and add up."""

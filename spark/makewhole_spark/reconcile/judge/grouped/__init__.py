@@ -1,0 +1,1 @@
+"""Judge a bucket of a hop on which many records become one row."""
