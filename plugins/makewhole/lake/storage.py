@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from uuid import uuid4
 
 import polars as pl
@@ -20,7 +21,14 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from makewhole.compute.frames import with_place
-from makewhole.file_system import arrow_file_system, check_name, connection_of, is_object_store, path_below
+from makewhole.file_system import (
+    arrow_file_system,
+    check_name,
+    connection_of,
+    fsspec_file_system,
+    is_object_store,
+    path_below,
+)
 from makewhole.lake.marked_rows import marked_rows
 from makewhole.lake.parquet_writer import GrowingParquet, PackedParquet
 from makewhole.lake.sorted_parquet import SortedParquet, SortedRows
@@ -123,6 +131,39 @@ class Storage:
         with self.growing_parquet(folder) as growing:
             growing.append(frame)
         return growing.path
+
+    def parquet_instead(
+        self, path: str, never_null: Collection[str] = (), *, is_sorted: bool = False
+    ) -> GrowingParquet:
+        """Return a new file beside another one, to be put in its place: of the same kind, with the same columns."""
+        beside = f"{path}.{uuid4().hex[:16]}.unfinished"
+        system, full = self._to_write(beside)
+        return SortedParquet(beside, system, full) if is_sorted else GrowingParquet(beside, system, full, never_null)
+
+    def row_groups(self, path: str) -> Iterator[pl.DataFrame]:
+        """Yield the rows of a file, a row group at a time; of a file without rows its columns.
+
+        Raises:
+            CorruptionError: the file does not exist.
+        """
+        with self._open(path) as file:
+            for at in range(file.num_row_groups):
+                frame = pl.from_arrow(file.read_row_group(at))
+                assert isinstance(frame, pl.DataFrame)
+                yield frame
+            if not file.num_row_groups:
+                frame = pl.from_arrow(file.schema_arrow.empty_table())
+                assert isinstance(frame, pl.DataFrame)
+                yield frame
+
+    def columns(self, path: str) -> dict[str, bool]:
+        """Return the columns of a file, and whether each may be null.
+
+        Raises:
+            CorruptionError: the file does not exist.
+        """
+        with self._open(path) as file:
+            return {field.name: field.nullable for field in file.schema_arrow}
 
     def growing_parquet(self, folder: str, never_null: Collection[str] = ()) -> GrowingParquet:
         """Return a new file of the folder, for frames of one schema. Columns of `never_null` hold no nulls."""
@@ -328,6 +369,17 @@ class Storage:
         system, full = self._locate(path)
         with suppress(FileNotFoundError):
             system.delete_file(full)
+
+    def put_in_place(self, written: str, path: str) -> None:
+        """Give a file the name of another one, which goes: a reader sees all of the old one, or all of the new one."""
+        system, full = self._locate(path)
+        _, other = self._locate(written)
+        if isinstance(system, fs.LocalFileSystem):
+            Path(other).replace(full)
+        elif is_object_store(self.root):
+            system.move(other, full)
+        else:
+            fsspec_file_system(self.root)[0].mv(other, full, overwrite=True)
 
     def sha256(self, path: str) -> str:
         """Return the SHA-256 of a file in hex, read from the storage.

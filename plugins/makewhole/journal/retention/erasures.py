@@ -1,0 +1,223 @@
+"""Read and write the erasures of keys, and take a key out of what the journal has of it."""
+
+import hmac
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from makewhole.journal.retention.removable import FORGOTTEN
+from makewhole.model.errors import RefusedError
+from makewhole.model.refusal import RefusalCode
+from makewhole.sql import PgConnection, record, records, statements_of
+
+_run = statements_of("erasure")
+
+_SECRET_BYTES = 32
+_PREFIX_DIGITS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erasure:
+    """A key that was erased on request. `key_mac`: the HMAC-SHA256 of its hash with `secret`, in hex; `prefix`: the first
+    sixteen bits of that hash. `erased_at` None: not all of it is gone yet."""
+
+    id: int
+    secret: str = field(repr=False)
+    key_mac: str
+    prefix: int
+    reason: str
+    asked_by: str
+    asked_at: datetime
+    erased_at: datetime | None
+
+    def is_of(self, key_hash: str) -> bool:
+        """Return whether a key, by its hash (32 hex digits), is the one that was erased."""
+        return self.prefix == prefix_of(key_hash) and hmac.compare_digest(self.key_mac, _mac(self.secret, key_hash))
+
+    @property
+    def sentence(self) -> str:
+        """Describe when it was erased, and by which request."""
+        return f"erased on request at {self.asked_at:%Y-%m-%d %H:%M UTC} (erasure {self.id})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOfKey:
+    """A plan with actions of a key (`seqs`), and the points that have receipts of it (`targets`)."""
+
+    id: str
+    number: int
+    revision: int
+    sha256: str
+    payload_uri: str | None
+    payload_sha256: str | None
+    targets: tuple[str, ...]
+    seqs: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErasedKey:
+    """A key that is being erased, with its hash (32 hex digits), and what stands for both afterwards: `blind`."""
+
+    pipeline: str
+    text: str
+    hash: str
+
+    def blind(self, erasure: Erasure) -> str:
+        """Return what stands in the place of the hash: no later key is equal to it."""
+        return f"erased:{erasure.key_mac}"
+
+
+def prefix_of(key_hash: str) -> int:
+    """Return the first sixteen bits of a key's hash."""
+    return int(key_hash[:_PREFIX_DIGITS], 16)
+
+
+def _mac(secret: str, key_hash: str) -> str:
+    return hmac.new(bytes.fromhex(secret), key_hash.encode(), "sha256").hexdigest()
+
+
+def require_quiet(journal: PgConnection, pipeline: str) -> None:
+    """Refuse an erasure beside whatever reads or writes what it changes.
+
+    Raises:
+        RefusedError: a window is open, a plan or a question waits.
+    """
+    busy = [row.what for row in _run(journal, "busy", pipeline=pipeline)]
+    if busy:
+        raise RefusedError(
+            f"no key of {pipeline} can be erased now: {'; '.join(busy)}. Let it end, or answer or reject it, and judge "
+            "a window that broke off again (`makewhole run`); then erase the key"
+        )
+
+
+def count_rows(journal: PgConnection, key: ErasedKey) -> dict[str, int]:
+    """Count the rows of a key in the journal, by what they are."""
+    [row] = _run(journal, "count_rows", pipeline=key.pipeline, key=key.text, key_hash=key.hash)
+    return dict(row._asdict())
+
+
+def plans_of_key(journal: PgConnection, key: ErasedKey) -> list[PlanOfKey]:
+    """Return the plans that have actions of a key, the oldest first."""
+    return records(PlanOfKey, _run(journal, "plans_of_key", pipeline=key.pipeline, key_hash=key.hash))
+
+
+def begin(journal: PgConnection, key: ErasedKey, reason: str, asked_by: str) -> Erasure:
+    """Decide to erase a key, or go on with an erasure of it that was not finished; what waits is refused.
+
+    Raises:
+        RefusedError: a window is open, a plan or a question waits.
+    """
+    _run(journal, "lock_pipeline", pipeline=key.pipeline)
+    require_quiet(journal, key.pipeline)
+    for unfinished in records(Erasure, _run(journal, "unfinished", pipeline=key.pipeline)):
+        if unfinished.is_of(key.hash):
+            return unfinished
+    secret = secrets.token_hex(_SECRET_BYTES)
+    values = {
+        "pipeline": key.pipeline,
+        "secret": secret,
+        "key_mac": _mac(secret, key.hash),
+        "prefix": prefix_of(key.hash),
+        "reason": reason,
+        "asked_by": asked_by,
+    }
+    [row] = _run(journal, "begin_erasure", **values)
+    return record(Erasure, row)
+
+
+def note_file(journal: PgConnection, erasure: Erasure, path: str, sha256: str, became: str | None) -> None:
+    """Note what a file becomes (None: it is removed), before it changes."""
+    _run(journal, "note_file", erasure=erasure.id, path=path, sha256=sha256, became=became)
+
+
+def forget_actions(
+    journal: PgConnection, erasure: Erasure, key: ErasedKey, plan: PlanOfKey, payload_sha256: str | None
+) -> None:
+    """Take a key out of the actions of a plan, whose payloads were written again without it."""
+    _run(journal, "forget_payload", plan=plan.id, payload_sha256=payload_sha256)
+    codes = [code.value for code in RefusalCode if code is not RefusalCode.OTHER]
+    _run(journal, "forget_actions", plan=plan.id, codes=codes, **_instead(erasure, key))
+
+
+def note_plan(journal: PgConnection, erasure: Erasure, plan: PlanOfKey, became: str) -> None:
+    """Note the hash of a plan without the actions of a key."""
+    _run(journal, "note_plan", erasure=erasure.id, plan=plan.id, sha256=plan.sha256, became=became)
+
+
+def forget_rows(journal: PgConnection, erasure: Erasure, key: ErasedKey) -> None:
+    """Take a key out of findings, keys handed over, accepted findings and incidents."""
+    for statement in ("forget_findings", "forget_handovers", "forget_accepted"):
+        _run(journal, statement, pipeline=key.pipeline, **_instead(erasure, key))
+    for row in _run(journal, "incidents_naming", pipeline=key.pipeline, key=key.text):
+        named = [
+            {**found, "key": FORGOTTEN} if found.get("key") == key.text else found for found in row.detail["first"]
+        ]
+        _run(journal, "forget_incident", place=row.place, detail=json.dumps({**row.detail, "first": named}))
+
+
+def _instead(erasure: Erasure, key: ErasedKey) -> dict[str, str]:
+    return {
+        "key_hash": key.hash,
+        "blind": key.blind(erasure),
+        "marker": FORGOTTEN,
+        "because": f"its key was {erasure.sentence}",
+    }
+
+
+def done(journal: PgConnection, erasure: Erasure) -> dict[str, Any]:
+    """Return what an erasure did: files with their SHA-256 before and after, and plans with their hashes."""
+    return {
+        "files": _changes(_run(journal, "files_of_erasure", erasure=erasure.id)),
+        "plans": _changes(_run(journal, "plans_of_erasure", erasure=erasure.id)),
+    }
+
+
+def _changes(rows: list[Any]) -> dict[str, dict[str, str | None]]:
+    return {row[0]: {"sha256": row.sha256, "became": row.became} for row in rows}
+
+
+def end(journal: PgConnection, erasure: Erasure, body: Mapping[str, Any], signed_by: str, signature: str) -> None:
+    """Note that all of it is gone, with what was done and who signs it."""
+    values = {"erased_at": body["erased_at"], "body": json.dumps(body), "signed_by": signed_by, "signature": signature}
+    _run(journal, "end_erasure", erasure=erasure.id, **values)
+
+
+def erasures(journal: PgConnection, pipeline: str) -> list[Erasure]:
+    """Return the erasures of a pipeline, the oldest first."""
+    return records(Erasure, _run(journal, "erasures", pipeline=pipeline))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignedErasure:
+    """The record of an erasure as it was signed."""
+
+    id: int
+    body: Mapping[str, Any]
+    signed_by: str | None
+    signature: str | None
+
+
+def signed_erasures(journal: PgConnection, pipeline: str) -> list[SignedErasure]:
+    """Return what the erasures of a pipeline that came to their end did, the oldest first."""
+    return records(SignedErasure, _run(journal, "signed_erasures", pipeline=pipeline))
+
+
+def unfinished_files(journal: PgConnection, pipeline: str) -> dict[str, str | None]:
+    """Return the files that erasures which did not come to their end wrote again: what each became, by path."""
+    return {row.path: row.became for row in _run(journal, "unsigned_files", pipeline=pipeline)}
+
+
+def require_whole(journal: PgConnection, plan: str) -> None:
+    """Refuse to undo a plan of which a key was erased.
+
+    Raises:
+        RefusedError: one was.
+    """
+    for row in _run(journal, "erasure_of_plan", plan=plan):
+        raise RefusedError(
+            f"undo of plan {plan} is no longer possible: a key of it was erased on request at "
+            f"{row.asked_at:%Y-%m-%d %H:%M UTC}"
+        )
