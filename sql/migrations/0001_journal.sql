@@ -584,8 +584,8 @@ create unique index removal_of_window on makewhole.removal (pipeline, kind, numb
 create unique index removal_of_plan on makewhole.removal (kind, plan) where plan is not null;
 
 -- A key that was erased on request, everywhere makewhole wrote it. `key_mac`: the HMAC-SHA256 of the key's hash with the
--- `secret`, which is of this erasure alone; `prefix`: sixteen bits of that hash, which many keys share, so that few have to
--- be tried. `erased_at`: all of it is gone. `body` is what was done, signed as certificates are.
+-- `secret`, which is of this erasure alone; `prefix`: the sixteen bits of that hash that say its bucket, which many keys
+-- share: few have to be tried. `erased_at`: all of it is gone. `body` is what was done, signed as certificates are.
 create table makewhole.erasure (
     id bigint generated always as identity primary key,
     pipeline text not null,

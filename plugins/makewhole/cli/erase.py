@@ -20,7 +20,7 @@ from makewhole.erasure.erase_key import (
     holdings_of,
 )
 from makewhole.journal.database import JournalSession, journal_dsn
-from makewhole.journal.retention.erasures import require_quiet
+from makewhole.journal.retention.erasures import ErasedKey, require_quiet
 from makewhole.lake.storage import Storage
 from makewhole.model.text import counted
 from makewhole.signing.key_files import signing_key_from_environment
@@ -48,8 +48,8 @@ def erase(
     index, and what plans left at their targets. People's own rows and records stay. Certificates stay as they are, and
     `certificate verify` says which files an erasure changed.
 
-    It cannot be undone. Safe when it is killed: ask again with the same key. Refused while a window is open, or a plan or
-    a question waits. Exit code 1: something stays, with the reason.
+    It cannot be undone. Safe when it is killed: ask again with the same key. Refused while a window is open, or a plan
+    or a question waits. Exit code 1: something stays, with the reason.
     """
     if not dry_run and not reason:
         raise typer.BadParameter("say why with --reason, for the record; or --dry-run", param_hint="--reason")

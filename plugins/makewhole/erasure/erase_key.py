@@ -1,5 +1,7 @@
-"""Erase a key of a pipeline: from targets, archives, files and the journal, in this order, so that what is left still says
-where the rest is. Killed anywhere, the same request goes on."""
+"""Erase a key of a pipeline: from targets, archives, files and the journal, in this order.
+
+So what is left still says where the rest is: killed anywhere, the same request goes on.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -52,8 +54,8 @@ class ErasureContext:
 
 @dataclass(frozen=True, kw_only=True)
 class Holdings:
-    """Everything that makewhole has of a key: rows of the journal by what they are, files with rows, records in archives,
-    plans. `filters`: files that may say that a log has it."""
+    """Everything that makewhole has of a key: rows of the journal by what they are, files with rows, records in
+    archives, plans. `filters`: files that may say that a log has it."""
 
     journal: Mapping[str, int]
     files: tuple[RowsOfKey, ...]

@@ -82,7 +82,7 @@ def test_a_key_goes_everywhere_and_the_certificates_stand(shop: ReconciledShop) 
     made = orders(range(900_101, 900_106))
     shop.trade(made, unloaded=made[:2])
     shop.write("warehouse", [made[3]])
-    context, plan = repaired(shop)
+    repaired(shop)
     shop.trade(orders(range(100, 105), 1))
     shop.whole_way(1)
     key = request_of(shop, "O900101").erased

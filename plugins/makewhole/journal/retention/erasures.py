@@ -16,13 +16,13 @@ from makewhole.sql import PgConnection, record, records, statements_of
 _run = statements_of("erasure")
 
 _SECRET_BYTES = 32
-_PREFIX_DIGITS = 4
+_BITS_OF_BUCKET = slice(12, 16)  # the end of the upper half
 
 
 @dataclass(frozen=True, kw_only=True)
 class Erasure:
-    """A key that was erased on request. `key_mac`: the HMAC-SHA256 of its hash with `secret`, in hex; `prefix`: the first
-    sixteen bits of that hash. `erased_at` None: not all of it is gone yet."""
+    """A key that was erased on request. `key_mac`: the HMAC-SHA256 of its hash with `secret`, in hex; `prefix`: those
+    sixteen bits of that hash that say its bucket. `erased_at` None: not all of it is gone yet."""
 
     id: int
     secret: str = field(repr=False)
@@ -71,8 +71,8 @@ class ErasedKey:
 
 
 def prefix_of(key_hash: str) -> int:
-    """Return the first sixteen bits of a key's hash."""
-    return int(key_hash[:_PREFIX_DIGITS], 16)
+    """Return the sixteen bits of a key's hash that say its bucket, among at most so many buckets."""
+    return int(key_hash[_BITS_OF_BUCKET], 16)
 
 
 def _mac(secret: str, key_hash: str) -> str:

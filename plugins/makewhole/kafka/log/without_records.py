@@ -1,4 +1,4 @@
-"""Take records out of fetched batches, as the log cleaner does: the others keep offsets, times and their producer's numbers.
+"""Take records out of fetched batches, as the log cleaner does: the others keep offsets, times and sequence numbers.
 
 A batch that loses a record is written again without compression, with a checksum of its own. One that loses all of them
 stays, empty, for its producer's sequence. Every other byte stays as it was fetched.
