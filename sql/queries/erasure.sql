@@ -126,6 +126,12 @@ update makewhole.erasure
 set erased_at = %(erased_at)s, body = %(body)s::jsonb, signed_by = %(signed_by)s, signature = %(signature)s
 where id = %(erasure)s
 
+-- windows_since --
+-- Read the numbers of the windows of which a revision was opened since a moment.
+select distinct number from makewhole.window
+where pipeline = %(pipeline)s and opened_at > %(since)s
+order by number
+
 -- files_of_erasure --
 -- Read the files that an erasure wrote again.
 select path, sha256, became from makewhole.erased_file where erasure = %(erasure)s order by path

@@ -12,7 +12,6 @@ from makewhole.cli.environment import AsJson, Exit, console, printable, service_
 from makewhole.config.pipeline_file import find_pipeline
 from makewhole.erasure.erase_key import (
     Erased,
-    ErasedKey,
     EraseRequest,
     ErasureContext,
     Holdings,

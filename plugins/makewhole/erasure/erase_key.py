@@ -17,9 +17,10 @@ from makewhole.erasure.planned_actions import AtTargets, erase_at_targets, hash_
 from makewhole.erasure.stored_rows import RowsOfKey, renew_filter, rows_of_key, write_without
 from makewhole.journal.database import JournalSession
 from makewhole.journal.retention import erasures
-from makewhole.journal.retention.erasures import ErasedKey, Erasure, PlanOfKey
+from makewhole.journal.retention.erasures import ErasedKey, PlanOfKey
 from makewhole.lake.storage import Storage, StoredFile
 from makewhole.model.connection import Connection
+from makewhole.model.erasure import Erasure
 from makewhole.model.pipeline import Pipeline
 from makewhole.signing.keys import SigningKey
 

@@ -1,17 +1,35 @@
 """Test `erase`: a key goes from every place, others stay, certificates hold, and nothing brings it back."""
 
-import pytest
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from makewhole.cli.main import app
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.undo.plan_undo import plan_undo
+from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.erasure.erase_key import Erased, EraseRequest, ErasureContext, erase_key, holdings_of
 from makewhole.journal.database import JournalSession, connect
+from makewhole.journal.findings import window_findings
+from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.lake.storage import Storage
+from makewhole.model.errors import RefusedError
+from makewhole.model.window import WindowState
+from makewhole.orchestration.housekeeping import erase_what_came_back
 from makewhole.signing.key_files import believed_keys, signing_key_from_environment
 from makewhole.window.certifying.certificate_check import check_chain
 from makewhole.window.certifying.chain_evidence import file_problems, read_evidence
 from makewhole.window.certifying.erased_contents import erased_contents
-from makewhole.window.context import connections_of
+from makewhole.window.context import WindowContext, connections_of
+from tests.integration.spark.test_export import export, members, verify
 from tests.integration.spark.test_keep import UPSERT, repaired
 from tests.world.orders import orders
+from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -100,3 +118,134 @@ def test_a_key_goes_everywhere_and_the_certificates_stand(shop: ReconciledShop) 
     with JournalSession(shop.journal) as journal:
         again = holdings_of(context_of(shop, journal), key)
     assert again.is_empty
+
+
+def findings_of(shop: ReconciledShop, context: WindowContext) -> list[JudgedFinding]:
+    with connect(shop.journal) as journal:
+        return window_findings.findings(journal, context.window)
+
+
+def test_a_later_window_neither_repairs_an_erased_key_nor_keeps_it(shop: ReconciledShop) -> None:
+    shop.describe(compensation=UPSERT)
+    shop.trade(orders(range(5)))
+    shop.whole_way(0)
+    key = request_of(shop, "O900101").erased
+    assert erased(shop, "O900101").holdings.is_empty
+    made = orders(range(900_101, 900_106), 1)
+    shop.trade(made, unloaded=made[:2])
+
+    context = shop.judge_and_ask_the_gate(1)
+
+    found = {
+        (judged.finding.key, judged.finding.verdict.value, judged.finding.evidence.get("erased", "")[:29])
+        for judged in findings_of(shop, context)
+        if judged.finding.hop == STORE_HOP
+    }
+    assert found == {
+        ("O900101", "erased", f"erased on request at {datetime.now(UTC):%Y-%m}-"),
+        ("O900102", "missing", ""),
+    }
+    plan = plan_window(context).plan
+    assert plan is not None
+    assert plan.actions == 1
+    compensate_window(context, lambda _: None)
+    verify_window(context, lambda *_: None)
+    assert shop.certify(context).state is WindowState.CERTIFIED
+    assert shop.sql("select id from warehouse where id in ('O900101', 'O900102')") == [("O900102",)]
+    assert places_of(shop, key.text, key.hash) != []
+
+    erase_what_came_back("shop")
+
+    assert places_of(shop, key.text, key.hash) == []
+    assert verified(shop) == []
+    erase_what_came_back("shop")
+    assert shop.journal_sql("select count(*) from makewhole.erasure") == [(2,)]
+
+
+def test_an_erasure_that_is_killed_anywhere_goes_on(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.describe(compensation=UPSERT)
+    made = orders(range(900_101, 900_106))
+    shop.trade(made, unloaded=made[:2])
+    repaired(shop)
+    key = request_of(shop, "O900101").erased
+    put = Storage.put_in_place
+    for step in range(30):
+        left = iter(range(step))
+
+        def dies(storage: Storage, written: str, path: str, left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise KeyboardInterrupt(path)
+            put(storage, written, path)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Storage, "put_in_place", dies)
+            try:
+                erased(shop, "O900101")
+            except KeyboardInterrupt:
+                assert any("did not come to its end" in problem for problem in verified(shop))
+                assert not any("not what was written" in problem for problem in verified(shop))
+                continue
+        break
+    assert step > 3
+    assert places_of(shop, key.text, key.hash) == []
+    assert verified(shop) == []
+    assert shop.journal_sql("select count(*) from makewhole.erasure") == [(1,)]
+
+
+def test_what_waits_refuses_an_erasure_and_a_plan_without_its_key_is_not_undone(shop: ReconciledShop) -> None:
+    shop.describe(compensation=UPSERT)
+    made = orders(range(900_101, 900_106))
+    shop.trade(made, unloaded=made[:2])
+    context = shop.judge_and_ask_the_gate(0)
+    with pytest.raises(RefusedError, match="no key of shop can be erased now: window 1 is open"):
+        erased(shop, "O900101")
+    plan = plan_window(context).plan
+    assert plan is not None
+    with pytest.raises(RefusedError, match=f"plan {plan.id} is frozen; window 1 is open"):
+        erased(shop, "O900101")
+    compensate_window(context, lambda _: None)
+    verify_window(context, lambda *_: None)
+    shop.certify(context)
+    assert erased(shop, "O900103").holdings.plans == ()
+    assert erased(shop, "O900101").rows_at_targets == 1
+    with pytest.raises(RefusedError, match=f"undo of plan {plan.id} is no longer possible: a key of it was erased on"):
+        plan_undo(context, plan.id, reverses=False)
+
+
+def test_the_record_is_signed_and_a_changed_one_excuses_nothing(shop: ReconciledShop) -> None:
+    shop.describe(compensation=UPSERT)
+    shop.trade(orders(range(900_101, 900_106)))
+    shop.whole_way(0)
+    answer = CliRunner().invoke(app, ["erase", "shop", "O900101", "--dry-run", "--json"])
+    planned = json.loads(answer.output)
+    assert (answer.exit_code, planned["is_dry"], len(planned["archives"])) == (0, True, 2)
+    assert CliRunner().invoke(app, ["erase", "shop", "O900101", "--yes"]).exit_code == 2
+    answer = CliRunner().invoke(
+        app, ["erase", "shop", "-", "--reason", "request 17", "--by", "dana", "--yes", "--json"], input="O900101\n"
+    )
+    done = json.loads(answer.output)
+    assert (answer.exit_code, done["archives"], done["files"]) == (0, planned["archives"], planned["files"])
+
+    answer = CliRunner().invoke(app, ["certificate", "verify", "shop", "--files"])
+    assert (answer.exit_code, "a key was erased on request at" in answer.output) == (0, True)
+    shop.journal_sql("update makewhole.erasure set body = jsonb_set(body, '{asked_by}', '\"eve\"')")
+    answer = CliRunner().invoke(app, ["certificate", "verify", "shop", "--files"])
+    output = " ".join(answer.output.split())
+    assert (answer.exit_code, "erasure 1: its signature is not that of a key" in output) == (1, True)
+    assert "is not what was written" in output
+
+
+def test_the_archive_for_an_auditor_holds_after_an_erasure(
+    shop: ReconciledShop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.describe(compensation=UPSERT)
+    shop.trade(orders(range(5)))
+    shop.whole_way(0)
+    made = orders(range(900_101, 900_106), 1)
+    shop.trade(made, unloaded=made[:2])
+    repaired(shop, 1)
+    erased(shop, made[0]["id"])
+    file, public = export(shop, tmp_path, monkeypatch)
+    code, output = verify(file, public)
+    assert (code, "sound" in output) == (0, True)
+    assert all(made[0]["id"].encode() not in content for content in members(file).values())

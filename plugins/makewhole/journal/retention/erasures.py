@@ -1,14 +1,14 @@
 """Read and write the erasures of keys, and take a key out of what the journal has of it."""
 
-import hmac
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from makewhole.journal.retention.removable import FORGOTTEN
+from makewhole.model.erasure import Erasure, mac_of, prefix_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.refusal import RefusalCode
 from makewhole.sql import PgConnection, record, records, statements_of
@@ -16,31 +16,6 @@ from makewhole.sql import PgConnection, record, records, statements_of
 _run = statements_of("erasure")
 
 _SECRET_BYTES = 32
-_BITS_OF_BUCKET = slice(12, 16)  # the end of the upper half
-
-
-@dataclass(frozen=True, kw_only=True)
-class Erasure:
-    """A key that was erased on request. `key_mac`: the HMAC-SHA256 of its hash with `secret`, in hex; `prefix`: those
-    sixteen bits of that hash that say its bucket. `erased_at` None: not all of it is gone yet."""
-
-    id: int
-    secret: str = field(repr=False)
-    key_mac: str
-    prefix: int
-    reason: str
-    asked_by: str
-    asked_at: datetime
-    erased_at: datetime | None
-
-    def is_of(self, key_hash: str) -> bool:
-        """Return whether a key, by its hash (32 hex digits), is the one that was erased."""
-        return self.prefix == prefix_of(key_hash) and hmac.compare_digest(self.key_mac, _mac(self.secret, key_hash))
-
-    @property
-    def sentence(self) -> str:
-        """Describe when it was erased, and by which request."""
-        return f"erased on request at {self.asked_at:%Y-%m-%d %H:%M UTC} (erasure {self.id})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,24 +34,11 @@ class PlanOfKey:
 
 @dataclass(frozen=True, kw_only=True)
 class ErasedKey:
-    """A key that is being erased, with its hash (32 hex digits), and what stands for both afterwards: `blind`."""
+    """A key that is being erased, with its hash (32 hex digits)."""
 
     pipeline: str
     text: str
     hash: str
-
-    def blind(self, erasure: Erasure) -> str:
-        """Return what stands in the place of the hash: no later key is equal to it."""
-        return f"erased:{erasure.key_mac}"
-
-
-def prefix_of(key_hash: str) -> int:
-    """Return the sixteen bits of a key's hash that say its bucket, among at most so many buckets."""
-    return int(key_hash[_BITS_OF_BUCKET], 16)
-
-
-def _mac(secret: str, key_hash: str) -> str:
-    return hmac.new(bytes.fromhex(secret), key_hash.encode(), "sha256").hexdigest()
 
 
 def require_quiet(journal: PgConnection, pipeline: str) -> None:
@@ -119,7 +81,7 @@ def begin(journal: PgConnection, key: ErasedKey, reason: str, asked_by: str) -> 
     values = {
         "pipeline": key.pipeline,
         "secret": secret,
-        "key_mac": _mac(secret, key.hash),
+        "key_mac": mac_of(secret, key.hash),
         "prefix": prefix_of(key.hash),
         "reason": reason,
         "asked_by": asked_by,
@@ -161,7 +123,7 @@ def forget_rows(journal: PgConnection, erasure: Erasure, key: ErasedKey) -> None
 def _instead(erasure: Erasure, key: ErasedKey) -> dict[str, str]:
     return {
         "key_hash": key.hash,
-        "blind": key.blind(erasure),
+        "blind": erasure.blind,
         "marker": FORGOTTEN,
         "because": f"its key was {erasure.sentence}",
     }
@@ -221,3 +183,8 @@ def require_whole(journal: PgConnection, plan: str) -> None:
             f"undo of plan {plan} is no longer possible: a key of it was erased on request at "
             f"{row.asked_at:%Y-%m-%d %H:%M UTC}"
         )
+
+
+def windows_since(journal: PgConnection, pipeline: str, since: datetime) -> list[int]:
+    """Return the numbers of the windows of which a revision was opened since a moment."""
+    return [row.number for row in _run(journal, "windows_since", pipeline=pipeline, since=since)]
