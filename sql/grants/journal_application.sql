@@ -18,7 +18,7 @@ grant select, insert, update on
 to :"role";
 
 grant select, insert, delete on
-    makewhole.hop_result, makewhole.handover, makewhole.replayed_position
+    makewhole.hop_result, makewhole.replayed_position
 to :"role";
 
-grant select, insert, update, delete on makewhole.key_merge, makewhole.finding, makewhole.step_failure, makewhole.notice to :"role";
+grant select, insert, update, delete on makewhole.key_merge, makewhole.finding, makewhole.handover, makewhole.step_failure, makewhole.notice to :"role";

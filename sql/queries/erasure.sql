@@ -16,9 +16,21 @@ from makewhole.acceptance
 where pipeline = %(pipeline)s and state = 'awaiting_approval' and expires_at > now()
 order by what
 
--- lock_pipeline --
--- Let no other erasure of the pipeline run until the session ends its transaction.
-select pg_advisory_xact_lock(hashtextextended('makewhole erasure of ' || %(pipeline)s, 0))
+-- take_files --
+-- Take the files of past windows for this session alone; again as often as it likes. Whether it has them.
+select pg_try_advisory_lock(hashtextextended('makewhole files of ' || %(pipeline)s, 0))
+
+-- leave_files --
+-- Give back everything that this session has taken.
+select pg_advisory_unlock_all()
+
+-- share_files --
+-- Keep the files of past windows from being written again, as others may, too. Whether nobody does.
+select pg_try_advisory_lock_shared(hashtextextended('makewhole files of ' || %(pipeline)s, 0))
+
+-- unshare_files --
+-- Give back what was shared.
+select pg_advisory_unlock_shared(hashtextextended('makewhole files of ' || %(pipeline)s, 0))
 
 -- count_rows --
 -- Count the rows of a key in the journal.

@@ -18,6 +18,7 @@ from makewhole.erasure.stored_rows import RowsOfKey, renew_filter, rows_of_key, 
 from makewhole.journal.database import JournalSession
 from makewhole.journal.retention import erasures
 from makewhole.journal.retention.erasures import ErasedKey, PlanOfKey
+from makewhole.journal.retention.file_locks import leave_files, require_files
 from makewhole.lake.storage import Storage, StoredFile
 from makewhole.model.connection import Connection
 from makewhole.model.erasure import Erasure
@@ -127,12 +128,19 @@ def erase_key(context: ErasureContext, request: EraseRequest) -> Erased:
     Raises:
         RefusedError: a window is open, or a plan or a question waits.
         CorruptionError: an archive that holds it cannot be read.
-        TransientError: a system does not answer; ask again, and it goes on.
+        TransientError: a system does not answer, or files are being merged or removed; ask again, and it goes on.
     """
+    try:
+        with context.journal.transaction() as journal:
+            require_files(journal, request.pipeline.name)
+            erasure = erasures.begin(journal, request.erased, request.reason, request.asked_by)
+        return _erase(context, request, erasure)
+    finally:
+        leave_files(context.journal)
+
+
+def _erase(context: ErasureContext, request: EraseRequest, erasure: Erasure) -> Erased:
     key = request.erased
-    assert context.signing_key is not None
-    with context.journal.transaction() as journal:
-        erasure = erasures.begin(journal, key, request.reason, request.asked_by)
     found = holdings_of(context, key)
     at_targets = erase_at_targets(context.journal, request.pipeline, context.connections, found.plans)
     _rewrite_archives(context, erasure, key, found)
@@ -198,6 +206,7 @@ def _rewrite_rows(context: ErasureContext, erasure: Erasure, rows: RowsOfKey, ke
 
 def _note(context: ErasureContext, erasure: Erasure, path: str, before: str, became: str) -> None:
     with context.journal.transaction() as journal:
+        require_files(journal, path.split("/", 1)[0])
         erasures.note_file(journal, erasure, path, before, became)
 
 

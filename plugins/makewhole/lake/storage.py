@@ -4,7 +4,6 @@ Paths are relative to the root and use `/`. A file is written under a unique nam
 once a manifest in the journal names it.
 """
 
-import errno
 import hashlib
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -12,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from uuid import uuid4
 
 import polars as pl
@@ -25,20 +23,19 @@ from makewhole.file_system import (
     arrow_file_system,
     check_name,
     connection_of,
-    fsspec_file_system,
     is_object_store,
     path_below,
 )
+from makewhole.lake.give_name import give_name, take_place
 from makewhole.lake.marked_rows import marked_rows
 from makewhole.lake.parquet_writer import GrowingParquet, PackedParquet
 from makewhole.lake.sorted_parquet import SortedParquet, SortedRows
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
 from makewhole.native.arrays import Bools
+from makewhole.private_files import make_private
 
 _ROWS_OF_A_BATCH = 16_384
 _BYTES_OF_A_BLOCK = 1 << 20
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-"""Errors of a file system that gives no file two names."""
 
 
 def _needed(columns: Sequence[str], present: Sequence[str]) -> list[str]:
@@ -47,25 +44,6 @@ def _needed(columns: Sequence[str], present: Sequence[str]) -> list[str]:
     if "place" in wanted and "place" not in present:
         wanted |= {"key_hi", "partition", "offset"}
     return [name for name in present if name in wanted]
-
-
-def _give_name(system: fs.FileSystem, unfinished: str, full: str) -> None:
-    """Give a file its name.
-
-    Raises:
-        FileExistsError: a folder or HDFS has another one of this name.
-    """
-    if not isinstance(system, fs.LocalFileSystem):
-        system.move(unfinished, full)
-        return
-    try:
-        os.link(unfinished, full)  # a move would take the name from who has it
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        system.move(unfinished, full)
-    else:
-        system.delete_file(unfinished)
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -79,9 +57,10 @@ class StoredFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """Storage below a root."""
+    """Storage below a root. Its files are for its owner alone, unless it `is_shared`: published for everyone."""
 
     root: str
+    is_shared: bool = False
 
     @classmethod
     def from_environment(cls) -> "Storage":
@@ -116,13 +95,16 @@ class Storage:
         return path_below(self.root, path)
 
     def _locate(self, path: str) -> tuple[fs.FileSystem, str]:
-        system, base = arrow_file_system(self.root)
+        system, base = arrow_file_system(self.root, is_shared=self.is_shared)
         return system, f"{base.rstrip('/')}/{path}"
 
     def _to_write(self, path: str) -> tuple[fs.FileSystem, str]:
-        """Locate a file that will be written; make its folder, where there are folders."""
+        """Locate a file that will be written; make its folder, where there are folders, and on this machine the file,
+        so that nobody else may ever read it."""
         system, full = self._locate(path)
-        if not is_object_store(self.root):
+        if isinstance(system, fs.LocalFileSystem) and not self.is_shared:
+            make_private(full)
+        elif not is_object_store(self.root):
             system.create_dir(full.rsplit("/", 1)[0], recursive=True)
         return system, full
 
@@ -330,12 +312,12 @@ class Storage:
     def _write_new(self, path: str, content: bytes) -> bool:
         """Write a file under another name, and give it its own; return whether it was given. False: another process
         was first. S3 has no such answer: there the later of two that write at once stays."""
-        system, full = self._to_write(path)
-        unfinished = f"{full}.{uuid4().hex[:16]}.unfinished"
+        _, full = self._locate(path)
+        system, unfinished = self._to_write(f"{path}.{uuid4().hex[:16]}.unfinished")
         with system.open_output_stream(unfinished) as stream:
             stream.write(content)
         try:
-            _give_name(system, unfinished, full)
+            give_name(system, unfinished, full)
         except FileExistsError:
             system.delete_file(unfinished)
             return False
@@ -374,12 +356,7 @@ class Storage:
         """Give a file the name of another one, which goes: a reader sees all of the old one, or all of the new one."""
         system, full = self._locate(path)
         _, other = self._locate(written)
-        if isinstance(system, fs.LocalFileSystem):
-            Path(other).replace(full)
-        elif is_object_store(self.root):
-            system.move(other, full)
-        else:
-            fsspec_file_system(self.root)[0].mv(other, full, overwrite=True)
+        take_place(self.root, system, other, full)
 
     def sha256(self, path: str) -> str:
         """Return the SHA-256 of a file in hex, read from the storage.

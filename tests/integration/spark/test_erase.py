@@ -17,8 +17,10 @@ from makewhole.erasure.erase_key import Erased, EraseRequest, ErasureContext, er
 from makewhole.journal.database import JournalSession, connect
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.window_findings import JudgedFinding
+from makewhole.journal.retention.file_locks import files_kept, require_files
+from makewhole.key_index.status import compact
 from makewhole.lake.storage import Storage
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.window import WindowState
 from makewhole.orchestration.housekeeping import erase_what_came_back
 from makewhole.signing.key_files import believed_keys, signing_key_from_environment
@@ -27,7 +29,7 @@ from makewhole.window.certifying.chain_evidence import file_problems, read_evide
 from makewhole.window.certifying.erased_contents import erased_contents
 from makewhole.window.context import WindowContext, connections_of
 from tests.integration.spark.test_export import export, members, verify
-from tests.integration.spark.test_keep import UPSERT, repaired
+from tests.integration.spark.test_keep import UPSERT, keep, repaired
 from tests.world.orders import orders
 from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop
@@ -249,3 +251,29 @@ def test_the_archive_for_an_auditor_holds_after_an_erasure(
     code, output = verify(file, public)
     assert (code, "sound" in output) == (0, True)
     assert all(made[0]["id"].encode() not in content for content in members(file).values())
+
+
+def test_an_erasure_keeps_apart_from_whatever_else_changes_files(shop: ReconciledShop) -> None:
+    shop.describe(keep={"archives": "30d"}, compensation=UPSERT)
+    shop.trade(orders(range(900_101, 900_106)))
+    shop.whole_way(0)
+    storage = Storage.from_environment()
+    with connect(shop.journal) as other, files_kept(other, "shop"):
+        with pytest.raises(TransientError, match="files of shop are being merged, removed, or written again"):
+            erased(shop, "O900101")
+        with connect(shop.journal) as another, files_kept(another, "shop"):
+            pass  # merges do not keep each other away
+    assert shop.journal_sql("select count(*) from makewhole.erasure") == [(0,)]
+    with JournalSession(shop.journal) as session:
+        with session.transaction() as journal:
+            require_files(journal, "shop")
+        with connect(shop.journal) as other:
+            with pytest.raises(TransientError, match="a key of shop is being erased"):
+                list(compact(other, storage, "shop"))
+        with pytest.raises(TransientError, match="a key of shop is being erased"):
+            keep(shop)
+        with pytest.raises(TransientError, match="written again by another erasure"):
+            erased(shop, "O900101")
+    assert not erased(shop, "O900101").holdings.is_empty
+    with connect(shop.journal) as other:
+        assert [one.merges for one in compact(other, storage, "shop")] == [0, 0]

@@ -72,7 +72,6 @@ def begin(journal: PgConnection, key: ErasedKey, reason: str, asked_by: str) -> 
     Raises:
         RefusedError: a window is open, a plan or a question waits.
     """
-    _run(journal, "lock_pipeline", pipeline=key.pipeline)
     require_quiet(journal, key.pipeline)
     for unfinished in records(Erasure, _run(journal, "unfinished", pipeline=key.pipeline)):
         if unfinished.is_of(key.hash):
