@@ -25,7 +25,7 @@ select pg_try_advisory_lock(hashtextextended('makewhole files of ' || %(pipeline
 select pg_advisory_unlock_all()
 
 -- share_files --
--- Keep the files of past windows from being written again, as others may, too. Whether nobody does.
+-- Keep the files of past windows from being written again, as others may, too. False: an erasure does.
 select pg_try_advisory_lock_shared(hashtextextended('makewhole files of ' || %(pipeline)s, 0))
 
 -- unshare_files --

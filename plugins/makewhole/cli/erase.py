@@ -11,9 +11,9 @@ from rich.text import Text
 from makewhole.cli.environment import AsJson, Exit, console, printable, service_environment
 from makewhole.config.pipeline_file import find_pipeline
 from makewhole.erasure.erase_key import (
-    Erased,
     EraseRequest,
     ErasureContext,
+    ErasureDone,
     Holdings,
     erase_key,
     holdings_of,
@@ -92,7 +92,7 @@ def _would_go(context: ErasureContext, key: ErasedKey) -> Holdings:
     return holdings_of(context, key)
 
 
-def _document(pipeline: str, found: Holdings, done: Erased | None) -> dict[str, Any]:
+def _document(pipeline: str, found: Holdings, done: ErasureDone | None) -> dict[str, Any]:
     document: dict[str, Any] = {"pipeline": pipeline, "is_dry": done is None, **found.document()}
     if done is not None:
         document |= {
@@ -121,7 +121,7 @@ def _show(found: Holdings, did: str) -> None:
         _console.print(Text(printable(f"plan {plan.id}: {counted(len(plan.seqs), 'action')}, at {where}")))
 
 
-def _show_rest(pipeline: str, done: Erased) -> None:
+def _show_rest(pipeline: str, done: ErasureDone) -> None:
     _console.print(f"at targets: {counted(done.rows_at_targets, 'row')} erased")
     for sentence in done.stays:
         _console.print(Text(printable(f"stays: {sentence}"), "yellow"))

@@ -5,18 +5,18 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from makewhole.compute.keys import hash_hex
-from makewhole.erasure.erase_key import Erased, EraseRequest, ErasureContext, erase_key
+from makewhole.erasure.erase_key import EraseRequest, ErasureContext, ErasureDone, erase_key
 from makewhole.journal.retention import erasures
 from makewhole.lake.storage import Storage
-from makewhole.model.erasure import Erasure, erased_among
 from makewhole.model.pipeline import Pipeline
+from makewhole.model.retention import Erasure, erased_among
 
 _COLUMNS = ("key", "key_hi", "key_lo")
 _ROWS = 1 << 16
 _BITS = 65_536
 
 
-def erase_again(context: ErasureContext, pipeline: Pipeline) -> Iterator[Erased]:
+def erase_again(context: ErasureContext, pipeline: Pipeline) -> Iterator[ErasureDone]:
     """Erase every key that was erased before and that windows opened since have read, as it was asked for then.
 
     Raises:

@@ -21,8 +21,8 @@ from makewhole.journal.retention.erasures import ErasedKey, PlanOfKey
 from makewhole.journal.retention.file_locks import leave_files, require_files
 from makewhole.lake.storage import Storage, StoredFile
 from makewhole.model.connection import Connection
-from makewhole.model.erasure import Erasure
 from makewhole.model.pipeline import Pipeline
+from makewhole.model.retention import Erasure
 from makewhole.signing.keys import SigningKey
 
 FORMAT = "makewhole erasure 1"
@@ -83,7 +83,7 @@ class Holdings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Erased:
+class ErasureDone:
     """Result of an erasure: what there was, and what stays (sentences)."""
 
     erasure: int
@@ -122,7 +122,7 @@ def _filters_of_tails(files: list[StoredFile], pipeline: str) -> list[str]:
     return [file.path for file in files if file.path.startswith(f"{pipeline}/tails/")]
 
 
-def erase_key(context: ErasureContext, request: EraseRequest) -> Erased:
+def erase_key(context: ErasureContext, request: EraseRequest) -> ErasureDone:
     """Erase a key.
 
     Raises:
@@ -139,7 +139,7 @@ def erase_key(context: ErasureContext, request: EraseRequest) -> Erased:
         leave_files(context.journal)
 
 
-def _erase(context: ErasureContext, request: EraseRequest, erasure: Erasure) -> Erased:
+def _erase(context: ErasureContext, request: EraseRequest, erasure: Erasure) -> ErasureDone:
     key = request.erased
     found = holdings_of(context, key)
     at_targets = erase_at_targets(context.journal, request.pipeline, context.connections, found.plans)
@@ -151,7 +151,7 @@ def _erase(context: ErasureContext, request: EraseRequest, erasure: Erasure) -> 
         context.storage.remove(path)
     stays = at_targets.stays + tuple(_beyond_reach(request.pipeline))
     _end(context, erasure, key, found, payloads, AtTargets(rows=at_targets.rows, stays=stays))
-    return Erased(
+    return ErasureDone(
         erasure=erasure.id,
         key_mac=erasure.key_mac,
         holdings=found,

@@ -100,7 +100,7 @@ class Storage:
 
     def _to_write(self, path: str) -> tuple[fs.FileSystem, str]:
         """Locate a file that will be written; make its folder, where there are folders, and on this machine the file,
-        so that nobody else may ever read it."""
+        so that no other user may ever read it."""
         system, full = self._locate(path)
         if isinstance(system, fs.LocalFileSystem) and not self.is_shared:
             make_private(full)

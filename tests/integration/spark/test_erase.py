@@ -13,7 +13,7 @@ from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.undo.plan_undo import plan_undo
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.erasure.erase_key import Erased, EraseRequest, ErasureContext, erase_key, holdings_of
+from makewhole.erasure.erase_key import EraseRequest, ErasureContext, ErasureDone, erase_key, holdings_of
 from makewhole.journal.database import JournalSession, connect
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.window_findings import JudgedFinding
@@ -41,7 +41,7 @@ def request_of(shop: ReconciledShop, key: str) -> EraseRequest:
     return EraseRequest(pipeline=shop.pipeline, key=key, asked_by="dana", reason="request 17")
 
 
-def erased(shop: ReconciledShop, key: str) -> Erased:
+def erased(shop: ReconciledShop, key: str) -> ErasureDone:
     """Erase a key as the command does."""
     with JournalSession(shop.journal) as journal:
         return erase_key(context_of(shop, journal), request_of(shop, key))
@@ -267,9 +267,8 @@ def test_an_erasure_keeps_apart_from_whatever_else_changes_files(shop: Reconcile
     with JournalSession(shop.journal) as session:
         with session.transaction() as journal:
             require_files(journal, "shop")
-        with connect(shop.journal) as other:
-            with pytest.raises(TransientError, match="a key of shop is being erased"):
-                list(compact(other, storage, "shop"))
+        with connect(shop.journal) as other, pytest.raises(TransientError, match="a key of shop is being erased"):
+            list(compact(other, storage, "shop"))
         with pytest.raises(TransientError, match="a key of shop is being erased"):
             keep(shop)
         with pytest.raises(TransientError, match="written again by another erasure"):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from makewhole.model.erasure import BLIND, Erasure, erased_among, mac_of, prefix_of
+from makewhole.model.retention import BLIND, Erasure, erased_among, mac_of, prefix_of
 
 pytestmark = pytest.mark.unit
 

@@ -30,10 +30,10 @@ from makewhole.journal.written_keys import reversals_of
 from makewhole.lake.record_file import WantedPositions
 from makewhole.model.actions import Action
 from makewhole.model.connection import Connection
-from makewhole.model.erasure import erased_among
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Plan
 from makewhole.model.refusal import Refusal, RefusalCode
+from makewhole.model.retention import erased_among
 from makewhole.model.reversal import PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding, Verdict
 from makewhole.model.window import Window

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from makewhole.journal.retention.removable import FORGOTTEN
-from makewhole.model.erasure import Erasure, mac_of, prefix_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.refusal import RefusalCode
+from makewhole.model.retention import Erasure, mac_of, prefix_of
 from makewhole.sql import PgConnection, record, records, statements_of
 
 _run = statements_of("erasure")

@@ -1,4 +1,4 @@
-"""Keep an erasure and whatever else reads and writes the files of past windows apart, by locks of the journal's session.
+"""Keep an erasure and whatever else reads and writes files of past windows apart, by locks of the journal's session.
 
 They end with the session, however that ends.
 """

@@ -11,8 +11,8 @@ from makewhole.compute.frames import HASH, LOG_ORDER, empty
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.judge.tombstones import followed_after, log_order, standing_tombstones
 from makewhole.lake.storage import Storage
-from makewhole.model.erasure import erased_among
 from makewhole.model.points import TablePoint
+from makewhole.model.retention import erased_among
 from makewhole.model.verdict import Cause, Verdict
 from makewhole.tables.erased import erased_everywhere, erased_in_table
 from makewhole_spark.reconcile.bucket.other_windows import LogFiles
