@@ -56,9 +56,15 @@ select
     ) as incidents
 
 -- plans_of_key --
--- Read the plans that have actions of a key: the places that have receipts of them, and the numbers of those actions.
+-- Read the plans that have actions of a key: the places of these that have receipts of the plan, and their numbers.
 select plan.id, plan.number, plan.revision, plan.sha256, plan.payload_uri, plan.payload_sha256,
-       array(select distinct target from makewhole.chunk where chunk.plan = plan.id order by target) as targets,
+       coalesce(
+           array_agg(distinct planned.target) filter (
+               where exists (
+                   select from makewhole.chunk as done where (done.plan, done.target) = (planned.plan, planned.target)
+               )
+           ), '{}'
+       ) as targets,
        array_agg(planned.seq order by planned.seq) as seqs
 from makewhole.planned_action as planned
 join makewhole.plan on plan.id = planned.plan
@@ -91,7 +97,12 @@ update makewhole.plan set payload_sha256 = %(payload_sha256)s where id = %(plan)
 -- Take the key, and the rows as they were before, out of the actions of a plan. Why one was refused may quote them: of that
 -- the code stays.
 update makewhole.planned_action
-set key = %(marker)s, key_hash = %(blind)s, before = '{}',
+set key = %(marker)s, key_hash = %(blind)s,
+    before = (
+        select jsonb_object_agg(name, value)::text
+        from jsonb_each(before::jsonb) as known (name, value)
+        where name in ('place', 'undoes', 'kind')
+    ),
     refusal = case
         when split_part(refusal, ': ', 1) = any(%(codes)s) then split_part(refusal, ': ', 1) || ': ' || %(because)s
         when refusal is not null then %(because)s
@@ -104,15 +115,16 @@ insert into makewhole.erased_plan (erasure, plan, sha256, became)
 values (%(erasure)s, %(plan)s, %(sha256)s, %(became)s)
 
 -- forget_findings --
--- Take key and evidence out of the findings of a key. Verdict, cause and outcome stay: certificates count them.
+-- Take key and evidence out of the findings of a key. Verdict and cause stay: certificates count them. What was missing
+-- is not to be brought any more.
 update makewhole.finding
-set key = %(marker)s, key_hash = %(blind)s, evidence = '{}',
-    outcome_reason = %(because)s
+set key = %(marker)s, key_hash = %(blind)s, evidence = '{}', outcome_reason = %(because)s,
+    outcome = case when verdict = 'missing' and outcome in ('open', 'refused') then 'erased' else outcome end
 where pipeline = %(pipeline)s and key_hash = %(key_hash)s
 
 -- forget_handovers --
--- Take the key out of what windows handed over; the next window does not look for it by name any more.
-update makewhole.handover set key = %(marker)s, key_hash = %(blind)s, evidence = '{}'
+-- Take the key out of what windows handed over: the next window does not look for it by name any more.
+delete from makewhole.handover
 where pipeline = %(pipeline)s and key_hash = %(key_hash)s
 
 -- forget_accepted --

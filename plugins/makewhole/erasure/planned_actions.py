@@ -16,7 +16,7 @@ from makewhole.journal.retention.erasures import PlanOfKey
 from makewhole.kinds import tables_of
 from makewhole.lake.storage import Storage, StoredFile
 from makewhole.model.connection import Connection
-from makewhole.model.errors import PermanentError
+from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import can_look_up
 from makewhole.sql import PgConnection
@@ -66,25 +66,39 @@ def erase_at_targets(
     """Remove the effects of a key at every target of its plans, and the rows of it that they moved aside.
 
     Records that plans sent stay in their topics.
+
+    Raises:
+        RefusedError: the file has one of these targets no more.
+        PermanentError: the right to remove them is missing.
+        TransientError: a target does not answer.
     """
     actions: ActionsOfKey = {plan.id: frozenset(plan.seqs) for plan in plans}
+    places = [(plan, target) for plan in plans for target in plan.targets]
+    for plan, target in places:
+        _require_known(pipeline, connections, plan, target)
     rows, stays = 0, list[str]()
-    for plan in plans:
-        for target in plan.targets:
-            point = pipeline.points.get(target)
-            if point is None or point.connection not in connections:
-                stays.append(f"{target} is no point of {pipeline.name} any more: what plan {plan.id} left there stays")
-            elif not can_look_up(point):
-                stays.append(f"records that plan {plan.id} sent to {target} stay in the topic")
-            else:
-                try:
-                    with Attempt(session, plan.id, holder=f"erasure of {plan.id}") as attempt:
-                        tables = tables_of(connections[point.connection])
-                        with tables.writer(point, f"erasing a key of plan {plan.id} at {point.table}") as writer:
-                            rows += writer.erase(target, attempt.epoch, plan.id, actions)
-                except PermanentError as error:
-                    stays.append(str(error))
+    for plan, target in places:
+        point = pipeline.points[target]
+        if not can_look_up(point):
+            stays.append(f"records that plan {plan.id} sent to {target} stay in the topic")
+            continue
+        with Attempt(session, plan.id, holder=f"erasure of {plan.id}") as attempt:
+            tables = tables_of(connections[point.connection])
+            with tables.writer(point, f"erasing a key of plan {plan.id} at {point.table}") as writer:
+                if writer.kept(plan.id, target) is None:
+                    stays.append(f"{point.table} keeps what plan {plan.id} did for good: its system takes nothing back")
+                else:
+                    rows += writer.erase(target, attempt.epoch, plan.id, actions)
     return AtTargets(rows=rows, stays=tuple(stays))
+
+
+def _require_known(pipeline: Pipeline, connections: Mapping[str, Connection], plan: PlanOfKey, target: str) -> None:
+    point = pipeline.points.get(target)
+    if point is None or point.connection not in connections:
+        raise RefusedError(
+            f"{target} is no point of {pipeline.name} any more, or its connection is not known, and plan {plan.id} "
+            "wrote the key there: put it into the file again, and erase the key then. Nothing was erased"
+        )
 
 
 def hash_of_now(journal: PgConnection, pipeline: str, plan: PlanOfKey, payload_sha256: str | None) -> str:

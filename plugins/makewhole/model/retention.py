@@ -38,8 +38,7 @@ class Keep:
 
 
 _BITS_OF_BUCKET = slice(12, 16)  # the end of the upper half
-BLIND = "erased:"
-"""Begins what stands in the journal in the place of the hash of an erased key."""
+_DIGITS_OF_HASH = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +61,8 @@ class Erasure:
 
     @property
     def blind(self) -> str:
-        """What stands in the place of the hash: no later key is equal to it."""
-        return f"{BLIND}{self.key_mac}"
+        """What stands in the journal in the place of the key's hash: of its form, and the hash of no key."""
+        return self.key_mac[:_DIGITS_OF_HASH]
 
     @property
     def sentence(self) -> str:
@@ -84,13 +83,13 @@ def mac_of(secret: str, key_hash: str) -> str:
 def erased_among(erasures: Iterable[Erasure], key_hashes: Iterable[str]) -> dict[str, str]:
     """Return those of some keys, by their hashes, that were erased on request, each with the sentence that says so."""
     by_prefix: dict[int, list[Erasure]] = {}
+    found = {}
+    blind = set[str]()
     for erasure in erasures:
         by_prefix.setdefault(erasure.prefix, []).append(erasure)
-    if not by_prefix:
-        return {}
-    found = {}
-    for key in key_hashes:
-        if key.startswith(BLIND):
+        blind.add(erasure.blind)
+    for key in key_hashes if by_prefix else ():
+        if key in blind:
             found[key] = "erased on request"
         for one in by_prefix.get(prefix_of(key), ()):
             if one.is_of(key):
