@@ -115,10 +115,17 @@ insert into makewhole.erased_plan (erasure, plan, sha256, became)
 values (%(erasure)s, %(plan)s, %(sha256)s, %(became)s)
 
 -- forget_findings --
--- Take key and evidence out of the findings of a key. Verdict and cause stay: certificates count them. What was missing
--- is not to be brought any more.
+-- Take key and evidence out of the findings of a key. Verdict and cause stay, which certificates count, and how often
+-- each side had it, which verify counts. What was missing is not to be brought any more.
 update makewhole.finding
-set key = %(marker)s, key_hash = %(blind)s, evidence = '{}', outcome_reason = %(because)s,
+set key = %(marker)s, key_hash = %(blind)s, outcome_reason = %(because)s,
+    evidence = coalesce(
+        (
+            select jsonb_object_agg(name, value)
+            from jsonb_each(evidence) as known (name, value)
+            where name in ('in_source', 'source_copies', 'target_copies')
+        ), '{}'
+    ),
     outcome = case when verdict = 'missing' and outcome in ('open', 'refused') then 'erased' else outcome end
 where pipeline = %(pipeline)s and key_hash = %(key_hash)s
 
