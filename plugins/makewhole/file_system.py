@@ -21,6 +21,7 @@ import fsspec
 import fsspec.core
 import pyarrow as pa
 from fsspec.implementations.arrow import ArrowFSWrapper
+from fsspec.implementations.local import LocalFileSystem
 from fsspec.spec import AbstractFileSystem
 from pyarrow import fs
 
@@ -28,6 +29,7 @@ from makewhole.config.connections import hdfs, object_store
 from makewhole.config.extras import installed_for
 from makewhole.model.connection import HdfsConnection, ObjectStoreConnection
 from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.private_files import make_private, make_private_folder
 
 if TYPE_CHECKING:
     from hdfs_native import Client as HdfsClient
@@ -70,8 +72,9 @@ def connection_of(uri: str) -> str | None:
     return (urlsplit(uri).username or None) if is_object_store(uri) or _is_hdfs(uri) else None
 
 
-def arrow_file_system(uri: str) -> tuple[fs.FileSystem, str]:
-    """Return pyarrow's file system of a folder or URI, and the path in it.
+def arrow_file_system(uri: str, *, is_shared: bool = False) -> tuple[fs.FileSystem, str]:
+    """Return pyarrow's file system of a folder or URI, and the path in it. On HDFS what is written is for its owner
+    alone, unless it `is_shared`.
 
     Raises:
         ConfigurationError: a URI of S3 has a secret or an unknown option in it, or its connection is not known.
@@ -80,7 +83,7 @@ def arrow_file_system(uri: str) -> tuple[fs.FileSystem, str]:
         parts = check_name(uri)
         return _s3(parts.username, parts.query), f"{_bucket(parts)}{parts.path.rstrip('/')}"
     if _is_hdfs(uri):
-        system, path = _hdfs_file_system(uri)
+        system, path = _hdfs_file_system(uri, is_shared=is_shared)
         return _of_arrow(system), path
     if "://" in uri:
         return fs.FileSystem.from_uri(uri)
@@ -118,6 +121,26 @@ def open_to_read(uri: str) -> Iterator[IO[bytes]]:
         yield cast(IO[bytes], file)
 
 
+def make_folder(system: AbstractFileSystem, path: str) -> None:
+    """Make a folder that its owner alone may read, and those above it that are not there."""
+    if isinstance(system, LocalFileSystem):
+        make_private_folder(path)
+    else:
+        system.makedirs(path, exist_ok=True)
+
+
+def prepare(system: AbstractFileSystem, path: str) -> None:
+    """Make a file on this machine, empty, that its owner alone may read; other systems make it so themselves."""
+    if isinstance(system, LocalFileSystem):
+        make_private(path)
+
+
+def open_to_write(system: AbstractFileSystem, path: str) -> IO[bytes]:
+    """Open a new file that its owner alone may read."""
+    prepare(system, path)
+    return cast(IO[bytes], system.open(path, "wb"))
+
+
 def check_name(uri: str) -> SplitResult:
     """Return the parts of a name; those of S3 are checked.
 
@@ -153,17 +176,27 @@ def _fail(found: str, remedy: str) -> None:
     raise ConfigurationError([Problem(file="environment", path="MAKEWHOLE_STORAGE", found=found, remedy=remedy)])
 
 
-def _hdfs_file_system(uri: str) -> "tuple[HdfsFileSystem, str]":
+def _hdfs_file_system(uri: str, *, is_shared: bool = False) -> "tuple[HdfsFileSystem, str]":
     parts = check_name(uri)
     own = {} if parts.username is None else dict(hdfs(parts.username).properties)
     # A new one for each question: fsspec's cache would keep connections over a fork.
-    return _hdfs_system(parts, _HDFS_PROPERTIES | own), parts.path.rstrip("/") or "/"
+    kind = None if is_shared else _private_hdfs(parts)
+    return _hdfs_system(parts, _HDFS_PROPERTIES | own, kind), parts.path.rstrip("/") or "/"
 
 
-def _hdfs_system(parts: SplitResult, properties: Mapping[str, str]) -> "HdfsFileSystem":
+def _hdfs_system(
+    parts: SplitResult, properties: Mapping[str, str], kind: "type[HdfsFileSystem] | None" = None
+) -> "HdfsFileSystem":
     with installed_for(f"HDFS at {parts.hostname}"):
         from hdfs_native.fsspec import HdfsFileSystem
-    return HdfsFileSystem(parts.hostname, parts.port, skip_instance_cache=True, **properties)
+    return (kind or HdfsFileSystem)(parts.hostname, parts.port, skip_instance_cache=True, **properties)
+
+
+def _private_hdfs(parts: SplitResult) -> "type[HdfsFileSystem]":
+    """Return the file system of HDFS whose new files and folders are for their owner alone."""
+    with installed_for(f"HDFS at {parts.hostname}"):
+        from makewhole.private_hdfs import PrivateHdfs
+    return PrivateHdfs
 
 
 def hdfs_arrow_file_system(address: str, properties: Mapping[str, str]) -> fs.FileSystem:

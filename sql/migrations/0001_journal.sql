@@ -582,3 +582,44 @@ create table makewhole.removal (
 );
 create unique index removal_of_window on makewhole.removal (pipeline, kind, number, revision) where plan is null;
 create unique index removal_of_plan on makewhole.removal (kind, plan) where plan is not null;
+
+-- A key that was erased on request, everywhere makewhole wrote it. `key_mac`: the HMAC-SHA256 of the key's hash with the
+-- `secret`, which is of this erasure alone; `prefix`: the sixteen bits of that hash that say its bucket, which many keys
+-- share: few have to be tried. `erased_at`: all of it is gone. `body` is what was done, signed as certificates are.
+create table makewhole.erasure (
+    id bigint generated always as identity primary key,
+    pipeline text not null,
+    secret text not null,
+    key_mac text not null,
+    prefix integer not null check (prefix between 0 and 65535),
+    reason text not null check (reason <> ''),
+    asked_by text not null check (asked_by <> ''),
+    asked_at timestamptz not null default clock_timestamp(),
+    erased_at timestamptz,
+    body jsonb,
+    signed_by text,
+    signature text,
+    check ((erased_at is null) = (body is null)),
+    check ((signed_by is null) = (signature is null))
+);
+create index erasure_of_pipeline on makewhole.erasure (pipeline, id);
+
+-- A file that an erasure wrote again without the key: its SHA-256 before, and what it became (null: it was removed). Noted
+-- before the file changes.
+create table makewhole.erased_file (
+    erasure bigint not null references makewhole.erasure (id),
+    path text not null,
+    sha256 text not null,
+    became text,
+    primary key (erasure, path)
+);
+
+-- A plan of which an erasure took actions out: the hash that it was frozen with, and the one of what is left.
+create table makewhole.erased_plan (
+    erasure bigint not null references makewhole.erasure (id),
+    plan text not null references makewhole.plan (id),
+    sha256 text not null,
+    became text not null,
+    primary key (erasure, plan)
+);
+create index erasure_of_plan on makewhole.erased_plan (plan);

@@ -137,9 +137,16 @@ where pipeline = %(pipeline)s and number = %(number)s and revision <= %(revision
 
 -- forget_findings --
 -- Remove the keys and the evidence of findings; what was judged, by which cause and with which outcome, stays by the
--- key's hash.
+-- key's hash, and how often each side had it, which verify counts.
 update makewhole.finding
-set key = %(marker)s, evidence = '{}',
+set key = %(marker)s,
+    evidence = coalesce(
+        (
+            select jsonb_object_agg(name, value)
+            from jsonb_each(evidence) as known (name, value)
+            where name in ('in_source', 'source_copies', 'target_copies')
+        ), '{}'
+    ),
     outcome_reason = concat_ws('; ', outcome_reason, %(because)s)
 where pipeline = %(pipeline)s and number = %(number)s and revision <= %(revision)s and key <> %(marker)s
     and outcome in ('repaired', 'erased', 'handed_over')

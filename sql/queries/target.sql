@@ -141,6 +141,27 @@ where aside.plan = %(plan)s
 -- Remove the effects of a plan at a target.
 delete from makewhole.effect where plan = %(plan)s and target = %(target)s
 
+-- erase_rows_aside --
+-- Remove the rows that some actions of a plan moved aside from a target; count them.
+with gone as (
+    delete from makewhole.quarantine as aside
+    where aside.plan = %(plan)s and aside.seq = any(%(seqs)s)
+        and exists (
+            select from makewhole.effect as done
+            where (done.plan, done.target, done.seq, done.place) = (aside.plan, %(target)s, aside.seq, aside.place)
+        )
+    returning 1
+)
+select count(*) from gone
+
+-- erase_effects --
+-- Remove the effects of some actions of a plan at a target; count them.
+with gone as (
+    delete from makewhole.effect where plan = %(plan)s and target = %(target)s and seq = any(%(seqs)s)
+    returning 1
+)
+select count(*) from gone
+
 -- forget_receipts --
 -- Remove the receipts of a plan at a target.
 delete from makewhole.receipt where plan = %(plan)s and target = %(target)s

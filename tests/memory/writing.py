@@ -12,7 +12,7 @@ from makewhole.model.refusal import Refusal
 from makewhole.tables.effects import Effect
 from makewhole.tables.forecast import ChooseChanges, ChunkForecast
 from makewhole.tables.items import QuarantineRows, RowItem, UpsertRow
-from makewhole.tables.receipts import ChunkId, KeptAtTarget, ReceiptRow
+from makewhole.tables.receipts import ActionsOfKey, ChunkId, KeptAtTarget, ReceiptRow
 from makewhole.tables.row_change import RowChange, upserted
 from makewhole.tables.rows import TableRow
 from makewhole.tables.writing import Guard
@@ -132,6 +132,9 @@ class MemoryWriter:
         return None
 
     def forget(self, plan: str, target: str, lease_epoch: int, *, only_rows_aside: bool) -> None:
+        raise RefusedError(f"what plan {plan} did stays in memory")
+
+    def erase(self, target: str, lease_epoch: int, plan: str, actions: ActionsOfKey) -> int:
         raise RefusedError(f"what plan {plan} did stays in memory")
 
 

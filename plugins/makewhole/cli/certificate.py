@@ -25,6 +25,7 @@ from makewhole.signing.key_files import (
 )
 from makewhole.window.certifying.certificate_check import ChainEvidence, CheckedChain, HandedOver, Head, check_chain
 from makewhole.window.certifying.chain_evidence import file_problems, read_evidence
+from makewhole.window.certifying.erased_contents import erased_contents
 from makewhole.window.context import find_pipeline
 
 certificate_app = typer.Typer(no_args_is_help=True, help="The proofs that windows are closed.")
@@ -88,13 +89,16 @@ def verify_certificates(
             if not (evidence.entries or evidence.anchors or heads or pipeline in windows.pipelines(journal)):
                 find_pipeline(pipeline)  # a wrong name has proofs of nothing
             checked = check_chain(evidence)
-            if files:
-                changed = list(file_problems(journal, storage, evidence.entries))
-                checked = replace(checked, problems=[*checked.problems, *changed])
+            erased = erased_contents(journal, pipeline, ring)
+            changed = list(file_problems(journal, storage, evidence.entries, erased)) if files else []
+            checked = replace(checked, problems=[*checked.problems, *erased.problems, *changed])
     if json:
-        typer.echo(json_format.dumps(_document(pipeline, evidence, checked), ensure_ascii=False))
+        document = _document(pipeline, evidence, checked) | {"erased": list(erased.sentences)}
+        typer.echo(json_format.dumps(document, ensure_ascii=False))
     else:
         _print(pipeline, evidence, checked)
+        for sentence in erased.sentences:
+            _console.print(Text(printable(sentence)))
     code = _exit_of(checked)
     if code is not Exit.CERTIFIED:
         raise typer.Exit(code)

@@ -29,6 +29,7 @@ _COMMANDS = {
     "doctor": "doctor.command:doctor",
     "index": "index:index_app",
     "keep": "keep:keep",
+    "erase": "erase:erase",
     "export": "export:export",
     "plan": "plan.command:plan_app",
     "accept": "accept:accept",

@@ -73,6 +73,12 @@ def names_within(name: str, buckets: int) -> Iterator[str]:
         yield bucket_name(at, buckets)
 
 
+def is_hash_in_bucket(high: int, bucket: str) -> bool:
+    """Return whether a key is in a bucket, by the upper half of its hash, or the low sixteen bits of that."""
+    number, buckets = named_bucket(bucket)
+    return high % buckets == number
+
+
 def is_in_bucket(bucket: str) -> pl.Expr:
     """Select the rows of a bucket."""
     number, buckets = named_bucket(bucket)

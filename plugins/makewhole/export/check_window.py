@@ -14,9 +14,11 @@ from makewhole.compensation.freezing.plan_hash import plan_hash
 from makewhole.export import window_archive as archive
 from makewhole.export.window_archive import ReadArchive, read_archive
 from makewhole.journal.certificates import ChainEntry, EntryKind, RevisionEnd
+from makewhole.journal.retention.erasures import SignedErasure
 from makewhole.model.errors import CorruptionError
 from makewhole.signing.keys import KeyRing, sha256_of
 from makewhole.window.certifying.certificate_check import ChainEvidence, CheckedChain, check_chain, read_anchor
+from makewhole.window.certifying.erased_contents import ErasedContents, contents_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +53,9 @@ def check_export(path: Path, ring: KeyRing) -> CheckedExport:
             pipeline, window, revision = document["pipeline"], document["window"], document["revision"]
             certificate = _standing(evidence, window, revision)
             problems += _other_pipeline(evidence, pipeline)
-            problems += _plan_problems(opened, pipeline, window, certificate)
+            erased = _erased(opened, pipeline, ring)
+            problems += erased.problems
+            problems += _plan_problems(opened, pipeline, window, certificate, erased)
             if certificate is not None:
                 problems += _manifest_problems(opened, certificate)
                 problems += _finding_problems(opened, certificate)
@@ -122,8 +126,17 @@ def _finding_problems(opened: ReadArchive, certificate: ChainEntry) -> Iterator[
             )
 
 
-def _plan_problems(opened: ReadArchive, pipeline: str, window: int, certificate: ChainEntry | None) -> Iterator[str]:
-    """Yield what is wrong with the plan: its hash is over its actions, and the certificate has the hash."""
+def _erased(opened: ReadArchive, pipeline: str, ring: KeyRing) -> ErasedContents:
+    if archive.ERASURES not in opened.names:
+        return ErasedContents()
+    return contents_of(msgspec.convert(opened.json(archive.ERASURES), list[SignedErasure]), pipeline, ring)
+
+
+def _plan_problems(
+    opened: ReadArchive, pipeline: str, window: int, certificate: ChainEntry | None, erased: ErasedContents
+) -> Iterator[str]:
+    """Yield what is wrong with the plan: its hash is over its actions, as they were frozen or as an erasure left them,
+    and the certificate has the hash."""
     signed = None if certificate is None else certificate.body.get("how", {}).get("plan")
     if archive.PLAN not in opened.names:
         if signed is not None:
@@ -133,7 +146,7 @@ def _plan_problems(opened: ReadArchive, pipeline: str, window: int, certificate:
     digest: hashlib._Hash = plan_hash(pipeline, window, plan["payload_sha256"])
     for line in opened.lines(archive.ACTIONS):
         digest.update(line)
-    if digest.hexdigest() != plan["sha256"]:
+    if digest.hexdigest() not in {plan["sha256"], *erased.plans.get(plan["id"], ())}:
         yield f"{archive.ACTIONS}: is not what plan {plan['id']} was frozen with: its hash is another one"
     if certificate is not None and (signed is None or signed["sha256"] != plan["sha256"]):
         yield f"{archive.PLAN}: plan {plan['id']} is not the one that was certified"

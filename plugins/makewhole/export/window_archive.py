@@ -26,6 +26,7 @@ GATE = "gate.json"
 FINDINGS = "findings.jsonl"
 PLAN = "plan.json"
 ACTIONS = "actions.tsv"
+ERASURES = "erasures.json"
 PUBLIC_KEYS = "public.pem"
 FORMAT = 1
 

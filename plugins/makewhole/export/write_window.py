@@ -12,6 +12,7 @@ from makewhole.journal import plan_progress, plans
 from makewhole.journal.actions import copied_lines
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.results import gate_answers, snapshot_manifests
+from makewhole.journal.retention import erasures
 from makewhole.lake.storage import Storage
 from makewhole.model.window import Window
 from makewhole.signing.keys import KeyRing
@@ -51,6 +52,9 @@ def export_window(journal: PgConnection, storage: Storage, export: WindowExport,
         if stored is not None:
             writer.add_json(archive.PLAN, _plan(journal, stored))
             writer.add_lines(archive.ACTIONS, copied_lines(journal, stored.plan.id))
+        signed = erasures.signed_erasures(journal, window.pipeline)
+        if signed:
+            writer.add_json(archive.ERASURES, [plain(one) for one in signed])
         if export.ring.keys:
             pems = [key.pem().encode() for _, key in sorted(export.ring.keys.items())]
             writer.add_lines(archive.PUBLIC_KEYS, pems)
@@ -112,6 +116,7 @@ keys are: {keys}.
 | `{archive.FINDINGS}` | every key that was not matched, with cause, evidence and outcome, a line each |
 | `{archive.PLAN}` | the plan with its approval and receipts, if there was one |
 | `{archive.ACTIONS}` | the very bytes that the plan's hash is over |
+| `{archive.ERASURES}` | what erasures of keys on request changed, signed, if there were any |
 | `{archive.CONTENTS}` | the SHA-256 of every file here |
 
 The certificate vouches for ranges, counts, manifests, the plan and its approval, and for how many findings had which

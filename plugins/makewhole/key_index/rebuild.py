@@ -20,6 +20,7 @@ from makewhole.journal import windows
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, commit_rebuilt, first_indexed, readable_runs
 from makewhole.journal.results import snapshot_manifests
+from makewhole.journal.retention.file_locks import files_kept
 from makewhole.key_index.files import IndexFile, rows_of_file
 from makewhole.key_index.window_run import replays_in, run_of_bucket, spans_of, write_bucket
 from makewhole.lake.storage import Storage
@@ -93,7 +94,13 @@ def rebuild(journal: PgConnection, storage: Storage, pipeline: Pipeline, reading
 
     Raises:
         CorruptionError: of some windows neither the snapshots nor the runs can be read; the others were written.
+        TransientError: a key of the pipeline is being erased.
     """
+    with files_kept(journal, pipeline.name):
+        return _rebuild(journal, storage, pipeline, reading_sha256)
+
+
+def _rebuild(journal: PgConnection, storage: Storage, pipeline: Pipeline, reading_sha256: str) -> list[RebuiltIndex]:
     too_old_before = JudgedWindows(journal=journal, pipeline=pipeline.name).first_within(pipeline.history)
     judged = list(reversed(windows.newest_judged(journal, pipeline.name)))
     rebuilt = []

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.key_index.runs import IndexedTopic, drop_before, first_indexed, standing_runs, topics
+from makewhole.journal.retention.file_locks import files_kept
 from makewhole.key_index.files import filter_path
 from makewhole.key_index.merge import merge_runs
 from makewhole.key_index.removal import GRACE, remove_unused_files
@@ -62,11 +63,13 @@ def compact(
 
     Raises:
         RefusedError: the pipeline has no index.
+        TransientError: a key of the pipeline is being erased.
     """
     for topic in _topics(journal, pipeline):
-        dropped = drop_old_runs(journal, topic, history)
-        merges = merge_runs(journal, storage, topic)
-        removed = remove_unused_files(journal, storage, topic, grace)
+        with files_kept(journal, pipeline):
+            dropped = drop_old_runs(journal, topic, history)
+            merges = merge_runs(journal, storage, topic)
+            removed = remove_unused_files(journal, storage, topic, grace)
         index = _index(journal, storage, topic)
         yield CompactedIndex(dropped_windows=dropped, merges=merges, removed_files=removed, index=index)
 

@@ -4,7 +4,6 @@ Paths are relative to the root and use `/`. A file is written under a unique nam
 once a manifest in the journal names it.
 """
 
-import errno
 import hashlib
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -20,17 +19,23 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from makewhole.compute.frames import with_place
-from makewhole.file_system import arrow_file_system, check_name, connection_of, is_object_store, path_below
+from makewhole.file_system import (
+    arrow_file_system,
+    check_name,
+    connection_of,
+    is_object_store,
+    path_below,
+)
+from makewhole.lake.give_name import give_name, take_place
 from makewhole.lake.marked_rows import marked_rows
 from makewhole.lake.parquet_writer import GrowingParquet, PackedParquet
 from makewhole.lake.sorted_parquet import SortedParquet, SortedRows
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
 from makewhole.native.arrays import Bools
+from makewhole.private_files import make_private
 
 _ROWS_OF_A_BATCH = 16_384
 _BYTES_OF_A_BLOCK = 1 << 20
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-"""Errors of a file system that gives no file two names."""
 
 
 def _needed(columns: Sequence[str], present: Sequence[str]) -> list[str]:
@@ -39,25 +44,6 @@ def _needed(columns: Sequence[str], present: Sequence[str]) -> list[str]:
     if "place" in wanted and "place" not in present:
         wanted |= {"key_hi", "partition", "offset"}
     return [name for name in present if name in wanted]
-
-
-def _give_name(system: fs.FileSystem, unfinished: str, full: str) -> None:
-    """Give a file its name.
-
-    Raises:
-        FileExistsError: a folder or HDFS has another one of this name.
-    """
-    if not isinstance(system, fs.LocalFileSystem):
-        system.move(unfinished, full)
-        return
-    try:
-        os.link(unfinished, full)  # a move would take the name from who has it
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        system.move(unfinished, full)
-    else:
-        system.delete_file(unfinished)
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -71,9 +57,10 @@ class StoredFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """Storage below a root."""
+    """Storage below a root. Its files are for its owner alone, unless it `is_shared`: published for everyone."""
 
     root: str
+    is_shared: bool = False
 
     @classmethod
     def from_environment(cls) -> "Storage":
@@ -108,13 +95,16 @@ class Storage:
         return path_below(self.root, path)
 
     def _locate(self, path: str) -> tuple[fs.FileSystem, str]:
-        system, base = arrow_file_system(self.root)
+        system, base = arrow_file_system(self.root, is_shared=self.is_shared)
         return system, f"{base.rstrip('/')}/{path}"
 
     def _to_write(self, path: str) -> tuple[fs.FileSystem, str]:
-        """Locate a file that will be written; make its folder, where there are folders."""
+        """Locate a file that will be written; make its folder, where there are folders, and on this machine the file,
+        so that no other user may ever read it."""
         system, full = self._locate(path)
-        if not is_object_store(self.root):
+        if isinstance(system, fs.LocalFileSystem) and not self.is_shared:
+            make_private(full)
+        elif not is_object_store(self.root):
             system.create_dir(full.rsplit("/", 1)[0], recursive=True)
         return system, full
 
@@ -123,6 +113,39 @@ class Storage:
         with self.growing_parquet(folder) as growing:
             growing.append(frame)
         return growing.path
+
+    def parquet_instead(
+        self, path: str, never_null: Collection[str] = (), *, is_sorted: bool = False
+    ) -> GrowingParquet:
+        """Return a new file beside another one, to be put in its place: of the same kind, with the same columns."""
+        beside = f"{path}.{uuid4().hex[:16]}.unfinished"
+        system, full = self._to_write(beside)
+        return SortedParquet(beside, system, full) if is_sorted else GrowingParquet(beside, system, full, never_null)
+
+    def row_groups(self, path: str) -> Iterator[pl.DataFrame]:
+        """Yield the rows of a file, a row group at a time; of a file without rows its columns.
+
+        Raises:
+            CorruptionError: the file does not exist.
+        """
+        with self._open(path) as file:
+            for at in range(file.num_row_groups):
+                frame = pl.from_arrow(file.read_row_group(at))
+                assert isinstance(frame, pl.DataFrame)
+                yield frame
+            if not file.num_row_groups:
+                frame = pl.from_arrow(file.schema_arrow.empty_table())
+                assert isinstance(frame, pl.DataFrame)
+                yield frame
+
+    def columns(self, path: str) -> dict[str, bool]:
+        """Return the columns of a file, and whether each may be null.
+
+        Raises:
+            CorruptionError: the file does not exist.
+        """
+        with self._open(path) as file:
+            return {field.name: field.nullable for field in file.schema_arrow}
 
     def growing_parquet(self, folder: str, never_null: Collection[str] = ()) -> GrowingParquet:
         """Return a new file of the folder, for frames of one schema. Columns of `never_null` hold no nulls."""
@@ -289,12 +312,12 @@ class Storage:
     def _write_new(self, path: str, content: bytes) -> bool:
         """Write a file under another name, and give it its own; return whether it was given. False: another process
         was first. S3 has no such answer: there the later of two that write at once stays."""
-        system, full = self._to_write(path)
-        unfinished = f"{full}.{uuid4().hex[:16]}.unfinished"
+        _, full = self._locate(path)
+        system, unfinished = self._to_write(f"{path}.{uuid4().hex[:16]}.unfinished")
         with system.open_output_stream(unfinished) as stream:
             stream.write(content)
         try:
-            _give_name(system, unfinished, full)
+            give_name(system, unfinished, full)
         except FileExistsError:
             system.delete_file(unfinished)
             return False
@@ -328,6 +351,12 @@ class Storage:
         system, full = self._locate(path)
         with suppress(FileNotFoundError):
             system.delete_file(full)
+
+    def put_in_place(self, written: str, path: str) -> None:
+        """Give a file the name of another one, which goes: a reader sees all of the old one, or all of the new one."""
+        system, full = self._locate(path)
+        _, other = self._locate(written)
+        take_place(self.root, system, other, full)
 
     def sha256(self, path: str) -> str:
         """Return the SHA-256 of a file in hex, read from the storage.

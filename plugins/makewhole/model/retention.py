@@ -1,8 +1,9 @@
-"""Describe how long what makewhole writes is kept, as a pipeline file says it."""
+"""Describe how long what makewhole writes is kept, as a pipeline file says it, and keys that were erased on request."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from datetime import timedelta
+import hmac
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 
@@ -34,3 +35,63 @@ class Keep:
             kept: timedelta | None = getattr(self, item.name)
             if kept is not None:
                 yield Kept(item.name), kept
+
+
+_BITS_OF_BUCKET = slice(12, 16)  # the end of the upper half
+_DIGITS_OF_HASH = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erasure:
+    """A key that was erased on request. `key_mac`: the HMAC-SHA256 of its hash with `secret`, in hex; `prefix`: those
+    sixteen bits of that hash that say its bucket. `erased_at` None: not all of it is gone yet."""
+
+    id: int
+    secret: str = field(repr=False)
+    key_mac: str
+    prefix: int
+    reason: str
+    asked_by: str
+    asked_at: datetime
+    erased_at: datetime | None
+
+    def is_of(self, key_hash: str) -> bool:
+        """Return whether a key, by its hash (32 hex digits), is the one that was erased."""
+        return self.prefix == prefix_of(key_hash) and hmac.compare_digest(self.key_mac, mac_of(self.secret, key_hash))
+
+    @property
+    def blind(self) -> str:
+        """What stands in the journal in the place of the key's hash: of its form, and the hash of no key."""
+        return self.key_mac[:_DIGITS_OF_HASH]
+
+    @property
+    def sentence(self) -> str:
+        """Describe when it was erased, and by which request."""
+        return f"erased on request at {self.asked_at:%Y-%m-%d %H:%M UTC} (erasure {self.id})"
+
+
+def prefix_of(key_hash: str) -> int:
+    """Return the sixteen bits of a key's hash (32 hex digits) that say its bucket, of any number of buckets."""
+    return int(key_hash[_BITS_OF_BUCKET], 16)
+
+
+def mac_of(secret: str, key_hash: str) -> str:
+    """Return the HMAC-SHA256 of a key's hash with a secret (hex), in hex."""
+    return hmac.new(bytes.fromhex(secret), key_hash.encode(), "sha256").hexdigest()
+
+
+def erased_among(erasures: Iterable[Erasure], key_hashes: Iterable[str]) -> dict[str, str]:
+    """Return those of some keys, by their hashes, that were erased on request, each with the sentence that says so."""
+    by_prefix: dict[int, list[Erasure]] = {}
+    found = {}
+    blind = set[str]()
+    for erasure in erasures:
+        by_prefix.setdefault(erasure.prefix, []).append(erasure)
+        blind.add(erasure.blind)
+    for key in key_hashes if by_prefix else ():
+        if key in blind:
+            found[key] = "erased on request"
+        for one in by_prefix.get(prefix_of(key), ()):
+            if one.is_of(key):
+                found[key] = one.sentence
+    return found

@@ -44,13 +44,15 @@ def housekeeping_dag(pipelines: Sequence[Pipeline]) -> DAG:
 
 @step
 def keep_small(name: str) -> None:
-    """Compact the key index of a pipeline, then remove what was kept for as long as its file says.
+    """Compact the key index of a pipeline, remove what was kept for as long as its file says, and erase again what
+    windows have read of keys that were erased on request.
 
     Raises:
         PermanentError: something stays that was to go; the message has the reasons.
     """
     compact_index(name)
     remove_kept(name)
+    erase_what_came_back(name)
 
 
 def compact_index(name: str) -> None:
@@ -94,3 +96,37 @@ def remove_kept(name: str) -> None:
             stays += [] if outcome.stays is None else [f"{what} stay: {outcome.stays}"]
     if stays:
         raise PermanentError("; ".join(stays))
+
+
+def erase_what_came_back(name: str) -> None:
+    """Erase again what windows of a pipeline have read of keys that were erased on request; the next night, while
+    something waits."""
+    from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
+    from makewhole.erasure.erase_again import erase_again
+    from makewhole.erasure.erase_key import ErasureContext
+    from makewhole.journal.database import JournalSession, journal_dsn
+    from makewhole.journal.retention.erasures import erasures
+    from makewhole.lake.storage import Storage
+    from makewhole.model.errors import RefusedError
+    from makewhole.orchestration.connections import export_connections, signing_key
+    from makewhole.window.context import connections_of
+
+    pipelines, _ = read_pipelines(pipeline_folders())
+    if name not in pipelines:
+        return
+    with JournalSession(journal_dsn()) as journal:
+        with journal.transaction() as session:
+            if not erasures(session, name):
+                return
+        export_connections(pipelines[name])
+        context = ErasureContext(
+            journal=journal,
+            storage=Storage.from_environment(),
+            connections=connections_of(pipelines[name]),
+            signing_key=signing_key(),
+        )
+        try:
+            for done in erase_again(context, pipelines[name]):
+                logger.info("%s, erasure %s: erased again what windows had read since", name, done.erasure)
+        except RefusedError as error:
+            logger.warning("%s: keys that were erased on request stay where windows have read them: %s", name, error)

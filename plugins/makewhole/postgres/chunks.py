@@ -11,13 +11,13 @@ from makewhole.postgres.connect import connect
 from makewhole.postgres.read.erased import erased_in
 from makewhole.postgres.write.apply import apply_chunk
 from makewhole.postgres.write.dry_run import forecast_chunk, read_only_session, read_receipts
-from makewhole.postgres.write.effects import effects, forget_plan, kept_of_plan
+from makewhole.postgres.write.effects import effects, erase_actions, forget_plan, kept_of_plan
 from makewhole.postgres.write.receipts import ensure_schema, fence, receipts
 from makewhole.sql import PgConnection
 from makewhole.tables.effects import Effect
 from makewhole.tables.forecast import ChooseChanges, ChunkForecast
 from makewhole.tables.items import RowItem
-from makewhole.tables.receipts import ChunkId, KeptAtTarget, ReceiptRow
+from makewhole.tables.receipts import ActionsOfKey, ChunkId, KeptAtTarget, ReceiptRow
 from makewhole.tables.writing import Guard
 
 
@@ -51,6 +51,11 @@ class PostgresWriter:
         with self.session:
             fence(self.session, plan, target, lease_epoch)
             forget_plan(self.session, plan, target, only_rows_aside=only_rows_aside)
+
+    def erase(self, target: str, lease_epoch: int, plan: str, actions: ActionsOfKey) -> int:
+        with self.session:
+            fence(self.session, plan, target, lease_epoch)
+            return erase_actions(self.session, plan, target, actions[plan])
 
 
 @dataclass(frozen=True, kw_only=True)

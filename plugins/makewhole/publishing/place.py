@@ -32,7 +32,7 @@ def claim(publication: Publication, *, is_new: bool) -> Storage:
     Raises:
         RefusedError: something else is published there, or what was published there is gone.
     """
-    folder = Storage(root=publication.root)
+    folder = Storage(root=publication.root, is_shared=True)
     if is_new and folder.read_if_exists(OWNER) is None:
         with suppress(CorruptionError):  # another was first: it is named below
             folder.write_once(OWNER, json.dumps(_owner(publication), indent=2).encode() + b"\n")

@@ -74,7 +74,7 @@ def _note_in_folder(journal: PgConnection, publication: Publication) -> list[Cha
     windows.lock_pipeline(journal, publication.pipeline)  # the chain stays as it is meanwhile
     visible = [one for one in publications.published(journal, publication) if one.visible_at is not None]
     wanted = {_path(one): one for one in visible if one.revocation is not None}
-    folder = Storage(root=publication.root)
+    folder = Storage(root=publication.root, is_shared=True)
     there = {f"{REVOKED}/{name}" for name in folder.names(REVOKED) if name.endswith(".json")} if visible else set()
     changed = []
     if wanted.keys() != there:

@@ -7,6 +7,7 @@ with it until all of it is gone.
 from collections.abc import Iterator
 
 from makewhole.journal.retention import removable
+from makewhole.journal.retention.file_locks import files_kept_by
 from makewhole.model.retention import Kept
 from makewhole.retention.house import House, Outcome
 from makewhole.retention.of_plans import remove_of_plan
@@ -19,8 +20,13 @@ def keep_house(house: House) -> Iterator[Outcome]:
     """Remove, kind by kind, what was kept long enough; yield what went of each window and plan, and what stays.
 
     Raises:
-        TransientError: the journal or the storage does not answer.
+        TransientError: the journal or the storage does not answer, or a key is being erased.
     """
+    with files_kept_by(house.journal, house.pipeline.name):
+        yield from _keep(house)
+
+
+def _keep(house: House) -> Iterator[Outcome]:
     name = house.pipeline.name
     for kind, kept in house.pipeline.keep:
         with house.journal.transaction() as journal:

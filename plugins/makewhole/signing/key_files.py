@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from makewhole.model.errors import ConfigurationError, Problem, RefusedError
+from makewhole.private_files import make_private_folder
 from makewhole.signing.keys import KeyRing, SigningKey, public_keys_from
 
 PRIVATE_FILE, PUBLIC_FILE = "private.pem", "public.pem"
@@ -26,7 +27,7 @@ def make_key_files(folder: Path) -> SigningKey:
     Raises:
         RefusedError: there is a private key already; it is never overwritten.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
     key, private = SigningKey.new(), folder / PRIVATE_FILE
     try:
         descriptor = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from makewhole.journal.database import migrate
 from makewhole.model.errors import PermanentError, RefusedError
+from makewhole.private_files import make_private_folder
 from makewhole.signing.key_files import ensure_key_files
 from makewhole.stack import settings as stack_settings
 from makewhole.stack.airflow_server import COMPONENTS, AirflowServer
@@ -95,7 +96,7 @@ def up(home: Path, *, kafka_nodes: int | None = None, new_ports: bool = False, r
         if new_ports:
             _change_ports(home)
         stack_settings.load_or_create(home)
-        (home / "storage").mkdir(exist_ok=True)
+        make_private_folder(home / "storage")
         ensure_key_files(signing_folder(home))
         _start(home, kafka_nodes or 1, report)
 

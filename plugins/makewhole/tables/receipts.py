@@ -27,6 +27,10 @@ class ReceiptRow:
     refused: Mapping[int, Refusal] = field(default_factory=dict)
 
 
+ActionsOfKey = Mapping[str, frozenset[int]]
+"""The numbers of the actions of a key, by plan: an undo keeps the rows of the plan that it takes back, too."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class KeptAtTarget:
     """How much is kept of a plan at a target: `effects` with receipts and fences, and rows that it moved aside, of

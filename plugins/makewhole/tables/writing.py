@@ -8,7 +8,7 @@ from makewhole.model.refusal import Refusal
 from makewhole.tables.effects import Effect
 from makewhole.tables.forecast import ChooseChanges, ChunkForecast
 from makewhole.tables.items import RowItem
-from makewhole.tables.receipts import ChunkId, KeptAtTarget, ReceiptRow
+from makewhole.tables.receipts import ActionsOfKey, ChunkId, KeptAtTarget, ReceiptRow
 
 ErasedKeys = Callable[[Sequence[str]], set[str]]
 """Return those of some keys that the table names as erased, as the transaction of a chunk sees it."""
@@ -60,6 +60,16 @@ class TableWriter(Protocol):
     def forget(self, plan: str, target: str, lease_epoch: int, *, only_rows_aside: bool) -> None:
         """Fence off as `receipts` does, and remove the rows that an ended plan moved aside; then, unless these are all
         that goes, its effects, receipts and fence.
+
+        Raises:
+            RefusedError: this system takes nothing back from what it keeps.
+            PermanentError: the right to remove them is missing.
+        """
+        ...
+
+    def erase(self, target: str, lease_epoch: int, plan: str, actions: ActionsOfKey) -> int:
+        """Fence off as `receipts` does, and remove what is kept of these actions of an ended plan: effects, and rows
+        that were moved aside. Receipts stay. Returns how many rows there were.
 
         Raises:
             RefusedError: this system takes nothing back from what it keeps.

@@ -41,7 +41,7 @@ class WriteTask:
     @property
     def folder(self) -> Storage:
         """The folder of the publication."""
-        return Storage(root=self.root)
+        return Storage(root=self.root, is_shared=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from makewhole.datasets.files.open_dataset import FilesSession
 from makewhole.datasets.files.write.commit_files import MARKED
 from makewhole.datasets.files.write.write_chunk import FilesWriter
 from makewhole.file_stores.local_store import LocalStore
-from makewhole.model.errors import LeaseLostError
+from makewhole.model.errors import LeaseLostError, RefusedError
 from makewhole.model.places.dataset_place import DatasetPlace
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.refusal import Refusal
@@ -267,3 +267,28 @@ def test_what_an_ended_plan_did_is_removed_leases_last_and_again_after_a_kill(pl
     assert [name for name in place.names() if f"/{_PLAN}.warehouse/" in f"/{name}"] == []
     assert [name for name in place.names() if f"/{_PLAN}-other.warehouse/" in f"/{name}"] != []
     assert place.rows() == rows
+
+
+def test_actions_of_a_key_are_erased_from_what_a_plan_did_and_others_stay(place: FilesPlace) -> None:
+    point = point_of(place)
+    fill(place)
+    writer = FilesWriter(connection=place.connection, point=point)
+    items = items_of(place, point)
+    writer.write_chunk(point, chunk_of(), items, nothing)
+    rows = place.rows()
+    done = [one for part in writer.effects(_PLAN, "warehouse", 1) for one in part]
+    gone = done[0].seq
+    kept = [name for name in place.names() if name.startswith("_makewhole/") and "chunk." in name]
+    with pytest.raises(LeaseLostError):
+        writer.erase("warehouse", 0, _PLAN, {_PLAN: frozenset({gone})})
+
+    erased = writer.erase("warehouse", 2, _PLAN, {_PLAN: frozenset({gone}), "other": frozenset({1})})
+
+    assert erased == len([one for one in done if one.seq == gone])
+    images = [image for one in done if one.seq == gone for image in (one.before, one.after) if image]
+    assert images
+    assert not any(json.dumps(image).encode() in place.content(name) for name in kept for image in images)
+    with pytest.raises(RefusedError, match="lacks its effects"):
+        list(writer.effects(_PLAN, "warehouse", 2))
+    assert place.rows() == rows
+    assert writer.erase("warehouse", 2, _PLAN, {_PLAN: frozenset({gone})}) == 0

@@ -36,6 +36,7 @@ from makewhole.stack.ports import free_ports
 from makewhole.stack.postgres_server import server_binaries
 from tests.conftest import AnyPostgres
 from tests.integration.spark.conftest import NewShop
+from tests.integration.spark.test_erase import erased
 from tests.world.environment import set_connection
 from tests.world.orders import orders
 from tests.world.sql import run_sql
@@ -187,6 +188,15 @@ def test_a_window_is_judged_repaired_and_certified_with_the_rights_of_the_page_a
     assert (closed.state, closed.reason) == (WindowState.CERTIFIED, None)
     assert {record.key for record in shop.records(shop.topic)} == {order["id"].encode() for order in made}
     assert shop.sql("select count(*) from warehouse") == [(10,)]
+
+    with pytest.raises(PermanentError, match="grant select, insert, update, delete on quarantine"):
+        erased(shop, made[3]["id"])
+    psql(shop.dsn, GRANTS / "store_keeper.sql", role="mw_writer")
+    assert shop.sql("select count(*) from makewhole.quarantine") == [(1,)]
+    assert erased(shop, made[3]["id"]).rows_at_targets == 2
+    assert shop.sql("select count(*) from makewhole.quarantine") == [(0,)]
+    produced = erased(shop, made[0]["id"])
+    assert produced.stays == (f"records that plan {frozen.plan.id} sent to orders stay in the topic",)
 
 
 def test_the_detector_judges_a_topic_and_may_not_write_it(

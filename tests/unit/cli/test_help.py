@@ -31,6 +31,7 @@ def test_every_command_of_the_design_is_there() -> None:
         "demo",
         "doctor",
         "down",
+        "erase",
         "explain",
         "export",
         "findings",

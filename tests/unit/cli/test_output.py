@@ -22,6 +22,7 @@ from makewhole.journal.plan_progress import StoredAction
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.results import hop_results
 from makewhole.journal.results.hop_results import HopResult
+from makewhole.journal.retention import erasures
 from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
 from makewhole.kafka.retention import Retention
@@ -280,6 +281,8 @@ def test_an_empty_chain_proves_nothing(invoke: Callable[..., Result], monkeypatc
     monkeypatch.setattr(certificates, "chain", lambda *_: [])
     monkeypatch.setattr(certificates, "ends", lambda *_: [])
     monkeypatch.setattr("makewhole.journal.windows.pipelines", lambda *_: [])
+    monkeypatch.setattr(erasures, "signed_erasures", lambda *_: [])
+    monkeypatch.setattr(erasures, "unfinished_files", lambda *_: {})
     result = invoke("certificate", "verify", "flights")
     assert (result.exit_code, result.stdout) == (3, "flights: 0 certificates, nothing is proven yet\n")
     as_json = invoke("certificate", "verify", "flights", "--json")
@@ -297,6 +300,7 @@ def test_an_empty_chain_proves_nothing(invoke: Callable[..., Result], monkeypatc
         "handed_over": None,
         "problems": [],
         "uncertified": [],
+        "erased": [],
     }
 
 

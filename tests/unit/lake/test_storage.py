@@ -1,6 +1,7 @@
 """Test the storage of snapshots, by folder and by URI."""
 
 import hashlib
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,8 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from makewhole.compensation.freezing.payload_file import write_payloads
+from makewhole.kafka.log.archive import SegmentWriter
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import ConfigurationError, CorruptionError
+from makewhole.model.window import PartitionRange
 
 pytestmark = pytest.mark.unit
 
@@ -241,3 +245,50 @@ def test_files_show_by_their_footers_whether_a_time_may_be_before_a_moment(tmp_p
     assert storage.may_be_before([undated], "time", moment)
     assert storage.may_be_before(["plain.parquet"], "time", moment)
     assert not storage.may_be_before([], "time", moment)
+
+
+def modes(folder: Path) -> set[tuple[bool, str]]:
+    """Return whether each thing below a folder is one, and its mode."""
+    return {(path.is_dir(), oct(path.stat().st_mode & 0o777)) for path in folder.rglob("*")}
+
+
+PRIVATE = {(True, "0o700"), (False, "0o600")}
+
+
+def test_what_is_written_is_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        storage = Storage(root=str(tmp_path / "deep" / "storage"))
+        storage.write_parquet("p/keys/bucket=00", FRAME)
+        storage.write_bytes("p/a.filter", b"x")
+        storage.write_once("p/certificates/000001.json", b"{}")
+        with storage.packed_parquet("p/packed.parquet") as packed:
+            packed.append(FRAME)
+        with storage.sorted_parquet("p/index") as ordered:
+            ordered.append(FRAME.select(pl.col("n").alias("key_hi")))
+        with storage.parquet_instead("p/packed.parquet") as instead:
+            instead.append(FRAME)
+        storage.put_in_place(instead.path, "p/packed.parquet")
+        writer = SegmentWriter(
+            f"{storage.root}/p/archive", PartitionRange(topic="t", topic_id="i", partition=0, lo=0, hi=1)
+        )
+        writer.write(0, b"batch")
+        writer.finish((), ())
+        write_payloads(f"{storage.root}/p/plan/payloads", [])
+    finally:
+        os.umask(before)
+    assert modes(tmp_path) == PRIVATE
+    assert len(storage.files_below("p")) == 8
+
+
+def test_a_folder_that_is_there_keeps_its_mode_and_a_published_one_is_for_others(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        (tmp_path / "old").mkdir(mode=0o755)
+        (tmp_path / "old" / "known").write_bytes(b"")
+        Storage(root=str(tmp_path)).write_bytes("old/known", b"x")
+        Storage(root=str(tmp_path / "old"), is_shared=True).write_once("everyone/one", b"x")
+    finally:
+        os.umask(before)
+    got = {path.name: oct(path.stat().st_mode & 0o777) for path in tmp_path.rglob("*")}
+    assert got == {"old": "0o755", "known": "0o600", "everyone": "0o755", "one": "0o644"}

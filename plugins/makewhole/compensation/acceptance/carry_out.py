@@ -9,6 +9,7 @@ from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import acceptances, windows
 from makewhole.journal.acceptances import OpenedAgain, StandingFindings
 from makewhole.journal.database import connect
+from makewhole.journal.retention.removable import FORGOTTEN
 from makewhole.model.acceptance import Acceptance
 from makewhole.model.errors import PermanentError, RefusedError, TransientError
 from makewhole.model.text import counted
@@ -104,9 +105,9 @@ def _end_changed_of(context: WindowContext) -> None:
 
 def _end_changed(context: WindowContext, standing: StandingFindings) -> None:
     """End what stands of keys of a window whose rows are not what they were when they were accepted. Of a hop that the
-    file does not have any more nothing is looked at."""
+    file does not have any more nothing is looked at, nor of a key that was erased on request."""
     hops = {hop.name for hop in context.pipeline.hops}
-    known = [finding for finding in standing.findings if finding.hop in hops]
+    known = [finding for finding in standing.findings if finding.hop in hops and finding.key != FORGOTTEN]
     rows = read_key_rows(context, known)
     why = "the rows of the key were changed since"
     changed = {(finding.hop, finding.key_hash): why for finding in known if rows.has_changed(finding)}

@@ -25,6 +25,7 @@ from makewhole.journal import acceptances, plan_progress, written_keys
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.findings.window_findings import JudgedFinding
+from makewhole.journal.retention.erasures import erasures
 from makewhole.journal.written_keys import reversals_of
 from makewhole.lake.record_file import WantedPositions
 from makewhole.model.actions import Action
@@ -32,6 +33,7 @@ from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Plan
 from makewhole.model.refusal import Refusal, RefusalCode
+from makewhole.model.retention import erased_among
 from makewhole.model.reversal import PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding, Verdict
 from makewhole.model.window import Window
@@ -141,6 +143,7 @@ class _Freeze:
         """Draft all findings; return the limit that their actions exceed, if any."""
         actions = keys = 0
         read = CountLog(logger, "%d findings read for the plan")
+        on_request = erasures(self._journal, self._request.window.pipeline)
         for judged in self._request.batches(self._journal):
             findings = [item.finding for item in judged]
             self._request.look_at(findings)
@@ -149,8 +152,15 @@ class _Freeze:
             past = self._past({*keys_to_reverse(self._request.pipeline, standing)})
             accepted = {(item.finding.hop, item.finding.key_hash) for item in judged if item.acceptance is not None}
             elsewhere = open_elsewhere(self._journal, self._request.window, standing)
+            erased = erased_among(on_request, (finding.key_hash for finding in standing))
             batch = draft_batch(
-                self._request.pipeline, standing, past, self._known_readers(), elsewhere, accepted=accepted
+                self._request.pipeline,
+                standing,
+                past,
+                self._known_readers(),
+                elsewhere,
+                accepted=accepted,
+                erased=erased,
             )
             self.refused.add(batch.refusals)
             self._drafts.add(batch.drafts)

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from makewhole.file_system import fsspec_file_system, open_to_read, with_ending
+from makewhole.file_system import fsspec_file_system, make_folder, open_to_read, prepare, with_ending
 from makewhole.model.actions import Payload, canonical_text
 from makewhole.model.errors import CorruptionError, TransientError
 
@@ -85,8 +85,9 @@ def write_payload_tables(prefix: str, chunks: Iterable[pa.Table]) -> tuple[str, 
         sha256 = _copy_hashed(local, None)
         uri = with_ending(prefix, f"-{sha256[:12]}.parquet")
         filesystem, path = fsspec_file_system(uri)
-        filesystem.makedirs(filesystem._parent(path), exist_ok=True)
+        make_folder(filesystem, filesystem._parent(path))
         unfinished = f"{path}.{uuid4().hex[:16]}.partial"  # another runner may be writing the same
+        prepare(filesystem, unfinished)
         filesystem.put_file(local.name, unfinished)
         filesystem.mv(unfinished, path)
         return uri, sha256

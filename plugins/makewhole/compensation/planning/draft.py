@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from types import MappingProxyType
 
 from makewhole.compensation.planning.action_draft import ActionDraft, PlanOrder, RefusedFinding, asides_first
 from makewhole.compensation.planning.conflicts import without_conflicts
@@ -16,6 +17,7 @@ from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding
 
+_NONE_ERASED: Mapping[str, str] = MappingProxyType({})
 _REMEDY_ORDER = (Remedy.PRODUCE, Remedy.REDELIVER, Remedy.UPSERT, Remedy.QUARANTINE, Remedy.REVERSE)
 
 
@@ -80,13 +82,15 @@ def draft_batch(
     readers: Readers = NO_READERS,
     elsewhere: OpenElsewhere = NOTHING_ELSEWHERE,
     accepted: Collection[tuple[str, str]] = (),
+    erased: Mapping[str, str] = _NONE_ERASED,
 ) -> DraftBatch:
     """Draft actions and refusals of some findings; all findings of their keys are among them, and those that are open
     in other windows are `elsewhere`. `accepted`: hop and key hash of those that stay as they are by a person's word;
-    their rows are touched for no other finding, and what they say still counts for others of their keys."""
+    their rows are touched for no other finding, and what they say still counts for others of their keys. `erased`: what
+    says, by key hash, that a key was erased on request: nothing is written of it."""
     to_answer = [finding for finding in findings if (finding.hop, finding.key_hash) not in accepted]
     known = Known(pipeline, findings, past, readers, elsewhere, accepted)
-    drafts, refusals = _draft_all(pipeline, findings, to_answer, known)
+    drafts, refusals = _draft_all(pipeline, findings, to_answer, known, erased)
     left = _without_reversed_rows(pipeline, drafts, past)
     return DraftBatch(
         drafts=[(_order(pipeline, draft), draft) for draft in drafts],
@@ -141,7 +145,11 @@ def renumbered(drafts: Iterable[ActionDraft]) -> tuple[ActionDraft, ...]:
 
 
 def _draft_all(
-    pipeline: Pipeline, findings: Sequence[Finding], to_answer: Iterable[Finding], known: Known
+    pipeline: Pipeline,
+    findings: Sequence[Finding],
+    to_answer: Iterable[Finding],
+    known: Known,
+    erased: Mapping[str, str],
 ) -> tuple[list[ActionDraft], list[RefusedFinding]]:
     hops = {hop.name: hop for hop in pipeline.hops}
     drafts: list[ActionDraft] = []
@@ -156,6 +164,9 @@ def _draft_all(
         hop = hops[finding.hop]
         remedy = hop.remedies.answer_to(finding.verdict)
         if remedy is Remedy.REPORT:
+            continue
+        if finding.key_hash in erased:
+            refusals.append(_refuse(finding, Refusal(RefusalCode.ERASED, f"its key was {erased[finding.key_hash]}")))
             continue
         made = draft_actions(pipeline, hop, remedy, finding, known)
         if isinstance(made, Refusal):

@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from makewhole.compensation.count_log import CountLog
@@ -27,6 +27,7 @@ from makewhole.compensation.verification.judge_reversals import ReversalJudge
 from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.history.record_windows import archive_of, find_windows_before
+from makewhole.journal.retention.removable import FORGOTTEN
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.pipeline import Remedy
 from makewhole.model.points import can_look_up, has_log
@@ -111,9 +112,21 @@ def _with_erased(
 
 
 def _split(context: WindowContext, batch: Sequence[JudgedFinding]) -> tuple[list[JudgedFinding], list[JudgedFinding]]:
-    """Return the findings that are to be repaired, and the others, which stay as they are."""
-    gaps = [item for item in batch if is_to_repair(context.pipeline, item.finding)]
-    return gaps, [item for item in batch if not is_to_repair(context.pipeline, item.finding)]
+    """Return the findings that are to be repaired, and the others, which stay as they are: those, too, whose keys were
+    removed from the journal, since there is nothing to look for."""
+    gaps = [item for item in batch if is_to_repair(context.pipeline, item.finding) and not _is_forgotten(item)]
+    forgotten = [_as_stored(item) for item in batch if _is_forgotten(item)]
+    others = [item for item in batch if not is_to_repair(context.pipeline, item.finding) and not _is_forgotten(item)]
+    return gaps, [*others, *forgotten]
+
+
+def _is_forgotten(item: JudgedFinding) -> bool:
+    return item.finding.key == FORGOTTEN
+
+
+def _as_stored(item: JudgedFinding) -> JudgedFinding:
+    """Return a finding with an outcome of its own: that it is accepted is a person's word beside it."""
+    return item if item.acceptance is None else replace(item, outcome="open", reason=None)
 
 
 class _BatchJudge:

@@ -17,7 +17,7 @@ from makewhole.model.points import TablePoint
 from makewhole.tables.effects import Effect
 from makewhole.tables.forecast import ChooseChanges, ChunkForecast
 from makewhole.tables.items import QuarantineRows, RowItem, UpsertRow
-from makewhole.tables.receipts import ChunkId, KeptAtTarget, ReceiptRow
+from makewhole.tables.receipts import ActionsOfKey, ChunkId, KeptAtTarget, ReceiptRow
 from makewhole.tables.row_change import RowChange, upserted
 from makewhole.tables.writing import Guard
 
@@ -91,6 +91,9 @@ class IcebergWriter:
 
     def forget(self, plan: str, target: str, lease_epoch: int, *, only_rows_aside: bool) -> None:
         raise RefusedError(f"{NAME} is only ever added to; what plan {plan} did stays")
+
+    def erase(self, target: str, lease_epoch: int, plan: str, actions: ActionsOfKey) -> int:
+        raise RefusedError(f"{NAME} is only ever added to; what plan {plan} did with a key stays")
 
     def _is_committed(
         self,

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
+from makewhole.journal.retention import erasures
 from makewhole.journal.retention.removable import RemovableWindow
 from makewhole.model.errors import RefusedError
 from makewhole.model.retention import Kept
@@ -93,10 +94,11 @@ def of_window(journal: PgConnection, pipeline: str, number: int) -> list[Removal
 
 
 def require_undoable(journal: PgConnection, plan: str) -> None:
-    """Refuse to undo a plan of which something is gone that its undo needs.
+    """Refuse to undo a plan of which something is gone that its undo needs, by its age or on request.
 
     Raises:
         RefusedError: it is.
     """
     for removal in of_plan(journal, plan):
         raise RefusedError(f"undo of plan {plan} is no longer possible: {removal.sentence}")
+    erasures.require_whole(journal, plan)

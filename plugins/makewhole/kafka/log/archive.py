@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import IO
 from uuid import uuid4
 
-from makewhole.file_system import fsspec_file_system
+from makewhole.file_system import fsspec_file_system, make_folder, open_to_write
 from makewhole.kafka.log.aborted_transactions import AbortedTransaction
 from makewhole.kafka.log.account import OffsetSpan
 from makewhole.kafka.log.batches import find_defect, split_batches
@@ -70,7 +70,7 @@ class SegmentWriter:
         self._left_out: OffsetSpan | None = None
         self.sha256: dict[str, str] = {}
         """The digest in hex of each finished file, by its path in the archive."""
-        self._filesystem.makedirs(self._folder, exist_ok=True)
+        make_folder(self._filesystem, self._folder)
 
     def write(self, base_offset: int, data: bytes) -> None:
         """Append whole batches, the first of which starts at `base_offset`."""
@@ -143,7 +143,7 @@ class SegmentWriter:
 
     def _next_file(self, base_offset: int) -> None:
         self._close()
-        file = self._filesystem.open(self._temporary(base_offset), "wb")
+        file = open_to_write(self._filesystem, self._temporary(base_offset))
         self._written.append(_OpenFile(base_offset=base_offset, file=file))
 
     def _close(self) -> None:
@@ -152,7 +152,7 @@ class SegmentWriter:
 
     def _write_sidecar(self, path: str, segment: Segment) -> None:
         temporary = f"{path}.{self._attempt}.tmp"
-        with self._filesystem.open(temporary, "wb") as file:
+        with open_to_write(self._filesystem, temporary) as file:
             file.write(segment.to_json())
         self._filesystem.mv(temporary, path)
 

@@ -1,9 +1,9 @@
 """Keep the effects of a plan on people's rows in their own database, written by the transactions that made them."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from makewhole.model.errors import RefusedError
-from makewhole.sql import PgConnection, record, records, rows_in_pieces, statements_of
+from makewhole.sql import PgConnection, record, records, rows_in_pieces, single_value, statements_of
 from makewhole.tables.effects import Effect
 from makewhole.tables.receipts import KeptAtTarget
 
@@ -43,3 +43,11 @@ def forget_plan(session: PgConnection, plan: str, target: str, *, only_rows_asid
     if not only_rows_aside:
         for statement in ("forget_effects", "forget_receipts", "forget_fence"):
             _run(session, statement, **place)
+
+
+def erase_actions(session: PgConnection, plan: str, target: str, seqs: Collection[int]) -> int:
+    """Remove the effects of some actions of a plan, and the rows that they moved aside, in the caller's transaction.
+    Returns how many rows there were."""
+    place = {"plan": plan, "target": target, "seqs": sorted(seqs)}
+    aside = single_value(_run(session, "erase_rows_aside", **place))
+    return int(aside) + int(single_value(_run(session, "erase_effects", **place)))

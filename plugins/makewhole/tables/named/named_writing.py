@@ -8,7 +8,7 @@ from makewhole.tables.effects import Effect
 from makewhole.tables.forecast import ChooseChanges, ChunkForecast
 from makewhole.tables.items import RowItem
 from makewhole.tables.named.names import by_name, items_in_table, named_change
-from makewhole.tables.receipts import ChunkId, KeptAtTarget, ReceiptRow
+from makewhole.tables.receipts import ActionsOfKey, ChunkId, KeptAtTarget, ReceiptRow
 from makewhole.tables.writing import ChunkForecaster, Guard, TableWriter
 
 
@@ -34,6 +34,9 @@ class NamedWriter:
 
     def forget(self, plan: str, target: str, lease_epoch: int, *, only_rows_aside: bool) -> None:
         self.writer.forget(plan, target, lease_epoch, only_rows_aside=only_rows_aside)
+
+    def erase(self, target: str, lease_epoch: int, plan: str, actions: ActionsOfKey) -> int:
+        return self.writer.erase(target, lease_epoch, plan, actions)
 
 
 @dataclass(frozen=True, kw_only=True)

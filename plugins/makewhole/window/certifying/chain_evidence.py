@@ -13,7 +13,9 @@ from makewhole.model.retention import Kept
 from makewhole.signing.keys import KeyRing, sha256_of
 from makewhole.sql import PgConnection
 from makewhole.window.certifying.certificate_check import Anchor, ChainEvidence, Head, read_anchor
+from makewhole.window.certifying.erased_contents import ErasedContents
 
+_NOTHING_ERASED = ErasedContents()
 _NAME = re.compile(r"([0-9]{6,})(-.*)?\.json")
 
 
@@ -50,8 +52,11 @@ def _anchors(storage: Storage, pipeline: str, entries: Sequence[ChainEntry]) -> 
     return anchors
 
 
-def file_problems(journal: PgConnection, storage: Storage, entries: Sequence[ChainEntry]) -> Iterator[str]:
-    """Yield the files of certified snapshots that are not as they were written, by SHA-256; every byte is read.
+def file_problems(
+    journal: PgConnection, storage: Storage, entries: Sequence[ChainEntry], erased: ErasedContents = _NOTHING_ERASED
+) -> Iterator[str]:
+    """Yield the files of certified snapshots that are not as they were written, by SHA-256; every byte is read. A file
+    may be as an erasure left it.
 
     The certificate has the digest of each manifest, and the manifest those of its files.
     """
@@ -62,26 +67,27 @@ def file_problems(journal: PgConnection, storage: Storage, entries: Sequence[Cha
             continue
         window = windows.load(journal, entry.body["pipeline"], entry.number, entry.revision)
         manifests = snapshot_manifests.snapshots(journal, window)
-        removed = removals.of_window(journal, window.pipeline, window.number)
-        is_kept = not any(one.kind is Kept.ARCHIVES and one.revision >= window.revision for one in removed)
+        gone = removals.of_window(journal, window.pipeline, window.number)
+        is_kept = not any(one.kind is Kept.ARCHIVES and one.revision >= window.revision for one in gone)
         for point, signed in decided_by["snapshots"].items():
             manifest = manifests.get(point)
             if manifest is None or sha256_of(manifest) != signed["manifest_sha256"]:
                 yield f"{entry.name}: the manifest of the snapshot of {point} is not the one that was certified"
             else:
-                yield from _changed_files(
-                    storage, entry.name, manifest, None if is_kept else f"{manifest.get('archive')}/"
-                )
+                removed = None if is_kept else f"{manifest.get('archive')}/"
+                yield from _changed_files(storage, entry.name, manifest, removed, erased)
 
 
-def _changed_files(storage: Storage, name: str, manifest: Mapping[str, Any], removed: str | None) -> Iterator[str]:
+def _changed_files(
+    storage: Storage, name: str, manifest: Mapping[str, Any], removed: str | None, erased: ErasedContents
+) -> Iterator[str]:
     """Yield what is wrong with the files of a snapshot; those in the folder `removed` need not be there any more."""
     files = dict(manifest.get("sha256", {}))
     if "sequences_sha256" in manifest:
         files[manifest["sequences"]] = manifest["sequences_sha256"]
     for path, digest in sorted(files.items()):
         try:
-            is_same = storage.sha256(path) == digest
+            is_same = storage.sha256(path) in {digest, *erased.files.get(path, ())}
         except FileNotFoundError:
             if removed is not None and path.startswith(removed):
                 continue

@@ -18,6 +18,7 @@ from makewhole.lake.rows_by_bucket import BucketRows
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Hop, Pipeline, Semantics
 from makewhole.model.points import PointKind, can_look_up
+from makewhole.model.retention import Erasure
 from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.bucket.answer import KeptExceptions
@@ -138,7 +139,8 @@ class KnownElsewhere:
     what other hops bring to the same target. `certified`: what certified revisions of this window found on this hop.
     `met_alone`: the keys of which the windows before met rows that had no record in them; None: not known, so that a
     slice does not tell whether a key has other rows. `erasures`: where tombstones erase, what the windows know of them.
-    `copied_elsewhere`: the topics that other hops fill from the same source.
+    `copied_elsewhere`: the topics that other hops fill from the same source. `on_request`: keys that were erased
+    everywhere because a person asked for it.
     """
 
     handed_over: tuple[HandedOverFiles, ...] = ()
@@ -149,6 +151,7 @@ class KnownElsewhere:
     met_alone: MetAlone | None = None
     erasures: LogOfErasures = field(default_factory=LogOfErasures)
     copied_elsewhere: CopiedElsewhere | None = None
+    on_request: tuple[Erasure, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

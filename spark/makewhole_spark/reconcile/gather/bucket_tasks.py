@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from makewhole.compute.buckets import files_of_bucket
+from makewhole.compute.buckets import files_of_bucket, is_hash_in_bucket
 from makewhole.journal import observations
+from makewhole.journal.retention.erasures import erasures
 from makewhole.model.pipeline import Hop, Semantics
 from makewhole.model.points import has_log
+from makewhole.model.retention import Erasure
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.other_windows import HandedOverFiles, LogOfErasures, OtherConfiguration
 from makewhole_spark.reconcile.bucket.task import AbsenceLimits, BucketTask, KnownElsewhere, OtherSource
@@ -70,6 +72,7 @@ class _Elsewhere:
     met: MetBefore | None
     erasures: Mapping[str, LogOfErasures]
     beside: TopicsBeside | None
+    on_request: Sequence[Erasure]
 
     @classmethod
     def of(
@@ -87,6 +90,7 @@ class _Elsewhere:
             met=met_alone(neighbours, hop),
             erasures=logs_of_erasures(neighbours, hop, handing),
             beside=TopicsBeside.of(neighbours, hop),
+            on_request=erasures(neighbours.journal, neighbours.context.pipeline.name),
         )
 
     def in_bucket(self, bucket: str) -> KnownElsewhere:
@@ -101,6 +105,7 @@ class _Elsewhere:
             met_alone=None if self.met is None else self.met.in_bucket(bucket),
             erasures=self.erasures.get(bucket, LogOfErasures()),
             copied_elsewhere=None if self.beside is None else self.beside.in_bucket(bucket),
+            on_request=tuple(one for one in self.on_request if is_hash_in_bucket(one.prefix, bucket)),
         )
 
 

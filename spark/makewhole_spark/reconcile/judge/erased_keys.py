@@ -2,7 +2,7 @@
 of a log."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -12,6 +12,7 @@ from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.judge.tombstones import followed_after, log_order, standing_tombstones
 from makewhole.lake.storage import Storage
 from makewhole.model.points import TablePoint
+from makewhole.model.retention import erased_among
 from makewhole.model.verdict import Cause, Verdict
 from makewhole.tables.erased import erased_everywhere, erased_in_table
 from makewhole_spark.reconcile.bucket.other_windows import LogFiles
@@ -44,9 +45,13 @@ def may_be_erased(judged: pl.DataFrame) -> pl.DataFrame:
 
 
 def mark_erased(task: BucketTask, judged: pl.DataFrame) -> tuple[pl.DataFrame, ErasedInLog]:
-    """Turn missing keys of `judged` (`JUDGED`) into erased ones that every store names as such."""
-    erased = _erased_keys(task, judged)
+    """Turn missing keys of `judged` (`JUDGED`) into erased ones that every store names as such, or that were erased on
+    request."""
     is_missing = has_verdict(Verdict.MISSING)
+    erased = _erased_keys(task, judged)
+    requests = task.elsewhere.on_request
+    on_request = erased_among(requests, judged.filter(is_missing)["key_hash"]) if requests else {}
+    erased = replace(erased, erased_by={**erased.erased_by, **on_request})
     return turned(judged, is_missing, erased.erased_by, Verdict.ERASED, Cause.ERASED_ON_PURPOSE), erased
 
 

@@ -114,3 +114,14 @@ def test_an_action_names_the_hops_whose_acceptance_stops_it_and_is_stopped_by_no
     stopped = [one.name for one in hops if AcceptedRows(pipeline, [(one.name, "0a")]).refusal(hop, action) is not None]
     assert stopped == [*changed]
     assert AcceptedRows(pipeline, [(one.name, "0b") for one in hops]).refusal(hop, action) is None
+
+
+def test_nothing_is_written_of_a_key_that_was_erased_on_request() -> None:
+    found = [finding_of(key, Verdict.MISSING, STORE_HOP) for key in ("a", "b")]
+
+    batch = draft_batch(pipeline_of(), found, erased={found[0].key_hash: "erased on request at noon"})
+
+    assert [draft.action.key for _, draft in batch.drafts] == ["b"]
+    assert [(one.key_hash, one.refusal) for one in batch.refusals] == [
+        (found[0].key_hash, Refusal(RefusalCode.ERASED, "its key was erased on request at noon"))
+    ]

@@ -15,7 +15,7 @@ files: a later runner has seen the decision and goes on with it, or the earlier 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -23,7 +23,7 @@ from makewhole.file_stores.store import FileEntry, FileStore
 from makewhole.model.errors import CorruptionError, LeaseLostError, RefusedError
 from makewhole.model.refusal import Refusal
 from makewhole.tables.effects import Effect, EffectKind
-from makewhole.tables.receipts import ChunkId, KeptAtTarget, ReceiptRow
+from makewhole.tables.receipts import ActionsOfKey, ChunkId, KeptAtTarget, ReceiptRow
 
 _FOLDER = "_makewhole"
 _BACK = f"{_FOLDER}/back"
@@ -77,6 +77,14 @@ class DecidedChunk:
     def done_but(self, undone: Sequence[str]) -> list[Effect]:
         """Return the effects on all but some files."""
         return [effect for effect in self.effects if effect.place.rpartition(":")[0] not in undone]
+
+    def without(self, plan: str, actions: ActionsOfKey) -> "DecidedChunk":
+        """Return it, a chunk of a plan, without the effects of some actions and the rows that they put back."""
+        return replace(
+            self,
+            effects=tuple(one for one in self.effects if one.seq not in actions.get(plan, ())),
+            back=tuple(one for one in self.back if one.seq not in actions.get(one.plan, ())),
+        )
 
     def text(self) -> bytes:
         """Return it as JSON."""
@@ -261,6 +269,25 @@ class PlanFolder:
         for entry in self.store.list(_BACK):
             if entry.path.startswith(self._back):
                 self.store.remove(entry.path)
+
+    def erase(self, actions: ActionsOfKey) -> int:
+        """Write what chunks decided again without some actions, and remove the rows of theirs that were put back.
+        Returns how many effects and rows there were."""
+        erased = 0
+        for name in self._names():
+            if name.startswith("chunk."):
+                decided = DecidedChunk.of_text(self._read(name))
+                left = decided.without(self.plan, actions)
+                gone = len(decided.effects) - len(left.effects) + len(decided.back) - len(left.back)
+                if gone:
+                    self.store.replace(f"{self.folder}/{name}", left.text())
+                    erased += gone
+        mine = tuple(_back_path(self.plan, seq) for seq in actions.get(self.plan, ()))
+        for entry in self.store.list(_BACK):
+            if entry.path.startswith(mine):
+                self.store.remove(entry.path)
+                erased += 1
+        return erased
 
     def _names(self) -> Sequence[str]:
         return [entry.name for entry in self.store.list(self.folder)]

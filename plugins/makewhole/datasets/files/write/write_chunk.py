@@ -18,7 +18,7 @@ from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.effects import Effect
 from makewhole.tables.items import RowItem
-from makewhole.tables.receipts import ChunkId, KeptAtTarget, ReceiptRow
+from makewhole.tables.receipts import ActionsOfKey, ChunkId, KeptAtTarget, ReceiptRow
 from makewhole.tables.writing import Guard
 
 OTHERS_WROTE = Refusal(RefusalCode.STALE, "the file of the row was written again, or removed, while the plan ran")
@@ -79,6 +79,11 @@ class FilesWriter:
         kept.fence_off(lease_epoch)
         if not only_rows_aside:
             kept.forget()
+
+    def erase(self, target: str, lease_epoch: int, plan: str, actions: ActionsOfKey) -> int:
+        kept = self._kept(plan, target)
+        kept.fence_off(lease_epoch)
+        return kept.erase(actions)
 
     def _kept(self, plan: str, target: str) -> PlanFolder:
         return PlanFolder(store=FileSource(self.connection, self.point).store, plan=plan, target=target)

@@ -1,0 +1,243 @@
+"""Erase a key of a pipeline: from targets, archives, files and the journal, in this order.
+
+So what is left still says where the rest is: killed anywhere, the same request goes on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+import polars as pl
+
+from makewhole.compute.keys import hash_hex, with_hash
+from makewhole.erasure.archived_records import positions_of, rewritten_segments, segments_of
+from makewhole.erasure.planned_actions import AtTargets, erase_at_targets, hash_of_now, payload_path, payloads_without
+from makewhole.erasure.stored_rows import RowsOfKey, renew_filter, rows_of_key, write_without
+from makewhole.journal.database import JournalSession
+from makewhole.journal.retention import erasures
+from makewhole.journal.retention.erasures import ErasedKey, PlanOfKey
+from makewhole.journal.retention.file_locks import leave_files, require_files
+from makewhole.lake.storage import Storage, StoredFile
+from makewhole.model.connection import Connection
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.retention import Erasure
+from makewhole.signing.keys import SigningKey
+
+FORMAT = "makewhole erasure 1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EraseRequest:
+    """A request to erase a key (its text, as `makewhole explain` takes it): who asks, and why."""
+
+    pipeline: Pipeline
+    key: str
+    asked_by: str
+    reason: str
+
+    @property
+    def erased(self) -> ErasedKey:
+        """The key with its hash."""
+        rows = with_hash(pl.DataFrame({"key": [self.key]}, schema={"key": pl.String})).select(hash_hex())
+        return ErasedKey(pipeline=self.pipeline.name, text=self.key, hash=rows.item())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErasureContext:
+    """The journal and the storage of a service, the connections of the pipeline, and the key that signs."""
+
+    journal: JournalSession
+    storage: Storage
+    connections: Mapping[str, Connection]
+    signing_key: SigningKey | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holdings:
+    """Everything that makewhole has of a key: rows of the journal by what they are, files with rows, records in
+    archives, plans. `filters`: files that may say that a log has it."""
+
+    journal: Mapping[str, int]
+    files: tuple[RowsOfKey, ...]
+    archives: Mapping[str, int]
+    filters: tuple[str, ...]
+    plans: tuple[PlanOfKey, ...]
+    payloads: Mapping[str, str]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing."""
+        return not (any(self.journal.values()) or self.files or self.archives)
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "journal": dict(self.journal),
+            "files": [{"path": found.path, "rows": found.rows} for found in self.files],
+            "archives": dict(self.archives),
+            "filters": list(self.filters),
+            "plans": [{"id": plan.id, "actions": len(plan.seqs), "targets": list(plan.targets)} for plan in self.plans],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErasureDone:
+    """Result of an erasure: what there was, and what stays (sentences)."""
+
+    erasure: int
+    key_mac: str
+    holdings: Holdings
+    rows_at_targets: int
+    stays: tuple[str, ...] = field(default=())
+
+
+def holdings_of(context: ErasureContext, key: ErasedKey) -> Holdings:
+    """Find everything that makewhole has of a key; nothing is changed.
+
+    Raises:
+        CorruptionError: an archive that may hold it cannot be read.
+        TransientError: the journal or the storage does not answer.
+    """
+    with context.journal.transaction(idle_seconds=60) as journal:
+        in_journal, plans = erasures.count_rows(journal, key), erasures.plans_of_key(journal, key)
+    files = context.storage.files_below(key.pipeline)
+    rows = tuple(rows_of_key(context.storage, iter(files), key))
+    segments = segments_of(context.storage, files)
+    rewritten = list(rewritten_segments(context.storage, segments, positions_of(rows, segments)))
+    payloads = {plan.id: path for plan in plans if (path := payload_path(context.storage, files, plan)) is not None}
+    return Holdings(
+        journal=in_journal,
+        files=rows,
+        archives={path: found.records for found in rewritten for path in found.contents},
+        filters=tuple(_filters_of_tails(files, key.pipeline)),
+        plans=tuple(plans),
+        payloads=payloads,
+    )
+
+
+def _filters_of_tails(files: list[StoredFile], pipeline: str) -> list[str]:
+    """Return the filters of what was read of logs behind windows: they only save reading."""
+    return [file.path for file in files if file.path.startswith(f"{pipeline}/tails/")]
+
+
+def erase_key(context: ErasureContext, request: EraseRequest) -> ErasureDone:
+    """Erase a key.
+
+    Raises:
+        RefusedError: a window is open, or a plan or a question waits.
+        CorruptionError: an archive that holds it cannot be read.
+        TransientError: a system does not answer, or files are being merged or removed; ask again, and it goes on.
+    """
+    try:
+        with context.journal.transaction() as journal:
+            require_files(journal, request.pipeline.name)
+            erasure = erasures.begin(journal, request.erased, request.reason, request.asked_by)
+        return _erase(context, request, erasure)
+    finally:
+        leave_files(context.journal)
+
+
+def _erase(context: ErasureContext, request: EraseRequest, erasure: Erasure) -> ErasureDone:
+    key = request.erased
+    found = holdings_of(context, key)
+    at_targets = erase_at_targets(context.journal, request.pipeline, context.connections, found.plans)
+    _rewrite_archives(context, erasure, key, found)
+    payloads = _rewrite_payloads(context, erasure, found)
+    for rows in found.files:
+        _rewrite_rows(context, erasure, rows, key)
+    for path in found.filters:
+        context.storage.remove(path)
+    stays = at_targets.stays + tuple(_beyond_reach(request.pipeline))
+    _end(context, erasure, key, found, payloads, AtTargets(rows=at_targets.rows, stays=stays))
+    return ErasureDone(
+        erasure=erasure.id,
+        key_mac=erasure.key_mac,
+        holdings=found,
+        rows_at_targets=at_targets.rows,
+        stays=stays,
+    )
+
+
+def _beyond_reach(pipeline: Pipeline) -> list[str]:
+    """Return what is published for everyone, and is not taken back."""
+    names = ", ".join(sorted(one.point for one in pipeline.publish))
+    return [f"records of {names} that were published for everyone stay where they were published"] if names else []
+
+
+def _rewrite_archives(context: ErasureContext, erasure: Erasure, key: ErasedKey, found: Holdings) -> None:
+    files = context.storage.files_below(key.pipeline)
+    segments = segments_of(context.storage, files)
+    for segment in rewritten_segments(context.storage, segments, positions_of(found.files, segments)):
+        for path, content in segment.contents.items():
+            _replace(context, erasure, path, content)
+
+
+def _rewrite_payloads(context: ErasureContext, erasure: Erasure, found: Holdings) -> dict[str, str | None]:
+    """Write the payloads of plans again without those of a key; return the SHA-256 of the files of now by plan."""
+    hashes = {plan.id: plan.payload_sha256 for plan in found.plans}
+    for plan in found.plans:
+        path = found.payloads.get(plan.id)
+        if path is not None:
+            content = payloads_without(context.storage, path, plan.seqs)
+            _replace(context, erasure, path, content)
+            hashes[plan.id] = sha256(content).hexdigest()
+    return hashes
+
+
+def _replace(context: ErasureContext, erasure: Erasure, path: str, content: bytes) -> None:
+    """Put a file in the place of another one, which is noted first."""
+    before, became = context.storage.sha256(path), sha256(content).hexdigest()
+    if before == became:
+        return
+    beside = f"{path}.{erasure.id}.unfinished"
+    context.storage.write_bytes(beside, content)
+    _note(context, erasure, path, before, became)
+    context.storage.put_in_place(beside, path)
+
+
+def _rewrite_rows(context: ErasureContext, erasure: Erasure, rows: RowsOfKey, key: ErasedKey) -> None:
+    instead = write_without(context.storage, rows, key)
+    _note(context, erasure, rows.path, context.storage.sha256(rows.path), instead.sha256)
+    context.storage.put_in_place(instead.path, rows.path)
+    renew_filter(context.storage, rows)
+
+
+def _note(context: ErasureContext, erasure: Erasure, path: str, before: str, became: str) -> None:
+    with context.journal.transaction() as journal:
+        require_files(journal, path.split("/", 1)[0])
+        erasures.note_file(journal, erasure, path, before, became)
+
+
+def _end(
+    context: ErasureContext,
+    erasure: Erasure,
+    key: ErasedKey,
+    found: Holdings,
+    payloads: Mapping[str, str | None],
+    at_targets: AtTargets,
+) -> None:
+    """Take the key out of the journal, and sign what was done, in one transaction."""
+    assert context.signing_key is not None
+    with context.journal.transaction(idle_seconds=60) as journal:
+        for plan in found.plans:
+            erasures.forget_actions(journal, erasure, key, plan, payloads[plan.id])
+            erasures.note_plan(journal, erasure, plan, hash_of_now(journal, key.pipeline, plan, payloads[plan.id]))
+        erasures.forget_rows(journal, erasure, key)
+        body = {
+            "format": FORMAT,
+            "erasure": erasure.id,
+            "pipeline": key.pipeline,
+            "key_mac": erasure.key_mac,
+            "asked_by": erasure.asked_by,
+            "asked_at": erasure.asked_at.isoformat(),
+            "erased_at": datetime.now(UTC).isoformat(),
+            "reason": erasure.reason,
+            "journal": dict(found.journal),
+            "rows_at_targets": at_targets.rows,
+            "stays": list(at_targets.stays),
+            **erasures.done(journal, erasure),
+            "signed_by": context.signing_key.public.id,
+        }
+        erasures.end(journal, erasure, body, context.signing_key.public.id, context.signing_key.sign(body))

@@ -1,0 +1,117 @@
+"""Find the rows of a key in the Parquet files of a pipeline, and write those files again without them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from makewhole.compute.buckets import bucket_name, shares_keys
+from makewhole.compute.frames import HASH, HASHES
+from makewhole.compute.indexed_keys.filters import build_filter
+from makewhole.journal.retention.erasures import ErasedKey
+from makewhole.key_index.files import filter_path, named_filter
+from makewhole.lake.storage import Storage, StoredFile
+
+_PARQUET = ".parquet"
+_FINEST = 65_536
+_BUCKET = re.compile(r"/bucket=(?P<name>[0-9]+of[0-9]+)/")
+_IN_INDEX = re.compile(r"[^/]+/index/")
+_TEXTS = ("key", "business_key")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsOfKey:
+    """A file that has rows of a key: its path, and how many. `offsets`: of records, (partition, offset)."""
+
+    path: str
+    rows: int
+    offsets: frozenset[tuple[int, int]] = frozenset()
+
+    @property
+    def is_index(self) -> bool:
+        """Whether it is of the key index: sorted, with a filter that knows its keys."""
+        return _IN_INDEX.match(self.path) is not None
+
+
+def rows_of_key(storage: Storage, files: Iterator[StoredFile], key: ErasedKey) -> Iterator[RowsOfKey]:
+    """Yield the files that have rows of a key, by its hash, or by its text where they have no hash."""
+    high, low = (int(half, 16) for half in (key.hash[:16], key.hash[16:]))
+    own_bucket = bucket_name(high, _FINEST)
+    for file in files:
+        bucket = _BUCKET.search(file.path)
+        if not file.path.endswith(_PARQUET) or (bucket is not None and not shares_keys(bucket["name"], own_bucket)):
+            continue
+        columns = storage.columns(file.path)
+        where = _is_of_key(columns, key, high, low)
+        if where is None:
+            continue
+        wanted = [name for name in (*HASH, "key_hash", *_TEXTS, "partition", "offset") if name in columns]
+        rows, offsets = 0, set[tuple[int, int]]()
+        for part in storage.parquet_batches([file.path], wanted, 1 << 16):
+            own = part.filter(where)
+            rows += len(own)
+            if {"partition", "offset"} <= set(wanted):
+                offsets.update(own.select("partition", "offset").rows())
+        if rows:
+            yield RowsOfKey(path=file.path, rows=rows, offsets=frozenset(offsets))
+
+
+def _is_of_key(columns: dict[str, bool], key: ErasedKey, high: int, low: int) -> pl.Expr | None:
+    """Select the rows of a key in a file of these columns; None: it has no keys."""
+    conditions = []
+    if set(HASH) <= set(columns):
+        conditions.append((pl.col("key_hi") == pl.lit(high, pl.UInt64)) & (pl.col("key_lo") == pl.lit(low, pl.UInt64)))
+    elif "key_hash" in columns:
+        conditions.append(pl.col("key_hash") == key.hash)
+    elif "key" in columns and "hop" in columns:
+        conditions.append(pl.col("key") == key.text)
+    if "business_key" in columns:
+        conditions.append(pl.col("business_key") == key.text)
+    return pl.any_horizontal(*(condition.fill_null(False) for condition in conditions)) if conditions else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenInstead:
+    """A file that was written beside another one, without the rows of a key, and is not in its place yet."""
+
+    path: str
+    instead_of: str
+    sha256: str
+
+
+def write_without(storage: Storage, found: RowsOfKey, key: ErasedKey) -> WrittenInstead:
+    """Write a file again without the rows of a key, beside it."""
+    columns = storage.columns(found.path)
+    high, low = (int(half, 16) for half in (key.hash[:16], key.hash[16:]))
+    where = _is_of_key(columns, key, high, low)
+    assert where is not None
+    never_null = [name for name, may_be_null in columns.items() if not may_be_null]
+    groups = storage.row_groups(found.path)
+    if found.is_index:
+        groups = iter([pl.concat(groups)])
+    with storage.parquet_instead(found.path, never_null, is_sorted=found.is_index) as instead:
+        empty: pl.DataFrame | None = None
+        has_rows = False
+        for group in groups:
+            left = group.filter(~where)
+            if len(left):
+                instead.append(left)
+                has_rows = True
+            empty = left.clear()
+        if not has_rows and empty is not None:
+            instead.append(empty)
+    return WrittenInstead(path=instead.path, instead_of=found.path, sha256=instead.sha256)
+
+
+def renew_filter(storage: Storage, found: RowsOfKey) -> None:
+    """Make the filter beside a file know its keys of now; that of a snapshot's file is made when it is asked for."""
+    beside = filter_path(found.path)
+    if not found.is_index:
+        storage.remove(beside)
+        return
+    halves = storage.read_parquet([found.path], list(HASH))
+    keys = pl.DataFrame(schema=HASHES) if halves is None else halves
+    content = build_filter(*(np.asarray(keys[name].to_numpy(), dtype=np.uint64) for name in HASH))
+    storage.write_bytes(beside, named_filter(found.path, content))
