@@ -26,6 +26,18 @@ def test_a_person_was_asked_and_every_task_is_green(undone: Undone) -> None:
     assert undone.tasks == dict.fromkeys(("plan", "approve", "restore", "reopen", "report_watermark"), "success")
 
 
+def test_the_first_who_asks_learns_that_undos_are_paused_and_how_to_release_them(undone: Undone) -> None:
+    code, text = undone.paused
+    assert code == 2
+    assert "makewhole_undo_undone is paused, as it is until a person releases it: nothing was started." in text
+    assert "by `airflow dags unpause makewhole_undo_undone`, or here with --release" in text
+
+
+def test_the_form_of_several_pipelines_has_none_whose_file_says_who_may_run_it(undone: Undone) -> None:
+    code, text = undone.shared
+    assert (code, "undone" in text) == (400, True), text
+
+
 def test_the_window_is_open_and_says_why(undone: Undone) -> None:
     plan = undone.repaired["plan"]["id"]
     assert undone.repaired["state"] == "certified"

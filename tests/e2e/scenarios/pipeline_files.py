@@ -34,7 +34,7 @@ FILES = {
     "planned": shop_file("planned", approval="above_actions: 0, by: [group:watch]"),
     "ignored": shop_file("ignored", approval="above_actions: 0, expires: 2s"),
     "broken": shop_file("broken"),
-    "undone": shop_file("undone", approval="by: [oncall]"),
+    "undone": shop_file("undone", approval="by: [oncall]", access="{run: [Op, Admin], approve: [Op]}"),
     "healed": shop_file("healed", time_limits="{snapshot: 1m}", database=far_database("healed")),
     "observed": shop_file("observed", is_observing=True),
     "accepted": shop_file("accepted", approval="above_actions: 0, by: [oncall, admin]", is_observing=True),

@@ -82,7 +82,7 @@ def report(*, has_certificates: bool) -> dict[str, Any]:
 
     context = get_current_context()
     require_current()
-    name = pipeline_of(context) or _pipeline_of_plan(context)
+    name = pipeline_of(context)
     if name is None:
         raise AirflowSkipException("the run names no pipeline")
     events = context["outlet_events"]
@@ -150,16 +150,3 @@ def _last_reported(context: Mapping[str, Any], name_and_uri: tuple[str, str]) ->
     newest = next(iter(events.ascending(False).limit(1)), None)
     ordinal = None if newest is None else (newest.extra or {}).get("ordinal")
     return ordinal if isinstance(ordinal, int) else 0
-
-
-def _pipeline_of_plan(context: Mapping[str, Any]) -> str | None:
-    """Return the pipeline of the plan that the form of an undo names."""
-    from makewhole.journal import plans
-    from makewhole.journal.database import connect
-
-    plan = str(context["params"].get("plan") or "").strip()
-    if not plan:
-        return None
-    with connect() as journal:
-        stored = plans.find_plan(journal, plan)
-    return None if stored is None else stored.plan.pipeline
