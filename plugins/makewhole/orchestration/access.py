@@ -6,8 +6,9 @@ A right on a DAG that serves several pipelines is one on all of them. So a pipel
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from makewhole.config.people.groups import read_roles
 from makewhole.config.pipeline_file import find_pipeline
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import ConfigurationError, RefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration import task_ids
 
@@ -19,21 +20,32 @@ RESOURCES = ("DAGs", "DAG Runs")
 
 def access_control(pipeline: Pipeline) -> dict[str, dict[str, set[str]]] | None:
     """Return the rights on each DAG of a pipeline by role, as Airflow's argument of this name takes them; None: they
-    are left as they are. Flask-AppBuilder's auth manager keeps them; others do not read them."""
+    are left as they are. Flask-AppBuilder's auth manager keeps them; others do not read them. A role that the
+    deployment does not list has none."""
     access = pipeline.access
     if access is None:
         return None
+    known = _listed_roles()
     rights: dict[str, dict[str, set[str]]] = {}
     for roles, actions in (
         (access.read, (_LOOK, _LOOK)),
         (access.approve, (_ACT, _LOOK)),
         (access.run, (_ACT, _START)),
     ):
-        for role in roles:
+        for role in known.intersection(roles):
             given = rights.setdefault(role, {resource: set() for resource in RESOURCES})
             for resource, allowed in zip(RESOURCES, actions, strict=True):
                 given[resource] |= set(allowed)
     return rights
+
+
+def _listed_roles() -> frozenset[str]:
+    """Return the roles that the deployment lists; none where its file has problems, which an import error of
+    `dags/makewhole_pipeline_files.py` shows."""
+    try:
+        return read_roles()
+    except ConfigurationError:
+        return frozenset()
 
 
 def with_shared_forms(pipelines: Iterable[Pipeline]) -> list[Pipeline]:

@@ -18,7 +18,7 @@ FIRST_DAY = datetime(2025, 3, 1, tzinfo=UTC)
 MISTAKES = Mistakes(never_sent=(7, 80), sent_twice=(33,), never_loaded=(11, 12, 90), loaded_twice=(55, 56))
 ACTIONS = {"produce": 2, "redeliver": 3, "quarantine": 2}
 
-GROUPS = "groups: {watch: [oncall], others: [viewer, admin]}"
+GROUPS = "{groups: {watch: [oncall], others: [viewer, admin]}, roles: [Op, Admin]}"
 
 TO_PEOPLE = (
     "{through: {hook: {notifier: airflow.providers.http.notifications.HttpNotifier, arguments: {http_conn_id: people, "

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from makewhole.config.people.access import problems_of_roles
 from makewhole.config.pipeline_file import load_pipeline, read_file
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.people.access import DagAccess
@@ -44,3 +45,21 @@ def test_a_file_with_problems_elsewhere_keeps_its_roles(write: Write, minimal: s
     stand_in = read_file(write(minimal + "access: {run: [payments]}\nsettle: soon\n")).stand_in
     assert stand_in is not None
     assert stand_in.access == DagAccess(run=("payments",))
+
+
+def test_roles_that_the_deployment_does_not_list_are_named(
+    write: Write, minimal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guarded = load_pipeline(write(minimal + "access: {run: [payments], approve: [lead]}\n"))
+    monkeypatch.delenv("MAKEWHOLE_GROUPS", raising=False)
+    assert [problem.path for problem in problems_of_roles([guarded])] == ["access.run", "access.approve"]
+    listed = tmp_path / "people"
+    listed.write_text("roles: [payments]\n")
+    monkeypatch.setenv("MAKEWHOLE_GROUPS", str(listed))
+    assert [str(problem) for problem in problems_of_roles([guarded])] == [
+        f"pipeline {guarded.name}: access.approve: 'lead' is not among the roles in the file of MAKEWHOLE_GROUPS, and "
+        "is given no right. Write it there, below 'roles', when Airflow's auth manager has it; or take it out here"
+    ]
+    listed.write_text("roles: [payments]\nteams: {}\n")
+    assert "teams" in str(problems_of_roles([guarded])[0])
+    assert problems_of_roles([load_pipeline(write(minimal))]) == ()

@@ -52,6 +52,8 @@ def pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, more in (("shop", ""), ("pay", "access: {run: [payments]}")):
         (tmp_path / f"{name}.yaml").write_text(FILE.format(name=name, more=more))
     monkeypatch.setenv("MAKEWHOLE_PIPELINES", str(tmp_path))
+    (tmp_path / "people").write_text("roles: [payments, lead, Viewer]\n")
+    monkeypatch.setenv("MAKEWHOLE_GROUPS", str(tmp_path / "people"))
 
 
 def own_dags(pipeline: Pipeline) -> list[DAG]:
@@ -63,6 +65,14 @@ def test_who_may_run_also_looks_and_edits_and_who_approves_starts_nothing() -> N
     assert access_control(GUARDED) == RIGHTS
     readers = Pipeline(name="pay", points={}, hops=(), access=DagAccess(read=("Viewer",)))
     assert access_control(readers) == {"Viewer": {"DAGs": {"can_read"}, "DAG Runs": {"can_read"}}}
+
+
+def test_a_role_that_the_deployment_does_not_list_has_no_right(tmp_path: Path) -> None:
+    """Where the auth manager has none of the name, Airflow takes all DAGs of the file away: other pipelines', too."""
+    (tmp_path / "people").write_text("roles: [lead]\n")
+    assert access_control(GUARDED) == {"lead": RIGHTS["lead"]}
+    (tmp_path / "people").write_text("roles: 1: 2\n")
+    assert access_control(GUARDED) == {}
 
 
 def test_without_access_rights_are_left_alone_and_with_an_empty_one_they_are_taken() -> None:
