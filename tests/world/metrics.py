@@ -47,7 +47,7 @@ def metrics_server() -> Iterator[TakenMetrics]:
             self.send_header("Content-Type", "application/x-protobuf")
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *_: object) -> None:
             pass
 
     server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
