@@ -32,7 +32,7 @@ def access_control(pipeline: Pipeline) -> dict[str, dict[str, set[str]]] | None:
         (access.approve, (_ACT, _LOOK)),
         (access.run, (_ACT, _START)),
     ):
-        for role in known.intersection(roles):
+        for role in (role for role in roles if role in known):  # in the file's order, the same at each reading
             given = rights.setdefault(role, {resource: set() for resource in RESOURCES})
             for resource, allowed in zip(RESOURCES, actions, strict=True):
                 given[resource] |= set(allowed)
