@@ -1,7 +1,8 @@
-"""Define Airflow's DAG that takes a plan back."""
+"""Define one DAG of Airflow per pipeline that takes its plans back. Each is paused until a person releases it."""
 
 from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
 from makewhole.orchestration.undo_dag import undo_dag
 
 pipelines, _ = read_pipelines(pipeline_folders())
-makewhole_undo = undo_dag(list(pipelines.values()))
+for pipeline in pipelines.values():
+    globals()[f"makewhole_undo_{pipeline.name}"] = undo_dag(pipeline)

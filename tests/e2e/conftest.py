@@ -22,6 +22,7 @@ from tests.e2e.scenarios.pipeline_files import FILES, GROUPS
 from tests.e2e.scenarios.unattended import Backfilled, Observed, Outlasted, Scheduled
 from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import Stage
+from tests.world.metrics import TakenMetrics, metrics_server
 from tests.world.people import TakenPosts, webhook_server
 
 _FOLDER_PREFIX = "makewhole-e2e-"
@@ -86,7 +87,14 @@ def people() -> Iterator[TakenPosts]:
 
 
 @pytest.fixture(scope="session")
-def stage(folder: Path, wanted: frozenset[str], people: TakenPosts) -> Iterator[Stage]:
+def metrics() -> Iterator[TakenMetrics]:
+    """What Airflow sends of metrics."""
+    with metrics_server() as taken:
+        yield taken
+
+
+@pytest.fixture(scope="session")
+def stage(folder: Path, wanted: frozenset[str], people: TakenPosts, metrics: TakenMetrics) -> Iterator[Stage]:
     """A stack of its own, with a folder of their pipelines, by `makewhole up` and `makewhole down`."""
     pipelines = folder / "pipelines"
     pipelines.mkdir()
@@ -95,6 +103,11 @@ def stage(folder: Path, wanted: frozenset[str], people: TakenPosts) -> Iterator[
     stage = Stage(folder / "home", pipelines, _AT_ONCE)
     (folder / "groups.yaml").write_text(GROUPS)
     stage.variables["MAKEWHOLE_GROUPS"] = str(folder / "groups.yaml")
+    stage.variables |= {
+        "AIRFLOW__METRICS__OTEL_ON": "True",
+        "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": f"http://{LOOPBACK}:{metrics.port}/v1/metrics",
+        "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "http/protobuf",
+    }
     stage.variables["AIRFLOW_CONN_PEOPLE"] = f"http://{LOOPBACK}:{people.port}"
     try:
         started = stage.command("up")

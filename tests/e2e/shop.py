@@ -31,12 +31,15 @@ def shop_file(
     time_limits: str | None = None,
     publish: str | None = None,
     notify: str | None = None,
+    access: str | None = None,
     **schedule: str,
 ) -> str:
     """Return the YAML of a shop's pipeline; `schedule` and `until` as given. `is_observing`: it names no remedy.
-    `database`: the connection to it. `publish`: where its topic is published. `notify`: who is to know what waits."""
+    `database`: the connection to it. `publish`: where its topic is published. `notify`: who is to know what waits.
+    `access`: which roles may run it."""
     settings = {"description": f"Orders of the shop {name}"} | ({"time_limits": time_limits} if time_limits else {})
     settings |= {"notify": notify} if notify else {}
+    settings |= {"access": access} if access else {}
     settings |= {key: f'"{value}"' for key, value in schedule.items()}
     settings |= {
         "start": "earliest",

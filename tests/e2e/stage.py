@@ -25,8 +25,7 @@ from makewhole.stack.environment import environment
 from makewhole.stack.settings import load
 from tests.world.sql import Rows, run_sql
 
-ONCALL, UNDO, CONTINUE = "makewhole_oncall", "makewhole_undo", "makewhole_continue"
-ACCEPT = "makewhole_accept"
+ONCALL, ACCEPT = "makewhole_oncall", "makewhole_accept"
 ENDED = ("success", "failed")
 RUN_SECONDS = 400.0
 _POLL_SECONDS, _RARELY_SECONDS = 1.0, 3.0
@@ -168,15 +167,21 @@ class Stage:
             lambda: f"the DAG {dag}; import errors: {self.get('/importErrors')['import_errors']}",
         )
 
-    def ask(self, form: Mapping[str, Any], **body: Any) -> httpx.Response:
+    def ask(self, form: Mapping[str, Any], dag: str = ONCALL, **body: Any) -> httpx.Response:
         """The on-call form over REST, with `logical_date` null unless `body` says otherwise."""
-        return self.client().post(f"/dags/{ONCALL}/dagRuns", json={"logical_date": None, **body, "conf": dict(form)})
+        return self.client().post(f"/dags/{dag}/dagRuns", json={"logical_date": None, **body, "conf": dict(form)})
 
     def begin(self, pipeline: str, **form: Any) -> Run:
-        """A run of the on-call DAG."""
-        answer = self.ask({"pipeline": pipeline, **form})
+        """A run of the on-call DAG of a pipeline."""
+        dag = self.oncall_of(pipeline)
+        answer = self.ask({"pipeline": pipeline, **form}, dag)
         assert answer.is_success, answer.text
-        return Run(dag=ONCALL, id=answer.json()["dag_run_id"])
+        return Run(dag=dag, id=answer.json()["dag_run_id"])
+
+    def oncall_of(self, pipeline: str) -> str:
+        """The DAG with the on-call form of a pipeline: its own, where its file says who may run it."""
+        text = Path(self.variables["MAKEWHOLE_PIPELINES"], f"{pipeline}.yaml").read_text(encoding="utf-8")
+        return f"{ONCALL}_{pipeline}" if "\naccess:" in text else ONCALL
 
     def unpause(self, dag: str) -> None:
         """Allow its runs to begin."""

@@ -29,7 +29,7 @@ from makewhole.model.pipeline import Approval
 from makewhole.model.text import counted
 from makewhole.model.verdict import Cause
 from makewhole.model.window import WindowState
-from makewhole.orchestration.task_ids import ACCEPT_DAG
+from makewhole.orchestration.access import accept_dag_of
 from makewhole.window.context import find_pipeline
 
 _console = console()
@@ -173,29 +173,29 @@ def _revocation(acceptance: str, reason: str) -> dict[str, Any]:
 
 def _run(form: dict[str, Any], *, is_followed: bool, json: bool) -> Exit | None:
     """Start the run, follow it, and print what became of it; return the code of its window."""
-    out, where = console(stderr=json), access()
+    out, where, dag = console(stderr=json), access(), accept_dag_of(find_pipeline(form["pipeline"]))
     with airflow(where) as api:
-        api.wait_for_dag(ACCEPT_DAG)
-        run_id = _trigger(api, where, form)
-        out.print(f"run {run_id}: {where.run_url(ACCEPT_DAG, run_id)}")
+        api.wait_for_dag(dag)
+        run_id = _trigger(api, where, dag, form)
+        out.print(f"run {run_id}: {where.run_url(dag, run_id)}")
         if is_followed:
-            follow(api, ACCEPT_DAG, run_id, out, where)
+            follow(api, dag, run_id, out, where)
     document = _document(form, run_id)
     if json:
         typer.echo(json_format.dumps(document, ensure_ascii=False))
     elif is_followed:
-        _show(out, document, where.run_url(ACCEPT_DAG, run_id))
+        _show(out, document, where.run_url(dag, run_id))
     return _exit_of(document, is_revocation=bool(form["revoke"])) if is_followed else None
 
 
-def _trigger(api: Any, where: Access, form: dict[str, Any]) -> str:
+def _trigger(api: Any, where: Access, dag: str, form: dict[str, Any]) -> str:
     try:
-        return str(api.trigger(ACCEPT_DAG, form))
+        return str(api.trigger(dag, form))
     except AirflowRefusedError as error:
         if error.status != _FORBIDDEN:
             raise
         raise PermanentError(
-            f"{where.user} may not accept anything: Airflow does not let them start the DAG {ACCEPT_DAG}. Ask a person "
+            f"{where.user} may not accept anything: Airflow does not let them start the DAG {dag}. Ask a person "
             f"who may. {error}"
         ) from error
 

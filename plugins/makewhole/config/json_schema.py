@@ -78,6 +78,7 @@ def pipeline_schema() -> JsonSchema:
                 "retry_for": _duration("How long a step that meets a transient error is tried again; 6h without it"),
                 "time_limits": _object({step.name: _duration("Longest try of it") for step in fields(TimeLimits)}),
                 "notify": _notify(),
+                "access": _access(),
             },
             needed=("version", "pipeline", "points"),
         ),
@@ -321,6 +322,17 @@ def _notify() -> JsonSchema:
             "certify_by": _duration("How long after the end of its interval a window is to be certified"),
         },
         needed=("through",),
+    )
+
+
+def _access() -> JsonSchema:
+    role: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 64}
+    return _object(
+        {
+            "run": _words(role, "Roles of Airflow that may start and steer runs of this pipeline"),
+            "approve": _words(role, "Roles of Airflow that may answer the questions of its runs"),
+            "read": _words(role, "Roles of Airflow that may look at its runs"),
+        }
     )
 
 

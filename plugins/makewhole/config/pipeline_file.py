@@ -16,6 +16,7 @@ from makewhole.config.erased import with_tombstone_topics
 from makewhole.config.hops.compared import read_compare
 from makewhole.config.hops.read_hops import read_hops
 from makewhole.config.hops.remedies import VERDICTS, read_wanted
+from makewhole.config.people.access import read_access
 from makewhole.config.people.notify import read_notify
 from makewhole.config.places.columns import note_unbuilt, note_unused
 from makewhole.config.places.place_units import note_unfit_units
@@ -63,6 +64,7 @@ _KEYS = (
     "retry_for",
     "time_limits",
     "notify",
+    "access",
 )
 
 
@@ -228,6 +230,7 @@ def _stand_in(name: str, top: Section | None, pipeline: Pipeline | None) -> Pipe
         hops=(),
         schedule=schedule,
         until=pipeline.until if pipeline else None,
+        access=pipeline.access if pipeline else None,
     )
 
 
@@ -281,6 +284,7 @@ def _read_pipeline(top: Section) -> Pipeline:
         time_limits=read_time_limits(top),
         publish=read_publish(drafts, hops, compare),
         notify=read_notify(top, schedule),
+        access=read_access(top),
     )
     note_rows_taken_away(top, pipeline)
     note_fed(pipeline, drafts)

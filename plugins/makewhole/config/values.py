@@ -21,6 +21,7 @@ _LONGEST_NAME = 63  # bytes; of a longer one PostgreSQL takes the beginning
 _NO_COLUMNS = ("kafka.key",)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _CONNECTION = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_ROLE = re.compile(r"(?=\S)[^\x00-\x1f\x7f]{1,64}(?<=\S)")
 _GROUP = re.compile(r"[\x21-\x7e]{1,255}")
 _DURATION = re.compile(r"([0-9]{1,6})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -96,6 +97,7 @@ connection_id = _matching(
     _CONNECTION, "a connection id", "Begin with a letter, go on with letters, digits, '_', '.' and '-'"
 )
 consumer_group = _matching(_GROUP, "a consumer group", "Use 1 to 255 printable characters without spaces")
+role = _matching(_ROLE, "the name of a role", "Use 1 to 64 printable characters, as Airflow's auth manager has it")
 user = _matching(_GROUP, "a user name", "Use 1 to 255 printable characters without spaces")
 
 

@@ -13,6 +13,7 @@ from makewhole.model.gate import NO_TOLERANCE
 from makewhole.model.gate import Gate as Gate
 from makewhole.model.notices import Notify
 from makewhole.model.places.grouping import Grouping
+from makewhole.model.people.access import DagAccess
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import (
     NEVER_WRITTEN,
@@ -195,9 +196,10 @@ class Pipeline:
     `late` is how far before a window rows of tables are looked for that came since the window before. `reach` is `LOG`
     where the file accepts that nothing upstream of a topic says what was sent to it. `history` is how far back the key
     index knows the keys of topics; None: for ever. `publish` are the topic points that are published. `notify` is what
-    is sent to people, `keep` how long what is written is kept: neither decides anything. `filter_types` are those by
-    which a window reads the columns of filters, `as_written` is the file's pipeline where this one is as a window reads
-    it, `compare_of_file` its `compare` where that is of one hop (`makewhole.model.places.compared_columns`).
+    is sent to people, `access` which roles may run it, `keep` how long what is written is kept: none decides anything.
+    `filter_types` are those by which a window reads the columns of filters, `as_written` is the file's pipeline where
+    this one is as a window reads it, `compare_of_file` its `compare` where that is of one hop
+    (`makewhole.model.places.compared_columns`).
     """
 
     name: str
@@ -220,6 +222,7 @@ class Pipeline:
     history: timedelta | None = field(default=None, metadata=WRITTEN_IF_ANY)
     publish: tuple[Publish, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     notify: Notify | None = field(default=None, metadata=NEVER_WRITTEN)
+    access: DagAccess | None = field(default=None, metadata=NEVER_WRITTEN)
     keep: Keep = field(default_factory=Keep, metadata=NEVER_WRITTEN)
     filter_types: Mapping[str, str] = field(default_factory=dict, metadata=NEVER_WRITTEN)
     as_written: "Pipeline | None" = field(default=None, metadata=NEVER_WRITTEN)

@@ -1,6 +1,6 @@
 """Make the DAG that accepts findings by a person's word: ask, approve, accept."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow.sdk import DAG, AssetAlias, Param, TriggerRule, task
@@ -8,6 +8,7 @@ from airflow.sdk import DAG, AssetAlias, Param, TriggerRule, task
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration import task_ids
+from makewhole.orchestration.access import access_control
 from makewhole.orchestration.dags import START
 from makewhole.orchestration.operators import AcceptanceApproval
 from makewhole.orchestration.persistence import longest_limits, task_defaults
@@ -30,10 +31,21 @@ With `revoke` it takes an acceptance back. Started by `makewhole accept PIPELINE
 
 
 def accept_dag(pipelines: Sequence[Pipeline]) -> DAG:
-    """Make the one DAG for all pipelines: the form names the pipeline and the window."""
+    """Make the DAG for several pipelines: the form names the pipeline and the window."""
+    choice = Param(type="string", enum=[pipeline.name for pipeline in pipelines], title="Pipeline")
+    return _dag(task_ids.ACCEPT_DAG, pipelines, {"pipeline": choice})
+
+
+def own_accept_dag(pipeline: Pipeline) -> DAG:
+    """Make the DAG of a pipeline whose file says who may run it: the form names the window."""
+    return _dag(task_ids.own_accept_dag_id(pipeline.name), [pipeline], {}, owner=pipeline)
+
+
+def _dag(dag_id: str, pipelines: Sequence[Pipeline], choice: Mapping[str, Param], owner: Pipeline | None = None) -> DAG:
+    """Make the DAG for these pipelines. `choice` is the part of the form that names one; `owner` is the only one."""
     text = ["null", "string"]
     with DAG(
-        dag_id=task_ids.ACCEPT_DAG,
+        dag_id=dag_id,
         description="Accept findings as they are, or take an acceptance back",
         doc_md=_DOC,
         schedule=None,
@@ -43,7 +55,7 @@ def accept_dag(pipelines: Sequence[Pipeline]) -> DAG:
         is_paused_upon_creation=False,
         default_args=task_defaults(pipelines),
         params={
-            "pipeline": Param(type="string", enum=[pipeline.name for pipeline in pipelines], title="Pipeline"),
+            **choice,
             "window": Param(
                 None, type=["null", "integer"], minimum=1, title="Window", description="As in `makewhole windows`"
             ),
@@ -62,7 +74,8 @@ def accept_dag(pipelines: Sequence[Pipeline]) -> DAG:
             ),
             "revoke": Param(None, type=text, title="Revoke", description="Id of an acceptance to take back"),
         },
-        tags=["makewhole"],
+        access_control=access_control(owner) if owner else None,
+        tags=["makewhole", owner.name] if owner else ["makewhole"],
     ) as dag:
         accept = _tasks(longest_limits(pipelines))
         report_watermark(accept, [pipeline.name for pipeline in pipelines], is_chosen=True)

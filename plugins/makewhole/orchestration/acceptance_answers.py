@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from makewhole.orchestration.access import requested_name
 from makewhole.orchestration.answers import Approvers, answer_of, as_event
 from makewhole.orchestration.steps.accepting import requested_pipeline
 from makewhole.orchestration.steps.step import step
@@ -68,6 +69,6 @@ def _own_acceptance(context: Mapping[str, Any]) -> "Acceptance":
     from makewhole.compensation.acceptance.answer import require_own_acceptance
     from makewhole.journal.database import connect
 
-    run, pipeline = context["dag_run"].run_id, str(context["params"]["pipeline"])
+    run, pipeline = context["dag_run"].run_id, requested_name(context)
     with connect() as journal:
         return require_own_acceptance(journal, pipeline, run, _shown(context)["acceptance"])

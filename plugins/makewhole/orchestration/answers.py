@@ -13,7 +13,7 @@ from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.undoing import requested_plan
 from makewhole.orchestration.steps.window_of_run import opened_window
-from makewhole.orchestration.task_ids import PLAN, UNDO_DAG
+from makewhole.orchestration.task_ids import PLAN, pipeline_of_dag, undo_dag_id
 
 if TYPE_CHECKING:
     from makewhole.compensation.approval.answer import Answer
@@ -130,20 +130,18 @@ def answer_of(shown: Mapping[str, str], event: Mapping[str, Any], run: str) -> "
 
 
 def _is_undo(context: Mapping[str, Any]) -> bool:
-    return bool(context["dag"].dag_id == UNDO_DAG)
+    dag = str(context["ti"].dag_id)
+    return dag == undo_dag_id(pipeline_of_dag(dag) or "")
 
 
 def _pipeline(context: Mapping[str, Any]) -> Pipeline:
-    """Read the pipeline of a run; for an undo, of the plan in its form, which cannot change after the run was made."""
-    from makewhole.journal import plans
-    from makewhole.journal.database import connect
+    """Read the pipeline of a run; for an undo that of its DAG, and of the plan in its form."""
     from makewhole.window.context import find_pipeline
 
-    if not _is_undo(context):
-        return find_pipeline(opened_window(context)["pipeline"])
-    with connect() as journal:
-        name = plans.get_plan(journal, requested_plan(context)).plan.pipeline
-    return find_pipeline(name)
+    if _is_undo(context):
+        requested_plan(context)  # refuses one of another pipeline
+        return find_pipeline(pipeline_of_dag(context["ti"].dag_id) or "")
+    return find_pipeline(opened_window(context)["pipeline"])
 
 
 def _asked_by(context: Mapping[str, Any]) -> tuple[str, ...]:

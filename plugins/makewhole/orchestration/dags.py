@@ -9,6 +9,7 @@ from airflow.sdk import DAG, Asset, AssetAlias, CronDataIntervalTimetable, Param
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration import task_ids
+from makewhole.orchestration.access import access_control
 from makewhole.orchestration.notices.tasks import notify_of_run
 from makewhole.orchestration.operators import PlanApproval, PublishStep, SparkStep
 from makewhole.orchestration.persistence import longest_limits, task_defaults
@@ -37,8 +38,9 @@ Compares **{name}** end to end, window by window, repairs what it may and certif
 Hops: {hops}
 """
 
+_ONCALL_DOC = "Choose {what}. *Plan only* changes nothing: it compares, and shows what it would do."
 _CONTINUE_DOC = """\
-Goes on with a window that a run left in error, or in the middle: what its steps committed is kept. The next run of a
+Goes on with a window that a run left in error, or in the middle: what its steps committed is kept. The next run of the
 pipeline starts this by itself before it opens its own window, and waits for it; the tasks are those of any window.
 """
 
@@ -61,21 +63,43 @@ def reconcile_dag(pipeline: Pipeline) -> DAG:
         max_active_runs=1,
         default_args=task_defaults([pipeline]),
         params=_form(),
+        access_control=access_control(pipeline),
         tags=["makewhole", pipeline.name],
     ) as dag:
         wire_window(pipeline)
     return dag
 
 
-def wire_window(pipeline: Pipeline) -> None:
-    """Wire all tasks of a window of a pipeline into the DAG, or the group, at hand."""
-    certified = _window_tasks(longest_limits([pipeline]), opening.open_window, pipeline.name)
+def wire_window(pipeline: Pipeline, begin: Callable[..., Any] = opening.open_window) -> None:
+    """Wire all tasks of a window of a pipeline into the DAG, or the group, at hand; `begin` opens it or takes it up."""
+    certified = _window_tasks(longest_limits([pipeline]), begin, pipeline.name)
     _publish_task([pipeline], certified, pipeline.name)
     report_watermark(certified, [pipeline.name])
 
 
+def own_oncall_dag(pipeline: Pipeline) -> DAG:
+    """Make the DAG with a form of a pipeline whose file says who may run it: any interval, now."""
+    with DAG(
+        dag_id=task_ids.own_oncall_dag_id(pipeline.name),
+        description=f"Check and repair one window of {pipeline.name} now",
+        doc_md=_ONCALL_DOC.format(what="the interval"),
+        schedule=None,
+        start_date=START,
+        catchup=False,
+        max_active_runs=4,
+        is_paused_upon_creation=False,
+        default_args=task_defaults([pipeline]),
+        params=_form(),
+        access_control=access_control(pipeline),
+        tags=["makewhole", pipeline.name],
+    ) as dag:
+        wire_window(pipeline)
+    return dag
+
+
 def oncall_dag(pipelines: Sequence[Pipeline]) -> DAG:
-    """Make the DAG with a form: any pipeline, any interval, now. It needs no schedule and need not be unpaused."""
+    """Make the DAG with a form: any of these pipelines, any interval, now. It needs no schedule and need not be
+    unpaused."""
     names = [pipeline.name for pipeline in pipelines]
     choice = Param(
         names[0] if len(names) == 1 else None,
@@ -87,7 +111,7 @@ def oncall_dag(pipelines: Sequence[Pipeline]) -> DAG:
     with DAG(
         dag_id=task_ids.ONCALL_DAG,
         description="Check and repair one window of a pipeline now",
-        doc_md="Choose pipeline and interval. *Plan only* changes nothing: it compares, and shows what it would do.",
+        doc_md=_ONCALL_DOC.format(what="pipeline and interval"),
         schedule=None,
         start_date=START,
         catchup=False,
@@ -103,27 +127,26 @@ def oncall_dag(pipelines: Sequence[Pipeline]) -> DAG:
     return dag
 
 
-def continue_dag(pipelines: Sequence[Pipeline]) -> DAG:
-    """Make the DAG that goes on with windows which were left unfinished. Runs start it before their own windows."""
+def continue_dag(pipeline: Pipeline) -> DAG:
+    """Make the DAG that goes on with windows of a pipeline which were left unfinished. Its runs start it before their
+    own windows."""
     with DAG(
-        dag_id=task_ids.CONTINUE_DAG,
-        description="Go on with a window that was left unfinished",
+        dag_id=task_ids.continue_dag_id(pipeline.name),
+        description=f"Go on with a window of {pipeline.name} that was left unfinished",
         doc_md=_CONTINUE_DOC,
         schedule=None,
         start_date=START,
         catchup=False,
         is_paused_upon_creation=False,
-        default_args=task_defaults(pipelines),
+        default_args=task_defaults([pipeline]),
         params={
-            "pipeline": Param(type="string", enum=[pipeline.name for pipeline in pipelines], title="Pipeline"),
             "window": Param(type="integer", minimum=1, title="Window", description="As in `makewhole windows`"),
             "revision": Param(type="integer", minimum=1, title="Revision", description="The newest of the window"),
         },
-        tags=["makewhole"],
+        access_control=access_control(pipeline),
+        tags=["makewhole", pipeline.name],
     ) as dag:
-        certified = _window_tasks(longest_limits(pipelines), opening.continue_window)
-        _publish_task(pipelines, certified)
-        report_watermark(certified, [pipeline.name for pipeline in pipelines], is_chosen=True)
+        wire_window(pipeline, opening.continue_window)
     return dag
 
 
@@ -157,10 +180,10 @@ def _form() -> dict[str, Param]:
     }
 
 
-def _window_tasks(limits: TimeLimits, begin: Callable[..., Any], *arguments: str | None) -> Any:
-    """Wire the tasks of a window, the first of which opens it or takes it up: `begin`, called with `arguments`. Return
-    the last one."""
-    open_window = task(task_id=task_ids.OPEN_WINDOW, execution_timeout=limits.open_window)(begin)(*arguments)
+def _window_tasks(limits: TimeLimits, begin: Callable[..., Any], pipeline_name: str | None) -> Any:
+    """Wire the tasks of a window, the first of which opens it or takes it up: `begin`, called with the name of the
+    pipeline (None: the form has it). Return the last one."""
+    open_window = task(task_id=task_ids.OPEN_WINDOW, execution_timeout=limits.open_window)(begin)(pipeline_name)
     # A long interval: when a task is rescheduled within seconds, Airflow can take its first end for a failure.
     settle = task.sensor(
         task_id=task_ids.SETTLE,
@@ -181,7 +204,7 @@ def _window_tasks(limits: TimeLimits, begin: Callable[..., Any], *arguments: str
         trigger_rule=TriggerRule.ALL_DONE,
         execution_timeout=limits.certify,
         on_success_callback=notify_of_run,
-        outlets=[_asset(_certified(next(iter(arguments), None)), task_ids.CERTIFIED_ALIAS)],
+        outlets=[_asset(_certified(pipeline_name), task_ids.CERTIFIED_ALIAS)],
     )(certifying.certify)()
     open_window >> settle >> snapshot >> reconcile >> validate >> plan
     plan >> [approve, compensate, verify, certify]

@@ -9,7 +9,13 @@ from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun
 
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration.reschedule import rescheduled
-from makewhole.orchestration.task_ids import CONTINUE_DAG, ONCALL_DAG, dag_and_run, reconcile_dag_id
+from makewhole.orchestration.task_ids import (
+    ONCALL_DAG,
+    continue_dag_id,
+    dag_and_run,
+    own_oncall_dag_id,
+    reconcile_dag_id,
+)
 
 if TYPE_CHECKING:
     from makewhole.window.opening.interval import Request
@@ -33,7 +39,9 @@ def finish_older_windows(context: Mapping[str, Any], pipeline: Pipeline, request
     ti = context["ti"]
     # A task that is cleared asks once more; one that is rescheduled does not.
     asked_by = f"{request.id} try {ti.try_number}"
-    dags = (CONTINUE_DAG, reconcile_dag_id(pipeline.name), ONCALL_DAG)
+    name = pipeline.name
+    # Of both forms: that a file has `access` may be new.
+    dags = (continue_dag_id(name), reconcile_dag_id(name), ONCALL_DAG, own_oncall_dag_id(name))
 
     def is_active(asked: str) -> bool:
         own_dag, run = dag_and_run(asked)
@@ -57,7 +65,8 @@ def _start(older: "OlderWindow") -> None:
     from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS  # there once a task runs
 
     bounds = older.window.bounds
-    form = {"pipeline": older.window.pipeline, "window": bounds.number, "revision": bounds.revision}
-    answer = SUPERVISOR_COMMS.send(TriggerDagRun(dag_id=CONTINUE_DAG, run_id=older.run, conf=form))
+    form = {"window": bounds.number, "revision": bounds.revision}
+    dag = continue_dag_id(older.window.pipeline)
+    answer = SUPERVISOR_COMMS.send(TriggerDagRun(dag_id=dag, run_id=older.run, conf=form))
     if isinstance(answer, ErrorResponse) and answer.error is not ErrorType.DAGRUN_ALREADY_EXISTS:
-        raise AirflowException(f"run {older.run} of {CONTINUE_DAG} could not be started: {answer.error}")
+        raise AirflowException(f"run {older.run} of {dag} could not be started: {answer.error}")

@@ -2,7 +2,7 @@
 imports nothing."""
 
 ONCALL_DAG = "makewhole_oncall"
-CONTINUE_DAG = "makewhole_continue"
+"""The form for all pipelines whose files say nothing of who may run them."""
 HOUSEKEEPING_DAG = "makewhole_housekeeping"
 NOTIFY_DAG = "makewhole_notify"
 NOTIFY = "notify"
@@ -28,11 +28,11 @@ WINDOW_TASKS = frozenset(
     {OPEN_WINDOW, SETTLE, *SPARK_STEPS, PLAN, APPROVE, COMPENSATE, VERIFY, CERTIFY, PUBLISH, REPORT_REVOKED}
 )
 
-UNDO_DAG = "makewhole_undo"
 RESTORE = "restore"
 REOPEN = "reopen"
 
 ACCEPT_DAG = "makewhole_accept"
+"""The form for the same pipelines as `ONCALL_DAG`."""
 ACCEPT = "accept"
 
 POLL_SECONDS = 60.0
@@ -66,7 +66,9 @@ def published_asset(pipeline: str) -> tuple[str, str]:
 
 
 _OURS = "makewhole_"
-_RECONCILE = f"{_OURS}reconcile_"
+_RECONCILE, _CONTINUE, _UNDO = f"{_OURS}reconcile_", f"{_OURS}continue_", f"{_OURS}undo_"
+_OWN_ONCALL, _OWN_ACCEPT = f"{ONCALL_DAG}_", f"{ACCEPT_DAG}_"
+_OF_ONE_PIPELINE = (_RECONCILE, _CONTINUE, _UNDO, _OWN_ONCALL, _OWN_ACCEPT)
 
 
 def reconcile_dag_id(pipeline: str) -> str:
@@ -74,9 +76,29 @@ def reconcile_dag_id(pipeline: str) -> str:
     return f"{_RECONCILE}{pipeline}"
 
 
+def continue_dag_id(pipeline: str) -> str:
+    """Return the id of the DAG that goes on with unfinished windows of a pipeline."""
+    return f"{_CONTINUE}{pipeline}"
+
+
+def undo_dag_id(pipeline: str) -> str:
+    """Return the id of the DAG that takes plans of a pipeline back."""
+    return f"{_UNDO}{pipeline}"
+
+
+def own_oncall_dag_id(pipeline: str) -> str:
+    """Return the id of the on-call form of a pipeline that is not in the one for several."""
+    return f"{_OWN_ONCALL}{pipeline}"
+
+
+def own_accept_dag_id(pipeline: str) -> str:
+    """Return the id of the DAG that accepts findings of such a pipeline."""
+    return f"{_OWN_ACCEPT}{pipeline}"
+
+
 def pipeline_of_dag(dag: str) -> str | None:
     """Return the pipeline whose DAG this is; None: it is of none, or of several."""
-    return dag.removeprefix(_RECONCILE) if dag.startswith(_RECONCILE) else None
+    return next((dag.removeprefix(begin) for begin in _OF_ONE_PIPELINE if dag.startswith(begin)), None)
 
 
 def is_our_dag(dag: str) -> bool:

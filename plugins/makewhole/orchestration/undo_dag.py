@@ -1,6 +1,5 @@
 """Make the DAG that takes a plan back: plan, approve, restore, reopen."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from airflow.sdk import DAG, AssetAlias, Param, TriggerRule, task
@@ -8,6 +7,7 @@ from airflow.sdk import DAG, AssetAlias, Param, TriggerRule, task
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration import task_ids
+from makewhole.orchestration.access import access_control
 from makewhole.orchestration.dags import START
 from makewhole.orchestration.operators import PlanApproval
 from makewhole.orchestration.persistence import longest_limits, task_defaults
@@ -25,22 +25,23 @@ window again. Who may say yes is in the pipeline's file.
 | restore | putting back, each row exactly once; what changed since the plan is left alone |
 | reopen | **green: every row is back. Red: some were left**, the reason is in the last line of its log |
 
+It is paused until a person releases it once, by the switch beside its name: who may take repairs back is a decision.
 Records in topics stay: a log takes nothing back. Started by `makewhole plan undo PLAN`, too.
 """
 
 
-def undo_dag(pipelines: Sequence[Pipeline]) -> DAG:
-    """Make the one DAG for all pipelines: the plan names its pipeline."""
+def undo_dag(pipeline: Pipeline) -> DAG:
+    """Make the DAG that takes plans of a pipeline back, and of no other. It is paused until a person releases it."""
     with DAG(
-        dag_id=task_ids.UNDO_DAG,
-        description="Take a plan back: rows as they were before it",
+        dag_id=task_ids.undo_dag_id(pipeline.name),
+        description=f"Take a plan of {pipeline.name} back: rows as they were before it",
         doc_md=_DOC,
         schedule=None,
         start_date=START,
         catchup=False,
         max_active_runs=4,
-        is_paused_upon_creation=False,
-        default_args=task_defaults(pipelines),
+        is_paused_upon_creation=True,
+        default_args=task_defaults([pipeline]),
         params={
             "plan": Param(
                 type="string",
@@ -60,10 +61,11 @@ def undo_dag(pipelines: Sequence[Pipeline]) -> DAG:
                 None, type=["null", "string"], title="Reason", description="Why, for those who read the run later"
             ),
         },
-        tags=["makewhole"],
+        access_control=access_control(pipeline),
+        tags=["makewhole", pipeline.name],
     ) as dag:
-        reopen = _tasks(longest_limits(pipelines))
-        report_watermark(reopen, [pipeline.name for pipeline in pipelines], is_chosen=True)
+        reopen = _tasks(longest_limits([pipeline]))
+        report_watermark(reopen, [pipeline.name], is_chosen=True)
     return dag
 
 

@@ -14,7 +14,7 @@ from makewhole.orchestration.steps.asset_events import asset_of
 def report_watermark(last: Any, names: Sequence[str], *, is_chosen: bool = False) -> None:
     """Wire the task that reports revoked certificates behind the last one of a run, whatever became of that. It is a
     teardown of Airflow's, so that the last one still decides whether the run is a good one. `is_chosen`: a form names
-    which of these pipelines the run is of; it may certify in another task than `certify`, too."""
+    which of these pipelines the run is of, or it certifies in another task than `certify`."""
     revoked = [asset_of(task_ids.revoked_asset(name)) for name in names]
     certified = [asset_of(task_ids.certified_asset(name)) for name in names]
     # A task that ends well has an event of each asset among its outlets, and of an alias only what it says.

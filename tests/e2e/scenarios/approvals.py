@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.e2e.scenarios.pipeline_files import MISTAKES, ORDERS, STARTED
 from tests.e2e.shop import Contents, Mistakes, ScenarioShop
-from tests.e2e.stage import ONCALL, RUN_SECONDS, UNDO, Run, Stage, until, utc
+from tests.e2e.stage import RUN_SECONDS, Run, Stage, until, utc
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,8 @@ def ignored(stage: Stage, shop: ScenarioShop) -> Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Undone:
-    """A repaired window whose plan was taken back, and what the table held before, between and after."""
+    """A repaired window whose plan was taken back, and what the table held before, between and after. `shared`: the
+    answer of the form for several pipelines to this one; `paused`: that to the first who asked for the undo."""
 
     repaired: Mapping[str, Any]
     before: Contents
@@ -86,25 +87,31 @@ class Undone:
     tasks: Mapping[str, str]
     approval: tuple[Any, ...] | None
     window: Mapping[str, Any]
+    shared: tuple[int, str]
+    paused: tuple[int, str]
 
 
 def undone(stage: Stage, shop: ScenarioShop) -> Undone:
-    """Rows that were loaded twice are moved aside, and put back again: a person wants to look at them first."""
+    """Rows that were loaded twice are moved aside, and put back again: a person wants to look at them first. The file
+    says who may run this pipeline, so that it has DAGs of its own."""
+    oncall, dag = stage.oncall_of(shop.name), f"makewhole_undo_{shop.name}"
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=3), Mistakes(loaded_twice=(55, 56)))
     before = shop.contents()
-    stage.wait_for_dag(shop.pipeline_dag)
+    stage.wait_for_dag(oncall)
+    shared = stage.ask({"pipeline": shop.name})
     repaired = _asked(stage, shop, None, "success")
     plan = repaired.window["plan"]["id"]
+    paused = stage.command("plan", "undo", plan, "--json")
     with ThreadPoolExecutor(1) as beside:
-        asked = beside.submit(stage.run_command, "plan", "undo", plan, "--reason", "to look at them", "--json")
-        run = Run(dag=UNDO, id=until(lambda: newest_run(stage, UNDO), 60, lambda: "a run of the undo"))
+        asked = beside.submit(stage.run_command, "plan", "undo", plan, "--release", "--reason", "to look", "--json")
+        run = Run(dag=dag, id=until(lambda: newest_run(stage, dag), 60, lambda: "a run of the undo"))
         stage.wait_for_question(run)
         undo = stage.journal("select id from makewhole.plan where undoes = %s", plan)[0][0]
         accepted = stage.command("plan", "approve", undo, user="oncall")
         assert accepted.returncode == 0, accepted.stderr
         result = asked.result(RUN_SECONDS)
-    window = stage.window_of(Run(dag=ONCALL, id=repaired.run))
+    window = stage.window_of(Run(dag=oncall, id=repaired.run))
     return Undone(
         repaired=repaired.window,
         before=before,
@@ -115,6 +122,8 @@ def undone(stage: Stage, shop: ScenarioShop) -> Undone:
         tasks=stage.tasks(run),
         approval=_approval(stage, {"plan": {"id": undo}}),
         window=window,
+        shared=(shared.status_code, shared.text),
+        paused=(paused.returncode, " ".join(paused.stderr.split())),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tests.e2e.cable import lay_cable
 from tests.e2e.scenarios.pipeline_files import ORDERS, STARTED
 from tests.e2e.shop import ScenarioShop
-from tests.e2e.stage import CONTINUE, ONCALL, Run, Stage, until, utc
+from tests.e2e.stage import ONCALL, Run, Stage, until, utc
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,8 @@ def healed(stage: Stage, shop: ScenarioShop) -> Healed:
     shop.trade(range(ORDERS), STARTED - timedelta(hours=6))
     shop.trade(range(1000, 1000 + 30), STARTED - timedelta(hours=1))
     stage.wait_for_dag(shop.pipeline_dag)
-    stage.wait_for_dag(CONTINUE)
+    again = Run(dag="makewhole_continue_healed", id="continue__healed__1.1__2")
+    stage.wait_for_dag(again.dag)
     cable = lay_cable(stage, shop.name)
     first = stage.begin(shop.name, to=utc(middle))
     stage.wait_for_task(first, "snapshot", "running")
@@ -100,7 +101,6 @@ def healed(stage: Stage, shop: ScenarioShop) -> Healed:
     third = stage.begin(shop.name, to=utc(STARTED))
     stage.ended(third, "success")
     cable.stop()
-    again = Run(dag=CONTINUE, id="continue__healed__1.1__2")
     opened = stage.journal("select opened_at from makewhole.window where pipeline = 'healed' and number = 2")[0][0]
     ended = datetime.fromisoformat(stage.get(again.path)["end_date"])
     asked = stage.journal("select run, asked_by from makewhole.continuation where pipeline = 'healed' order by attempt")

@@ -18,7 +18,7 @@ FIRST_DAY = datetime(2025, 3, 1, tzinfo=UTC)
 MISTAKES = Mistakes(never_sent=(7, 80), sent_twice=(33,), never_loaded=(11, 12, 90), loaded_twice=(55, 56))
 ACTIONS = {"produce": 2, "redeliver": 3, "quarantine": 2}
 
-GROUPS = "groups: {watch: [oncall], others: [viewer, admin]}"
+GROUPS = "{groups: {watch: [oncall], others: [viewer, admin]}, roles: [Op, Admin]}"
 
 TO_PEOPLE = (
     "{through: {hook: {notifier: airflow.providers.http.notifications.HttpNotifier, arguments: {http_conn_id: people, "
@@ -34,7 +34,7 @@ FILES = {
     "planned": shop_file("planned", approval="above_actions: 0, by: [group:watch]"),
     "ignored": shop_file("ignored", approval="above_actions: 0, expires: 2s"),
     "broken": shop_file("broken"),
-    "undone": shop_file("undone", approval="by: [oncall]"),
+    "undone": shop_file("undone", approval="by: [oncall]", access="{run: [Op, Admin], approve: [Op]}"),
     "healed": shop_file("healed", time_limits="{snapshot: 1m}", database=far_database("healed")),
     "observed": shop_file("observed", is_observing=True),
     "accepted": shop_file("accepted", approval="above_actions: 0, by: [oncall, admin]", is_observing=True),

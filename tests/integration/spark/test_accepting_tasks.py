@@ -91,7 +91,7 @@ def in_a_run(
     context = {
         "params": form,
         "dag_run": SimpleNamespace(run_id=run, triggering_user_name=user),
-        "ti": SimpleNamespace(xcom_push=lambda **of: pushed.update(of["value"])),
+        "ti": SimpleNamespace(dag_id="makewhole_accept", xcom_push=lambda **of: pushed.update(of["value"])),
     }
     monkeypatch.setattr(accepting, "get_current_context", lambda: context)
     return pushed

@@ -105,11 +105,11 @@ print(bundle.path, json.dumps([sorted(bag.dags), sorted(bag.import_errors)]))
     assert errors == []
     assert dags == [
         "makewhole_accept",
-        "makewhole_continue",
+        "makewhole_continue_orders",
         "makewhole_housekeeping",
         "makewhole_oncall",
         "makewhole_reconcile_orders",
-        "makewhole_undo",
+        "makewhole_undo_orders",
     ]
 
 

@@ -176,7 +176,7 @@ def test_pipeline_is_that_of_the_form_where_the_dag_serves_several(
     extra = reported(monkeypatch, Reported(), demo, dag="makewhole_accept", params={"pipeline": "demo"})
     assert extra["verified_until"] is None
     with pytest.raises(AirflowSkipException, match="the run names no pipeline"):
-        reported(monkeypatch, Reported(), demo, dag="makewhole_undo", params={"plan": "unknown"})
+        reported(monkeypatch, Reported(), demo, dag="nightly", params={})
 
 
 def test_event_describes_the_newest_revocations_and_says_how_many_it_leaves_out(

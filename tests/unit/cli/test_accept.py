@@ -16,6 +16,7 @@ from makewhole.cli.documents import acceptance_document
 from makewhole.journal import acceptances
 from makewhole.model.acceptance import Acceptance, AcceptanceState
 from makewhole.model.errors import PermanentError
+from makewhole.model.pipeline import Pipeline
 
 pytestmark = pytest.mark.unit
 
@@ -104,7 +105,7 @@ def test_who_may_only_look_is_turned_away_by_name() -> None:
             raise AirflowRefusedError("Airflow answered 403", 403)
 
     with pytest.raises(PermanentError, match="viewer may not accept anything: Airflow does not let them start"):
-        accept._trigger(Forbidding(), Access(url="", user="viewer", password=""), {})
+        accept._trigger(Forbidding(), Access(url="", user="viewer", password=""), "makewhole_accept", {})
 
 
 @pytest.mark.parametrize(
@@ -144,6 +145,7 @@ def test_a_run_that_was_followed_ends_with_the_code_of_its_window(
     monkeypatch.setattr(accept, "access", lambda: Access(url="http://nowhere", user="anna", password=""))
     monkeypatch.setattr(accept, "airflow", lambda _: nullcontext(Started()))
     monkeypatch.setattr(accept, "follow", lambda *_: None)
+    monkeypatch.setattr(accept, "find_pipeline", lambda name: Pipeline(name=name, points={}, hops=()))
     monkeypatch.setattr(accept, "_document", lambda *_: {"acceptance": word, "window": {"state": "gaps"}})
     monkeypatch.setattr(acceptances, "get", lambda *_: replace(WORD, has_expired=False))
 

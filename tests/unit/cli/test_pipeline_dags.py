@@ -27,6 +27,8 @@ class Airflow:
     may_ask: bool = True
     asked: list[str] = field(default_factory=list)
     parsed: int = 0
+    own_form: bool | None = None
+    """Whether the form of `new` alone is stale; None: there is none."""
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         path = request.url.path
@@ -45,12 +47,17 @@ class Airflow:
                     {"dag_id": dag, "fileloc": f"/d/{dag}.py", "file_token": dag, "last_parsed_time": str(self.parsed)}
                     for dag in ("makewhole_oncall", "makewhole_undo", "makewhole_reconcile")
                 ]
+                + self._own_form()
             },
         }
         return httpx.Response(200, json=answers[path])
 
+    def _own_form(self) -> list[dict[str, Any]]:
+        dag = {"dag_id": "makewhole_oncall_new", "fileloc": "/d/makewhole_oncall.py", "file_token": "makewhole_oncall"}
+        return [] if self.own_form is None else [{**dag, "last_parsed_time": "0", "is_stale": self.own_form}]
 
-Wait = Callable[[Airflow], None]
+
+Wait = Callable[..., None]
 
 
 @pytest.fixture
@@ -61,15 +68,22 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wait]:
     monkeypatch.setattr("makewhole.cli.runs.pipeline_dags.time.sleep", lambda _: None)
     monkeypatch.setattr(pipeline_dags, "_file_of", lambda name: f"{name}.yaml")
 
-    def run(server: Airflow) -> None:
+    def run(server: Airflow, dag: str = "makewhole_oncall") -> None:
         with httpx.Client(base_url="http://airflow.example", transport=httpx.MockTransport(server)) as client:
-            wait_for_pipeline(AirflowApi(client), "new")
+            wait_for_pipeline(AirflowApi(client), "new", dag)
 
     yield run
 
 
 def error(file: str, text: str) -> dict[str, str]:
     return {"filename": f"/dags/{file}", "stack_trace": text, "timestamp": "now"}
+
+
+def test_a_pipeline_with_a_form_of_its_own_is_known_by_it_alone(wait: Wait) -> None:
+    wait(Airflow(names=[], own_form=False), "makewhole_oncall_new")
+    for server in (Airflow(names=["new"], own_form=True), Airflow(names=["new"])):
+        with pytest.raises(ConfigurationError, match=r"makewhole_oncall_new: has no pipeline new; it has none\."):
+            wait(server, "makewhole_oncall_new")
 
 
 def test_a_pipeline_that_is_known_is_not_asked_for_again(wait: Wait) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from makewhole.config.people.groups import read_groups
+from makewhole.config.people.groups import read_groups, read_roles
 from makewhole.config.values import UnfitError, approver
 from makewhole.model.errors import ConfigurationError
 
@@ -21,6 +21,13 @@ def test_groups_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert read_groups() == {"payments": ("anna", "ben"), "lead": ("carl",)}
 
 
+def test_roles_are_read_with_groups_and_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, monkeypatch, "groups: {lead: [carl]}\nroles: [payments, Data Ops]\n")
+    assert (read_groups(), read_roles()) == ({"lead": ("carl",)}, frozenset({"payments", "Data Ops"}))
+    write(tmp_path, monkeypatch, "roles: payments\n")
+    assert (read_groups(), read_roles()) == ({}, frozenset({"payments"}))
+
+
 def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, monkeypatch, "groups:\n  payments: []\n  lead: [anna, anna]\n  ops: [a b]\nrights: x\n")
     with pytest.raises(ConfigurationError) as caught:
@@ -29,7 +36,7 @@ def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path, monkeypatc
         "F: groups.payments (line 2): is an empty list. Name at least one",
         "F: groups.lead[1] (line 3): 'anna' is named twice. Name it once",
         "F: groups.ops[0] (line 4): 'a b' is not a user name. Use 1 to 255 printable characters without spaces",
-        "F: rights (line 5): is not a key here. Allowed: groups",
+        "F: rights (line 5): is not a key here. Allowed: groups, roles",
     ]
 
 

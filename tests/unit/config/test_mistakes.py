@@ -90,9 +90,9 @@ compensation:
             "version (line 2): is written twice (first in line 1). Keep one of the two"
         ]),
         ("version: 2", "version: 2\nshedule: x", [
-            "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, history, hops, "
-            "keep, late, notify, pending, pipeline, points, reach, retry_for, schedule, settle, start, time_limits, "
-            "until, version. Did you mean 'schedule'?"
+            "shedule (line 2): is not a key here. Allowed: access, compare, compensation, description, gate, history, "
+            "hops, keep, late, notify, pending, pipeline, points, reach, retry_for, schedule, settle, start, "
+            "time_limits, until, version. Did you mean 'schedule'?"
         ]),
         ("version: 2", "version: 2\nhistory: 12h", [
             "history (line 2): '12h' is no history. Write a duration from '1d' on, for example '400d'"

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException, A
 from makewhole.model.errors import LeaseLostError, RefusedError, TransientError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.time_limits import TimeLimits
+from makewhole.orchestration.accept_dag import accept_dag
 from makewhole.orchestration.dags import oncall_dag, reconcile_dag
 from makewhole.orchestration.last_line import log_last_line
 from makewhole.orchestration.persistence import retries_for
@@ -57,9 +58,10 @@ def test_the_first_retry_comes_within_half_a_minute_and_the_last_ones_within_min
     assert retries_for(6 * HOUR) == 41
 
 
-def test_a_dag_for_all_pipelines_is_as_patient_as_the_most_patient_one() -> None:
-    for dag in (oncall_dag([HASTY, PATIENT]), undo_dag([HASTY, PATIENT])):
+def test_a_dag_for_several_pipelines_is_as_patient_as_the_most_patient_one() -> None:
+    for dag in (oncall_dag([HASTY, PATIENT]), accept_dag([HASTY, PATIENT])):
         assert least_waits(dag, "plan") >= 24 * HOUR
+    assert least_waits(undo_dag(HASTY), "plan") == timedelta(0)
     limits = {task.task_id: task.execution_timeout for task in oncall_dag([HASTY, PATIENT]).tasks}
     assert (limits["snapshot"], limits["reconcile"], limits["validate"]) == (41 * HOUR, 21 * HOUR, 9 * HOUR)
 
@@ -99,7 +101,7 @@ def test_a_settle_time_above_a_day_is_waited_for() -> None:
     ],
 )
 def test_only_what_may_mend_itself_is_tried_again(error: BaseException, action: RetryAction) -> None:
-    for dag in (reconcile_dag(PATIENT), oncall_dag([PATIENT]), undo_dag([PATIENT])):
+    for dag in (reconcile_dag(PATIENT), oncall_dag([PATIENT]), undo_dag(PATIENT)):
         for task in dag.tasks:
             assert task.retry_policy is not None
             assert task.on_failure_callback == [log_last_line]

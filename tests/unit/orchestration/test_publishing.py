@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Publish
 from makewhole.orchestration.accept_dag import accept_dag
-from makewhole.orchestration.dags import continue_dag, oncall_dag, reconcile_dag
+from makewhole.orchestration.dags import continue_dag, oncall_dag, own_oncall_dag, reconcile_dag
 from makewhole.orchestration.steps import publishing
 from makewhole.orchestration.undo_dag import undo_dag
 from makewhole.publishing.revocations import ChangedNotice
@@ -34,15 +34,15 @@ def outlets(dag: DAG) -> list[Any]:
 
 
 def test_only_dags_of_pipelines_that_publish_have_the_task() -> None:
-    assert outlets(reconcile_dag(PUBLISHING)) == [ASSET]
-    for dag in (oncall_dag([PLAIN, PUBLISHING]), continue_dag([PLAIN, PUBLISHING])):
-        assert outlets(dag) == [AssetAlias(name="makewhole_published")]
-    for dag in (reconcile_dag(PLAIN), oncall_dag([PLAIN]), continue_dag([PLAIN])):
+    for dag in (reconcile_dag(PUBLISHING), continue_dag(PUBLISHING), own_oncall_dag(PUBLISHING)):
+        assert outlets(dag) == [ASSET]
+    assert outlets(oncall_dag([PLAIN, PUBLISHING])) == [AssetAlias(name="makewhole_published")]
+    for dag in (reconcile_dag(PLAIN), oncall_dag([PLAIN]), continue_dag(PLAIN)):
         assert "publish" not in dag.task_ids
 
 
 def test_task_that_reports_revocations_runs_whatever_became_of_the_window() -> None:
-    for dag in (reconcile_dag(PUBLISHING), oncall_dag([PLAIN, PUBLISHING]), continue_dag([PLAIN, PUBLISHING])):
+    for dag in (reconcile_dag(PUBLISHING), oncall_dag([PLAIN, PUBLISHING]), continue_dag(PUBLISHING)):
         task = dag.get_task("report_revoked")
         assert task.upstream_task_ids == {"certify"}
         assert task.trigger_rule == TriggerRule.ALL_DONE
@@ -51,7 +51,7 @@ def test_task_that_reports_revocations_runs_whatever_became_of_the_window() -> N
         assert publish.trigger_rule == TriggerRule.ALL_SUCCESS  # it fails with `certify`, and the run with it
         assert publish.downstream_task_ids == set()
     assert "report_revoked" not in reconcile_dag(PLAIN).task_ids
-    for dag, name in ((undo_dag([PUBLISHING]), "reopen"), (accept_dag([PUBLISHING]), "accept")):
+    for dag, name in ((undo_dag(PUBLISHING), "reopen"), (accept_dag([PUBLISHING]), "accept")):
         assert list(dag.get_task(name).outlets) == [AssetAlias(name="makewhole_published")]
 
 

@@ -1,5 +1,6 @@
 """Run `makewhole check`: report every problem of pipeline files, and of what they name, with its place and remedy."""
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -12,6 +13,8 @@ from rich.console import Console
 from rich.text import Text
 
 from makewhole.cli.environment import printable
+from makewhole.config.people.access import problems_of_roles
+from makewhole.config.people.groups import VARIABLE
 from makewhole.config.pipeline_file import PipelineFile, pipeline_files, read_files
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Pipeline, Remedy
@@ -82,6 +85,7 @@ def _of_file(
     if file.pipeline is not None and not file.problems:
         if has_people:
             _look_at_approvers(readiness, file.pipeline, str(file.path))
+            _look_at_roles(readiness, file.pipeline)
         if look is not None:
             look(readiness, file.pipeline)
     return _Checked(title=str(file.path), file=file, readiness=readiness)
@@ -97,6 +101,12 @@ def _look_at_approvers(found: Readiness, pipeline: Pipeline, path: str) -> None:
             found="is empty, and remedies of this file write: whoever may run the DAG could approve what they write",
             remedy="Name those who may, for example 'approval: {by: [anna, \"group:payments\"]}'",
         )
+        found.note(problem, Weight.REPAIRS)
+
+
+def _look_at_roles(found: Readiness, pipeline: Pipeline) -> None:
+    """Note roles that are given no right, where this machine has the file that lists them."""
+    for problem in problems_of_roles([pipeline]) if os.environ.get(VARIABLE, "").strip() else ():
         found.note(problem, Weight.REPAIRS)
 
 

@@ -12,6 +12,7 @@ from makewhole.config.connections import fields_of
 from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
 from makewhole.model.pipeline import Pipeline
+from makewhole.orchestration.access import oncall_dag_of
 from makewhole.orchestration.task_ids import ONCALL_DAG
 from makewhole.signing.key_files import KEY_CONNECTION, KEY_VARIABLE, signing_key_from_environment
 from makewhole.window.readiness.mistakes import Readiness
@@ -54,7 +55,7 @@ class Live(ClosingContext):
         look_at_points(found, pipeline, elsewhere)
         if self._api is not None:
             with found.asking(f"DAG of {pipeline.name}", "Airflow"):
-                wait_for_pipeline(self._api, pipeline.name, _SECONDS_TO_READ)
+                wait_for_pipeline(self._api, pipeline.name, oncall_dag_of(pipeline), _SECONDS_TO_READ)
 
     def _look_at_key(self, found: Readiness) -> None:
         if not os.environ.get(KEY_VARIABLE, "").strip() and self._airflow_has(KEY_CONNECTION) is not None:
@@ -78,9 +79,11 @@ class Live(ClosingContext):
         """Note pools of our tasks that do not exist, or have no slot: their tasks would wait for ever."""
         with found.asking("pools", "Airflow"):
             slots = {pool["name"]: pool["slots"] for pool in api.get("/pools", limit=_POOLS)["pools"]}
-            if import_error_of(api) is not None or not api.has_dag(ONCALL_DAG):
+            # The forms of all pipelines have the same tasks.
+            form = next((dag["dag_id"] for dag in api.get("/dags", dag_id_pattern=ONCALL_DAG, limit=1)["dags"]), None)
+            if import_error_of(api) is not None or form is None:
                 return
-            tasks = api.get(f"/dags/{ONCALL_DAG}/tasks")["tasks"]
+            tasks = api.get(f"/dags/{form}/tasks")["tasks"]
             for pool in sorted({task["pool"] for task in tasks}):
                 if slots.get(pool, 0) == 0:
                     text = "has no slot" if pool in slots else "does not exist"

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from makewhole.cli.airflow_api import access, airflow
+from makewhole.cli.airflow_api import Access, AirflowApi, access, airflow
 from makewhole.cli.environment import AsJson, Exit, console, printable, service_environment
 from makewhole.cli.plan.control import PlanId
 from makewhole.cli.runs.follow import follow
@@ -23,9 +23,8 @@ from makewhole.journal.database import connect
 from makewhole.journal.retention import removals
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState
+from makewhole.orchestration.task_ids import undo_dag_id
 from makewhole.window.context import find_pipeline
-
-_DAG = "makewhole_undo"
 
 
 def undo(
@@ -34,6 +33,9 @@ def undo(
         bool, typer.Option("--reverse", help="Send an event for each record that takes its effect back.")
     ] = False,
     reason: Annotated[str | None, typer.Option(help="Why, for those who are asked.", show_default=False)] = None,
+    release: Annotated[
+        bool, typer.Option("--release", help="Unpause the DAG of the pipeline's undos first: it begins paused.")
+    ] = False,
     is_followed: Annotated[bool, typer.Option("--follow/--no-follow", help="Wait for the end.")] = True,
     json: AsJson = False,
 ) -> None:
@@ -43,28 +45,47 @@ def undo(
     """
     out = console(stderr=json)
     with service_environment():
-        stays = _check_undoable(plan, reverses=reverse)
+        pipeline, stays = _check_undoable(plan, reverses=reverse)
         for sentence in stays:
             out.print(Text(printable(sentence), style="yellow"))
         where = access()
         with airflow(where) as api:
-            api.wait_for_dag(_DAG)
-            run_id = api.trigger(_DAG, {"plan": plan, "reverse": reverse, "reason": reason})
-            out.print(f"run {run_id}: {where.run_url(_DAG, run_id)}")
+            dag = undo_dag_id(pipeline)
+            api.wait_for_dag(dag)
+            _require_released(api, where, dag, release=release)
+            run_id = api.trigger(dag, {"plan": plan, "reverse": reverse, "reason": reason})
+            out.print(f"run {run_id}: {where.run_url(dag, run_id)}")
             if is_followed:
-                follow(api, _DAG, run_id, out, where)
+                follow(api, dag, run_id, out, where)
         document = _document(plan, run_id, stays)
     if json:
         typer.echo(json_format.dumps(document, ensure_ascii=False))
     elif is_followed:
-        _show(out, document, where.run_url(_DAG, run_id))
+        _show(out, document, where.run_url(dag, run_id))
     if is_followed:
         is_whole = document["state"] == PlanState.DONE and not document["left"]
         raise typer.Exit(Exit.CERTIFIED if is_whole else Exit.GAPS_REMAIN)
 
 
-def _check_undoable(plan: str, *, reverses: bool) -> tuple[str, ...]:
-    """Return what will stay; refuse a plan that cannot be undone here, before Airflow is asked."""
+def _require_released(api: AirflowApi, where: Access, dag: str, *, release: bool) -> None:
+    """Return where the DAG of a pipeline's undos may begin runs, which `release` has it do.
+
+    Raises:
+        RefusedError: it is paused. A run would wait without a word.
+    """
+    if not api.get(f"/dags/{dag}")["is_paused"]:
+        return
+    if not release:
+        raise RefusedError(
+            f"{dag} is paused, as it is until a person releases it: nothing was started. Release it for good by the "
+            f"switch on {where.url}/dags/{dag}, by `airflow dags unpause {dag}`, or here with --release"
+        )
+    api.send("PATCH", f"/dags/{dag}", {"is_paused": False})
+
+
+def _check_undoable(plan: str, *, reverses: bool) -> tuple[str, tuple[str, ...]]:
+    """Return the pipeline of a plan, and what will stay; refuse a plan that cannot be undone here, before Airflow is
+    asked."""
     with connect() as journal:
         stored = plans.get_plan(journal, plan)
         request = UndoRequest(plan=plan, pipeline=find_pipeline(stored.plan.pipeline), reverses=reverses)
@@ -77,7 +98,7 @@ def _check_undoable(plan: str, *, reverses: bool) -> tuple[str, ...]:
     stays = describe_remaining_records(request, written)
     if len(stays) == len(written) and not reverses:
         raise RefusedError(f"plan {plan} wrote no rows. {'. '.join(stays)}")
-    return stays
+    return stored.plan.pipeline, stays
 
 
 def _document(plan: str, run_id: str, stays: tuple[str, ...]) -> dict[str, Any]:

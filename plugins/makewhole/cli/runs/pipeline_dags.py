@@ -1,4 +1,4 @@
-"""Find whether Airflow has taken up a pipeline: its on-call form names it. Ask Airflow to read the DAG files now, and
+"""Find whether Airflow has taken up a pipeline: an on-call form is of it. Ask Airflow to read the DAG files now, and
 report its import errors instead of waiting for what they prevent."""
 
 import time
@@ -31,28 +31,31 @@ class RefusedFile:
     at: str
 
 
-def wait_for_pipeline(api: AirflowApi, pipeline: str, longest_seconds: float = _LONGEST_SECONDS) -> None:
-    """Return when the on-call form of Airflow names the pipeline; files that are new are read now. `longest_seconds`:
-    how long the DAG processor may take before it counts as one that does not run.
+def wait_for_pipeline(
+    api: AirflowApi, pipeline: str, dag: str = ONCALL_DAG, longest_seconds: float = _LONGEST_SECONDS
+) -> None:
+    """Return when Airflow has the on-call form of the pipeline; files that are new are read now. `dag` has the form: of
+    several pipelines, which it names, or of this one alone. `longest_seconds`: how long the DAG processor may take
+    before it counts as one that does not run.
 
     Raises:
         ConfigurationError: Airflow refuses the DAG file or the pipeline file, or has read its pipeline files again and
             this one is not among them.
         TransientError: Airflow does not read the files.
     """
-    names, parsed = _form_names(api), _parsed_at(api)
+    names, parsed = _form_names(api, pipeline, dag), _parsed_at(api)
     if pipeline in names:
         return
     was_asked, refused = _ask_to_parse(api), import_error_of(api, pipeline)
     started = since_parsed = time.monotonic()
-    while pipeline not in (names := _form_names(api)):
+    while pipeline not in (names := _form_names(api, pipeline, dag)):
         error = import_error_of(api, pipeline)
         if error is not None and (not was_asked or error != refused or time.monotonic() - started > _GRACE_SECONDS):
             raise ConfigurationError([_refused(error)])
         if not was_asked or _parsed_at(api) == parsed or error is not None:
             since_parsed = time.monotonic()
         if time.monotonic() - since_parsed > _GRACE_SECONDS:
-            raise ConfigurationError([_not_there(pipeline, names)])
+            raise ConfigurationError([_not_there(pipeline, dag, names)])
         if time.monotonic() - started > longest_seconds:
             known = ", ".join(names) or "none"
             raise TransientError(
@@ -89,8 +92,11 @@ def _file_of(pipeline: str) -> str | None:
     return next((file.path.name for file in files if file.name == pipeline), None)
 
 
-def _form_names(api: AirflowApi) -> tuple[str, ...]:
-    """Return the pipelines that the on-call form offers; none where there is no form."""
+def _form_names(api: AirflowApi, pipeline: str, dag: str) -> tuple[str, ...]:
+    """Return the pipelines that the on-call form offers; none where there is no form. The form of one pipeline has no
+    list of them."""
+    if dag != ONCALL_DAG:
+        return tuple(pipeline for shown in _our_dags(api) if shown["dag_id"] == dag and not shown["is_stale"])
     try:
         details = api.get(f"/dags/{ONCALL_DAG}/details")
     except AirflowRefusedError as error:
@@ -101,8 +107,9 @@ def _form_names(api: AirflowApi) -> tuple[str, ...]:
 
 
 def _parsed_at(api: AirflowApi) -> str | None:
-    """Return when the on-call form was last read."""
-    return next((dag["last_parsed_time"] for dag in _our_dags(api) if dag["dag_id"] == ONCALL_DAG), None)
+    """Return when the file with the on-call forms was last read; None: never, as far as this user may see."""
+    times = (dag["last_parsed_time"] for dag in _our_dags(api) if PurePosixPath(dag["fileloc"]).name == _ONCALL_FILE)
+    return max(times, default=None)
 
 
 def _our_dags(api: AirflowApi) -> list[dict[str, Any]]:
@@ -143,10 +150,10 @@ def _refused(error: RefusedFile) -> Problem:
     )
 
 
-def _not_there(pipeline: str, names: tuple[str, ...]) -> Problem:
+def _not_there(pipeline: str, dag: str, names: tuple[str, ...]) -> Problem:
     return Problem(
         file="Airflow",
-        path=ONCALL_DAG,
+        path=dag,
         found=f"has no pipeline {pipeline}; it has {', '.join(names) or 'none'}",
         remedy="Put the pipeline file into a folder that MAKEWHOLE_PIPELINES names for Airflow's DAG processor and "
         "workers, not only here",

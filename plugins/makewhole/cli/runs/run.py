@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from makewhole.cli.airflow_api import AirflowApi, access, airflow
+from makewhole.cli.airflow_api import access, airflow
 from makewhole.cli.documents import chosen_windows, unanswered_document, window_document
 from makewhole.cli.environment import Exit, console, exit_of, printable, service_environment
 from makewhole.cli.report import PipelineName, show_windows
@@ -27,7 +27,8 @@ from makewhole.lake.storage import Storage
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem, RefusedError, TransientError
 from makewhole.model.text import counted
 from makewhole.model.window import Window, WindowState
-from makewhole.orchestration.task_ids import ONCALL_DAG, OPEN_WINDOW
+from makewhole.orchestration.access import oncall_dag_of
+from makewhole.orchestration.task_ids import OPEN_WINDOW
 from makewhole.sql import PgConnection
 from makewhole.window.context import as_last_read, connections_of, find_pipeline
 
@@ -45,9 +46,10 @@ def parse_time(text: str) -> datetime:
 
 @dataclass(frozen=True, kw_only=True)
 class _RunRequest:
-    """The window that a run is to open."""
+    """The window that a run is to open. `dag` has the on-call form of the pipeline."""
 
     pipeline: str
+    dag: str
     start: datetime | None
     end: datetime
     plan_only: bool
@@ -117,9 +119,9 @@ def run(
         raise typer.Exit(code)
     states = []
     with service_environment():
-        find_pipeline(pipeline)
         request = _RunRequest(
             pipeline=pipeline,
+            dag=oncall_dag_of(find_pipeline(pipeline)),
             start=start,
             end=end or datetime.now(UTC),
             plan_only=plan_only,
@@ -250,8 +252,9 @@ def _start(request: _RunRequest, out: Console) -> str:
     """Trigger a run; return its id."""
     where = access()
     with airflow(where) as api:
-        run_id = _trigger(api, request.form())
-    out.print(f"run {run_id}: {where.run_url(ONCALL_DAG, run_id)}")
+        wait_for_pipeline(api, request.pipeline, request.dag)
+        run_id = api.trigger(request.dag, request.form())
+    out.print(f"run {run_id}: {where.run_url(request.dag, run_id)}")
     return run_id
 
 
@@ -259,32 +262,26 @@ def _follow_to_end(request: _RunRequest, run_id: str, out: Console) -> dict[str,
     """Follow a run; return its window as it ended."""
     where = access()
     with airflow(where) as api:
-        follow(api, ONCALL_DAG, run_id, out, where)
-        document = _document(request.pipeline, run_id)
-        note_result(api, ONCALL_DAG, run_id, document)
+        follow(api, request.dag, run_id, out, where)
+        document = _document(request, run_id)
+        note_result(api, request.dag, run_id, document)
     return document
 
 
-def _trigger(api: AirflowApi, form: dict[str, Any]) -> str:
-    """Start the run, once Airflow has taken the pipeline up."""
-    wait_for_pipeline(api, form["pipeline"])
-    return api.trigger(ONCALL_DAG, form)
-
-
-def _document(pipeline: str, run_id: str) -> dict[str, Any]:
+def _document(request: _RunRequest, run_id: str) -> dict[str, Any]:
     with connect() as journal:
-        place = windows.by_request(journal, pipeline, run_id)
+        place = windows.by_request(journal, request.pipeline, run_id)
         if place is None:
-            raise _no_window(journal, pipeline, run_id)
-        window = windows.load(journal, pipeline, *place)
+            raise _no_window(journal, request, run_id)
+        window = windows.load(journal, request.pipeline, *place)
         unanswered = [] if window.state is WindowState.ERROR else _unanswered(journal, window)
         return {**window_document(journal, window), "unanswered": [unanswered_document(group) for group in unanswered]}
 
 
-def _no_window(journal: PgConnection, pipeline: str, run_id: str) -> MakewholeError:
+def _no_window(journal: PgConnection, request: _RunRequest, run_id: str) -> MakewholeError:
     """Return why a run opened no window, as its first task has left it in the journal, and where its log is."""
-    url = access().log_url(ONCALL_DAG, run_id, OPEN_WINDOW)
-    place = StepPlace(pipeline=pipeline, step=OPEN_WINDOW, dag=ONCALL_DAG, run=run_id)
+    url = access().log_url(request.dag, run_id, OPEN_WINDOW)
+    place = StepPlace(pipeline=request.pipeline, step=OPEN_WINDOW, dag=request.dag, run=run_id)
     failure = step_failures.at(journal, place)
     if failure is None or failure.run != run_id:
         return TransientError(f"run {run_id} opened no window; the log of its task {OPEN_WINDOW} says why: {url}")

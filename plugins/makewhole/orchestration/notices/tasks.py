@@ -32,11 +32,11 @@ def notify_of_run(context: Mapping[str, Any]) -> None:
 
 
 def pipeline_of(context: Mapping[str, Any]) -> str | None:
-    """Return the pipeline of a run: that of the window it opened, of its form, or of its DAG."""
+    """Return the pipeline of a run: that of the window it opened, of its DAG, or of its form."""
     opened = context["ti"].xcom_pull(task_ids=task_ids.OPEN_WINDOW)
     if isinstance(opened, dict):
         return str(opened["pipeline"])
-    named = context["params"].get("pipeline") or task_ids.pipeline_of_dag(context["ti"].dag_id)
+    named = task_ids.pipeline_of_dag(context["ti"].dag_id) or context["params"].get("pipeline")
     return None if named is None else str(named)
 
 

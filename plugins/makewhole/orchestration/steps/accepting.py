@@ -16,6 +16,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import Cause
 from makewhole.model.window import Window, WindowState
+from makewhole.orchestration.access import requested_name
 from makewhole.orchestration.steps.publishing import note_revoked
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.window_of_run import load_pipeline
@@ -32,15 +33,15 @@ logger = logging.getLogger(__name__)
 def plan() -> str:
     """Write what the form of the run asks for, or take an acceptance back; return the id of the task to go on with."""
     context = get_current_context()
-    pipeline = load_pipeline(str(context["params"]["pipeline"]))
+    pipeline = load_pipeline(requested_name(context))
     return _revoke(context, pipeline) if context["params"]["revoke"] else _ask(context, pipeline)
 
 
 def requested_pipeline(context: Mapping[str, Any]) -> Pipeline:
-    """Read the pipeline that the form of a run names."""
+    """Read the pipeline of a run: of its DAG, or of its form."""
     from makewhole.config.pipeline_file import find_pipeline
 
-    return find_pipeline(str(context["params"]["pipeline"]))
+    return find_pipeline(requested_name(context))
 
 
 def _ask(context: Mapping[str, Any], pipeline: Pipeline) -> str:
@@ -146,7 +147,7 @@ def accept() -> dict[str, Any]:
     from makewhole.orchestration.connections import signing_key
 
     context = get_current_context()
-    pipeline = load_pipeline(str(context["params"]["pipeline"]))
+    pipeline = load_pipeline(requested_name(context))
     revoked = context["params"]["revoke"]
     if revoked:
         known = _acceptance_of(pipeline, str(revoked).strip())

@@ -15,7 +15,9 @@ from makewhole.orchestration.steps.window_of_run import load_context
 
 if TYPE_CHECKING:
     from makewhole.journal.certificates import ChainEntry
+    from makewhole.model.window import Window
     from makewhole.signing.keys import SigningKey
+    from makewhole.sql import PgConnection
     from makewhole.window.certifying.certify import ClosedWindow
     from makewhole.window.context import WindowContext
 
@@ -40,6 +42,7 @@ def certify() -> dict[str, Any]:
     _open_again(context, key)
     with connect() as journal:
         closed = certify_window(journal, context.pipeline, context.window, context.storage, key)
+        _measure(journal, context.window, closed)
     for revocation in closed.revoked:
         logger.warning("certificate %d is revoked: %s", revocation.revokes, revocation.uri)
     if closed.state is not WindowState.ERROR:
@@ -57,6 +60,19 @@ def certify() -> dict[str, Any]:
     announce(get_current_context()["outlet_events"], context.pipeline.name, closed.certificate)
     _log_reach(context.window.label, closed.certificate)
     return run_result(closed, closed.certificate)
+
+
+def _measure(journal: "PgConnection", window: "Window", closed: "ClosedWindow") -> None:
+    """Send how the window ended as metrics: with the counts after its repair, where there was one."""
+    from makewhole.journal.results import hop_results
+    from makewhole.orchestration.telemetry import metrics
+
+    found = hop_results.results(journal, window, hop_results.RECONCILED)
+    found = {**found, **hop_results.results(journal, window, hop_results.VERIFIED)}
+    counts = {hop: result.counts for hop, result in found.items()}
+    older = closed.older_open.windows if closed.older_open else 0
+    is_certified = closed.state is WindowState.CERTIFIED
+    metrics.send(metrics.of_window(window.pipeline, counts, is_certified=is_certified, older_open=older))
 
 
 def _open_again(context: "WindowContext", key: "SigningKey") -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
+from makewhole.orchestration.access import requested_name
 from makewhole.orchestration.steps.recorded_failure import recorded
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.window_of_run import load_ready_pipeline, opened_window
@@ -37,7 +38,7 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
     context = get_current_context()
     request = _window_request(context)
     require_past(request)
-    pipeline = load_ready_pipeline(pipeline_name or context["params"]["pipeline"])
+    pipeline = load_ready_pipeline(pipeline_name or requested_name(context))
     finish_older_windows(context, pipeline, request)
     with connect() as journal:
         opened = open_interval(journal, pipeline, connections_of(pipeline), request)
@@ -46,13 +47,13 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
 
 @step
 @recorded
-def continue_window() -> dict[str, Any]:
-    """Take up the unfinished window that the form names."""
+def continue_window(pipeline_name: str) -> dict[str, Any]:
+    """Take up the unfinished window of a pipeline that the form names."""
     from makewhole.journal.database import connect
     from makewhole.window.opening.unfinished import continue_window
 
     form = get_current_context()["params"]
-    pipeline = load_ready_pipeline(form["pipeline"])
+    pipeline = load_ready_pipeline(pipeline_name)
     with connect() as journal:
         opened = continue_window(journal, pipeline, int(form["window"]), int(form["revision"]))
     return log_opened(opened, "; it was left unfinished, what its steps committed is kept")

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import (
 )
 
 from makewhole.model.errors import MakewholeError, NotYetError
-from makewhole.orchestration.task_ids import OPEN_WINDOW
+from makewhole.orchestration.task_ids import OPEN_WINDOW, pipeline_of_dag
 
 if TYPE_CHECKING:
     from makewhole.journal.step_failures import StepPlace
@@ -59,7 +59,7 @@ def step_place(context: Mapping[str, Any], pipeline: str | None = None) -> "Step
     if isinstance(opened, dict):
         pipeline, window = opened["pipeline"], {"number": opened["window"], "revision": opened["revision"]}
     else:
-        pipeline, window = pipeline or context["params"].get("pipeline"), {}
+        pipeline, window = pipeline or pipeline_of_dag(ti.dag_id) or context["params"].get("pipeline"), {}
     return StepPlace(pipeline=str(pipeline), step=ti.task_id, dag=ti.dag_id, run=ti.run_id, **window)
 
 

@@ -17,7 +17,7 @@ from makewhole.model.window import WindowState
 from makewhole.orchestration.steps.publishing import note_revoked
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.window_of_run import load_pipeline
-from makewhole.orchestration.task_ids import APPROVE, RESTORE
+from makewhole.orchestration.task_ids import APPROVE, RESTORE, undo_dag_id
 
 if TYPE_CHECKING:
     from makewhole.window.context import WindowContext
@@ -47,8 +47,22 @@ def plan() -> str:
 
 
 def requested_plan(context: Mapping[str, Any]) -> str:
-    """Return the id of the plan that the form of the run names."""
-    return str(context["params"]["plan"]).strip()
+    """Return the id of the plan that the form of the run names.
+
+    Raises:
+        RefusedError: there is none, or it is of another pipeline than the DAG.
+    """
+    from makewhole.journal import plans
+    from makewhole.journal.database import connect
+
+    plan = str(context["params"]["plan"]).strip()
+    with connect() as journal:
+        name = plans.get_plan(journal, plan).plan.pipeline
+    if undo_dag_id(name) != context["ti"].dag_id:
+        raise RefusedError(
+            f"plan {plan} is of {name}: {context['ti'].dag_id} takes no plan of it back; use {undo_dag_id(name)}"
+        )
+    return plan
 
 
 def _load_context_of(plan_id: str) -> "WindowContext":

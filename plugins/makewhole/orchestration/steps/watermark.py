@@ -5,7 +5,7 @@ DAG files import this module, so what the step needs is imported when it runs.
 
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import get_current_context
@@ -15,6 +15,7 @@ from makewhole.orchestration.notices.tasks import pipeline_of
 from makewhole.orchestration.steps.asset_events import asset_of, update_asset
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.task_ids import CERTIFIED_ALIAS, REVOKED_ALIAS, certified_asset, revoked_asset
+from makewhole.orchestration.telemetry.metrics import of_watermark, send
 
 if TYPE_CHECKING:
     from makewhole.journal.certificates import ChainEntry, Watermark
@@ -82,7 +83,7 @@ def report(*, has_certificates: bool) -> dict[str, Any]:
 
     context = get_current_context()
     require_current()
-    name = pipeline_of(context) or _pipeline_of_plan(context)
+    name = pipeline_of(context)
     if name is None:
         raise AirflowSkipException("the run names no pipeline")
     events = context["outlet_events"]
@@ -93,6 +94,7 @@ def report(*, has_certificates: bool) -> dict[str, Any]:
         revoked = certificates.revocations_after(journal, name, reported)
         issued = {entry.ordinal: certificates.entry(journal, name, entry.revokes or 0) for entry in revoked}
         newest = certificates.entry(journal, name, mark.head) if mark and has_certificates else None
+    send(of_watermark(name, mark, datetime.now(UTC)))
     known = [entry for entry in revoked if mark is not None and entry.ordinal <= mark.head]
     if known:
         update_asset(
@@ -150,16 +152,3 @@ def _last_reported(context: Mapping[str, Any], name_and_uri: tuple[str, str]) ->
     newest = next(iter(events.ascending(False).limit(1)), None)
     ordinal = None if newest is None else (newest.extra or {}).get("ordinal")
     return ordinal if isinstance(ordinal, int) else 0
-
-
-def _pipeline_of_plan(context: Mapping[str, Any]) -> str | None:
-    """Return the pipeline of the plan that the form of an undo names."""
-    from makewhole.journal import plans
-    from makewhole.journal.database import connect
-
-    plan = str(context["params"].get("plan") or "").strip()
-    if not plan:
-        return None
-    with connect() as journal:
-        stored = plans.find_plan(journal, plan)
-    return None if stored is None else stored.plan.pipeline

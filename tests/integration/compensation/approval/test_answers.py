@@ -110,8 +110,7 @@ def task_context(world: PlanWorld, shown: dict[str, str]) -> dict[str, Any]:
         return shown if key == "approval" else opened
 
     return {
-        "ti": SimpleNamespace(xcom_pull=pull),
-        "dag": SimpleNamespace(dag_id="makewhole_oncall"),
+        "ti": SimpleNamespace(xcom_pull=pull, dag_id="makewhole_oncall"),
         "dag_run": SimpleNamespace(run_id="tonight", triggering_user_name="anna"),
         "shown": shown,
     }

@@ -1,0 +1,1 @@
+"""Describe who may do what with a pipeline in Airflow."""

@@ -1,0 +1,1 @@
+"""Send how windows ended to where Airflow sends its own metrics."""
