@@ -15,6 +15,7 @@ from makewhole.compensation.verification.verify_window import verify_window
 from tests.histories.shapes.changes import OF_ROWS, TYPES, Change, ChangedDay, draw_day
 from tests.histories.shapes.coordinates import COORDINATES, Coordinates, in_log_order, send_numbered
 from tests.histories.shapes.formats import FORMATS, RecordFormat
+from tests.histories.shapes.stores import COLUMNS
 from tests.world.orders import Order
 from tests.world.pipeline_file import Settings, flow, store, topic
 from tests.world.shop import STORE_HOP
@@ -39,9 +40,6 @@ _REPAIRS: Settings = {
 }
 _READABLE = [record_format for record_format in FORMATS if record_format.key == '"$.id"']
 """The formats whose values have the id: rows are written whole, and it is no key here."""
-_COLUMNS = (
-    "id text, number bigint, region text, amount numeric(8,2), at timestamptz, due date, is_paid boolean, remark text"
-)
 
 
 @pytest.mark.parametrize("coordinates", COORDINATES, ids=lambda one: one.name)
@@ -70,7 +68,7 @@ def _play(
 ) -> tuple[dict[str, str], list[Order]]:
     """Have the topic and the store of a day; return the business key of each id, and the rows that are right."""
     more = "".join(f", {name} bigint" for name in coordinates.columns)
-    shop.sql(f"create table warehouse ({_COLUMNS}{more})")
+    shop.sql(f"create table warehouse ({COLUMNS}{more})")
     for name, content in record_format.files.items():
         (shop.file.parent / name).write_bytes(content)
     shop.describe(

@@ -9,7 +9,7 @@ from tests.histories.shapes.changes import TYPES
 from tests.histories.shapes.coordinates import COORDINATES, Coordinates
 from tests.histories.shapes.datasets import PLACE, Dataset, FilesDataset, IcebergDataset
 from tests.histories.shapes.formats import FORMATS, RecordFormat
-from tests.histories.shapes.stores import STORES, StoreKind
+from tests.histories.shapes.stores import COLUMNS, STORES, StoreKind
 from tests.world.consumer import Record, read_settled
 from tests.world.orders import Order, milliseconds
 from tests.world.pipeline_file import Settings, store, topic
@@ -24,9 +24,6 @@ Contents = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...
 _FORMATS = {one.name: one for one in FORMATS}
 _COORDINATES: Mapping[str, Coordinates] = {one.name: one for one in COORDINATES}
 TABLES: Mapping[str, StoreKind] = {one.name: one for one in STORES if one.is_writable}
-_COLUMNS = (
-    "id text, number bigint, region text, amount numeric(8,2), at timestamptz, due date, is_paid boolean, remark text"
-)
 
 
 def format_of(history: History) -> RecordFormat:
@@ -98,7 +95,7 @@ class TablePlace:
     def make(self) -> None:
         if self._columns:
             more = "".join(f", {name} bigint" for name in self._columns)
-            self.shop.sql(f"create table warehouse ({_COLUMNS}{more})")
+            self.shop.sql(f"create table warehouse ({COLUMNS}{more})")
         else:
             self.kind.make(self.shop)
 
@@ -177,7 +174,7 @@ class DatasetPlace:
     def make(self) -> None:
         self.lake.make()
         if self.history.has_ledger:
-            self.shop.sql(f"create table outbox ({_COLUMNS})")
+            self.shop.sql(f"create table outbox ({COLUMNS})")
 
     def add(self, rows: Sequence[Order]) -> None:
         if rows:
@@ -226,7 +223,7 @@ class TopicPlace:
 
     def make(self) -> None:
         self.shop.add_topic()
-        self.shop.sql(f"create table outbox ({_COLUMNS})")
+        self.shop.sql(f"create table outbox ({COLUMNS})")
 
     def add(self, rows: Sequence[Order]) -> None:
         self.copy(rows, "plain")
