@@ -113,8 +113,8 @@ class Seen:
     """
 
     day: int
-    ranges: Mapping[int, tuple[int, int]]
     handed: Mapping[str, frozenset[str]]
+    ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     moments: list[Held] = field(default_factory=list)
     found: Mapping[str, Mapping[str, tuple[str, str]]] = field(default_factory=dict)
     before: Held | None = None

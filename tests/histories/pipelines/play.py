@@ -1,7 +1,7 @@
 """Play a history of one pipeline on real servers, and walk its windows by the steps that Airflow runs."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import singledispatchmethod
@@ -9,11 +9,6 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from makewhole.compensation.execution.run_plan import compensate_window
-from makewhole.compensation.plan_window import plan_window
-from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.model.gate import GateAnswer
-from makewhole.model.plan import PlanState
 from makewhole.window.context import WindowContext
 from tests.histories.pipelines.events import (
     Compact,
@@ -45,7 +40,8 @@ from tests.histories.pipelines.stores import (
 )
 from tests.histories.shapes.changes import TYPES
 from tests.histories.shapes.coordinates import log_rows
-from tests.histories.watched import PLAN_HEADER
+from tests.histories.walk import Walk
+from tests.histories.watched import PLAN_HEADER, Watch
 from tests.world.consumer import Record, read_settled
 from tests.world.orders import BORN, DAY, Order
 from tests.world.prepared import PreparedTransactions
@@ -69,7 +65,7 @@ class Sent:
 
 
 @dataclass
-class PipelinePlayer:
+class PipelinePlayer(Walk[Seen]):
     """A history being played.
 
     `log`: the committed records, in order; `known`: where any record lies; `contents`: what each says. `loaded`: how
@@ -93,13 +89,7 @@ class PipelinePlayer:
     passed: int = 0
     strays: int = 0
     seen: list[Seen] = field(default_factory=list)
-
-    def play(self, after: Callable[[Seen], None]) -> None:
-        """Play all events; `after` is called when a window has come to its end."""
-        for event in self.history.events:
-            self.happen(event)
-            if isinstance(event, Window):
-                after(self.seen[-1])
+    watch: Watch | None = None
 
     @singledispatchmethod
     def happen(self, event: Event) -> None:
@@ -254,36 +244,27 @@ class PipelinePlayer:
 
     @happen.register
     def _(self, event: Window) -> None:
-        shop, last = self.shop, self.seen[-1] if self.seen else None
-        context = shop.open(event.day)
-        ranges = {part.partition: (part.lo, part.hi) for part in context.window.ranges["orders"]}
-        handed = {hop: last.pending(hop) if last is not None else frozenset() for hop in _NAMES}
+        handed = {hop: self.seen[-1].pending(hop) if self.seen else frozenset() for hop in _NAMES}
         self.waiting = {key: since for key, since in self.waiting.items() if key in handed["store"]}
-        seen = Seen(event.day, ranges, handed)
-        self.seen.append(seen)
-        seen.moments.append(self._held())
-        shop.judge(context)
-        seen.found = {hop: shop.found(context, name) for hop, name in _NAMES.items()}
+        self.take_window(event.day, Seen(event.day, handed=handed))
+
+    def begin(self, seen: Seen, context: WindowContext) -> None:
+        seen.ranges = {part.partition: (part.lo, part.hi) for part in context.window.ranges["orders"]}
+
+    def found(self, context: WindowContext) -> Mapping[str, Mapping[str, tuple[str, str]]]:
+        return {hop: self.shop.found(context, name) for hop, name in _NAMES.items()}
+
+    def judged(self, seen: Seen) -> None:
         for key in seen.pending("store"):
             self.waiting.setdefault(key, self.passed)
-        if shop.validate(context).answer is GateAnswer.FAIL:
-            self._repair(seen, context)
-        closed = shop.certify(context)
-        seen.state, seen.reason = closed.state.value, closed.reason
-        seen.moments.append(self._held())
 
-    def _repair(self, seen: Seen, context: WindowContext) -> None:
-        plan = plan_window(context).plan
-        if plan is not None and plan.state in (PlanState.APPROVED, PlanState.FROZEN):
-            seen.before = self._held()
-            compensate_window(context, lambda _: None)
-            self._read_again()
-            if isinstance(self.place, TopicPlace):
-                self.happen(Load())  # what was sent again is copied, as anything is
-            seen.after = self._held()
-        verify_window(context, lambda *_: None, patience_seconds=0.0)
+    def read_again(self, seen: Seen) -> None:
+        self._read_topic_again()
+        if isinstance(self.place, TopicPlace):
+            self.happen(Load())  # what was sent again is copied, as anything is
+        seen.after = self.held()
 
-    def _read_again(self) -> None:
+    def _read_topic_again(self) -> None:
         """Take into the log what makewhole sent, in the order in which it lies there."""
         for record in read_settled(self.shop.bootstrap, self.shop.topic):
             at = record.partition, record.offset
@@ -303,7 +284,7 @@ class PipelinePlayer:
 
     # What there is
 
-    def _held(self) -> Held:
+    def held(self) -> Held:
         return Held(
             self.history,
             ledger=[self._copy(self._order(item)) for item in self.ledger],

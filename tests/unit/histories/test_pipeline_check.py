@@ -50,7 +50,7 @@ UNSETTLED: Mapping[str, Mapping[str, tuple[str, str]]] = {"ledger": {"O1": ("pen
 
 
 def seen(*moments: Held, state: str = "certified", **more: object) -> Seen:
-    found = Seen(0, {0: (0, 9)}, {}, moments=list(moments), state=state, reason="1 key missing, 0 allowed")
+    found = Seen(0, {}, {0: (0, 9)}, moments=list(moments), state=state, reason="1 key missing, 0 allowed")
     return replace(found, **more)  # type: ignore[arg-type]
 
 

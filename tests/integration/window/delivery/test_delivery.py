@@ -8,6 +8,7 @@ from typer.testing import CliRunner, Result
 from makewhole.cli.main import app
 from makewhole.model.delivery.claims import Delivery
 from tests.integration.window.delivery.findings import examined
+from tests.world.environment import take_connection
 from tests.world.orders import orders
 from tests.world.topics import commit_group
 from tests.world.windows import ReconciledShop
@@ -80,7 +81,7 @@ def test_a_connection_that_this_machine_lacks_leaves_out_what_it_leads_to(
     clean: ReconciledShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clean.change_topic(unclean_leader_election_enable="true")
-    monkeypatch.delenv("AIRFLOW_CONN_DB")
+    take_connection(monkeypatch, "db")
 
     document = json.loads(asked("--json").stdout)
 
