@@ -31,7 +31,8 @@ class Copy:
 @dataclass(frozen=True)
 class Held:
     """Hold what each place held at one moment. `doubts`: the prepared transactions; `marked`: the keys of the rows that
-    they changed or deleted. `overdue`: the keys that have been pending for longer than any may."""
+    they changed or deleted. `overdue`: the keys that have been pending for longer than any may. `open`: the keys of
+    records in a transaction that is open in the log."""
 
     history: History
     ledger: Sequence[Copy]
@@ -40,6 +41,7 @@ class Held:
     doubts: frozenset[str] = frozenset()
     marked: frozenset[str] = frozenset()
     overdue: frozenset[str] = frozenset()
+    open: frozenset[str] = frozenset()
 
     def all_keys(self) -> list[str]:
         """Return every key that is anywhere."""
@@ -64,7 +66,7 @@ class Held:
         if not here:
             return "unexpected" if there else None
         if len(there) != 1:
-            return "duplicate" if there else "missing"
+            return "duplicate" if there else "pending" if key in self.open else "missing"
         return None if there[0] in here else "mismatched"
 
     def really(self, key: str) -> Answer:

@@ -7,12 +7,13 @@ from datetime import timedelta
 from functools import singledispatchmethod
 from typing import Any
 
-from confluent_kafka import Message
+from confluent_kafka import Message, Producer
 
 from makewhole.window.context import WindowContext
 from tests.histories.pipelines.events import (
     Compact,
     Doubt,
+    End,
     Event,
     History,
     Insert,
@@ -50,7 +51,8 @@ from tests.world.sql import insert_rows
 from tests.world.topics import left_open, producer
 from tests.world.windows import ReconciledShop
 
-_IN_TRANSACTION = ("committed", "aborted")
+_IN_TRANSACTION = ("committed", "aborted", "open")
+_OPEN_MILLISECONDS = 15 * 60_000  # the most that a broker allows: on a slow machine a window takes longer than a minute
 _NAMES = {"ledger": LEDGER_HOP, "store": STORE_HOP}
 
 
@@ -62,6 +64,14 @@ class Sent:
     order: Order
     row: Order
     is_replay: bool = False
+
+
+@dataclass(frozen=True)
+class OpenBatch:
+    """A transaction that is open, with its records: where each lies, and its order."""
+
+    producer: Producer
+    records: tuple[tuple[Point, Order], ...]
 
 
 @dataclass
@@ -87,6 +97,7 @@ class PipelinePlayer(Walk[Seen]):
     doubts: dict[str, frozenset[str]] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
     passed: int = 0
+    open: OpenBatch | None = None
     strays: int = 0
     seen: list[Seen] = field(default_factory=list)
     watch: Watch | None = None
@@ -107,10 +118,32 @@ class PipelinePlayer(Walk[Seen]):
     @happen.register
     def _(self, event: Send) -> None:
         orders = [self._order(item) for item in event.items]
+        if self.open is not None:
+            return
         places = self._send(orders, event)
         self.known |= set(places)
-        if event.ending != "aborted":
+        if event.ending == "open":
+            assert self.open is not None
+            self.open = replace(self.open, records=tuple(zip(places, orders, strict=True)))
+        elif event.ending != "aborted":
             self._append(zip(places, orders, strict=True))
+
+    @happen.register
+    def _(self, event: End) -> None:
+        ended, self.open = self.open, None
+        if ended is None:
+            return
+        ended.producer.commit_transaction(30) if event.is_committed else ended.producer.abort_transaction(30)
+        assert not left_open(self.shop.bootstrap, self.shop.topic)
+        if event.is_committed:
+            self._append(ended.records)
+
+    def play(self, after: Callable[[Seen], None]) -> None:
+        try:
+            super().play(after)
+        finally:
+            if self.open is not None:
+                self.open.producer.abort_transaction(30)
 
     def _append(self, records: Iterable[tuple[Point, Order]], *, is_replay: bool = False) -> None:
         records = list(records)
@@ -123,7 +156,11 @@ class PipelinePlayer(Walk[Seen]):
     def _send(self, orders: Sequence[Order], event: Send) -> list[Point]:
         delivered: dict[int, Point] = {}
         made, is_transaction = format_of(self.history), event.ending in _IN_TRANSACTION
-        own = {"transactional_id": f"sender-{self.shop.topic}"} if is_transaction else {}
+        own: dict[str, object] = {}
+        if is_transaction:
+            own["transactional_id"] = f"sender-{self.shop.topic}"
+        if event.ending == "open":
+            own["transaction_timeout_ms"] = _OPEN_MILLISECONDS
         client = producer(self.shop.bootstrap, enable_idempotence=event.ending != "plain", linger_ms=1, **own)
         if is_transaction:
             client.init_transactions(30)
@@ -150,13 +187,15 @@ class PipelinePlayer(Walk[Seen]):
                 on_delivery=keep(number),
             )
         assert client.flush(30) == 0
-        if is_transaction:
+        if event.ending == "open":
+            self.open = OpenBatch(client, ())
+        elif is_transaction:
             client.commit_transaction(30) if event.ending == "committed" else client.abort_transaction(30)
             assert not left_open(self.shop.bootstrap, self.shop.topic)
         return [delivered[number] for number in range(len(orders))]
 
     def _order(self, item: Item) -> Order:
-        return order_of(self.history.seed, item)
+        return order_of(self.history.seed, item, self.history.record_format)
 
     # What happens to the store
 
@@ -296,7 +335,14 @@ class PipelinePlayer(Walk[Seen]):
             doubts=frozenset(self.doubts),
             marked=frozenset(key for keys in self.doubts.values() for key in keys),
             overdue=frozenset(key for key, since in self.waiting.items() if since < self.passed),
+            open=self._open_keys(),
         )
+
+    def _open_keys(self) -> frozenset[str]:
+        """Return the keys of records that are open; of a ledger alone, whose keys are ids."""
+        if self.open is None or not self.history.has_ledger:
+            return frozenset()
+        return frozenset(key_of(self.history, order) for _, order in self.open.records)
 
     def _copy(self, row: Order) -> Copy:
         values = values_of(row)

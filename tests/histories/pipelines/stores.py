@@ -9,7 +9,9 @@ from tests.histories.shapes.changes import TYPES
 from tests.histories.shapes.coordinates import COORDINATES, Coordinates
 from tests.histories.shapes.datasets import PLACE, Dataset, FilesDataset, IcebergDataset
 from tests.histories.shapes.formats import FORMATS, RecordFormat
+from tests.histories.shapes.registry_formats import REGISTRY_FORMATS
 from tests.histories.shapes.stores import COLUMNS, STORES, StoreKind
+from tests.histories.shapes.whole_formats import WHOLE_FORMATS
 from tests.world.consumer import Record, read_settled
 from tests.world.orders import Order, milliseconds
 from tests.world.pipeline_file import Settings, store, topic
@@ -21,7 +23,7 @@ from tests.world.windows import ReconciledShop
 Contents = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 """The key, the value and the headers of a record."""
 
-_FORMATS = {one.name: one for one in FORMATS}
+_FORMATS = {one.name: one for one in (*FORMATS, *REGISTRY_FORMATS, *WHOLE_FORMATS)}
 _COORDINATES: Mapping[str, Coordinates] = {one.name: one for one in COORDINATES}
 TABLES: Mapping[str, StoreKind] = {one.name: one for one in STORES if one.is_writable}
 

@@ -79,12 +79,12 @@ _AVRO_TYPES: Mapping[str, Any] = {
     "is_paid": "boolean",
     "remark": ["null", "string"],
 }
-AVRO = {
+AVRO: Mapping[str, Any] = {
     "type": "record",
     "name": "Order",
     "fields": [{"name": name, "type": kind} for name, kind in _AVRO_TYPES.items()],
 }
-_AVRO_SCHEMA: Any = fastavro.parse_schema(AVRO)
+_AVRO_SCHEMA: Any = fastavro.parse_schema(dict(AVRO))
 AVRO_KEY = {"type": "record", "name": "OrderKey", "fields": [{"name": "id", "type": "string"}]}
 _AVRO_KEY_SCHEMA: Any = fastavro.parse_schema(AVRO_KEY)
 
@@ -106,7 +106,7 @@ def avro_value(order: Order) -> bytes:
     return body.getvalue()
 
 
-def _avro_key(order: Order) -> str:
+def avro_key(order: Order) -> str:
     """Return a record key in Avro: the bytes of a short one are a text."""
     body = io.BytesIO()
     fastavro.schemaless_writer(body, _AVRO_KEY_SCHEMA, {"id": order["id"]})
@@ -251,7 +251,7 @@ FORMATS = (
             "schema": "order.avsc",
             "record_key": "{format: avro, schema: key.avsc}",
         },
-        record_key=_avro_key,
+        record_key=avro_key,
         files={"order.avsc": json.dumps(AVRO).encode(), "key.avsc": json.dumps(AVRO_KEY).encode()},
     ),
     RecordFormat(
@@ -259,7 +259,7 @@ FORMATS = (
         value=json_value,
         key="kafka.key",
         settings={"record_key": "{format: avro, schema: text.avsc}"},
-        record_key=_avro_key,
+        record_key=avro_key,
         files={"text.avsc": b'"string"'},
     ),
     RecordFormat(

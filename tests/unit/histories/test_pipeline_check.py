@@ -13,6 +13,8 @@ from tests.histories.pipelines.orders import FILTERS, Values, order_of, values_o
 from tests.histories.pipelines.stores import TABLES
 from tests.histories.shapes.changes import TYPES
 from tests.histories.shapes.formats import FORMATS
+from tests.histories.shapes.registry_formats import REGISTRY_FORMATS
+from tests.histories.shapes.whole_formats import WHOLE_FORMATS
 
 pytestmark = pytest.mark.unit
 
@@ -119,7 +121,9 @@ def test_every_kind_is_drawn() -> None:
     histories = [draw(seed, frozenset(KINDS)) for seed in range(400)]
     assert {type(event) for history in histories for event in history.events} == set(Event.__args__)
     assert {history.store for history in histories} == {*TABLES, "iceberg", "files", "topic"}
-    assert {history.record_format for history in histories} == {made.name for made in FORMATS}
+    assert {history.record_format for history in histories} == {
+        made.name for made in (*FORMATS, *REGISTRY_FORMATS, *WHOLE_FORMATS)
+    }
     assert {history.key for history in histories} == {"id", "position", "sequence"}
     assert {history.where for history in histories} == {None, *FILTERS}
     assert {history.produces for history in histories} == {True, False}
