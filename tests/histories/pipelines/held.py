@@ -80,6 +80,13 @@ class Held:
             return "duplicate" if there else "missing"
         return None if there[0] in here else "mismatched"
 
+    def has_no_survivor(self, key: str) -> bool:
+        """Whether a key has several rows of which none is as its record says: which of them stays is for a person."""
+        columns = self.history.store_columns
+        here = {in_columns(copy.values, columns) for copy in self.sent(key) if copy.is_taken}
+        there = {in_columns(copy.values, columns) for copy in self.rows_of(key)}
+        return self.really(key) == "duplicate" and not here & there
+
     def is_in_doubt(self, key: str) -> bool:
         """Whether a prepared transaction may hold a key that is wrong, as far as can be seen."""
         return key in self.marked if self.rows_of(key) else bool(self.doubts)

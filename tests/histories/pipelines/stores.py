@@ -92,7 +92,10 @@ class TablePlace:
     def settings(self) -> Settings:
         if self._columns:
             return store("db", "warehouse", key=f"[{', '.join(self._columns)}]")
-        return {**store("db", "warehouse"), **self.kind.settings}
+        # The columns that have other names in this kind are none that such records carry.
+        is_whole = self.history.record_format in {one.name for one in WHOLE_FORMATS}
+        of_kind = {name: text for name, text in self.kind.settings.items() if not (is_whole and name == "columns")}
+        return {**store("db", "warehouse"), **of_kind}
 
     def make(self) -> None:
         if self._columns:
