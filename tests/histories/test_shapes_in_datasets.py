@@ -63,6 +63,7 @@ def test_random_changes_of_rows_in_datasets_are_found_repaired_and_undone(
 
 
 @pytest.mark.extended
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("system", ["s3", "hdfs"])
 @pytest.mark.parametrize("form", ["iceberg", "files"])
 def test_random_changes_of_rows_on_servers_are_found_repaired_and_undone(

@@ -19,7 +19,7 @@ from tests.histories.shapes.bundles import BUNDLE
 from tests.histories.shapes.chains import ChangedChain, Line, LineChange, Verdicts, draw_chain
 from tests.histories.shapes.changes import TYPES
 from tests.histories.shapes.stores import COLUMNS
-from tests.histories.shapes.verdicts import REPAIRS, found_verdicts
+from tests.histories.shapes.verdicts import REPAIRS, differing_from, found_verdicts
 from tests.world.orders import Order
 from tests.world.pipeline_file import Settings, flow, ledger, pipeline_file, store, topic
 from tests.world.sql import insert_rows
@@ -82,7 +82,7 @@ class _Play:
         self._topics = [shop.topic, *(shop.add_topic() for _ in chain.shapes[1:])]
         names = ["book", *(f"topic_{number}" for number in range(len(chain.shapes))), "warehouse"]
         self._hops = list(itertools.pairwise(names))
-        for table in ("book", "warehouse", "expected"):
+        for table in ("book", "warehouse"):
             shop.sql(f"create table {table} ({BUNDLE} text, {COLUMNS})")
         self._describe(names)
         for number, shape in enumerate(chain.shapes):
@@ -142,10 +142,7 @@ class _Play:
 
     def differing_rows(self) -> list[object]:
         """Return the rows that the store has too many or too few."""
-        insert_rows(self._shop.dsn, "expected", map(_row, self._chain.repaired_rows()))
-        either = "select * from {0} except all select * from {1}"
-        tables = (("warehouse", "expected"), ("expected", "warehouse"))
-        return [row for names in tables for row in self._shop.sql(either.format(*names))]
+        return differing_from(self._shop, "warehouse", map(_row, self._chain.repaired_rows()))
 
 
 def _judged(shop: ReconciledShop, play: _Play) -> list[Verdicts]:
