@@ -145,7 +145,7 @@ class History:
 
     @property
     def sends_again(self) -> bool:
-        """Whether a repair may write into the topic. Behind an open transaction nobody could read that."""
+        """Whether a repair may write into the topic. Behind an open transaction no consumer could read that."""
         return self.is_repairing and self.store == "topic"
 
     @property
