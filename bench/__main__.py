@@ -23,6 +23,7 @@ _PARTS = (
     "scans",
     "snapshots",
     "formats",
+    "elements",
     "replays",
     "upserts",
     "windows",

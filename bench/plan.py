@@ -30,6 +30,7 @@ class Plan:
     scans: Sequence[DataSet]
     snapshots: Sequence[DataSet]
     formats: Sequence[DataSet]
+    elements: Sequence[DataSet]
     replays: Sequence[DataSet]
     upserts: Sequence[DataSet]
     windows: Sequence[Duel]
@@ -67,6 +68,7 @@ def full() -> Plan:
         scans=(ten, zstd[1]),
         snapshots=(DataSet(records=1_000_000), DataSet(records=5_000_000), ten),
         formats=(two,),
+        elements=(two,),
         replays=(DataSet(records=1_000_000), DataSet(records=100_000, is_large=True)),
         upserts=(DataSet(records=500_000),),
         windows=tuple(
@@ -94,6 +96,7 @@ def quick() -> Plan:
         scans=(one,),
         snapshots=(one,),
         formats=(one,),
+        elements=(one,),
         replays=(one,),
         upserts=(DataSet(records=200_000),),
         windows=(Duel(orders=_orders(1_000_000)[0], runs=1, sides=_AGAIN),),
@@ -116,6 +119,7 @@ def tiny() -> Plan:
         scans=(data,),
         snapshots=(data,),
         formats=(data,),
+        elements=(data,),
         replays=(data,),
         upserts=(data,),
         windows=(Duel(orders=Orders(number=20_000, stride=_ONE_IN_A_HUNDRED), runs=1, sides=_AGAIN),),

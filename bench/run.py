@@ -11,7 +11,7 @@ from bench.measuring.data_set import DataSet
 from bench.measuring.results import Series
 from bench.plan import Plan
 from bench.repairs import findings, replays, upserts
-from bench.topics import formats, headers, reads, snapshots
+from bench.topics import elements, formats, headers, reads, snapshots
 from bench.windows import history, latency, on_cluster, scale
 from makewhole.config.connection_text import variable_of
 from makewhole.stack.environment import connection_kafka
@@ -114,6 +114,11 @@ class Bench:
         """Measure the decoding of binary values, Avro side by side with Spark's `from_avro`."""
         for data in self.plan.formats:
             yield from formats.measured(self.folder, data, self.plan.rounds, self.report)
+
+    def elements(self) -> Iterator[Series]:
+        """Measure the division of JSON records into typed elements, side by side with Spark's `explode`."""
+        for data in self.plan.elements:
+            yield from elements.measured(self.folder, data, self.plan.rounds, self.report)
 
     def replays(self) -> Iterator[Series]:
         """Measure a plan of compensation, side by side with a plain producer of the same records."""

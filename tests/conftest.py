@@ -26,6 +26,9 @@ from tests.world.shared_starts import with_shared_starts
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.integration.cluster.object_store import ObjectStore
+    from tests.world.hdfs_servers import HdfsServers
+
 _MEMORY, _ENOUGH_BYTES = Path("/dev/shm"), 6 << 30
 
 
@@ -159,3 +162,24 @@ def journal(databases: Databases, journal_template: str) -> Iterator[str]:
     """The URI of a migrated, empty journal of the test's own."""
     with databases.of_a_test("journal", template=journal_template) as uri:
         yield uri
+
+
+@pytest.fixture(scope="session")
+def hdfs(server_folder: Path) -> Iterator["HdfsServers"]:
+    """A NameNode and a DataNode."""
+    from tests.world.hdfs_servers import HdfsServers
+
+    with HdfsServers(server_folder / "hdfs") as servers:
+        yield servers
+
+
+@pytest.fixture(scope="session")
+def s3(server_folder: Path) -> Iterator["ObjectStore"]:
+    """An S3 server with a bucket."""
+    from tests.integration.cluster.object_store import ObjectStore
+
+    folder = server_folder / "s3"
+    folder.mkdir()
+    store = ObjectStore.start(folder, "lake-key", "lake-secret")
+    yield store
+    store.stop()

@@ -6,6 +6,7 @@ from bench.measuring.results import Results, Series
 from bench.repairs.findings import FINDINGS
 from bench.report import repairs, topics, windows
 from bench.report.tables import mib, table
+from bench.topics.elements import ELEMENTS
 from bench.topics.formats import FORMAT
 from bench.windows.duel import WINDOW
 from bench.windows.history import HISTORY
@@ -31,6 +32,7 @@ def page(results: Results) -> str:
         "## Scanning batch headers, one core\n\n" + topics.scans(series),
         "## Snapshot of a topic: decoded, hashed, bucketed, archived\n\n" + topics.snapshots(series),
         "## Decoding binary values to typed columns, on one core\n\n" + topics.formats(series),
+        "## Dividing JSON records into typed elements\n\n" + topics.elements(series),
         "## Replaying a plan into a topic, exactly once, 10,000 records per transaction\n\n" + repairs.replays(series),
         "## Upserting a plan into PostgreSQL, exactly once, 10,000 rows per transaction\n\n" + repairs.upserts(series),
         "## A whole window, from spark-submit to the gate's answer, in fresh processes\n\n" + windows.windows(series),
@@ -58,7 +60,7 @@ def _machines(results: Results) -> str:
     )
 
 
-_WITHOUT_MEMORY = (FORMAT, WINDOW, SCALE, CLUSTER_WINDOW, HISTORY, LATENCY, FINDINGS)
+_WITHOUT_MEMORY = (FORMAT, ELEMENTS, WINDOW, SCALE, CLUSTER_WINDOW, HISTORY, LATENCY, FINDINGS)
 
 
 def _memory(series: Sequence[Series]) -> str:

@@ -1,12 +1,9 @@
 """Decode values of binary formats to typed columns: makewhole on one core, beside Spark's `from_avro`."""
 
 import json
-import multiprocessing
-import os
 import struct
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +12,12 @@ from bench.measuring.contender import Contender
 from bench.measuring.data_set import DataSet
 from bench.measuring.meter import Cost
 from bench.measuring.results import Series
+from bench.topics.decoding import MAKEWHOLE, Decode, Report, apart, duel, write_values
 from makewhole.compute.decode.schema_texts import SCHEMA_HEADER, SchemaText
 
 FORMAT = "format "
-MAKEWHOLE, FROM_AVRO = "makewhole", "from_avro"
+FROM_AVRO = "from_avro"
 FORMATS = ("avro", "protobuf")
-_ROWS_OF_A_BATCH = 65_536
 _PREFIX = b"\x00\x00\x00\x00\x07"
 _STATES = ("NEW", "PAID", "SENT", "DONE")
 _COLUMNS = {
@@ -66,39 +63,24 @@ class _OneSchema:
         return self._text, _PREFIX
 
 
-def measured(folder: Path, data: DataSet, rounds: int, report: Callable[[str], None]) -> Iterator[Series]:
+def measured(folder: Path, data: DataSet, rounds: int, report: Report) -> Iterator[Series]:
     """Measure both formats, Avro side by side with Spark, the one that begins changing from round to round."""
     paths = {form: folder / f"{form}.parquet" for form in FORMATS}
     for form, path in paths.items():
-        _write(path, form, data.records)
+        encode = _avro_value if form == "avro" else _protobuf_values()
+        write_values(path, map(encode, range(data.records)))
+    ours: dict[str, Callable[[], Cost]] = {
+        form: partial(apart, _decoder, path, form, data.records) for form, path in paths.items()
+    }
     with Contender(FROM_AVRO, folder / "from-avro", [avro_jar()]) as theirs:
         sides: dict[str, Callable[[], Cost]] = {
-            MAKEWHOLE: lambda: _decode_apart(paths["avro"], "avro", data.records),
+            MAKEWHOLE: ours["avro"],
             FROM_AVRO: lambda: theirs.run(decode_by_spark, str(paths["avro"]))[1],
         }
-        yield from _duel(sides, "avro", data, rounds, report)
-    yield from _duel(
-        {MAKEWHOLE: lambda: _decode_apart(paths["protobuf"], "protobuf", data.records)},
-        "protobuf",
-        data,
-        rounds,
-        report,
-    )
+        yield from duel(sides, f"{FORMAT}avro", data, rounds, report)
+    yield from duel({MAKEWHOLE: ours["protobuf"]}, f"{FORMAT}protobuf", data, rounds, report)
     for path in paths.values():
         path.unlink()
-
-
-def _duel(
-    sides: dict[str, Callable[[], Cost]], form: str, data: DataSet, rounds: int, report: Callable[[str], None]
-) -> Iterator[Series]:
-    found = {name: Series(part=f"{FORMAT}{form}", side=name, data=data) for name in sides}
-    for number in range(rounds + 1):
-        for name in sides if number % 2 == 0 else reversed(sides):
-            cost = sides[name]()
-            report(f"{FORMAT}{form:9} {name:10} {cost.wall_seconds:6.2f} s, {cost.cpu_seconds:6.2f} s of cores")
-            if number:  # the first warms up: not counted
-                found[name].warm.append(cost)
-    yield from found.values()
 
 
 def decode_by_spark(spark: Any, path: str) -> None:
@@ -110,38 +92,13 @@ def decode_by_spark(spark: Any, path: str) -> None:
     values.select("order.*").write.format("noop").mode("overwrite").save()
 
 
-def _decode_apart(path: Path, form: str, records: int) -> Cost:
-    """Decode in a process of its own, on one core."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
-        rows, cost = pool.submit(_decode, str(path), form).result()
-    if rows != records:
-        raise RuntimeError(f"{form}: {rows} of {records} values have a key")
-    return cost
-
-
-def _decode(path: str, form: str) -> tuple[int, Cost]:
-    os.environ["POLARS_MAX_THREADS"] = "1"  # read when polars is imported
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    import pyarrow.parquet as pq
-
+def _decoder(form: str) -> Decode:
+    """Return what decodes a batch of values of a format to a key and seven columns."""
     from makewhole.compute.decode.record_values import ValueShape, decode_values
     from makewhole.model.points import KeyType
 
     shape = ValueShape(key=("$.id",), key_layout=(KeyType.BIGINT,), compare=_COLUMNS, format=_format(form))
-    batches = pq.ParquetFile(path).iter_batches(_ROWS_OF_A_BATCH)
-    rows = len(decode_values(next(batches), shape))  # what is compiled is loaded
-    wall, cpu, counted = time.perf_counter(), time.process_time(), 0
-    for batch in batches:
-        counted += len(batch) - decode_values(batch, shape)["key"].null_count()
-    share = (rows + counted) / max(counted, 1)
-    return rows + counted, Cost(
-        wall_seconds=(time.perf_counter() - wall) * share,
-        python_cpu_seconds=(time.process_time() - cpu) * share,
-        jvm_cpu_seconds=0.0,
-        python_bytes=0,
-        jvm_bytes=0,
-    )
+    return lambda batch: len(batch) - decode_values(batch, shape)["key"].null_count()
 
 
 def _format(form: str) -> Any:
@@ -149,23 +106,6 @@ def _format(form: str) -> Any:
     from makewhole.compute.decode.protobuf.protobuf_format import ProtobufFormat
 
     return AvroFormat(_OneSchema(_AVRO_SCHEMA)) if form == "avro" else ProtobufFormat(_OneSchema(_protobuf_file()[0]))
-
-
-def _write(path: Path, form: str, records: int) -> None:
-    """Write so many values with their prefix into a Parquet file, without headers."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    encode = _avro_value if form == "avro" else _protobuf_values()
-    headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-    schema = pa.schema([("value", pa.binary()), ("headers", headers)])
-    with pq.ParquetWriter(path, schema) as file:
-        for first in range(0, records, _ROWS_OF_A_BATCH):
-            numbers = range(first, min(first + _ROWS_OF_A_BATCH, records))
-            values = [encode(number) for number in numbers]
-            file.write_batch(
-                pa.RecordBatch.from_pydict({"value": values, "headers": [[]] * len(values)}, schema=schema)
-            )
 
 
 def _avro_value(number: int) -> bytes:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from makewhole.config.connection_text import variable_of
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole_spark.carrier import Carrier
 from makewhole_spark.reconcile.tails import log_tail
@@ -21,6 +22,7 @@ from tests.histories.routes.describe import make_places
 from tests.histories.routes.describe import places as route_places
 from tests.histories.routes.events import History as RouteHistory
 from tests.histories.routes.play import RoutePlayer, key_of
+from tests.histories.shapes.registry_formats import register_schemas
 from tests.histories.truth import Truth
 from tests.histories.upserts.describe import describe, make_tables, second_place
 from tests.histories.upserts.events import History as UpsertHistory
@@ -31,6 +33,7 @@ from tests.world.environment import enter, service_environment, set_connection
 from tests.world.kept_sessions import kept_sessions
 from tests.world.pipeline_file import store as store_point
 from tests.world.prepared import prepared_transactions
+from tests.world.registry_server import RegistryServer, registry_server
 from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
 
@@ -64,8 +67,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", range(first, first + count))
 
 
+@pytest.fixture(scope="session")
+def registry() -> Iterator[RegistryServer]:
+    """A registry with the schemas of all records."""
+    with registry_server() as server:
+        register_schemas(server)
+        yield server
+
+
 @pytest.fixture
-def shops(carrier: Carrier, kafka: KafkaServer, databases: Databases, journal_template: str, tmp_path: Path) -> NewShop:
+def shops(
+    carrier: Carrier,
+    kafka: KafkaServer,
+    databases: Databases,
+    journal_template: str,
+    registry: RegistryServer,
+    tmp_path: Path,
+) -> NewShop:
     """Make a shop with so many partitions for a history, and clear it away again; a shrunk history needs many."""
 
     @contextmanager
@@ -86,7 +104,7 @@ def shops(carrier: Carrier, kafka: KafkaServer, databases: Databases, journal_te
                 folder=folder,
                 partitions=partitions,
             )
-            enter(patch, service_environment(shop, folder))
+            enter(patch, {**service_environment(shop, folder), variable_of("registry"): registry.connection()})
             patch.setattr(log_tail, "_RECORDS_PER_TASK", _OFFSETS_OF_A_PIECE)
             make_topic(shop.admin, shop.topic, partitions)
             yield shop

@@ -14,6 +14,7 @@ from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
 from tests.histories.shapes.changes import OF_ROWS, TYPES, ChangedDay, draw_day
 from tests.histories.shapes.formats import FORMATS, RecordFormat, json_value
+from tests.histories.shapes.registry_formats import REGISTRY_FORMATS
 from tests.histories.shapes.stores import STORES, StoreKind
 from tests.histories.shapes.verdicts import REPAIRS, REPORTS, differing_rows, found_verdicts
 from tests.world.orders import Order
@@ -27,7 +28,7 @@ pytestmark = [pytest.mark.histories, pytest.mark.timeout(120)]
 NewShop = Callable[[int], AbstractContextManager[ReconciledShop]]
 
 
-@pytest.mark.parametrize("record_format", FORMATS, ids=lambda one: one.name)
+@pytest.mark.parametrize("record_format", [*FORMATS, *REGISTRY_FORMATS], ids=lambda one: one.name)
 def test_random_changes_are_found_and_nothing_else(seed: int, record_format: RecordFormat, shops: NewShop) -> None:
     kind, day = Random(seed).choice(STORES), draw_day(seed)
     with shops(Random(seed).randint(1, 3)) as shop:
@@ -36,7 +37,7 @@ def test_random_changes_are_found_and_nothing_else(seed: int, record_format: Rec
         assert {hop: found_verdicts(shop, context, hop) for hop in (LEDGER_HOP, STORE_HOP)} == day.verdicts, kind.name
 
 
-@pytest.mark.parametrize("record_format", FORMATS, ids=lambda one: one.name)
+@pytest.mark.parametrize("record_format", [*FORMATS, *REGISTRY_FORMATS], ids=lambda one: one.name)
 def test_a_store_is_repaired_to_what_was_sent(seed: int, record_format: RecordFormat, shops: NewShop) -> None:
     kind = Random(seed).choice([store for store in STORES if store.is_writable])
     day = draw_day(seed, OF_ROWS)

@@ -5,6 +5,8 @@ make histories HISTORIES_ARGS="tests/histories/test_shapes_in_datasets.py --hist
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -21,6 +23,7 @@ from tests.histories.shapes.coordinates import COORDINATES, in_log_order, send_n
 from tests.histories.shapes.datasets import PLACE, Dataset, FilesDataset, IcebergDataset, essence, in_files
 from tests.histories.shapes.formats import FORMATS, RecordFormat
 from tests.world.environment import set_connection
+from tests.world.lake_systems import files_place, warehouse_settings
 from tests.world.pipeline_file import Settings, flow, topic
 from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop
@@ -28,6 +31,7 @@ from tests.world.windows import ReconciledShop
 pytestmark = [pytest.mark.histories, pytest.mark.timeout(180)]
 
 NewShop = Callable[[int], AbstractContextManager[ReconciledShop]]
+MakeDataset = Callable[..., Dataset]
 
 _VERDICTS = {
     Change.ROW_LOST: "missing",
@@ -55,6 +59,28 @@ def test_random_changes_of_rows_in_datasets_are_found_repaired_and_undone(
     shops: NewShop,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    _find_repair_and_undo(seed, shops, monkeypatch, has_position, kind)
+
+
+@pytest.mark.extended
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("system", ["s3", "hdfs"])
+@pytest.mark.parametrize("form", ["iceberg", "files"])
+def test_random_changes_of_rows_on_servers_are_found_repaired_and_undone(
+    seed: int, form: str, system: str, shops: NewShop, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Takes long: the servers of each system are started."""
+    made: MakeDataset = (
+        partial(IcebergDataset, warehouse=warehouse_settings(system, request))
+        if form == "iceberg"
+        else partial(FilesDataset, place=files_place(system, request, Path()))
+    )
+    _find_repair_and_undo(seed, shops, monkeypatch, Random(f"{form} {system} {seed}").choice([False, True]), made)
+
+
+def _find_repair_and_undo(
+    seed: int, shops: NewShop, monkeypatch: pytest.MonkeyPatch, has_position: bool, kind: MakeDataset
+) -> None:
     random = Random(f"datasets {seed}")
     has_time = random.choice([True, not has_position])
     # Without a time rows are read by the positions of a window: one of none is not read.
@@ -63,7 +89,7 @@ def test_random_changes_of_rows_in_datasets_are_found_repaired_and_undone(
     with shops(random.randint(1, 3)) as shop:
         folder = shop.file.parent.parent / "lake"
         lake = kind(folder=folder, topic=shop.topic, has_position=has_position, has_time=has_time)
-        lake.folder.mkdir()
+        folder.mkdir()
         lake.make()
         set_connection(monkeypatch, "lake", lake.described)
         keys, whole = _play(shop, record_format, lake, day, seed)

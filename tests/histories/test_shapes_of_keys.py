@@ -15,8 +15,10 @@ from makewhole.compensation.verification.verify_window import verify_window
 from tests.histories.shapes.changes import OF_ROWS, TYPES, Change, ChangedDay, draw_day
 from tests.histories.shapes.coordinates import COORDINATES, Coordinates, in_log_order, send_numbered
 from tests.histories.shapes.formats import FORMATS, RecordFormat
+from tests.histories.shapes.stores import COLUMNS
+from tests.histories.shapes.verdicts import REPAIRS, differing_from
 from tests.world.orders import Order
-from tests.world.pipeline_file import Settings, flow, store, topic
+from tests.world.pipeline_file import flow, store, topic
 from tests.world.shop import STORE_HOP
 from tests.world.sql import insert_rows
 from tests.world.windows import ReconciledShop
@@ -31,17 +33,8 @@ _VERDICTS = {
     Change.ROW_CHANGED: "mismatched",
     Change.ROW_ADDED: "unexpected",
 }
-_REPAIRS: Settings = {
-    "missing": "upsert",
-    "duplicate": "quarantine",
-    "mismatched": "upsert",
-    "unexpected": "quarantine",
-}
 _READABLE = [record_format for record_format in FORMATS if record_format.key == '"$.id"']
 """The formats whose values have the id: rows are written whole, and it is no key here."""
-_COLUMNS = (
-    "id text, number bigint, region text, amount numeric(8,2), at timestamptz, due date, is_paid boolean, remark text"
-)
 
 
 @pytest.mark.parametrize("coordinates", COORDINATES, ids=lambda one: one.name)
@@ -62,7 +55,7 @@ def test_random_changes_of_rows_are_found_by_coordinates_and_repaired(
             compensate_window(context, lambda _: None)
             verify_window(context, lambda *_: None, patience_seconds=0)
         assert shop.certify(context).state.value == "certified"
-        assert _differing_rows(shop, whole) == []
+        assert differing_from(shop, "warehouse", whole) == []
 
 
 def _play(
@@ -70,13 +63,13 @@ def _play(
 ) -> tuple[dict[str, str], list[Order]]:
     """Have the topic and the store of a day; return the business key of each id, and the rows that are right."""
     more = "".join(f", {name} bigint" for name in coordinates.columns)
-    shop.sql(f"create table warehouse ({_COLUMNS}{more})")
+    shop.sql(f"create table warehouse ({COLUMNS}{more})")
     for name, content in record_format.files.items():
         (shop.file.parent / name).write_bytes(content)
     shop.describe(
         has_ledger=False,
         compare=flow({name: f'"{declared}"' for name, declared in TYPES.items()}),
-        hop={"compensation": flow(_REPAIRS), "write": "{id: string}"},
+        hop={"compensation": flow(REPAIRS), "write": "{id: string}"},
         more_points={
             "orders": topic("log", shop.topic, **{**record_format.settings, "key": coordinates.name}),
             "warehouse": store("db", "warehouse", key=f"[{', '.join(coordinates.columns)}]"),
@@ -92,12 +85,3 @@ def _play(
         by_id[key] = {**coordinates.stray, last: coordinates.stray[last] + at}
     insert_rows(shop.dsn, "warehouse", [row | by_id[row["id"]] for row in day.rows])
     return {key: coordinates.key_of(values) for key, values in by_id.items()}, whole
-
-
-def _differing_rows(shop: ReconciledShop, expected: list[Order]) -> list[object]:
-    """Return the rows that the store has too many or too few, column by column."""
-    shop.sql("create table expected (like warehouse)")
-    insert_rows(shop.dsn, "expected", expected)
-    either = "select * from {0} except all select * from {1}"
-    tables = (("warehouse", "expected"), ("expected", "warehouse"))
-    return [row for names in tables for row in shop.sql(either.format(*names))]

@@ -1,8 +1,7 @@
-"""Make topics of a test's own; start the systems of files, each when the first test asks for it, once a session."""
+"""Make topics of a test's own, and evaluate plainly what the gate asks of few rows."""
 
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -11,10 +10,8 @@ from makewhole.kafka.offsets import describe_topic
 from makewhole.model.connection import KafkaConnection
 from makewhole.stack.kafka_server import KafkaServer
 from tests.conftest import is_on_spark
-from tests.integration.cluster.object_store import ObjectStore
 from tests.world import topics
 from tests.world.combinations import left_to_test_all
-from tests.world.hdfs_servers import HdfsServers
 from tests.world.plain_gate import evaluate_plainly
 
 MakeTopic = Callable[..., str]
@@ -58,20 +55,3 @@ def make_topic(admin: AdminClient, connection: KafkaConnection) -> Iterator[Make
 
     yield make
     topics.delete_topics(admin, made)
-
-
-@pytest.fixture(scope="session")
-def hdfs(server_folder: Path) -> Iterator[HdfsServers]:
-    """A NameNode and a DataNode."""
-    with HdfsServers(server_folder / "hdfs") as servers:
-        yield servers
-
-
-@pytest.fixture(scope="session")
-def s3(server_folder: Path) -> Iterator[ObjectStore]:
-    """An S3 server with a bucket."""
-    folder = server_folder / "s3"
-    folder.mkdir()
-    store = ObjectStore.start(folder, "lake-key", "lake-secret")
-    yield store
-    store.stop()

@@ -17,16 +17,10 @@ from makewhole.tables.progress import ProgressRows, SinkCommit, SinkGroup, refus
 from makewhole.tables.rows import RowOutside
 from makewhole.tables.shape import TableShape, TimeBounds
 from makewhole.tables.tables import Ability
+from tests.memory.columns import describe_columns
 from tests.memory.connection import MemoryConnection, read_connection, server_of
-from tests.memory.reading import (
-    HeldCopy,
-    MemoryReader,
-    MemorySession,
-    describe_columns,
-    hold_view,
-    refuse_ledger,
-    rows_of_part,
-)
+from tests.memory.reading import MemorySession, refuse_ledger
+from tests.memory.views import HeldCopy, MemoryReader, hold_view, rows_of_part
 from tests.memory.writing import MemoryForecaster, MemoryWriter
 
 

@@ -50,7 +50,9 @@ _WINDOWS = _part(
     *(f"tests/integration/spark/test_{name}.py" for name in ("windows", "versions", "replays", "faults_of_logs")),
     marker="integration and not extended and not on_spark",
 )
-_EXTENDED = _part("extended", "tests/integration", "tests/e2e", marker="extended", processes=2)
+_EXTENDED = _part(
+    "extended", "tests/integration", "tests/histories", "tests/e2e", "--histories", "2", marker="extended", processes=2
+)
 _ON_SPARK = _part(
     "on-spark", "tests/integration/spark", "--on-spark", marker="integration and not extended", processes=2
 )

@@ -42,6 +42,12 @@ def set_connection(monkeypatch: pytest.MonkeyPatch, connection_id: str, describe
     _share_connections()
 
 
+def take_connection(monkeypatch: pytest.MonkeyPatch, connection_id: str) -> None:
+    """Have no connection of this name, neither in this process nor in the file that Spark's workers read."""
+    monkeypatch.delenv(variable_of(connection_id), raising=False)
+    _share_connections()
+
+
 def _share_connections() -> None:
     """Write all connections into the file that Spark's workers read: their environment is as old as the session."""
     file, prefix = os.environ.get(FILE_VARIABLE), variable_of("")

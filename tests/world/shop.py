@@ -196,13 +196,22 @@ class Shop(World):
         client.produce(self.topic, partition=0, key=key, value=value, timestamp=int(moment.timestamp() * 1000))
         assert client.flush(30) == 0
 
-    def send_values(self, records: Iterable[tuple[str, bytes | None, Mapping[str, str]]], day: float = 0.5) -> None:
-        """Send records of any format, each its key, its value and its headers; a key has one partition."""
+    def send_values(
+        self,
+        records: Iterable[tuple[str, bytes | None, Mapping[str, str]]],
+        day: float = 0.5,
+        *,
+        topic: str | None = None,
+    ) -> None:
+        """Send records of any format, each its key, its value and its headers; a key has one partition.
+
+        `topic`: another one of the test's, which has one partition.
+        """
         client = producer(self.bootstrap, linger_ms=5)
         for key, value, headers in records:
             client.produce(
-                self.topic,
-                partition=sum(key.encode()) % self.partitions,
+                topic or self.topic,
+                partition=sum(key.encode()) % self.partitions if topic is None else 0,
                 key=key,
                 value=value,
                 timestamp=int((BORN + day * DAY).timestamp() * 1000),

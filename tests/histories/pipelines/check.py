@@ -94,7 +94,7 @@ def _of_rows(seen: Seen, before: Held, after: Held, key: str) -> Iterator[str]:
             yield f"was written to, and is {wrong or 'right'}"
         return
     if new == old:
-        is_due = seen.is_about("store", key) and not before.is_disputed(key)
+        is_due = seen.is_about("store", key) and not before.is_disputed(key) and not before.has_no_survivor(key)
         if is_due and before.of_ledger_hop(key) != "duplicate":
             yield f"was {wrong}, and was not repaired"
         return

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from tests.histories.pipelines.events import History
+from tests.histories.pipelines.orders import carried_by
 from tests.histories.pipelines.stores import Place, format_of
 from tests.histories.shapes.changes import TYPES
 from tests.histories.shapes.verdicts import REPAIRS, REPORTS
@@ -15,7 +16,7 @@ def describe(shop: ReconciledShop, history: History, place: Place) -> None:
     made = format_of(history)
     for name, content in made.files.items():
         (shop.file.parent / name).write_bytes(content)
-    written = [name for name in TYPES if name not in history.store_columns]
+    written = [name for name in carried_by(history.record_format) if name not in history.store_columns]
     write = {} if history.store == "topic" else {"write": _typed([*_id_where_it_is_no_key(history), *written])}
     where = {} if history.where is None else {"where": f'"{history.where}"'}
     own = {} if history.of_store_hop is None else {"compare": _typed(history.of_store_hop)}

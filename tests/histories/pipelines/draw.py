@@ -8,6 +8,7 @@ from typing import Literal
 from tests.histories.pipelines.events import (
     Compact,
     Doubt,
+    End,
     Ending,
     Event,
     History,
@@ -24,13 +25,17 @@ from tests.histories.pipelines.events import (
     Stray,
     Window,
 )
-from tests.histories.pipelines.orders import FILTERS
+from tests.histories.pipelines.orders import FILTERS, carried_by
 from tests.histories.pipelines.stores import TABLES
 from tests.histories.shapes.changes import TYPES
 from tests.histories.shapes.formats import FORMATS
+from tests.histories.shapes.registry_formats import REGISTRY_FORMATS
+from tests.histories.shapes.whole_formats import CARRIED, WHOLE_FORMATS
 
 KINDS = {
     "formats": True,  # records are of any format, and their keys are where that has them
+    "registries": True,  # the schemas of records are in a registry
+    "wholes": True,  # a record is one text, or any bytes, and nothing else
     "tables": True,  # stores are tables of any kind
     "datasets": True,  # stores are Iceberg tables and files
     "topics": True,  # stores are topics
@@ -38,6 +43,7 @@ KINDS = {
     "compared": True,  # the file and the store's hop compare some columns, not the same ones
     "filter": True,  # the store takes some records alone
     "transactions": True,  # batches are written in transactions, committed and aborted
+    "open": True,  # batches are in transactions that are still open when a window is taken
     "in_doubt": True,  # the store's transactions stay prepared
     "aged": True,  # longer passes than a key may stay pending
     "rewritten": True,  # datasets are compacted, their files listed again, their snapshots taken back
@@ -52,8 +58,9 @@ KINDS = {
 
 _WINDOWS = 3
 _TROUBLES = (0.0, 0.5, 1.0)
-_READABLE = [made.name for made in FORMATS if made.key == '"$.id"']
-"""The formats whose values have the id: where it is no key, rows are written with it."""
+_ID = '"$.id"'
+"""The place of the key of those formats whose values have it: where it is no key, rows are written with it."""
+_OF_WHOLE = [where for where in FILTERS if where.startswith(CARRIED)]
 
 
 def draw(seed: int, kinds: frozenset[str]) -> History:
@@ -71,16 +78,18 @@ class _Draw:
     known: list[int] = field(default_factory=list)
     gids: list[str] = field(default_factory=list)
     trouble: float = 1.0
+    is_open: bool = False
 
     def history(self, seed: int) -> History:
         store, key = self._store_and_key()
-        record_format = self.random.choice([made.name for made in FORMATS] if key == "id" else _READABLE)
-        record_format = record_format if "formats" in self.kinds else "json"
+        record_format = self._format(key)
+        is_whole = carried_by(record_format) != tuple(TYPES)
         compared, of_store_hop = self._columns(), self._columns()
         has_own = self._happens("compared", 0.5)
-        where = self.random.choice(sorted(FILTERS))
+        where = self.random.choice(sorted(_OF_WHOLE if is_whole else FILTERS))
         has_filter = self._happens("filter", 0.35)
-        is_repairing = self.random.random() < 0.8
+        # A row cannot be made of a record that carries one column of it.
+        is_repairing = self.random.random() < 0.8 and (not is_whole or store == "topic")
         frame = History(
             seed=seed,
             record_format=record_format,
@@ -88,13 +97,25 @@ class _Draw:
             store=store,
             partitions=self.random.randint(1, 3),
             is_repairing=is_repairing,
-            compared=compared if "compared" in self.kinds else tuple(TYPES),
-            of_store_hop=of_store_hop if has_own else None,
+            compared=(CARRIED,) if is_whole else compared if "compared" in self.kinds else tuple(TYPES),
+            of_store_hop=of_store_hop if has_own and not is_whole else None,
             where=where if has_filter else None,
         )
         produces = self._happens("produced", 0.6) and is_repairing and record_format == "json" and key == "id"
         events = tuple(event for day in range(_WINDOWS) for event in self._day(day, frame))
-        return replace(frame, events=events, produces=produces and not has_own and not has_filter)
+        is_open = any(isinstance(event, Send) and event.ending == "open" for event in events)
+        return replace(frame, events=events, produces=produces and not has_own and not has_filter and not is_open)
+
+    def _format(self, key: KeyKind) -> str:
+        whole = [made.name for made in WHOLE_FORMATS]
+        registered = [made.name for made in REGISTRY_FORMATS if key == "id" or made.key == _ID]
+        chosen = self.random.choice(["json"] * 3 + [made.name for made in FORMATS if key == "id" or made.key == _ID])
+        drawn, of_registry, of_whole = self.random.random(), self.random.choice(registered), self.random.choice(whole)
+        if drawn < 0.2 and "registries" in self.kinds:
+            return of_registry
+        if drawn > 0.85 and "wholes" in self.kinds and key == "id":
+            return of_whole
+        return chosen if "formats" in self.kinds else "json"
 
     def _store_and_key(self) -> tuple[str, KeyKind]:
         stores = [
@@ -144,9 +165,12 @@ class _Draw:
             found.append(self._item(day))
         self.random.shuffle(found)
         at = self.random.randint(0, len(found))
-        for part in (found[:at], found[at:]):
+        stays_open = self._happens("open", 0.25) and not frame.sends_again
+        for part, is_last in ((found[:at], False), (found[at:], True)):
             if part:
-                yield Send(tuple(part), day, self._ending(frame.key == "sequence", 0.08))
+                ending = self._ending(frame.key == "sequence", 0.08)
+                self.is_open = is_last and stays_open
+                yield Send(tuple(part), day, "open" if self.is_open else ending)
 
     def _ending(self, has_identity: bool, aborted: float) -> Ending:
         plain: Ending = "idempotent" if has_identity else self.random.choice(["plain", "idempotent"])
@@ -171,6 +195,10 @@ class _Draw:
                 yield Doubt(gid, self.random.choice(self.known[-10:]), how)
 
     def _settled(self) -> Iterator[Event]:
+        is_committed = self.random.random() < 0.7
+        if self.is_open:
+            self.is_open = False
+            yield End(is_committed)
         for gid in [*self.gids]:
             if self.random.random() < 0.6:
                 self.gids.remove(gid)

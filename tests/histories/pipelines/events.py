@@ -6,8 +6,8 @@ from typing import Literal
 Mishap = Literal["lost", "doubled", "changed"]
 Mishaps = tuple[tuple[int, Mishap], ...]
 """What happens to the events of a number."""
-Ending = Literal["plain", "idempotent", "committed", "aborted"]
-"""How a batch is written: without or with a producer's identity, or in a transaction that ends so."""
+Ending = Literal["plain", "idempotent", "committed", "aborted", "open"]
+"""How a batch is written: without or with a producer's identity, or in a transaction that ends so, or not yet."""
 KeyKind = Literal["id", "position", "sequence"]
 
 
@@ -42,6 +42,13 @@ class Send:
     items: tuple[Item, ...]
     day: int
     ending: Ending = "plain"
+
+
+@dataclass(frozen=True)
+class End:
+    """The transaction that a producer left open is committed, or aborted."""
+
+    is_committed: bool
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,7 @@ class Window:
     day: int
 
 
-Event = Insert | Send | Load | Stray | Doubt | Settle | Pass | Compact | ListAgain | RollBack | Window
+Event = Insert | Send | End | Load | Stray | Doubt | Settle | Pass | Compact | ListAgain | RollBack | Window
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +142,11 @@ class History:
     where: str | None
     produces: bool = False
     events: tuple[Event, ...] = field(default=())
+
+    @property
+    def sends_again(self) -> bool:
+        """Whether a repair may write into the topic. Behind an open transaction no consumer could read that."""
+        return self.is_repairing and self.store == "topic"
 
     @property
     def has_ledger(self) -> bool:

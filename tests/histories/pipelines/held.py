@@ -31,7 +31,8 @@ class Copy:
 @dataclass(frozen=True)
 class Held:
     """Hold what each place held at one moment. `doubts`: the prepared transactions; `marked`: the keys of the rows that
-    they changed or deleted. `overdue`: the keys that have been pending for longer than any may."""
+    they changed or deleted. `overdue`: the keys that have been pending for longer than any may. `open`: the keys of
+    records in a transaction that is open in the log."""
 
     history: History
     ledger: Sequence[Copy]
@@ -40,6 +41,7 @@ class Held:
     doubts: frozenset[str] = frozenset()
     marked: frozenset[str] = frozenset()
     overdue: frozenset[str] = frozenset()
+    open: frozenset[str] = frozenset()
 
     def all_keys(self) -> list[str]:
         """Return every key that is anywhere."""
@@ -64,7 +66,7 @@ class Held:
         if not here:
             return "unexpected" if there else None
         if len(there) != 1:
-            return "duplicate" if there else "missing"
+            return "duplicate" if there else "pending" if key in self.open else "missing"
         return None if there[0] in here else "mismatched"
 
     def really(self, key: str) -> Answer:
@@ -77,6 +79,13 @@ class Held:
         if len(there) != 1:
             return "duplicate" if there else "missing"
         return None if there[0] in here else "mismatched"
+
+    def has_no_survivor(self, key: str) -> bool:
+        """Whether a key has several rows of which none is as its record says: which of them stays is for a person."""
+        columns = self.history.store_columns
+        here = {in_columns(copy.values, columns) for copy in self.sent(key) if copy.is_taken}
+        there = {in_columns(copy.values, columns) for copy in self.rows_of(key)}
+        return self.really(key) == "duplicate" and not here & there
 
     def is_in_doubt(self, key: str) -> bool:
         """Whether a prepared transaction may hold a key that is wrong, as far as can be seen."""
@@ -113,8 +122,8 @@ class Seen:
     """
 
     day: int
-    ranges: Mapping[int, tuple[int, int]]
     handed: Mapping[str, frozenset[str]]
+    ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     moments: list[Held] = field(default_factory=list)
     found: Mapping[str, Mapping[str, tuple[str, str]]] = field(default_factory=dict)
     before: Held | None = None

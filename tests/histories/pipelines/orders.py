@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.histories.pipelines.events import Item
 from tests.histories.shapes.changes import TYPES, draw_orders, with_another_value
+from tests.histories.shapes.whole_formats import BYTES, CARRIED, WHOLE_FORMATS, in_bytes
 from tests.world.orders import DAY, Order
 
 Values = tuple[Any, ...]
@@ -26,12 +27,20 @@ FILTERS: Mapping[str, Callable[[Order], bool]] = {
 """What a filter says, as the pipeline file has it, and as Python does."""
 
 
-def order_of(seed: int, item: Item) -> Order:
-    """Return the order of an event in the history of a seed, as JSON has it."""
+def order_of(seed: int, item: Item, record_format: str = "json") -> Order:
+    """Return the order of an event in the history of a seed, as JSON has it. What records cannot carry stays as it is
+    when an event is changed."""
     [order] = draw_orders(Random(f"order {seed} {item.number}"), 1, first=item.number)
+    names = carried_by(record_format)
     for version in range(1, item.version + 1):
-        order = with_another_value(order, Random(f"order {seed} {item.number} {version}"))
-    return {**order, "at": (datetime.fromisoformat(order["at"]) + item.day * DAY).isoformat()}
+        order = with_another_value(order, Random(f"order {seed} {item.number} {version}"), names)
+    order = {**order, "at": (datetime.fromisoformat(order["at"]) + item.day * DAY).isoformat()}
+    return in_bytes(order) if record_format == BYTES.name else order
+
+
+def carried_by(record_format: str) -> tuple[str, ...]:
+    """Return the columns that records of a format carry."""
+    return (CARRIED,) if record_format in {one.name for one in WHOLE_FORMATS} else tuple(TYPES)
 
 
 def values_of(order: Mapping[str, Any]) -> Values:

@@ -1,23 +1,19 @@
 """Play a history of one pipeline on real servers, and walk its windows by the steps that Airflow runs."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import singledispatchmethod
 from typing import Any
 
-from confluent_kafka import Message
+from confluent_kafka import Message, Producer
 
-from makewhole.compensation.execution.run_plan import compensate_window
-from makewhole.compensation.plan_window import plan_window
-from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.model.gate import GateAnswer
-from makewhole.model.plan import PlanState
 from makewhole.window.context import WindowContext
 from tests.histories.pipelines.events import (
     Compact,
     Doubt,
+    End,
     Event,
     History,
     Insert,
@@ -45,7 +41,8 @@ from tests.histories.pipelines.stores import (
 )
 from tests.histories.shapes.changes import TYPES
 from tests.histories.shapes.coordinates import log_rows
-from tests.histories.watched import PLAN_HEADER
+from tests.histories.walk import Walk
+from tests.histories.watched import PLAN_HEADER, Watch
 from tests.world.consumer import Record, read_settled
 from tests.world.orders import BORN, DAY, Order
 from tests.world.prepared import PreparedTransactions
@@ -54,7 +51,8 @@ from tests.world.sql import insert_rows
 from tests.world.topics import left_open, producer
 from tests.world.windows import ReconciledShop
 
-_IN_TRANSACTION = ("committed", "aborted")
+_IN_TRANSACTION = ("committed", "aborted", "open")
+_OPEN_MILLISECONDS = 15 * 60_000  # the most that a broker allows: on a slow machine a window takes longer than a minute
 _NAMES = {"ledger": LEDGER_HOP, "store": STORE_HOP}
 
 
@@ -68,8 +66,16 @@ class Sent:
     is_replay: bool = False
 
 
+@dataclass(frozen=True)
+class OpenBatch:
+    """A transaction that is open, with its records: where each lies, and its order."""
+
+    producer: Producer
+    records: tuple[tuple[Point, Order], ...]
+
+
 @dataclass
-class PipelinePlayer:
+class PipelinePlayer(Walk[Seen]):
     """A history being played.
 
     `log`: the committed records, in order; `known`: where any record lies; `contents`: what each says. `loaded`: how
@@ -91,15 +97,10 @@ class PipelinePlayer:
     doubts: dict[str, frozenset[str]] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
     passed: int = 0
+    open: OpenBatch | None = None
     strays: int = 0
     seen: list[Seen] = field(default_factory=list)
-
-    def play(self, after: Callable[[Seen], None]) -> None:
-        """Play all events; `after` is called when a window has come to its end."""
-        for event in self.history.events:
-            self.happen(event)
-            if isinstance(event, Window):
-                after(self.seen[-1])
+    watch: Watch | None = None
 
     @singledispatchmethod
     def happen(self, event: Event) -> None:
@@ -117,10 +118,32 @@ class PipelinePlayer:
     @happen.register
     def _(self, event: Send) -> None:
         orders = [self._order(item) for item in event.items]
+        if self.open is not None:
+            return
         places = self._send(orders, event)
         self.known |= set(places)
-        if event.ending != "aborted":
+        if event.ending == "open":
+            assert self.open is not None
+            self.open = replace(self.open, records=tuple(zip(places, orders, strict=True)))
+        elif event.ending != "aborted":
             self._append(zip(places, orders, strict=True))
+
+    @happen.register
+    def _(self, event: End) -> None:
+        ended, self.open = self.open, None
+        if ended is None:
+            return
+        ended.producer.commit_transaction(30) if event.is_committed else ended.producer.abort_transaction(30)
+        assert not left_open(self.shop.bootstrap, self.shop.topic)
+        if event.is_committed:
+            self._append(ended.records)
+
+    def play(self, after: Callable[[Seen], None]) -> None:
+        try:
+            super().play(after)
+        finally:
+            if self.open is not None:
+                self.open.producer.abort_transaction(30)
 
     def _append(self, records: Iterable[tuple[Point, Order]], *, is_replay: bool = False) -> None:
         records = list(records)
@@ -133,7 +156,11 @@ class PipelinePlayer:
     def _send(self, orders: Sequence[Order], event: Send) -> list[Point]:
         delivered: dict[int, Point] = {}
         made, is_transaction = format_of(self.history), event.ending in _IN_TRANSACTION
-        own = {"transactional_id": f"sender-{self.shop.topic}"} if is_transaction else {}
+        own: dict[str, object] = {}
+        if is_transaction:
+            own["transactional_id"] = f"sender-{self.shop.topic}"
+        if event.ending == "open":
+            own["transaction_timeout_ms"] = _OPEN_MILLISECONDS
         client = producer(self.shop.bootstrap, enable_idempotence=event.ending != "plain", linger_ms=1, **own)
         if is_transaction:
             client.init_transactions(30)
@@ -160,13 +187,15 @@ class PipelinePlayer:
                 on_delivery=keep(number),
             )
         assert client.flush(30) == 0
-        if is_transaction:
+        if event.ending == "open":
+            self.open = OpenBatch(client, ())
+        elif is_transaction:
             client.commit_transaction(30) if event.ending == "committed" else client.abort_transaction(30)
             assert not left_open(self.shop.bootstrap, self.shop.topic)
         return [delivered[number] for number in range(len(orders))]
 
     def _order(self, item: Item) -> Order:
-        return order_of(self.history.seed, item)
+        return order_of(self.history.seed, item, self.history.record_format)
 
     # What happens to the store
 
@@ -254,36 +283,27 @@ class PipelinePlayer:
 
     @happen.register
     def _(self, event: Window) -> None:
-        shop, last = self.shop, self.seen[-1] if self.seen else None
-        context = shop.open(event.day)
-        ranges = {part.partition: (part.lo, part.hi) for part in context.window.ranges["orders"]}
-        handed = {hop: last.pending(hop) if last is not None else frozenset() for hop in _NAMES}
+        handed = {hop: self.seen[-1].pending(hop) if self.seen else frozenset() for hop in _NAMES}
         self.waiting = {key: since for key, since in self.waiting.items() if key in handed["store"]}
-        seen = Seen(event.day, ranges, handed)
-        self.seen.append(seen)
-        seen.moments.append(self._held())
-        shop.judge(context)
-        seen.found = {hop: shop.found(context, name) for hop, name in _NAMES.items()}
+        self.take_window(event.day, Seen(event.day, handed=handed))
+
+    def begin(self, seen: Seen, context: WindowContext) -> None:
+        seen.ranges = {part.partition: (part.lo, part.hi) for part in context.window.ranges["orders"]}
+
+    def found(self, context: WindowContext) -> Mapping[str, Mapping[str, tuple[str, str]]]:
+        return {hop: self.shop.found(context, name) for hop, name in _NAMES.items()}
+
+    def judged(self, seen: Seen) -> None:
         for key in seen.pending("store"):
             self.waiting.setdefault(key, self.passed)
-        if shop.validate(context).answer is GateAnswer.FAIL:
-            self._repair(seen, context)
-        closed = shop.certify(context)
-        seen.state, seen.reason = closed.state.value, closed.reason
-        seen.moments.append(self._held())
 
-    def _repair(self, seen: Seen, context: WindowContext) -> None:
-        plan = plan_window(context).plan
-        if plan is not None and plan.state in (PlanState.APPROVED, PlanState.FROZEN):
-            seen.before = self._held()
-            compensate_window(context, lambda _: None)
-            self._read_again()
-            if isinstance(self.place, TopicPlace):
-                self.happen(Load())  # what was sent again is copied, as anything is
-            seen.after = self._held()
-        verify_window(context, lambda *_: None, patience_seconds=0.0)
+    def read_again(self, seen: Seen) -> None:
+        self._read_topic_again()
+        if isinstance(self.place, TopicPlace):
+            self.happen(Load())  # what was sent again is copied, as anything is
+        seen.after = self.held()
 
-    def _read_again(self) -> None:
+    def _read_topic_again(self) -> None:
         """Take into the log what makewhole sent, in the order in which it lies there."""
         for record in read_settled(self.shop.bootstrap, self.shop.topic):
             at = record.partition, record.offset
@@ -303,7 +323,7 @@ class PipelinePlayer:
 
     # What there is
 
-    def _held(self) -> Held:
+    def held(self) -> Held:
         return Held(
             self.history,
             ledger=[self._copy(self._order(item)) for item in self.ledger],
@@ -315,7 +335,14 @@ class PipelinePlayer:
             doubts=frozenset(self.doubts),
             marked=frozenset(key for keys in self.doubts.values() for key in keys),
             overdue=frozenset(key for key, since in self.waiting.items() if since < self.passed),
+            open=self._open_keys(),
         )
+
+    def _open_keys(self) -> frozenset[str]:
+        """Return the keys of records that are open; of a ledger alone, whose keys are ids."""
+        if self.open is None or not self.history.has_ledger:
+            return frozenset()
+        return frozenset(key_of(self.history, order) for _, order in self.open.records)
 
     def _copy(self, row: Order) -> Copy:
         values = values_of(row)

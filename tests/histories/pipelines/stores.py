@@ -9,7 +9,9 @@ from tests.histories.shapes.changes import TYPES
 from tests.histories.shapes.coordinates import COORDINATES, Coordinates
 from tests.histories.shapes.datasets import PLACE, Dataset, FilesDataset, IcebergDataset
 from tests.histories.shapes.formats import FORMATS, RecordFormat
-from tests.histories.shapes.stores import STORES, StoreKind
+from tests.histories.shapes.registry_formats import REGISTRY_FORMATS
+from tests.histories.shapes.stores import COLUMNS, STORES, StoreKind
+from tests.histories.shapes.whole_formats import WHOLE_FORMATS
 from tests.world.consumer import Record, read_settled
 from tests.world.orders import Order, milliseconds
 from tests.world.pipeline_file import Settings, store, topic
@@ -21,12 +23,9 @@ from tests.world.windows import ReconciledShop
 Contents = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 """The key, the value and the headers of a record."""
 
-_FORMATS = {one.name: one for one in FORMATS}
+_FORMATS = {one.name: one for one in (*FORMATS, *REGISTRY_FORMATS, *WHOLE_FORMATS)}
 _COORDINATES: Mapping[str, Coordinates] = {one.name: one for one in COORDINATES}
 TABLES: Mapping[str, StoreKind] = {one.name: one for one in STORES if one.is_writable}
-_COLUMNS = (
-    "id text, number bigint, region text, amount numeric(8,2), at timestamptz, due date, is_paid boolean, remark text"
-)
 
 
 def format_of(history: History) -> RecordFormat:
@@ -93,12 +92,15 @@ class TablePlace:
     def settings(self) -> Settings:
         if self._columns:
             return store("db", "warehouse", key=f"[{', '.join(self._columns)}]")
-        return {**store("db", "warehouse"), **self.kind.settings}
+        # The columns that have other names in this kind are none that such records carry.
+        is_whole = self.history.record_format in {one.name for one in WHOLE_FORMATS}
+        of_kind = {name: text for name, text in self.kind.settings.items() if not (is_whole and name == "columns")}
+        return {**store("db", "warehouse"), **of_kind}
 
     def make(self) -> None:
         if self._columns:
             more = "".join(f", {name} bigint" for name in self._columns)
-            self.shop.sql(f"create table warehouse ({_COLUMNS}{more})")
+            self.shop.sql(f"create table warehouse ({COLUMNS}{more})")
         else:
             self.kind.make(self.shop)
 
@@ -177,7 +179,7 @@ class DatasetPlace:
     def make(self) -> None:
         self.lake.make()
         if self.history.has_ledger:
-            self.shop.sql(f"create table outbox ({_COLUMNS})")
+            self.shop.sql(f"create table outbox ({COLUMNS})")
 
     def add(self, rows: Sequence[Order]) -> None:
         if rows:
@@ -226,7 +228,7 @@ class TopicPlace:
 
     def make(self) -> None:
         self.shop.add_topic()
-        self.shop.sql(f"create table outbox ({_COLUMNS})")
+        self.shop.sql(f"create table outbox ({COLUMNS})")
 
     def add(self, rows: Sequence[Order]) -> None:
         self.copy(rows, "plain")

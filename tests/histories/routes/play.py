@@ -10,13 +10,9 @@ from typing import Any
 
 from confluent_kafka import Producer, TopicPartition
 
-from makewhole.compensation.execution.run_plan import compensate_window
-from makewhole.compensation.plan_window import plan_window
-from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
-from makewhole.model.gate import GateAnswer
-from makewhole.model.plan import PlanState
+from makewhole.window.context import WindowContext
 from tests.histories.routes.column_types import COLUMNS, KEYS
 from tests.histories.routes.describe import group_of, topics_of
 from tests.histories.routes.events import (
@@ -34,6 +30,7 @@ from tests.histories.routes.events import (
     place_of,
 )
 from tests.histories.routes.held import Copy, Held, Seen, held, plain
+from tests.histories.walk import Walk
 from tests.histories.watched import Contents, Watch
 from tests.world.consumer import Record, consumer
 from tests.world.orders import BORN, DAY
@@ -44,7 +41,7 @@ _PAST = 1000
 
 
 @dataclass
-class RoutePlayer:
+class RoutePlayer(Walk[Seen]):
     """A history being played. `items`: each event as it was written first. `written`: what was written to ledgers and
     topics, in order; `carried`: how much of its source each hop has carried. `log`: every record that a topic ever had.
     `begins`: where the log of a topic may begin, as windows have read what is before. `again`: events of earlier days
@@ -63,13 +60,6 @@ class RoutePlayer:
     unreached: set[Link] = field(default_factory=set)
     seen: list[Seen] = field(default_factory=list)
     day: int = 0
-
-    def play(self, after: Callable[[Seen], None]) -> None:
-        """Play all events; `after` is called when a window has come to its end."""
-        for event in self.history.events:
-            self.happen(event)
-            if isinstance(event, Window):
-                after(self.seen[-1])
 
     @singledispatchmethod
     def happen(self, event: Event) -> None:
@@ -181,49 +171,33 @@ class RoutePlayer:
 
     @happen.register
     def _(self, event: Window) -> None:
-        shop, self.day = self.shop, event.day
+        self.day = event.day
         handed = self.seen[-1].pending() if self.seen else frozenset()
         handed |= {(link, number) for point, number in self.again for link in self.history.links if link[0] == point}
         self.again.clear()
         of_day = frozenset(number for number, item in self.items.items() if item.day == event.day)
         seen = Seen(event.day, of_day, handed, frozenset(self.unreached))
-        self.seen.append(seen)
-        self.watch.begin()
-        context = shop.open(event.day)
+        self.take_window(event.day, seen)
+        seen.unnamed = tuple(self.watch.found)
+
+    def begin(self, seen: Seen, context: WindowContext) -> None:
         ranges = context.window.ranges
         seen.begins = {point: min((part.lo for part in ranges.get(point, ())), default=0) for point in TOPICS}
         for point in TOPICS:
             self.begins[point] = max((part.hi for part in ranges.get(point, ())), default=0)
-        shop.snapshot(context, 1)
-        seen.moments.append(self._held())
-        shop.reconcile(context)
-        seen.found = self._found(context)
-        if shop.validate(context).answer is GateAnswer.FAIL:
-            self._repair(seen, context)
-        closed = shop.certify(context)
-        seen.state, seen.reason = closed.state.value, closed.reason
-        seen.moments.append(self._held())
-        self.watch.expect_nothing()
-        seen.unnamed = tuple(self.watch.found)
 
-    def _found(self, context: Any) -> dict[tuple[Link, int], tuple[str, str]]:
+    def found(self, context: WindowContext) -> dict[tuple[Link, int], tuple[str, str]]:
         links = {f"{source}→{target}": (source, target) for source, target in self.history.links}
         numbers = {KEYS[self.history.key].shown(number): number for number in self.items}
         with connect(self.shop.journal) as journal:
             found = [item.finding for item in window_findings.findings(journal, context.window)]
         return {(links[one.hop], numbers[one.key]): (one.verdict.value, one.cause.value) for one in found}
 
-    def _repair(self, seen: Seen, context: Any) -> None:
-        plan = plan_window(context).plan
-        if plan is not None and plan.state in (PlanState.APPROVED, PlanState.FROZEN):
-            seen.before = self._held()
-            self.watch.expect_nothing()
-            compensate_window(context, lambda _: None)
-            self.watch.expect_what_is_named(context.window.number)
-            seen.after = self._held()
-            self._carry_what_was_sent(seen.before, seen.after)
-            self.watch.begin()
-        verify_window(context, lambda *_: None, patience_seconds=0.0)
+    def read_again(self, seen: Seen) -> None:
+        assert seen.before is not None
+        seen.after = self.held()
+        self._carry_what_was_sent(seen.before, seen.after)
+        self.watch.begin()
 
     def _carry_what_was_sent(self, before: Held, after: Held) -> None:
         """Have what a repair sent into a topic, and the rows that it gave a key that had none, carried on, as anything
@@ -251,7 +225,7 @@ class RoutePlayer:
             self.log.setdefault(topic, {}).update(records)
         return Contents(now.tables, {topic: dict(records) for topic, records in self.log.items()})
 
-    def _held(self) -> Held:
+    def held(self) -> Held:
         return held(self.history, self._contents(), self._meanings, topics_of(self.shop))
 
     @cached_property

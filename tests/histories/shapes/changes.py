@@ -124,9 +124,9 @@ def _order(random: Random, number: int) -> Order:
     return {"id": f"O{number}", **{name: _value(random, name) for name in TYPES}}
 
 
-def with_another_value(order: Order, random: Random) -> Order:
-    """Return an order with another value in one column, and no other difference."""
-    name = random.choice([*TYPES])
+def with_another_value(order: Order, random: Random, names: Sequence[str] = tuple(TYPES)) -> Order:
+    """Return an order with another value in one of these columns, and no other difference."""
+    name = random.choice(names)
     while (value := _value(random, name)) == order[name]:
         pass
     return {**order, name: value}

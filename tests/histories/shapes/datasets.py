@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -78,16 +78,18 @@ class Dataset(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class IcebergDataset:
-    """An Iceberg table; positions are in the column that its Connect sink writes."""
+    """An Iceberg table; positions are in the column that its Connect sink writes. `warehouse`: where its files are, as
+    settings of its catalogue; in the folder, if it does not say."""
 
     folder: Path
     topic: str
     has_position: bool
     has_time: bool = True
+    warehouse: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def _lake(self) -> Lake:
-        return Lake(folder=self.folder)
+        return Lake(folder=self.folder, settings=self.warehouse)
 
     @property
     def described(self) -> str:
@@ -142,16 +144,18 @@ class IcebergDataset:
 
 @dataclass(frozen=True, kw_only=True)
 class FilesDataset:
-    """Files of Parquet in a folder."""
+    """Files of Parquet in a folder, or in another `place`."""
 
     folder: Path
     topic: str
     has_position: bool
     has_time: bool = True
+    place: FilesPlace | None = None
 
     @property
     def _place(self) -> FilesPlace:
-        return FilesPlace(path="/warehouse", fields={"conn_type": "fs", "extra": {"path": str(self.folder)}})
+        of_folder = {"conn_type": "fs", "extra": {"path": str(self.folder)}}
+        return self.place or FilesPlace(path="/warehouse", fields=of_folder)
 
     @property
     def described(self) -> str:
@@ -161,14 +165,22 @@ class FilesDataset:
     def settings(self) -> Settings:
         known = {"position": "{partition: p, offset: o}"} if self.has_position else {"key": "id"}
         timed = {"time": "at"} if self.has_time else {}
-        return {"kind": "dataset", "connection": "lake", "format": "parquet", "path": "/warehouse", **known, **timed}
+        return {
+            "kind": "dataset",
+            "connection": "lake",
+            "format": "parquet",
+            "path": self._place.path,
+            **known,
+            **timed,
+        }
 
     @property
     def hop(self) -> Settings:
         return {"write": "{id: string}"} if self.has_position else {}
 
     def make(self) -> None:
-        self.folder.joinpath("warehouse").mkdir(parents=True)
+        if self.place is None:
+            self.folder.joinpath("warehouse").mkdir(parents=True)
 
     def add(self, rows: Iterable[Order]) -> None:
         content, place = list(rows), self._place

@@ -61,7 +61,7 @@ _OF_ANY_NAMES = {
 
 def _counted(order: Order) -> bytes:
     """Write the value of an order with its moment in microseconds and its day in days, as a schema's types do."""
-    return json_value({**order, **{name: _connect_row(order)[name] for name in ("at", "due")}})
+    return json_value({**order, **{name: connect_row(order)[name] for name in ("at", "due")}})
 
 
 _COUNTED = {"columns": flow({"at": '{field: "$.at", as: timestamp(us)}', "due": '{field: "$.due", as: date(days)}'})}
@@ -79,30 +79,34 @@ _AVRO_TYPES: Mapping[str, Any] = {
     "is_paid": "boolean",
     "remark": ["null", "string"],
 }
-AVRO = {
+AVRO: Mapping[str, Any] = {
     "type": "record",
     "name": "Order",
     "fields": [{"name": name, "type": kind} for name, kind in _AVRO_TYPES.items()],
 }
-_AVRO_SCHEMA: Any = fastavro.parse_schema(AVRO)
+_AVRO_SCHEMA: Any = fastavro.parse_schema(dict(AVRO))
 AVRO_KEY = {"type": "record", "name": "OrderKey", "fields": [{"name": "id", "type": "string"}]}
 _AVRO_KEY_SCHEMA: Any = fastavro.parse_schema(AVRO_KEY)
 
 
-def avro_value(order: Order) -> bytes:
-    """Write the value of an order in Avro, without a prefix."""
-    values = {
+def avro_row(order: Order) -> dict[str, Any]:
+    """Return the fields of an order as Avro's library takes them."""
+    return {
         **order,
         "amount": Decimal(order["amount"]),
         "at": datetime.fromisoformat(order["at"]),
         "due": date.fromisoformat(order["due"]),
     }
+
+
+def avro_value(order: Order) -> bytes:
+    """Write the value of an order in Avro, without a prefix."""
     body = io.BytesIO()
-    fastavro.schemaless_writer(body, _AVRO_SCHEMA, values)
+    fastavro.schemaless_writer(body, _AVRO_SCHEMA, avro_row(order))
     return body.getvalue()
 
 
-def _avro_key(order: Order) -> str:
+def avro_key(order: Order) -> str:
     """Return a record key in Avro: the bytes of a short one are a text."""
     body = io.BytesIO()
     fastavro.schemaless_writer(body, _AVRO_KEY_SCHEMA, {"id": order["id"]})
@@ -130,14 +134,15 @@ def _descriptors() -> descriptor_pb2.FileDescriptorSet:
 DESCRIPTORS = _descriptors()
 
 
-def _message_class() -> Any:
+def message_class(descriptors: descriptor_pb2.FileDescriptorSet, name: str) -> Any:
+    """Return the class of a message of this name."""
     pool = descriptor_pool.DescriptorPool()
-    for file in DESCRIPTORS.file:
+    for file in descriptors.file:
         pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("Order"))
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 
 
-_ORDER = _message_class()
+_ORDER = message_class(DESCRIPTORS, "Order")
 
 
 def protobuf_value(order: Order) -> bytes:
@@ -167,12 +172,12 @@ _CONNECT_FIELDS: tuple[Mapping[str, Any], ...] = (
     {"field": "is_paid", "type": "boolean"},
     {"field": "remark", "type": "string", "optional": True},
 )
-_ROW = {"type": "struct", "fields": _CONNECT_FIELDS, "optional": True, "name": "shop.Value"}
+CONNECT_ROW = {"type": "struct", "fields": _CONNECT_FIELDS, "optional": True, "name": "shop.Value"}
 _EVENT = {
     "type": "struct",
     "fields": [
-        {**_ROW, "field": "before"},
-        {**_ROW, "field": "after"},
+        {**CONNECT_ROW, "field": "before"},
+        {**CONNECT_ROW, "field": "after"},
         {"field": "op", "type": "string"},
         {"field": "source", "type": "struct", "fields": [{"field": "lsn", "type": "int64"}]},
     ],
@@ -180,7 +185,8 @@ _EVENT = {
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _connect_row(order: Order) -> dict[str, Any]:
+def connect_row(order: Order) -> dict[str, Any]:
+    """Return the fields of an order as Connect's converters write them."""
     unscaled, since = int(Decimal(order["amount"]) * 100), datetime.fromisoformat(order["at"]) - _EPOCH
     return {
         **order,
@@ -192,12 +198,12 @@ def _connect_row(order: Order) -> dict[str, Any]:
 
 def connect_value(order: Order) -> bytes:
     """Write the value of an order as Kafka Connect's JsonConverter does with schemas."""
-    return json.dumps({"schema": _ROW, "payload": _connect_row(order)}, separators=(",", ":")).encode()
+    return json.dumps({"schema": CONNECT_ROW, "payload": connect_row(order)}, separators=(",", ":")).encode()
 
 
 def event_value(order: Order) -> bytes:
     """Write the value of an order as a change event of Debezium, in Connect's envelope."""
-    event = {"before": None, "after": _connect_row(order), "op": "c", "source": {"lsn": len(order["id"])}}
+    event = {"before": None, "after": connect_row(order), "op": "c", "source": {"lsn": len(order["id"])}}
     return json.dumps({"schema": _EVENT, "payload": event}, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -245,7 +251,7 @@ FORMATS = (
             "schema": "order.avsc",
             "record_key": "{format: avro, schema: key.avsc}",
         },
-        record_key=_avro_key,
+        record_key=avro_key,
         files={"order.avsc": json.dumps(AVRO).encode(), "key.avsc": json.dumps(AVRO_KEY).encode()},
     ),
     RecordFormat(
@@ -253,7 +259,7 @@ FORMATS = (
         value=json_value,
         key="kafka.key",
         settings={"record_key": "{format: avro, schema: text.avsc}"},
-        record_key=_avro_key,
+        record_key=avro_key,
         files={"text.avsc": b'"string"'},
     ),
     RecordFormat(

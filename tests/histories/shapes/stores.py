@@ -17,6 +17,8 @@ _TYPES = {
     "is_paid": "boolean",
     "remark": "text",
 }
+COLUMNS = ", ".join(f"{name} {kind}" for name, kind in _TYPES.items())
+"""The columns of a table of orders."""
 
 
 @dataclass(frozen=True, kw_only=True)

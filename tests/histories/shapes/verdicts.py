@@ -1,5 +1,7 @@
 """Hold what a window found, and what a repair left, to what is right of a changed day."""
 
+from collections.abc import Iterable
+
 from makewhole.window.context import WindowContext
 from tests.histories.shapes.stores import StoreKind
 from tests.world.orders import Order
@@ -17,11 +19,12 @@ def found_verdicts(shop: ReconciledShop, context: WindowContext, hop: str) -> di
 
 def differing_rows(shop: ReconciledShop, kind: StoreKind, expected: list[Order]) -> list[object]:
     """Return the rows that the store has too many or too few, column by column."""
-    shop.sql(f"create table expected (like {kind.written})")
-    insert_rows(shop.dsn, "expected", map(kind.row, expected))
+    return differing_from(shop, kind.written, map(kind.row, expected))
+
+
+def differing_from(shop: ReconciledShop, table: str, expected: Iterable[Order]) -> list[object]:
+    """Return the rows that a table has too many or too few, column by column."""
+    shop.sql(f"create table expected (like {table})")
+    insert_rows(shop.dsn, "expected", expected)
     either = "select * from {0} except all select * from {1}"
-    return [
-        row
-        for tables in ((kind.written, "expected"), ("expected", kind.written))
-        for row in shop.sql(either.format(*tables))
-    ]
+    return [row for names in ((table, "expected"), ("expected", table)) for row in shop.sql(either.format(*names))]

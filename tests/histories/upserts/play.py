@@ -9,13 +9,9 @@ from typing import Any
 
 from confluent_kafka import Producer, TopicPartition
 
-from makewhole.compensation.execution.run_plan import compensate_window
-from makewhole.compensation.plan_window import plan_window
-from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
-from makewhole.model.gate import GateAnswer
-from makewhole.model.plan import PlanState
+from makewhole.window.context import WindowContext
 from tests.histories.upserts.describe import describe
 from tests.histories.upserts.events import (
     UNNUMBERED,
@@ -35,6 +31,7 @@ from tests.histories.upserts.events import (
     Window,
 )
 from tests.histories.upserts.held import BESIDE, Held, Record, Seen, fraction, timestamp
+from tests.histories.walk import Walk
 from tests.histories.watched import OF_NOTHING_COMPARED, PLAN_HEADER, Watch, table_rows
 from tests.world.consumer import consumer, read_to_end
 from tests.world.orders import BORN, DAY, milliseconds
@@ -44,7 +41,7 @@ _NO_AMOUNT = -1
 
 
 @dataclass
-class UpsertPlayer:
+class UpsertPlayer(Walk[Seen]):
     """A history being played: the log as it was written, and what makewhole has said of each window."""
 
     history: History
@@ -57,12 +54,8 @@ class UpsertPlayer:
     region: str | None = None
 
     def play(self, after: Callable[[Seen], None]) -> None:
-        """Play all events; `after` is called when a window has come to its end."""
         self.region = self.history.region
-        for event in self.history.events:
-            self.happen(event)
-            if isinstance(event, Window):
-                after(self.seen[-1])
+        super().play(after)
 
     @singledispatchmethod
     def happen(self, event: Event) -> None:
@@ -207,43 +200,25 @@ class UpsertPlayer:
 
     @happen.register
     def _(self, event: Window) -> None:
-        shop, seen = self.shop, Seen(event.day)
-        self.seen.append(seen)
-        self.watch.begin()
-        context = shop.open(event.day)
+        seen = Seen(event.day)
+        self.take_window(event.day, seen)
+        seen.unnamed = tuple(self.watch.found)
+
+    def begin(self, seen: Seen, context: WindowContext) -> None:
         seen.ranges = self._rows_of_day() | {
             part.partition + beside: (part.lo, part.hi)
             for point, beside in (("orders", 0), ("others", BESIDE))
             for part in context.window.ranges.get(point, ())
         }
-        shop.snapshot(context, 1)
-        seen.moments.append(self._held())
-        shop.reconcile(context)
-        with connect(shop.journal) as journal:
-            found = [item.finding for item in window_findings.findings(journal, context.window)]
-        seen.found = {(one.hop, one.key): (one.verdict.value, one.cause.value) for one in found}
-        if shop.validate(context).answer is GateAnswer.FAIL:
-            self._repair(seen, context)
-        closed = shop.certify(context)
-        seen.state, seen.reason = closed.state.value, closed.reason
-        seen.moments.append(self._held())
-        self.watch.expect_nothing()
-        seen.unnamed = tuple(self.watch.found)
 
-    def _repair(self, seen: Seen, context: Any) -> None:
-        plan = plan_window(context).plan
-        if plan is not None and plan.state in (PlanState.APPROVED, PlanState.FROZEN):
-            seen.before = self._held()
-            self.watch.expect_nothing()
-            compensate_window(context, lambda _: None)
-            self.watch.expect_what_is_named(context.window.number)
-            self._read_again()
-            seen.after = self._held()
-        verify_window(context, lambda *_: None, patience_seconds=0.0)
+    def found(self, context: WindowContext) -> dict[tuple[str, str], tuple[str, str]]:
+        with connect(self.shop.journal) as journal:
+            found = [item.finding for item in window_findings.findings(journal, context.window)]
+        return {(one.hop, one.key): (one.verdict.value, one.cause.value) for one in found}
 
     # What there is
 
-    def _held(self) -> Held:
+    def held(self) -> Held:
         outbox, warehouse = (
             tuple(row.columns for row in table_rows(self.shop, table)) for table in ("outbox", "warehouse")
         )
@@ -251,10 +226,12 @@ class UpsertPlayer:
             self.history.has_version, self.region, tuple(self.records), outbox, warehouse, self.history.is_direct
         )
 
-    def _read_again(self) -> None:
-        """Take what makewhole wrote into the topic."""
-        if self.history.is_direct:
-            return
+    def read_again(self, seen: Seen) -> None:
+        if not self.history.is_direct:
+            self._read_topic_again()
+        seen.after = self.held()
+
+    def _read_topic_again(self) -> None:
         starts = {partition: self.ends.get(partition, 0) for partition in range(self.history.partitions)}
         with consumer(self.shop.bootstrap) as client:
             for message in read_to_end(client, self.shop.topic, starts):
@@ -268,7 +245,7 @@ class UpsertPlayer:
     def _rows_of_day(self) -> dict[int, tuple[int, int]]:
         """Return which rows came since the window before into the ledgers that feed the table."""
         ledgers = ([0] if self.history.is_direct else []) + ([BESIDE] if self.history.second == "ledger" else [])
-        before = self.seen[-2].ranges if len(self.seen) > 1 else {}
+        before = self.seen[-1].ranges if self.seen else {}
         return {one: (before.get(one, (0, 0))[1], self.ends.get(one, 0)) for one in ledgers}
 
     def _order(self, version: Version) -> dict[str, Any]:

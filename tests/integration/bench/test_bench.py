@@ -80,6 +80,20 @@ def test_binary_values_are_decoded_beside_spark(tmp_path: Path) -> None:
     assert [_page(series).count(f"| {form} | 20 k | makewhole |") for form in ("avro", "protobuf")] == [1, 1]
 
 
+def test_records_are_divided_beside_spark(tmp_path: Path) -> None:
+    lines = list[str]()
+
+    series = list(Bench(bootstrap="", plan=plan.tiny(), folder=tmp_path, report=lines.append).elements())
+
+    assert [(one.part, one.side, one.data.records, len(one.warm)) for one in series] == [
+        ("elements", "makewhole", 20_000, 1),
+        ("elements", "explode", 20_000, 1),
+    ]
+    assert all(cost.cpu_seconds > 0 for one in series for cost in one.warm)
+    assert _page(series).count("| 20 k | 4 | ") == 1
+    assert not (tmp_path / "elements.parquet").exists()
+
+
 def test_sizes_that_are_far_apart_are_measured_alone(kafka: KafkaServer, tmp_path: Path) -> None:
     lines = list[str]()
 

@@ -1,7 +1,6 @@
 """Test Iceberg tables whose files lie on S3 and on HDFS, and those of a REST catalogue, each on a real server."""
 
 import sqlite3
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +15,10 @@ from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import PermanentError, TransientError
 from makewhole.model.points import TablePoint
 from makewhole.model.window import WindowState
-from tests.integration.cluster.object_store import BUCKET, REGION, ObjectStore
 from tests.integration.datasets.iceberg_shop import TABLE, IcebergShop
 from tests.integration.datasets.test_iceberg_windows import ALL, FOUND, MADE, trade_badly
-from tests.world.hdfs_servers import HdfsServers
 from tests.world.iceberg_lake import Lake, in_order, rows_of
+from tests.world.lake_systems import warehouse_settings
 from tests.world.rest_catalogue import RestCatalogue
 from tests.world.shop import STORE_HOP
 
@@ -43,21 +41,10 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
 
 
 def _settings(system: str, request: pytest.FixtureRequest) -> Mapping[str, str]:
-    place = f"t-{uuid.uuid4().hex[:12]}"
-    if system == "hdfs":
-        hdfs: HdfsServers = request.getfixturevalue("hdfs")
-        return {"warehouse": f"{hdfs.url}/{place}"}
     if system == "rest":
         rest: RestCatalogue = request.getfixturevalue("rest")
         return {"type": "rest", "uri": rest.uri, "warehouse": str(rest.warehouse)}
-    s3: ObjectStore = request.getfixturevalue("s3")
-    return {
-        "warehouse": f"s3://{BUCKET}/{place}",
-        "s3.endpoint": f"http://{s3.endpoint}",
-        "s3.access-key-id": s3.access_key,
-        "s3.secret-access-key": s3.secret_key,
-        "s3.region": REGION,
-    }
+    return warehouse_settings(system, request)
 
 
 def warehouse_of(shop: IcebergShop) -> TablePoint:

@@ -18,7 +18,7 @@ from makewhole.stack.environment import connection_kafka, connection_postgres
 from makewhole.stack.ports import free_ports
 from makewhole.window.readiness import points as points_module
 from tests.world.databases import Databases
-from tests.world.environment import set_connection
+from tests.world.environment import set_connection, take_connection
 from tests.world.orders import orders
 from tests.world.pipeline_file import store
 from tests.world.sql import run_sql
@@ -110,7 +110,7 @@ def test_what_does_not_answer_is_tried_again_and_what_is_wrong_is_not(
     with pytest.raises(TransientError, match=f"topic {shop.topic}"):
         require_ready(shop.pipeline)
 
-    monkeypatch.delenv("AIRFLOW_CONN_DB")
+    take_connection(monkeypatch, "db")
     with pytest.raises(ConfigurationError) as caught:
         require_ready(shop.pipeline)
     assert [problem.path for problem in caught.value.problems] == ["AIRFLOW_CONN_DB", "connection log"]
@@ -184,6 +184,6 @@ def test_a_group_without_offsets_and_a_large_table_without_an_index_are_advice(
 
 
 def test_the_tables_alone_are_asked_where_that_is_wanted(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AIRFLOW_CONN_LOG")
+    take_connection(monkeypatch, "log")
     result = CliRunner().invoke(app, ["check", "--tables", "--json", str(shop.file)], catch_exceptions=False)
     assert (result.exit_code, json.loads(result.stdout)["problems"]) == (0, [])

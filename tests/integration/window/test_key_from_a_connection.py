@@ -11,6 +11,7 @@ from makewhole.orchestration.connections import signing_key
 from makewhole.signing.key_files import KEY_CONNECTION, KEY_VARIABLE
 from makewhole.signing.keys import SigningKey
 from tests.world.certified import CertifiedPipeline
+from tests.world.environment import take_connection
 
 pytestmark = pytest.mark.integration
 
@@ -64,7 +65,7 @@ def test_a_connection_that_holds_no_key_is_named_and_not_quoted(monkeypatch: pyt
 
 
 def test_without_a_connection_and_a_variable_both_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(variable_of(KEY_CONNECTION), raising=False)
+    take_connection(monkeypatch, KEY_CONNECTION)
     with pytest.raises(
         ConfigurationError, match=r"MAKEWHOLE_SIGNING_KEY: is not set, .* Airflow connection makewhole_"
     ):

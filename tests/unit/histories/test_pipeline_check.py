@@ -13,6 +13,8 @@ from tests.histories.pipelines.orders import FILTERS, Values, order_of, values_o
 from tests.histories.pipelines.stores import TABLES
 from tests.histories.shapes.changes import TYPES
 from tests.histories.shapes.formats import FORMATS
+from tests.histories.shapes.registry_formats import REGISTRY_FORMATS
+from tests.histories.shapes.whole_formats import WHOLE_FORMATS
 
 pytestmark = pytest.mark.unit
 
@@ -48,9 +50,13 @@ UNSENT = replace(held([A], [], []), doubts=frozenset(["other-1"]))
 NEVER_SENT: Mapping[str, Mapping[str, tuple[str, str]]] = {"ledger": {"O1": ("missing", "never_produced")}}
 UNSETTLED: Mapping[str, Mapping[str, tuple[str, str]]] = {"ledger": {"O1": ("pending", "in_flight")}}
 
+OPEN = replace(held([A], [], []), open=frozenset(["O1"]))
+TWO_WRONG, TWO_ROWS = held([A], [A], [B, B]), held([A], [A], [A, B])
+TWICE: Mapping[str, Mapping[str, tuple[str, str]]] = {"store": {"O1": ("duplicate", "written_before_committed")}}
+
 
 def seen(*moments: Held, state: str = "certified", **more: object) -> Seen:
-    found = Seen(0, {0: (0, 9)}, {}, moments=list(moments), state=state, reason="1 key missing, 0 allowed")
+    found = Seen(0, {}, {0: (0, 9)}, moments=list(moments), state=state, reason="1 key missing, 0 allowed")
     return replace(found, **more)  # type: ignore[arg-type]
 
 
@@ -65,6 +71,8 @@ def test_what_is_right_is_right() -> None:
     assert wrong(seen(UNSENT, UNSENT, state="gaps", found=NEVER_SENT)) == ""
     assert wrong(seen(GAP, WHOLE, found=LOST, before=GAP, after=WHOLE)) == ""
     assert wrong(seen(IN_DOUBT, IN_DOUBT, found=DOUBTFUL)) == ""
+    assert wrong(seen(OPEN, OPEN, found=UNSETTLED)) == ""
+    assert wrong(seen(TWO_WRONG, TWO_WRONG, state="gaps", found=TWICE, before=TWO_WRONG, after=TWO_WRONG)) == ""
 
 
 @pytest.mark.parametrize(
@@ -74,6 +82,7 @@ def test_what_is_right_is_right() -> None:
         (held([], [A], [A]), "ledger", "unexpected"),
         (held([A], [A, A], [A]), "ledger", "duplicate"),
         (held([A], [B], [B]), "ledger", "mismatched"),
+        (OPEN, "ledger", "pending"),
         (held([A], [A], []), "store", "missing"),
         (held([A], [A], [A, A]), "store", "duplicate"),
         (held([A], [A], [B]), "store", "mismatched"),
@@ -104,6 +113,11 @@ def test_a_window_that_is_silent_about_it_is_wrong(moment: Held, hop: str, verdi
         (seen(IN_DOUBT, WHOLE, before=IN_DOUBT, after=WHOLE), "was written to, and is pending"),
         (seen(GAP, GAP, found=LOST, state="gaps", before=GAP, after=GAP), "was missing, and was not repaired"),
         (seen(GAP, WHOLE, found=LOST, before=GAP, after=held([A], [A], [B])), "was repaired wrongly"),
+        (seen(OPEN, OPEN, found=NEVER_SENT, state="gaps"), "ledger hop, O1: said missing"),
+        (
+            seen(TWO_ROWS, TWO_ROWS, found=TWICE, state="gaps", before=TWO_ROWS, after=TWO_ROWS),
+            "was duplicate, and was not repaired",
+        ),
         (
             seen(held([A], [B], []), WHOLE, before=held([A], [B], []), after=held([A], [B], [B])),
             "was written, and its source is disputed",
@@ -119,7 +133,9 @@ def test_every_kind_is_drawn() -> None:
     histories = [draw(seed, frozenset(KINDS)) for seed in range(400)]
     assert {type(event) for history in histories for event in history.events} == set(Event.__args__)
     assert {history.store for history in histories} == {*TABLES, "iceberg", "files", "topic"}
-    assert {history.record_format for history in histories} == {made.name for made in FORMATS}
+    assert {history.record_format for history in histories} == {
+        made.name for made in (*FORMATS, *REGISTRY_FORMATS, *WHOLE_FORMATS)
+    }
     assert {history.key for history in histories} == {"id", "position", "sequence"}
     assert {history.where for history in histories} == {None, *FILTERS}
     assert {history.produces for history in histories} == {True, False}
