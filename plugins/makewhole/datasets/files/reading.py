@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from makewhole.datasets.files.describe import existing
 from makewhole.datasets.files.file_source import FileSource, FilesPart, all_of, places_of
 from makewhole.datasets.files.listing import DataFile, OffsetsNamed
 from makewhole.datasets.files.parquet_rows import ParquetRows, UnreadableFileError, groups_of
@@ -52,7 +53,8 @@ class FilesReader:
         source, point = self._source, self._shape.point
         columns = sorted(self._shape.column_names())
         schema = source.schema(columns)
-        if schema is None:
+        if schema is None:  # there was a file when the window was opened: an empty folder proves no absence
+            existing(self._connection, self._shape)
             return
         wanted, asked = of_keys(all_types(schema), point, keys), pl.Series("key", keys, dtype=pl.String).implode()
         for data, rows in source.rows(source.whole, columns, wanted):

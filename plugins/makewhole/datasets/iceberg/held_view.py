@@ -7,7 +7,11 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from makewhole.model.errors import TransientError
+from makewhole.model.errors import RefusedError, TransientError
+
+
+class OtherTableError(RefusedError):
+    """The table of a point was replaced by another one of its name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +34,14 @@ class SnapshotView:
         """Return the view of a text."""
         return cls(**json.loads(text))
 
+    @classmethod
+    def known(cls, text: str) -> "SnapshotView | None":
+        """Return the view of a text; None: it is of a table of another kind."""
+        try:
+            return cls.of_text(text)
+        except (ValueError, TypeError):
+            return None
+
     def schema_in(self, table: Table) -> Schema:
         """Return the schema by which columns are named."""
         return table.schemas()[self.schema]
@@ -38,10 +50,10 @@ class SnapshotView:
         """Return the snapshot; None: the table had no rows.
 
         Raises:
-            TransientError: it is there no longer.
+            OtherTableError: another table has the name now.
+            TransientError: the snapshot is there no longer.
         """
-        if str(table.metadata.table_uuid) != self.uuid:
-            raise TransientError(f"{name} was dropped and made again while it was read; read again")
+        require_table(table, name, self.uuid)
         if self.snapshot is None:
             return None
         snapshot = table.snapshot_by_id(self.snapshot)
@@ -51,6 +63,21 @@ class SnapshotView:
                 "longer than a window takes"
             )
         return snapshot
+
+
+def require_table(table: Table, name: str, uuid: str) -> None:
+    """Check that a table is the one that a window was opened with.
+
+    Raises:
+        OtherTableError: it is another one of its name.
+    """
+    now = str(table.metadata.table_uuid)
+    if now != uuid:
+        raise OtherTableError(
+            f"{name} is another table than when the window was opened: it has the uuid {now} now, and had {uuid}. Put "
+            f"the former one back under its name; or, if it was replaced on purpose, write `uuid: {now}` at the point. "
+            "Then run this window again"
+        )
 
 
 def view_now(table: Table) -> SnapshotView:

@@ -12,10 +12,11 @@ import numpy as np
 import polars as pl
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.manifest import FileFormat
+from pyiceberg.table import Table
 
-from makewhole.datasets.iceberg.catalog import load_table, translated
+from makewhole.datasets.iceberg.catalog import translated
 from makewhole.datasets.iceberg.data_files import ListedFile, listed_files
-from makewhole.datasets.iceberg.describe import arrow_schema, existing
+from makewhole.datasets.iceberg.describe import arrow_schema, existing, table_of
 from makewhole.datasets.iceberg.held_view import SnapshotView, view_now
 from makewhole.datasets.iceberg.predicates import inside, of_keys
 from makewhole.datasets.iceberg.read_file import FileReader, FileRows
@@ -23,6 +24,7 @@ from makewhole.datasets.nested_columns import top_column
 from makewhole.datasets.row_frames import frame_of_rows, is_in_slice, is_inside, is_of_topics, rows_ahead, times_of_rows
 from makewhole.datasets.row_keys import key_texts
 from makewhole.model.connection import IcebergConnection
+from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole.tables.reading import ReadBefore, ReadPlan
@@ -35,12 +37,16 @@ FilesOfPart = tuple[ListedFile, ...]
 class Snapshotted:
     """A table as a view has it: the files of its snapshot, and their rows."""
 
-    def __init__(self, connection: IcebergConnection, name: str, view: SnapshotView | None) -> None:
-        self.table = load_table(connection, name)
-        self.name, self.view = name, view or view_now(self.table)
+    def __init__(self, table: Table, name: str, view: SnapshotView | None = None) -> None:
+        self.table, self.name, self.view = table, name, view or view_now(table)
         self.snapshot = self.view.snapshot_in(self.table, name)
         self.schema = self.view.schema_in(self.table)
         self.files_read = FileReader(table=self.table, schema=self.schema)
+
+    @classmethod
+    def of(cls, connection: IcebergConnection, point: TablePoint, view: SnapshotView | None = None) -> "Snapshotted":
+        """Return the table of a point; `view` None: as it is now. Raises what `table_of` does."""
+        return cls(table_of(connection, point), point.table, view)
 
     def files(self, where: BooleanExpression | None = None) -> list[ListedFile]:
         """Return the data files that may have rows for which `where` holds."""
@@ -92,7 +98,7 @@ class IcebergReader:
     def _source(self) -> Snapshotted:
         if self._view is None:
             existing(self._connection, self._shape)
-        return Snapshotted(self._connection, self._shape.point.table, self._view)
+        return Snapshotted.of(self._connection, self._shape.point, self._view)
 
     def part(self, bounds: TimeBounds | None, part: FilesOfPart) -> Iterator[pl.DataFrame]:
         """Read the rows of a part of the table."""
