@@ -21,7 +21,7 @@ from makewhole.tables.columns import TableColumns
 from makewhole.tables.description import TableDescription
 from makewhole.tables.identities import TableIdentity
 from makewhole.tables.in_doubt import TransactionInDoubt
-from makewhole.tables.reading import ReadBefore, ReadPlan
+from makewhole.tables.reading import ReadBefore, ReadPlan, UnreadableFile
 from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
 from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 from tests.memory.connection import MemoryConnection
@@ -215,6 +215,9 @@ class HeldCopy:
     def size_bytes(self) -> int:
         return sum(len(row.image) for row in self._rows(None, (0, 1)))
 
+    def leave_out(self, files: Sequence[UnreadableFile]) -> None:
+        """Do nothing: no file of the table is read."""
+
     def plan(self, bounds: TimeBounds | None, parts: int) -> ReadPlan:
         return ReadPlan(view=self.view, seen=self.seen, parts=tuple((number, parts) for number in range(parts)))
 
@@ -261,6 +264,7 @@ class MemoryReader:
         self._connection, self._shape, self._view = connection, shape, view
         self.counted = 0
         self.in_doubt: Sequence[TransactionInDoubt] = ()
+        self.unreadable: Sequence[UnreadableFile] = ()
 
     def part(self, bounds: TimeBounds | None, part: Part) -> Iterator[pl.DataFrame]:
         """Read the rows of a part of the table."""

@@ -89,8 +89,8 @@ def test_another_table_of_the_name_is_judged_only_once_the_file_says_that_it_is_
     assert problem(shop) == (
         f"pipeline file: points.warehouse.table: {TABLE} is another table than the windows before read. Its uuid is "
         f"{now}, and they read {uuid}, which is {MOVED} now: its snapshot {snapshot} was read last. Put that one back "
-        f"under its name; or, if it was replaced on purpose, write `uuid: {now}`: its rows are judged as they are then, "
-        "and what it lacks is missing"
+        f"under its name; or, if it was replaced on purpose, write `uuid: {now}`: its rows are judged as they are "
+        "then, and what it lacks is missing"
     )
     shop.describe_lake(warehouse=dataset("lake", TABLE, uuid=now))
     shop.load(LATER[1:])

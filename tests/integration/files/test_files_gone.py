@@ -8,6 +8,7 @@ import pytest
 from makewhole.model.errors import ConfigurationError, PermanentError
 from makewhole.model.window import WindowState
 from tests.integration.files.files_shop import FilesShop
+from tests.integration.files.test_files_repair import ALL
 from tests.world.orders import orders
 from tests.world.shop import STORE_HOP
 
@@ -44,8 +45,8 @@ def test_a_folder_that_is_gone_is_named_with_the_number_of_its_files(shop: Files
         shop.open(1)
 
     assert str(refused.value) == (
-        f"pipeline file: points.warehouse.path: {shop.place.path} has no file, and nothing says what its columns are. The "
-        "last window had seen 2 files there. Bring its files back, or what the folder lies on; where it was moved, "
+        f"pipeline file: points.warehouse.path: {shop.place.path} has no file, and nothing says what its columns are. "
+        "The last window had seen 2 files there. Bring its files back, or what the folder lies on; where it was moved, "
         "correct the path; where it was emptied on purpose, load a first file"
     )
     for path, content in kept.items():
@@ -67,7 +68,7 @@ def test_a_folder_that_goes_while_its_window_is_judged_leaves_no_row_missing(sho
 
 
 def test_a_plan_writes_nothing_into_a_folder_that_is_gone(shop: FilesShop) -> None:
-    shop.describe_files(compensation={"missing": "upsert"})
+    shop.describe_files(compensation=ALL)
     shop.send(MADE)
     shop.load("a.parquet", MADE[1:])
     context = shop.judge_and_ask_the_gate()

@@ -17,22 +17,26 @@ class OtherTableError(RefusedError):
 @dataclass(frozen=True, kw_only=True)
 class SnapshotView:
     """A table (`uuid`: one that is made again has another), its snapshot (None: it has no rows yet), the number of that
-    among the commits of the table, and the schema."""
+    among the commits of the table, and the schema. `without`: the paths of its data files that cannot be read, of which
+    it has no rows."""
 
     uuid: str
     snapshot: int | None
     sequence: int
     schema: int
+    without: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """The view as a text, which travels to readers and is kept."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        known = {name: value for name, value in asdict(self).items() if name != "without" or value}
+        return json.dumps(known, separators=(",", ":"))
 
     @classmethod
     def of_text(cls, text: str) -> "SnapshotView":
         """Return the view of a text."""
-        return cls(**json.loads(text))
+        known = json.loads(text)
+        return cls(**{**known, "without": tuple(known.get("without", ()))})
 
     @classmethod
     def known(cls, text: str) -> "SnapshotView | None":
