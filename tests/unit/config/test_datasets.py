@@ -116,7 +116,8 @@ def test_a_table_is_named_by_its_uuid_however_that_is_written(tmp_path: Path) ->
             POSITIONED.replace("position", "uuid: newest, position"),
             "position",
             [
-                "points.lake.uuid (line 6): 'newest' is not a uuid. Write the one in the table's metadata (`table-uuid`)",
+                "points.lake.uuid (line 6): 'newest' is not a uuid. Write the one in the table's metadata "
+                "(`table-uuid`)",
             ],
         ),
         (
