@@ -36,6 +36,9 @@ class MemoryTables:
     def describe_columns(self, shapes: Iterable[TableShape]) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
         return self.connection.ask(describe_columns, list(shapes))
 
+    def changed_since(self, shape: TableShape, seen: str) -> Problem | None:
+        return None
+
     @contextmanager
     def session(self, purpose: str) -> Iterator[MemorySession]:
         yield MemorySession(connection=self.connection)

@@ -14,7 +14,7 @@ from makewhole.model.errors import TransientError
 from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.tables.in_doubt import TransactionInDoubt
-from makewhole.tables.reading import ReadBefore, ReadPlan
+from makewhole.tables.reading import ReadBefore, ReadPlan, UnreadableFile
 from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 from tests.memory.columns import existing_table
 from tests.memory.connection import MemoryConnection
@@ -134,6 +134,9 @@ class HeldCopy:
     def size_bytes(self) -> int:
         return sum(len(row.image) for row in self._rows(None, (0, 1)))
 
+    def leave_out(self, files: Sequence[UnreadableFile]) -> None:
+        """Do nothing: no file of the table is read."""
+
     def plan(self, bounds: TimeBounds | None, parts: int) -> ReadPlan:
         return ReadPlan(view=self.view, seen=self.seen, parts=tuple((number, parts) for number in range(parts)))
 
@@ -180,6 +183,7 @@ class MemoryReader:
         self._connection, self._shape, self._view = connection, shape, view
         self.counted = 0
         self.in_doubt: Sequence[TransactionInDoubt] = ()
+        self.unreadable: Sequence[UnreadableFile] = ()
 
     def part(self, bounds: TimeBounds | None, part: Part) -> Iterator[pl.DataFrame]:
         """Read the rows of a part of the table."""

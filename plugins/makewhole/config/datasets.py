@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from uuid import UUID
 
 from yaml.nodes import ScalarNode
 
@@ -33,7 +34,7 @@ class OrphanWord(StrEnum):
 DATASET = PointWord.DATASET
 DATASET_KEYS = (
     *("kind", "connection", "format", "table", "path", "key", "position", "time", "version", "columns", "erased"),
-    *("committed", "orphans"),
+    *("committed", "orphans", "uuid"),
 )
 COMMITTED = {"rename": "", "_SUCCESS": "_SUCCESS", "manifest": MANIFESTS}
 """The ways in which files known by a path are committed, with the names of what does it."""
@@ -75,7 +76,12 @@ def read_dataset(section: Section) -> DatasetDraft:
     )
     return DatasetDraft(
         name=_read_name(section, kind_name),
-        place=replace(place, marker=_read_marker(section, kind_name), adopts=_read_orphans(section, kind_name)),
+        place=replace(
+            place,
+            marker=_read_marker(section, kind_name),
+            adopts=_read_orphans(section, kind_name),
+            uuid=_read_uuid(section, kind_name),
+        ),
         position=position,
     )
 
@@ -104,6 +110,25 @@ def _read_orphans(section: Section, kind: str | None) -> bool:
             "Name `position`, and no `key`; or take the line out, and missing rows are written from their records",
         )
     return adopts
+
+
+def _read_uuid(section: Section, kind: str | None) -> str:
+    """Return which table of its catalogue a dataset is; empty: the file does not say it."""
+    place = section.get("uuid")
+    if place is None:
+        return ""
+    if kind is not None and kind not in TABLE_FORMATS:
+        place.complain(f"is not for {kind}, whose files have none", "Take it out")
+    return place.text(_uuid) or ""
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise values.UnfitError(
+            f"{values.shown(text)} is not a uuid", "Write the one in the table's metadata (`table-uuid`)"
+        ) from None
 
 
 def _marker(text: str) -> str:

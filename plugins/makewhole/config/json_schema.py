@@ -139,6 +139,7 @@ def _dataset() -> JsonSchema:
             "enum": _words_of(OrphanWord),
             "description": "What becomes of rows in files that no snapshot lists",
         },
+        "uuid": _text("Which table of the catalogue it is"),
         "erased": _erased(),
         **_of_rows(),
     }

@@ -39,7 +39,7 @@ class IncidentKind(StrEnum):
     PREPARED_TRANSACTION = "prepared_transaction"  # neither committed nor rolled back, it may hold keys of a store
     REPEATED_KEYS = "repeated_keys"  # how many keys have several records in a topic that nothing feeds
     VALUES_NOT_LOOKED_AT = "values_not_looked_at"  # no index finds the rows of known keys in a store
-    UNREADABLE_FILES = "unreadable_files"  # files of a dataset are no whole Parquet files: what they hold is not known
+    UNREADABLE_FILES = "unreadable_files"  # files of a dataset cannot be read: what they hold is not known
 
 
 class Doubt(StrEnum):
@@ -100,7 +100,8 @@ class Incident:
     repeated_keys         a topic; `keys`: number of those with several records, of them `resend`, `conflict`, `unknown`
                             (`makewhole.model.verdict.Repeat`), `records` beyond the first of each, `first`: the first
                             keys (`key`, `repeat`, `places`, `before`: those of windows before), `files`: all of them
-    unreadable_files      a dataset; `files` (`path`, `size_bytes`, `written`): the first by path, and their `number`
+    unreadable_files      a dataset; `files` (`path`, `size_bytes`, `written`; `spoilt`: it is whole, and pages of it
+                            do not decode): the first by path, and their `number`
     values_not_looked_at  a store; `reason` (`view`, `no_key_index`), `key`: its columns
     prepared_transaction  a table; `keys`: number of findings that wait for them, `transactions` (`gid`, `owner`,
                             `prepared`: since when, `tables`: those that it wrote to): the oldest, and their `number`

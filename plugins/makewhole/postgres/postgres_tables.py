@@ -61,6 +61,9 @@ class PostgresTables:
         with connect(self.connection, f"estimating the rows of {point.table}") as session:
             return estimate_rows(session, point, bounds)
 
+    def changed_since(self, shape: TableShape, seen: str) -> Problem | None:  # noqa: ARG002 - swapped is the same
+        return None
+
     def seen_now(self) -> str:
         return current_snapshot(self.connection)
 

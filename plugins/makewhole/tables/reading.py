@@ -18,11 +18,13 @@ from makewhole.tables.shape import RowsAhead, TimeBounds
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadableFile:
-    """A file of a table that cannot be read: its path, its size, and when it was written."""
+    """A file of a table that cannot be read: its path, its size, and when it was written. `is_spoilt`: it is whole, and
+    pages of it do not decode."""
 
     path: str
     size_bytes: int
     written: datetime
+    is_spoilt: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +67,12 @@ class TableReader(Protocol):
     def in_doubt(self) -> Sequence[TransactionInDoubt]:
         """The transactions in doubt that had written to the table before `keys` read it, or had when it was done: they
         may hold keys that it did not find. Complete when all frames were taken."""
+        ...
+
+    @property
+    def unreadable(self) -> Sequence[UnreadableFile]:
+        """The files of a view that is held which turned out not to decode: the view is to leave them out, and all is to
+        be read again. Complete when all frames were taken."""
         ...
 
     def part(self, bounds: TimeBounds | None, part: Any) -> Iterator[pl.DataFrame]:
@@ -110,6 +118,10 @@ class TableView(Protocol):
     @property
     def has_key_index(self) -> bool:
         """Whether the rows of a key are found without reading all of the table."""
+        ...
+
+    def leave_out(self, files: Sequence[UnreadableFile]) -> None:
+        """Take files that readers could not decode for such as cannot be read, in every plan from now on."""
         ...
 
     def plan(self, bounds: TimeBounds | None, parts: int) -> ReadPlan:

@@ -55,6 +55,16 @@ class Tables(Protocol):
         """
         ...
 
+    def changed_since(self, shape: TableShape, seen: str) -> Problem | None:
+        """Return why a table is not the one that a window before read (`seen`: what its view saw): it is gone, renamed,
+        or another one has its name, and the file does not say that this is intended. None: it is; or one that is built
+        again and swapped counts as the same store.
+
+        Raises:
+            TransientError: the system does not answer.
+        """
+        ...
+
     def session(self, purpose: str) -> AbstractContextManager[TableSession]:
         """Open a session. `purpose` is what it is for, with its tables: an error names it.
 

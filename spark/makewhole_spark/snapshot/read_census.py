@@ -69,7 +69,12 @@ def read_census_piece(piece: CensusPiece) -> PieceRead:
                 version_unit=context.pipeline.version_unit(piece.hop),
             )
             writer.add((differing, empty(UNDECODABLE)))
-        return writer.finish(rows_counted=writer.rows + writer.held_rows, looked_at=len(keys), gone=tuple(gone))
+        return writer.finish(
+            rows_counted=writer.rows + writer.held_rows,
+            looked_at=len(keys),
+            gone=tuple(gone),
+            unreadable=tuple(reader.unreadable),
+        )
 
 
 def _copies(piece: CensusPiece, gone: list[int]) -> Iterator[pl.DataFrame]:

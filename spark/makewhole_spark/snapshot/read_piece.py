@@ -26,6 +26,7 @@ from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.points import Point, TablePoint, TopicPoint
 from makewhole.model.window import Accounting, PartitionRange
+from makewhole.tables.reading import UnreadableFile
 from makewhole.tables.shape import TimeBounds
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.census import own_slice, rows_in_slice
@@ -70,6 +71,7 @@ class PieceRead:
 
     `undecodable_because` is (reason, number) of the most frequent reasons.
     `rows_in_slice`: of a table's rows, those of the window's own time slice; None where they were not kept apart.
+    `unreadable`: the files of the table that did not decode; where there are some, all of the table is read again.
     `looked_at`: the number of keys of earlier windows whose rows were looked at; `gone`: the windows whose files are.
 
     For a topic: `first_record_ms` is the timestamp of its first data record, aborted or not; `expired` are all spans
@@ -93,6 +95,7 @@ class PieceRead:
     sequences: SequenceAudit | None = None
     first_record_ms: int | None = None
     unnumbered: int = 0
+    unreadable: tuple[UnreadableFile, ...] = ()
     looked_at: int = 0
     gone: tuple[int, ...] = ()
     sha256: tuple[tuple[str, str], ...] = ()
@@ -278,7 +281,9 @@ def read_table_piece(piece: TablePiece) -> PieceRead:
                     without_key(piece.point.key_layout),
                 )
             )
-        return writer.finish(rows_counted=reader.counted, rows_in_slice=sum_of_known(in_slice))
+        return writer.finish(
+            rows_counted=reader.counted, rows_in_slice=sum_of_known(in_slice), unreadable=tuple(reader.unreadable)
+        )
 
 
 def sum_of_known(numbers: Sequence[int | None]) -> int | None:

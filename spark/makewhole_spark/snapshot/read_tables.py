@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from makewhole.journal.results.snapshot_manifests import MARK
+from makewhole.model.errors import TransientError
 from makewhole.model.pipeline import Hop, Semantics
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.window import CountedSlice
-from makewhole.tables.reading import ReadPlan, TableView
+from makewhole.tables.reading import ReadPlan, TableView, UnreadableFile
 from makewhole.tables.shape import TimeBounds
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
@@ -54,53 +55,79 @@ class _TableRead:
 def read_tables(
     reading: Reading, points: Sequence[TablePoint], manifests: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, TakenSnapshot]:
-    """Read tables, each under one exported snapshot; `manifests` name the keys by which stores are read."""
-    journal, context = reading.journal, reading.context
+    """Read tables, each under one exported snapshot; `manifests` name the keys by which stores are read.
+
+    What readers find of files that do not decode is known only when all is read: the views leave them out, and all is
+    read again, so that no row of them is in a snapshot.
+    """
     with ExitStack() as stack:
         views = {
-            point.name: stack.enter_context(context.tables(point).hold_view(context.table_shape(point)))
+            point.name: stack.enter_context(reading.context.tables(point).hold_view(reading.context.table_shape(point)))
             for point in points
         }
-        bounds = {point.name: table_bounds(journal, context, point, views[point.name]) for point in points}
-        plans = {name: view.plan(bounds[name].bounds, reading.parallelism) for name, view in views.items()}
-        by_times = [point for point in points if not hops_read_by_keys(context, point)]
-        reused = {name: as_read(found) for name, found in reading.reuse.tables(by_times, views, bounds).items()}
-        left = [point for point in by_times if point.name not in reused]
-        marks = {point.name: views[point.name].mark(bounds[point.name].bounds) for point in left}
-        pieces = [
-            piece
-            for point in points
-            if point.name not in reused
-            for piece in _table_pieces(reading, point, plans[point.name], bounds[point.name].bounds, manifests)
-        ]
-        known = {point.name: store_census(journal, views[point.name], context, point, manifests) for point in points}
-        looks = [piece for point in points for piece in _census_pieces(reading, known[point.name], plans[point.name])]
-        taken_at = datetime.now(UTC)
-        both: list[TablePiece | CensusPiece] = [*pieces, *looks]
-        answers = list(zip(both, carry_released(reading.carrier, journal, both, read_table), strict=True))
-        read = list[_TableRead]()
-        for point in points:
-            name, own = point.name, [(piece, answer) for piece, answer in answers if piece.point.name == point.name]
-            by_piece = [(piece, answer) for piece, answer in own if isinstance(piece, TablePiece)]
-            within = [reused[name]] if name in reused else [one for piece, one in by_piece if piece.bounds is not None]
-            rows = [reused[name]] if name in reused else [answer for _, answer in by_piece]
-            is_same = SAME_ROWS if name in reused else None
-            mark = (
-                reading.reuse.earlier[name].manifest[MARK] if name in reused else _mark(marks.get(name), rows, within)
+        while True:
+            taken, unreadable = _read_once(reading, points, manifests, views)
+            if not unreadable:
+                return taken
+            for name, files in unreadable.items():
+                known = {one.path for one in views[name].plan(None, 1).unreadable}
+                if known.issuperset(one.path for one in files):
+                    raise TransientError(f"{files[0].path} of {name} was read though it was left out; read again")
+                views[name].leave_out(files)
+
+
+def _read_once(
+    reading: Reading,
+    points: Sequence[TablePoint],
+    manifests: Mapping[str, Mapping[str, Any]],
+    views: Mapping[str, TableView],
+) -> tuple[dict[str, TakenSnapshot], dict[str, list[UnreadableFile]]]:
+    """Read tables under their views; return the snapshots, and the files that did not decode, by point."""
+    journal, context = reading.journal, reading.context
+    bounds = {point.name: table_bounds(journal, context, point, views[point.name]) for point in points}
+    plans = {name: view.plan(bounds[name].bounds, reading.parallelism) for name, view in views.items()}
+    by_times = [point for point in points if not hops_read_by_keys(context, point)]
+    reused = {name: as_read(found) for name, found in reading.reuse.tables(by_times, views, bounds).items()}
+    left = [point for point in by_times if point.name not in reused]
+    marks = {point.name: views[point.name].mark(bounds[point.name].bounds) for point in left}
+    pieces = [
+        piece
+        for point in points
+        if point.name not in reused
+        for piece in _table_pieces(reading, point, plans[point.name], bounds[point.name].bounds, manifests)
+    ]
+    known = {point.name: store_census(journal, views[point.name], context, point, manifests) for point in points}
+    looks = [piece for point in points for piece in _census_pieces(reading, known[point.name], plans[point.name])]
+    taken_at = datetime.now(UTC)
+    both: list[TablePiece | CensusPiece] = [*pieces, *looks]
+    answers = list(zip(both, carry_released(reading.carrier, journal, both, read_table), strict=True))
+    unreadable: dict[str, list[UnreadableFile]] = {}
+    for piece, answer in answers:
+        if answer.unreadable:
+            unreadable.setdefault(piece.point.name, []).extend(answer.unreadable)
+    if unreadable:
+        return {}, unreadable
+    read = list[_TableRead]()
+    for point in points:
+        name, own = point.name, [(piece, answer) for piece, answer in answers if piece.point.name == point.name]
+        by_piece = [(piece, answer) for piece, answer in own if isinstance(piece, TablePiece)]
+        within = [reused[name]] if name in reused else [one for piece, one in by_piece if piece.bounds is not None]
+        rows = [reused[name]] if name in reused else [answer for _, answer in by_piece]
+        is_same = SAME_ROWS if name in reused else None
+        mark = reading.reuse.earlier[name].manifest[MARK] if name in reused else _mark(marks.get(name), rows, within)
+        read.append(
+            _TableRead(
+                point=point,
+                bounds=bounds[name],
+                plan=plans[name],
+                known=known[name],
+                rows=rows,
+                looked=[(piece.hop.name, answer) for piece, answer in own if isinstance(piece, CensusPiece)],
+                own=_own_slice(context, point, views[name], within),
+                entries={**({MARK: mark} if mark else {}), **reading.reuse.entry(name, is_same)},
             )
-            read.append(
-                _TableRead(
-                    point=point,
-                    bounds=bounds[name],
-                    plan=plans[name],
-                    known=known[name],
-                    rows=rows,
-                    looked=[(piece.hop.name, answer) for piece, answer in own if isinstance(piece, CensusPiece)],
-                    own=_own_slice(context, point, views[name], within),
-                    entries={**({MARK: mark} if mark else {}), **reading.reuse.entry(name, is_same)},
-                )
-            )
-    return {one.point.name: one.taken(reading, taken_at) for one in read}
+        )
+    return {one.point.name: one.taken(reading, taken_at) for one in read}, {}
 
 
 def _mark(table: Any, rows: Sequence[PieceRead], within: Sequence[PieceRead]) -> dict[str, Any] | None:

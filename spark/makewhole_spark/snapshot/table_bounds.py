@@ -100,6 +100,7 @@ def unreadable_files(point: TablePoint, plan: ReadPlan) -> list[Incident]:
         return []
     files = [
         {"path": one.path, "size_bytes": one.size_bytes, "written": one.written.isoformat()}
+        | ({"spoilt": True} if one.is_spoilt else {})
         for one in plan.unreadable[:_FILES_LISTED_MOST]
     ]
     detail = {"files": files, "number": len(plan.unreadable)}

@@ -11,7 +11,7 @@ import pytest
 
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.listing import OffsetsNamed, listing_now
-from makewhole.datasets.files.parquet_rows import UnreadableFileError
+from makewhole.datasets.files.parquet_rows import SpoiltFileError
 from makewhole.datasets.files.reading import FilesReader, HeldListing
 from makewhole.model.errors import TransientError
 from makewhole.model.places.dataset_place import DatasetPlace
@@ -99,14 +99,30 @@ def test_a_file_that_is_not_whole_is_named_and_may_hold_every_key(place: FilesPl
     assert (doubt.gid, doubt.is_file, doubt.is_unreadable, doubt.keys) == ("b.parquet", True, True, None)
 
 
-def test_a_file_whose_pages_are_spoilt_stops_the_reading_and_is_named(place: FilesPlace) -> None:
+def test_a_file_whose_pages_are_spoilt_is_named_by_its_reader_and_left_out_of_the_view(place: FilesPlace) -> None:
     """Its footer is whole, so that only reading it tells."""
+    place.add("a.parquet", rows_of(MADE[:2]))
     content = bytearray(parquet_bytes(rows_of(MADE), compression="gzip"))
     content[4:200] = bytes(196)
     place.store.publish("b.parquet", bytes(content))
-    with pytest.raises(UnreadableFileError) as raised:
-        read(place, shape_of(place))
-    text = f"{place.store.root}/b.parquet ({len(content)} bytes) is no whole Parquet file: it is not known which keys"
+    shape = shape_of(place)
+    view = held(place, shape)
+    plan = view.plan(None, 1)
+    reader = FilesReader(place.connection, shape, plan.view)
+    assert pl.concat(list(reader.part(None, plan.parts[0])))["key"].to_list() == ["O0", "O1"]
+    assert [(one.path, one.size_bytes, one.is_spoilt) for one in reader.unreadable] == [
+        ("b.parquet", len(content), True)
+    ]
+    assert plan.unreadable == ()
+    view.leave_out(reader.unreadable)
+    again = view.plan(None, 1)
+    assert again.unreadable == tuple(reader.unreadable)
+    assert FileSource(place.connection, shape.point, again.view).whole == again.parts[0]
+    with pytest.raises(SpoiltFileError) as raised:
+        list(FileSource(place.connection, shape.point).whole_rows(shape.point))
+    text = (
+        f"{place.store.root}/b.parquet ({len(content)} bytes) has pages that do not decode: it is not known which rows"
+    )
     assert str(raised.value).startswith(text)
 
 

@@ -53,6 +53,14 @@ def test_files_have_a_path_and_name_their_positions_one_by_one(tmp_path: Path) -
     assert point.dataset == DatasetPlace(format="parquet", partition="p", offset="o")
 
 
+def test_a_table_is_named_by_its_uuid_however_that_is_written(tmp_path: Path) -> None:
+    text = POSITIONED.replace("position", "uuid: 6B2C6D1E9A0F4F439B1D0D6F4E1C2A3B, position")
+    point = load_pipeline(written(tmp_path, text)).points["lake"]
+    assert isinstance(point, TablePoint)
+    assert point.dataset is not None
+    assert point.dataset.uuid == "6b2c6d1e-9a0f-4f43-9b1d-0d6f4e1c2a3b"
+
+
 @pytest.mark.parametrize(
     ("dataset", "key", "found"),
     [
@@ -101,8 +109,22 @@ def test_files_have_a_path_and_name_their_positions_one_by_one(tmp_path: Path) -
             '"$.id"',
             [
                 "points.lake.payload (line 6): is not a key here. Allowed: columns, committed, connection, erased, "
-                "format, key, kind, orphans, path, position, table, time, version"
+                "format, key, kind, orphans, path, position, table, time, uuid, version"
             ],
+        ),
+        (
+            POSITIONED.replace("position", "uuid: newest, position"),
+            "position",
+            [
+                "points.lake.uuid (line 6): 'newest' is not a uuid. Write the one in the table's metadata "
+                "(`table-uuid`)",
+            ],
+        ),
+        (
+            "{kind: dataset, connection: h, format: parquet, path: /dw/orders, key: id, uuid: "
+            "6b2c6d1e-9a0f-4f43-9b1d-0d6f4e1c2a3b}",
+            '"$.id"',
+            ["points.lake.uuid (line 6): is not for parquet, whose files have none. Take it out"],
         ),
         (
             POSITIONED.replace("position", "orphans: adpot, position"),

@@ -108,4 +108,9 @@ def test_files_that_cannot_be_read_keep_a_window_from_being_certified() -> None:
         "2026-11-01 02:03 UTC); dt=2/b.parquet (17 bytes, written 2026-11-01 02:03 UTC); dt=2/c.parquet (17 bytes, "
         "written 2026-11-01 02:03 UTC); 9 more. What they hold is not known"
     )
+    spoilt = incident(IncidentKind.UNREADABLE_FILES, files=[listed[0] | {"spoilt": True}], number=1)
+    assert incident_sentence(spoilt) == (
+        "1 file of warehouse (dw.departures) cannot be read: dt=2/a.parquet (17 bytes, written 2026-11-01 02:03 UTC; "
+        "it does not decode). What it holds is not known"
+    )
     assert found.blocks(Pipeline(name="shop", points={}, hops=()))

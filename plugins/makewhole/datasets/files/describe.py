@@ -6,10 +6,12 @@ import pyarrow as pa
 
 from makewhole.datasets.column_types import column_kinds, described_column, sql_type
 from makewhole.datasets.files.file_source import FileSource
+from makewhole.datasets.files.file_view import seen_number
 from makewhole.datasets.nested_columns import all_types, leaf_types
 from makewhole.model.connection import Connection
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.points import TablePoint
+from makewhole.model.text import counted
 from makewhole.tables.columns import TableColumns
 from makewhole.tables.description import TableDescription
 from makewhole.tables.identities import ServerIdentity, TableIdentity
@@ -54,6 +56,24 @@ def existing(connection: Connection, shape: TableShape) -> FileSource:
             [_problem(point, name, f"no file of {point.table} has a column {name}", listed) for name in unknown]
         )
     return source
+
+
+def changed_since(connection: Connection, point: TablePoint, seen: str) -> Problem | None:
+    """Return that no file of a dataset is left, of which the windows before had seen some; None: there is one.
+
+    Raises:
+        TransientError: the system does not answer.
+    """
+    number = seen_number(seen)
+    source = FileSource(connection, point)
+    if not number or source.listed.files:
+        return None
+    found, _ = _none_there(source)
+    remedy = (
+        "Bring its files back, or what the folder lies on; where it was moved, correct the path; where it was emptied "
+        "on purpose, load a first file"
+    )
+    return _problem(point, "path", f"{found}. The last window had seen {counted(number, 'file')} there", remedy)
 
 
 def _none_there(source: FileSource) -> tuple[str, str]:

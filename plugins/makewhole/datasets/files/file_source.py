@@ -1,7 +1,7 @@
 """A dataset of files as a view has it: its files, its columns, and its rows."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -14,7 +14,14 @@ import pyarrow as pa
 from makewhole.datasets.arrow_types import ColumnType
 from makewhole.datasets.files.file_view import SeenFiles, files_of_view, seen_text, view_text
 from makewhole.datasets.files.listing import DataFile, Listing, folder_name, listing_now
-from makewhole.datasets.files.parquet_rows import ParquetRows, RowGroups, UnreadableFileError, read_rows, read_schema
+from makewhole.datasets.files.parquet_rows import (
+    ParquetRows,
+    RowGroups,
+    SpoiltGroup,
+    UnreadableFileError,
+    read_rows,
+    read_schema,
+)
 from makewhole.datasets.files.spans import Wanted
 from makewhole.datasets.nested_columns import all_types, column_at, top_column
 from makewhole.datasets.value_texts import own_texts
@@ -35,6 +42,7 @@ class FileSource:
         self.connection = connection
         self.store, self.name = file_store(connection, point.table), point.table
         self._view, self._schemas, self._own = view, dict[DataFile, pa.Schema](), dict[DataFile, pa.Schema]()
+        self.left_out = set[DataFile]()
         self.listed_at = datetime.max.replace(tzinfo=UTC)
         self._marker = "" if point.dataset is None else point.dataset.marker
 
@@ -55,6 +63,15 @@ class FileSource:
         self._own = {data: schema for data, schema in own.items() if schema is not None}
         unreadable = tuple(data for data, schema in own.items() if schema is None)
         return replace(found, files=tuple(self._own), unreadable=unreadable)
+
+    def leave_out(self, files: Collection[DataFile]) -> None:
+        """Take files whose pages do not decode for such as cannot be read, from now on."""
+        left = tuple(data for data in self.listing.files if data not in files)
+        gone = (data for data in self.listing.files if data in files)
+        self.listing = replace(self.listing, files=left, unreadable=tuple(sorted({*self.listing.unreadable, *gone})))
+        self.left_out |= {*files}
+        self._schemas.clear()
+        self.__dict__.pop("_folder_types", None)
 
     def _own_schema(self, data: DataFile) -> pa.Schema | None:
         """Return the columns that a file has; None: it is no whole Parquet file."""
@@ -123,12 +140,18 @@ class FileSource:
         return {name: _type_of(found) for name, found in texts.items()}
 
     def rows(
-        self, part: FilesPart, columns: Sequence[str], wanted: Wanted = None
+        self,
+        part: FilesPart,
+        columns: Sequence[str],
+        wanted: Wanted = None,
+        spoilt: list[SpoiltGroup] | None = None,
     ) -> Iterator[tuple[DataFile, ParquetRows]]:
-        """Yield rows of files with the top columns in which these lie; at least those that are wanted.
+        """Yield rows of files with the top columns in which these lie; at least those that are wanted. Groups of rows
+        that do not decode are added to `spoilt`, and left out.
 
         Raises:
             UnreadableFileError: a file is no whole Parquet file.
+            SpoiltFileError: a group of one does not decode, and there is no list for it.
             TransientError: one is gone, or was written again.
         """
         schema = self.schema(columns)
@@ -136,7 +159,7 @@ class FileSource:
             return
         tops = {top: schema.field(top).type for top in sorted({top_column(schema, name) for name in columns})}
         for data, groups in part:
-            for rows in read_rows(self.store, data, tops, wanted, groups):
+            for rows in read_rows(self.store, data, tops, wanted, groups, spoilt):
                 yield data, rows
 
     def rows_of(self, data: DataFile, columns: Sequence[str]) -> Iterator[tuple[DataFile, ParquetRows]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from makewhole.datasets.files.describe import SYSTEM, describe_columns, existing
+from makewhole.datasets.files.describe import SYSTEM, changed_since, describe_columns, existing
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.open_dataset import FilesSession
 from makewhole.datasets.files.parquet_rows import count_rows
@@ -39,6 +39,9 @@ class FileTables(DatasetTables):
 
     def describe_columns(self, shapes: Iterable[TableShape]) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
         return describe_columns(self.connection, shapes)
+
+    def changed_since(self, shape: TableShape, seen: str) -> Problem | None:
+        return changed_since(self.connection, shape.point, seen)
 
     @contextmanager
     def session(self, purpose: str) -> Iterator[FilesSession]:

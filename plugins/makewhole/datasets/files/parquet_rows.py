@@ -12,16 +12,35 @@ import pyarrow.parquet as pq
 from makewhole.datasets.arrow_types import ColumnType
 from makewhole.datasets.files.listing import DataFile
 from makewhole.datasets.files.spans import Wanted, may_hold
-from makewhole.file_stores.store import FileStore
-from makewhole.model.errors import TransientError
+from makewhole.file_stores.store import FileStore, answering
+from makewhole.model.errors import RefusedError, TransientError
 from makewhole.native.arrays import ArrowArray, Bools, Int64s
 
 RowGroups = tuple[int, ...]
 """The numbers of groups of rows in a file."""
 
 
+_BLOCK_BYTES = 8 << 20
+
+
 class UnreadableFileError(TransientError):
     """A file of a dataset is no whole Parquet file: what it holds is not known."""
+
+
+class SpoiltFileError(RefusedError):
+    """A file of a dataset has pages that do not decode, or that are not what their checksums say."""
+
+
+NOT_READ = (UnreadableFileError, SpoiltFileError)
+"""The errors of a file that is there, and of which it is not known what it holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpoiltGroup:
+    """A group of rows of a file with a page that does not decode."""
+
+    data: DataFile
+    group: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,12 +86,14 @@ def read_rows(
     columns: Mapping[str, ColumnType],
     wanted: Wanted = None,
     groups: RowGroups | None = None,
+    spoilt: list[SpoiltGroup] | None = None,
 ) -> Iterator[ParquetRows]:
     """Yield the rows of a file with these top columns; at least those that are `wanted`. A column that it lacks is
-    null, one whose type is another has that.
+    null, one whose type is another has that. Groups of rows that do not decode are added to `spoilt`, and left out.
 
     Raises:
         UnreadableFileError: it is no whole Parquet file.
+        SpoiltFileError: a group does not decode, and there is no list for it.
         TransientError: it is gone, was written again, or the system does not answer.
     """
     with opened(store, data) as file:
@@ -82,7 +103,9 @@ def read_rows(
         for at in range(file.num_row_groups) if groups is None else groups:
             if not may_hold(file, at, wanted):
                 continue
-            table = file.read_row_group(at, columns=present, use_threads=False)
+            table = _group(store, data, file, at, present, spoilt)
+            if table is None:
+                continue
             number = int(edges[at + 1] - edges[at])
             rows = pa.Table.from_arrays(
                 [
@@ -92,6 +115,44 @@ def read_rows(
                 names=list(columns),
             )
             yield ParquetRows(rows=rows, numbers=np.arange(edges[at], edges[at + 1], dtype=np.int64))
+    require_unchanged(store, data)
+
+
+def _group(
+    store: FileStore,
+    data: DataFile,
+    file: pq.ParquetFile,
+    at: int,
+    columns: list[str],
+    spoilt: list[SpoiltGroup] | None,
+) -> pa.Table | None:
+    """Return a group of rows; None: a page of it does not decode, which `spoilt` says now."""
+    try:
+        return file.read_row_group(at, columns=columns, use_threads=False)
+    except (pa.ArrowException, OSError) as error:
+        require_bytes(store, data)
+        if spoilt is None:
+            raise SpoiltFileError(
+                f"{store.root}/{data.path} ({data.file.size_bytes} bytes) has pages that do not decode: it is not "
+                "known which rows they hold. Restore it, have its writer write it again, or move it out of the "
+                "dataset; then run this window again"
+            ) from error
+        spoilt.append(SpoiltGroup(data=data, group=at))
+        return None
+
+
+def require_bytes(store: FileStore, data: DataFile) -> None:
+    """Check that the bytes of a file, as it was listed, can be read: then what does not decode is the file's own fault.
+
+    Raises:
+        TransientError: it is gone, was written again, or the system does not answer.
+    """
+    try:
+        with answering(store.root), store.open(data.path) as content:
+            while content.read(_BLOCK_BYTES):
+                pass
+    except FileNotFoundError:
+        raise TransientError(f"{store.root}/{data.path} went while it was read; read again") from None
     require_unchanged(store, data)
 
 
@@ -116,12 +177,12 @@ def require_unchanged(store: FileStore, data: DataFile) -> None:
 @contextmanager
 def opened(store: FileStore, data: DataFile) -> Iterator[pq.ParquetFile]:
     try:
-        with store.open(data.path) as content, pq.ParquetFile(content) as file:
+        with store.open(data.path) as content, pq.ParquetFile(content, page_checksum_verification=True) as file:
             yield file
     except FileNotFoundError:
         raise TransientError(f"{store.root}/{data.path} went while it was read; read again") from None
     except (pa.ArrowException, OSError) as error:
-        require_unchanged(store, data)
+        require_bytes(store, data)
         raise UnreadableFileError(
             f"{store.root}/{data.path} ({data.file.size_bytes} bytes) is no whole Parquet file: it is not known "
             "which keys it holds. Where its writer is at work, it should write under a name that begins with a dot and "

@@ -19,6 +19,8 @@ def file_progress(
     """Return the last offset of each partition of a topic that files hold: by their names, where some say it, and
     otherwise by their rows; -1: none.
 
+    Rows that do not decode say nothing: what waits for them waits on.
+
     Where rows go beyond what the names say, both are returned, as two rows: the writer may go by either.
 
     Raises:
@@ -50,7 +52,7 @@ def _held(source: FileSource, point: TablePoint, known: dict[int, int]) -> dict[
             )
             for partition, offset in held.items()
         )
-        for _, rows in source.rows(((data, None),), columns, beyond):
+        for _, rows in source.rows(((data, None),), columns, beyond, []):
             own = is_of_topics(rows.rows, point)
             kept = rows.rows if own is None else rows.only(own.to_numpy()).rows
             pairs = zip(

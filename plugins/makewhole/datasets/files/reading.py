@@ -8,12 +8,14 @@ from functools import cached_property
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
+from makewhole.datasets.files.describe import existing
 from makewhole.datasets.files.file_source import FileSource, FilesPart, all_of, places_of
 from makewhole.datasets.files.listing import DataFile, OffsetsNamed
-from makewhole.datasets.files.parquet_rows import ParquetRows, UnreadableFileError, groups_of
+from makewhole.datasets.files.parquet_rows import NOT_READ, ParquetRows, SpoiltGroup, groups_of, opened
 from makewhole.datasets.files.same_files import mark_of, why_not_same
-from makewhole.datasets.files.spans import inside, of_keys
+from makewhole.datasets.files.spans import inside, may_hold, of_keys
 from makewhole.datasets.nested_columns import all_types
 from makewhole.datasets.row_frames import frame_of_rows, is_in_slice, is_inside, is_of_topics, rows_ahead, times_of_rows
 from makewhole.datasets.row_keys import key_texts
@@ -32,6 +34,7 @@ class FilesReader:
         self._connection, self._shape, self._view = connection, shape, view
         self.counted = 0
         self.in_doubt: Sequence[TransactionInDoubt] = ()
+        self.unreadable: Sequence[UnreadableFile] = ()
 
     @cached_property
     def _source(self) -> FileSource:
@@ -39,26 +42,30 @@ class FilesReader:
 
     def part(self, bounds: TimeBounds | None, part: FilesPart) -> Iterator[pl.DataFrame]:
         """Read the rows of a part of a dataset."""
-        source, point = self._source, self._shape.point
-        for data, rows in source.rows(part, sorted(self._shape.column_names()), inside(point, bounds)):
+        source, point, spoilt = self._source, self._shape.point, list[SpoiltGroup]()
+        for data, rows in source.rows(part, sorted(self._shape.column_names()), inside(point, bounds), spoilt):
             kept = all_of(len(rows.numbers))
             if bounds is not None and point.time is not None:
                 certain = {seen: source.is_certain(data, seen, len(kept)) for seen in bounds.named_views}
                 kept = is_inside(times_of_rows(rows.rows, point), certain, bounds).to_numpy()
             yield from self._frames(data, rows.only(kept))
+        self.unreadable = [as_unreadable(data, is_spoilt=True) for data in sorted({one.data for one in spoilt})]
 
     def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Read the rows of these keys."""
-        source, point = self._source, self._shape.point
+        source, point, spoilt = self._source, self._shape.point, list[SpoiltGroup]()
         columns = sorted(self._shape.column_names())
         schema = source.schema(columns)
-        if schema is None:
+        if schema is None:  # there was a file when the window was opened: an empty folder proves no absence
+            existing(self._connection, self._shape)
             return
         wanted, asked = of_keys(all_types(schema), point, keys), pl.Series("key", keys, dtype=pl.String).implode()
-        for data, rows in source.rows(source.whole, columns, wanted):
+        for data, rows in source.rows(source.whole, columns, wanted, spoilt):
             found = key_texts(rows.rows, point).is_in(asked).fill_null(value=False)
             yield from self._frames(data, rows.only(found.to_numpy()))
-        self.in_doubt = tuple(files_in_doubt(source, point, asked))
+        self.in_doubt = (*files_in_doubt(source, point, asked), *_groups_in_doubt(source, point, asked, spoilt))
+        if self._view is not None:
+            self.unreadable = [as_unreadable(data, is_spoilt=True) for data in sorted({one.data for one in spoilt})]
 
     def _frames(self, data: DataFile, rows: ParquetRows) -> Iterator[pl.DataFrame]:
         own = is_of_topics(rows.rows, self._shape.point)
@@ -74,7 +81,7 @@ def files_in_doubt(source: FileSource, point: TablePoint, keys: pl.Series) -> It
     for data in source.listing.uncommitted:
         try:
             held = frozenset(_keys_of_file(source, point, data, keys))
-        except UnreadableFileError:
+        except NOT_READ:
             yield _in_doubt(data, point)  # its job may be at work: it may hold any key
         else:
             if held:
@@ -83,6 +90,21 @@ def files_in_doubt(source: FileSource, point: TablePoint, keys: pl.Series) -> It
         bounded = keys_within(data, point, keys[0])
         if bounded is None or bounded or keys[0].is_empty():
             yield _in_doubt(data, point, keys=bounded, is_unreadable=True)
+
+
+def _groups_in_doubt(
+    source: FileSource, point: TablePoint, keys: pl.Series, spoilt: Sequence[SpoiltGroup]
+) -> Iterator[TransactionInDoubt]:
+    """Yield the files of groups of rows that do not decode, with those of the keys that these may hold by what their
+    file says of them. It depends on no other key that is asked for, so that a verdict does not, either."""
+    types = all_types(source.schema() or pa.schema([]))
+    asked = {key: of_keys(types, point, [key]) for key in keys[0]} if spoilt else {}
+    for data in sorted({one.data for one in spoilt}):
+        groups = [one.group for one in spoilt if one.data == data]
+        with opened(source.store, data) as file:
+            held = {key for key, wanted in asked.items() if any(may_hold(file, at, wanted) for at in groups)}
+        named = keys_within(data, point, held)
+        yield _in_doubt(data, point, keys=frozenset(held if named is None else named), is_unreadable=True)
 
 
 def _keys_of_file(source: FileSource, point: TablePoint, data: DataFile, keys: pl.Series) -> Iterator[str]:
@@ -102,6 +124,13 @@ def _in_doubt(
         is_file=True,
         is_unreadable=is_unreadable,
         keys=keys,
+    )
+
+
+def as_unreadable(data: DataFile, *, is_spoilt: bool) -> UnreadableFile:
+    """Return a file as one that cannot be read."""
+    return UnreadableFile(
+        path=data.path, size_bytes=data.file.size_bytes, written=written_at(data), is_spoilt=is_spoilt
     )
 
 
@@ -163,10 +192,13 @@ class HeldListing:
             seen=self.seen,
             parts=tuple(tuple(part) for part in found),
             unreadable=tuple(
-                UnreadableFile(path=one.path, size_bytes=one.file.size_bytes, written=written_at(one))
-                for one in self.source.listing.unreadable
+                as_unreadable(one, is_spoilt=one in self.source.left_out) for one in self.source.listing.unreadable
             ),
         )
+
+    def leave_out(self, files: Sequence[UnreadableFile]) -> None:
+        paths = {one.path for one in files}
+        self.source.leave_out([data for data in self.source.files if data.path in paths])
 
     def _pieces(self, parts: int) -> Iterator[tuple[int, tuple[DataFile, tuple[int, ...] | None]]]:
         for data in self.source.files:
@@ -196,12 +228,15 @@ class HeldListing:
         return why_not_same(self.source, self.shape, bounds, before)
 
     def _times(self, of: TimeSlice | None) -> Iterator[tuple[DataFile, pl.Series]]:
-        """Yield the times of rows in microseconds, at least those of a slice."""
-        point = self.shape.point
+        """Yield the times of rows in microseconds, at least those of a slice. A file whose times do not decode is left
+        out from then on."""
+        point, spoilt = self.shape.point, list[SpoiltGroup]()
         bounds = None if of is None else TimeBounds(start=of.start, end=of.end)
         topic = () if point.dataset is None or point.dataset.topic is None else (point.dataset.topic,)
         columns = [*(() if point.time is None else (point.time,)), *topic]
-        for data, rows in self.source.rows(self.source.whole, columns, inside(point, bounds)):
+        for data, rows in self.source.rows(self.source.whole, columns, inside(point, bounds), spoilt):
             own = is_of_topics(rows.rows, point)
             kept = rows if own is None else rows.only(own.to_numpy())
             yield data, times_of_rows(kept.rows, point)
+        if spoilt:
+            self.source.leave_out({one.data for one in spoilt})

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.listing import DataFile
-from makewhole.datasets.files.parquet_rows import UnreadableFileError
+from makewhole.datasets.files.parquet_rows import NOT_READ
 from makewhole.datasets.files.spans import inside
 from makewhole.datasets.nested_columns import top_column
 from makewhole.datasets.row_frames import is_inside, times_of_rows
@@ -76,7 +76,7 @@ def _may_be_inside(source: FileSource, point: TablePoint, bounds: TimeBounds | N
             certain = {seen: source.is_certain(data, seen, len(times)) for seen in bounds.named_views}
             if is_inside(times, certain, bounds).any():
                 return True
-    except UnreadableFileError:
+    except NOT_READ:
         return True
     return False
 

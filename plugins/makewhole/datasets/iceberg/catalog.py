@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import PermanentError, RefusedError, TransientError
 
 _MOST_CATALOGS = 8
+_MOST_LOOKED_AT = 200
 _DENIED = ("ACCESS_DENIED", "AWS Error [code 15]", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH")
 """Texts of pyarrow's client of S3 where an answer is a refusal; it raises `OSError` for all that goes wrong."""
 
@@ -61,6 +62,19 @@ def load_table(connection: IcebergConnection, name: str) -> Table:
             return catalog.load_table(name)
         except (NoSuchTableError, NoSuchNamespaceError):
             raise NoTableError(f"there is no table {name} in the catalogue of connection {connection.id}") from None
+
+
+def table_with(connection: IcebergConnection, uuid: str) -> str | None:
+    """Return the name of the table with a uuid; None: none among the first of the catalogue has it. It is a hint for a
+    message alone, so that what cannot be asked is passed over."""
+    with suppress(Exception):
+        catalog = open_catalog(connection)
+        names = [name for namespace in catalog.list_namespaces() for name in catalog.list_tables(namespace)]
+        for name in names[:_MOST_LOOKED_AT]:
+            with suppress(Exception):
+                if str(catalog.load_table(name).metadata.table_uuid) == uuid:
+                    return ".".join(name)
+    return None
 
 
 @contextmanager

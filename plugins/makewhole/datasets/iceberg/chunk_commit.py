@@ -49,7 +49,7 @@ class ChunkSource:
             RefusedError: it is gone, lost a column that the point names, or cannot be written.
             TransientError: the catalogue does not answer.
         """
-        source = Snapshotted(connection, point.table, None)
+        source = Snapshotted.of(connection, point)
         require_columns(source.table, point)
         if source.table.metadata.format_version >= _ROW_LINEAGE_FROM:
             raise RefusedError(

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from pyiceberg.io.pyarrow import schema_to_pyarrow
@@ -10,7 +11,8 @@ from pyiceberg.table import Table
 
 from makewhole.datasets.chunk_rows import filled_column
 from makewhole.datasets.column_types import column_kinds, described_column, sql_type
-from makewhole.datasets.iceberg.catalog import NoTableError, load_table
+from makewhole.datasets.iceberg.catalog import NoTableError, load_table, table_with
+from makewhole.datasets.iceberg.held_view import SnapshotView, require_table
 from makewhole.datasets.nested_columns import all_types, leaf_types
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import ConfigurationError, Problem
@@ -21,6 +23,10 @@ from makewhole.tables.identities import ServerIdentity, TableIdentity
 from makewhole.tables.shape import TableShape
 
 SYSTEM = "Iceberg"
+_RESTORE = (
+    "Restore it (`register_table` of a catalogue takes the newest of its metadata files, as long as these were not "
+    "removed with it), or correct its name"
+)
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
@@ -58,9 +64,14 @@ def existing(connection: IcebergConnection, shape: TableShape) -> Table:
     """
     point = shape.point
     try:
-        table = load_table(connection, point.table)
+        table = table_of(connection, point)
     except NoTableError as error:
-        raise ConfigurationError([_problem(point, "table", str(error), "Correct its name")]) from None
+        remedy = _RESTORE if point.identity else "Correct its name"
+        raise ConfigurationError([_problem(point, "table", str(error), remedy)]) from None
+    expected, now = "" if point.dataset is None else point.dataset.uuid, str(table.metadata.table_uuid)
+    if expected and expected != now:
+        found = f"{point.table} has the uuid {now}, and is not the table {expected} that the file names"
+        raise ConfigurationError([_problem(point, "uuid", found, f"Put that one back, or write `uuid: {now}`")])
     known = all_types(arrow_schema(table.schema()))
     unknown = sorted(shape.column_names() - set(known))
     if unknown:
@@ -69,6 +80,47 @@ def existing(connection: IcebergConnection, shape: TableShape) -> Table:
             [_problem(point, name, f"{point.table} has no column {name}", listed) for name in unknown]
         )
     return table
+
+
+def table_of(connection: IcebergConnection, point: TablePoint) -> Table:
+    """Return the table of a point as it is now; in a window the one that it was opened with.
+
+    Raises:
+        NoTableError: there is none.
+        OtherTableError: another one has its name.
+        TransientError: the catalogue does not answer.
+    """
+    table = load_table(connection, point.table)
+    system, _, data = point.identity.partition(":")
+    if system == SYSTEM:
+        require_table(table, point.table, data.partition("/")[0])
+    return table
+
+
+def changed_since(connection: IcebergConnection, point: TablePoint, seen: str) -> Problem | None:
+    """Return why a table is not the one that a window before read under the view `seen`; None: it is, or the file
+    says that it is another one now."""
+    before, table, now = SnapshotView.known(seen), None, ""
+    if before is None:
+        return None
+    with suppress(NoTableError):
+        table = load_table(connection, point.table)
+        now = str(table.metadata.table_uuid)
+    if now == before.uuid or (point.dataset is not None and now and now == point.dataset.uuid):
+        return None
+    other = table_with(connection, before.uuid)
+    last = "it had no snapshot" if before.snapshot is None else f"its snapshot {before.snapshot} was read last"
+    read = f"{before.uuid}{f', which is {other} now' if other else ''}: {last}"
+    if table is None:
+        gone = f"there is no table {point.table} in the catalogue of connection {connection.id} any more"
+        remedy = f"Write `table: {other}`, or give it its former name back" if other else _RESTORE
+        return _problem(point, "table", f"{gone}. The windows before read {read}", remedy)
+    found = f"{point.table} is another table than the windows before read. Its uuid is {now}, and they read {read}"
+    remedy = (
+        f"Put that one back under its name; or, if it was replaced on purpose, write `uuid: {now}`: its rows are "
+        "judged as they are then, and what it lacks is missing"
+    )
+    return _problem(point, "table", found, remedy)
 
 
 def _problem(point: TablePoint, path: str, found: str, remedy: str) -> Problem:

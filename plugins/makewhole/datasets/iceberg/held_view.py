@@ -7,28 +7,44 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from makewhole.model.errors import TransientError
+from makewhole.model.errors import RefusedError, TransientError
+
+
+class OtherTableError(RefusedError):
+    """The table of a point was replaced by another one of its name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotView:
     """A table (`uuid`: one that is made again has another), its snapshot (None: it has no rows yet), the number of that
-    among the commits of the table, and the schema."""
+    among the commits of the table, and the schema. `without`: the paths of its data files that cannot be read, of which
+    it has no rows."""
 
     uuid: str
     snapshot: int | None
     sequence: int
     schema: int
+    without: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """The view as a text, which travels to readers and is kept."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        known = {name: value for name, value in asdict(self).items() if name != "without" or value}
+        return json.dumps(known, separators=(",", ":"))
 
     @classmethod
     def of_text(cls, text: str) -> "SnapshotView":
         """Return the view of a text."""
-        return cls(**json.loads(text))
+        known = json.loads(text)
+        return cls(**{**known, "without": tuple(known.get("without", ()))})
+
+    @classmethod
+    def known(cls, text: str) -> "SnapshotView | None":
+        """Return the view of a text; None: it is of a table of another kind."""
+        try:
+            return cls.of_text(text)
+        except (ValueError, TypeError):
+            return None
 
     def schema_in(self, table: Table) -> Schema:
         """Return the schema by which columns are named."""
@@ -38,10 +54,10 @@ class SnapshotView:
         """Return the snapshot; None: the table had no rows.
 
         Raises:
-            TransientError: it is there no longer.
+            OtherTableError: another table has the name now.
+            TransientError: the snapshot is there no longer.
         """
-        if str(table.metadata.table_uuid) != self.uuid:
-            raise TransientError(f"{name} was dropped and made again while it was read; read again")
+        require_table(table, name, self.uuid)
         if self.snapshot is None:
             return None
         snapshot = table.snapshot_by_id(self.snapshot)
@@ -51,6 +67,21 @@ class SnapshotView:
                 "longer than a window takes"
             )
         return snapshot
+
+
+def require_table(table: Table, name: str, uuid: str) -> None:
+    """Check that a table is the one that a window was opened with.
+
+    Raises:
+        OtherTableError: it is another one of its name.
+    """
+    now = str(table.metadata.table_uuid)
+    if now != uuid:
+        raise OtherTableError(
+            f"{name} is another table than when the window was opened: it has the uuid {now} now, and had {uuid}. Put "
+            f"the former one back under its name; or, if it was replaced on purpose, write `uuid: {now}` at the point. "
+            "Then run this window again"
+        )
 
 
 def view_now(table: Table) -> SnapshotView:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from makewhole.datasets.iceberg.catalog import load_table, translated
+from makewhole.datasets.iceberg.catalog import translated
 from makewhole.datasets.iceberg.delivery import weak_properties
-from makewhole.datasets.iceberg.describe import SYSTEM, describe_columns, existing
+from makewhole.datasets.iceberg.describe import SYSTEM, changed_since, describe_columns, existing, table_of
 from makewhole.datasets.iceberg.open_table import IcebergSession
 from makewhole.datasets.iceberg.outside import rows_outside
 from makewhole.datasets.iceberg.predicates import inside
@@ -37,6 +37,9 @@ class IcebergTables(DatasetTables):
     def describe_columns(self, shapes: Iterable[TableShape]) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
         return describe_columns(self.connection, shapes)
 
+    def changed_since(self, shape: TableShape, seen: str) -> Problem | None:
+        return changed_since(self.connection, shape.point, seen)
+
     @contextmanager
     def session(self, purpose: str) -> Iterator[IcebergSession]:
         yield IcebergSession(connection=self.connection)
@@ -44,29 +47,29 @@ class IcebergTables(DatasetTables):
     @contextmanager
     def hold_view(self, shape: TableShape) -> Iterator[HeldSnapshot]:
         existing(self.connection, shape)
-        yield HeldSnapshot(source=Snapshotted(self.connection, shape.point.table, None), shape=shape)
+        yield HeldSnapshot(source=Snapshotted.of(self.connection, shape.point), shape=shape)
 
     def reader(self, shape: TableShape, view: str | None = None) -> IcebergReader:
         return IcebergReader(self.connection, shape, view)
 
     def estimate_rows(self, point: TablePoint, bounds: TimeBounds | None) -> int:
-        source = Snapshotted(self.connection, point.table, None)
+        source = Snapshotted.of(self.connection, point)
         return sum(listed.file.record_count for listed in source.files(inside(source.schema, point, bounds)))
 
     def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
         return KeysInDoubt()
 
     def rows_outside(self, shape: TableShape, keys: Sequence[str]) -> Mapping[str, Sequence[RowOutside]]:
-        return rows_outside(Snapshotted(self.connection, shape.point.table, None), shape.point, keys)
+        return rows_outside(Snapshotted.of(self.connection, shape.point), shape.point, keys)
 
     def weaknesses(self, shape: TableShape, claim: TableClaim) -> Sequence[Weakness]:
-        table = load_table(self.connection, shape.point.table)
+        table = table_of(self.connection, shape.point)
         of_table = weak_properties(shape.point.table, table.properties, claim)
         return [*of_table, *super().weaknesses(shape, claim)]
 
     def sink_commit(self, store: TablePoint, sink: SinkGroup) -> SinkCommit:
         with translated(f"{store.table} at connection {self.connection.id}"):
-            return sink_commit(load_table(self.connection, store.table), sink)
+            return sink_commit(table_of(self.connection, store), sink)
 
     @contextmanager
     def writer(self, point: TablePoint, purpose: str) -> Iterator[IcebergWriter]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, NotEqualTo
 
-from makewhole.datasets.iceberg.catalog import NoTableError, open_catalog, translated
+from makewhole.datasets.iceberg.catalog import NoTableError, load_table, open_catalog, translated
 from makewhole.datasets.iceberg.commit import commit
 from makewhole.datasets.iceberg.reading import Snapshotted
 from makewhole.model.connection import IcebergConnection
@@ -215,7 +215,7 @@ class KeptTable:
 
     def _source(self) -> Snapshotted | None:
         try:
-            return Snapshotted(self._connection, NAME, None)
+            return Snapshotted(load_table(self._connection, NAME), NAME)
         except NoTableError:
             return None
 

@@ -9,8 +9,8 @@ from pyiceberg.table import Table
 from makewhole.compute.value_types import ColumnKind
 from makewhole.datasets.arrow_types import ColumnType
 from makewhole.datasets.column_types import column_kinds, sql_type
-from makewhole.datasets.iceberg.catalog import NoTableError, load_table
-from makewhole.datasets.iceberg.describe import arrow_schema, description_of, table_number
+from makewhole.datasets.iceberg.catalog import NoTableError
+from makewhole.datasets.iceberg.describe import arrow_schema, description_of, table_number, table_of
 from makewhole.datasets.iceberg.predicates import of_keys
 from makewhole.datasets.iceberg.reading import Snapshotted
 from makewhole.datasets.key_rows import KeyRow, among, in_order, key_rows, latest_first, rows_by_key
@@ -102,7 +102,7 @@ class IcebergTable(OpenDataset):
         return {key: _valued(in_order(rows)) for key, rows in found.items()}
 
     def _source(self, compare: Mapping[str, str]) -> Snapshotted:
-        source = Snapshotted(self.connection, self.point.table, None)
+        source = Snapshotted.of(self.connection, self.point)
         absent = sorted(set(compare) - set(all_types(arrow_schema(source.schema))))
         if absent:
             raise ActionRefusedError.of(
@@ -127,7 +127,7 @@ class IcebergSession:
     connection: IcebergConnection
 
     def open_table(self, point: TablePoint) -> IcebergTable:
-        source = load_table(self.connection, point.table)
+        source = table_of(self.connection, point)
         require_columns(source, point)
         return IcebergTable(connection=self.connection, point=point, description=description_of(source, point))
 
@@ -145,6 +145,6 @@ class IcebergSession:
 
     def _types(self, point: TablePoint) -> Mapping[str, ColumnType]:
         try:
-            return all_types(arrow_schema(load_table(self.connection, point.table).schema()))
+            return all_types(arrow_schema(table_of(self.connection, point).schema()))
         except NoTableError:
             return {}

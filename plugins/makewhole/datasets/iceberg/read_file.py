@@ -5,7 +5,7 @@ type of now, one that the file does not have as null, or as its partition or its
 are read that may hold what is asked for.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -30,6 +30,7 @@ from pyiceberg.types import ListType, MapType
 from makewhole.datasets.iceberg.data_files import ListedFile
 from makewhole.model.errors import RefusedError
 
+_BLOCK_BYTES = 8 << 20
 _NANOSECONDS_FROM = 3
 """The version of the format from which on moments may have nanoseconds."""
 
@@ -47,6 +48,14 @@ class FileRows:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SpoiltRows:
+    """A group of rows of a data file with a page that does not decode; None: its footer does not."""
+
+    listed: ListedFile
+    group: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class FileReader:
     """Reads data files of a table by the columns of a schema; what deletes say is read once."""
 
@@ -55,9 +64,14 @@ class FileReader:
     deleted: dict[str, dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]] = field(default_factory=dict)
 
     def read(
-        self, listed: ListedFile, columns: Sequence[str], where: BooleanExpression | None = None
+        self,
+        listed: ListedFile,
+        columns: Sequence[str],
+        where: BooleanExpression | None = None,
+        spoilt: list[SpoiltRows] | None = None,
     ) -> Iterator[FileRows]:
-        """Yield the rows of a file that are there, with these top columns; at least those for which `where` holds.
+        """Yield the rows of a file that are there, with these top columns; at least those for which `where` holds. What
+        does not decode is added to `spoilt`, and left out; without such a list pyarrow's own errors are raised.
 
         Raises:
             RefusedError: it is of a format that is not read.
@@ -70,9 +84,48 @@ class FileReader:
         projected = self.schema.select(*columns) if columns else Schema()
         gone = self._gone(listed)
         with self.table.io.new_input(listed.file.file_path).open() as file:
-            parquet: Any = ds.ParquetFileFormat(pre_buffer=True)
-            fragment = parquet.make_fragment(file)
-            yield from self._rows(fragment, listed, projected, where, gone)
+            fragment = _fragment(file)
+            if not self._decodes(listed, None, spoilt, lambda: fragment.physical_schema):
+                return
+            yield from self._rows(fragment, listed, projected, where, gone, spoilt)
+
+    def groups_with(self, listed: ListedFile, where: BooleanExpression) -> Sequence[int]:
+        """Return the numbers of the groups of rows of a file that may have rows for which `where` holds."""
+        with self.table.io.new_input(listed.file.file_path).open() as file:
+            fragment = _fragment(file)
+            own, missing = self._own_schema(fragment, listed, self.schema)
+            return self._groups(fragment, own, where, missing)
+
+    def _own_schema(self, fragment: Any, listed: ListedFile, projected: Schema) -> tuple[Schema, dict[int, Any]]:
+        """Return the columns of a file, and the values of columns that it does not have."""
+        version = self.table.metadata.format_version
+        own = pyarrow_to_schema(
+            fragment.physical_schema,
+            self.table.name_mapping(),
+            downcast_ns_timestamp_to_us=version < _NANOSECONDS_FROM,
+            format_version=version,
+        )
+        spec = self.table.specs().get(listed.file.spec_id)
+        return own, _get_column_projection_values(listed.file, projected, self.schema, spec, own.field_ids)
+
+    def _decodes(
+        self, listed: ListedFile, group: int | None, spoilt: list[SpoiltRows] | None, read: Callable[[], object]
+    ) -> bool:
+        """Return whether a part of a file decodes; False: it does not though its bytes can be read, which `spoilt` says
+        now. Raises what `read` does, where there is no such list, or the storage does not answer."""
+        try:
+            read()
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError):
+            if spoilt is None:
+                raise
+            with self.table.io.new_input(listed.file.file_path).open() as content:
+                while content.read(_BLOCK_BYTES):
+                    pass
+            spoilt.append(SpoiltRows(listed=listed, group=group))
+            return False
+        return True
 
     def group_sizes(self, listed: ListedFile) -> list[int]:
         """Return the sizes of the groups of rows of a file, in bytes of their values."""
@@ -87,13 +140,10 @@ class FileReader:
         projected: Schema,
         where: BooleanExpression | None,
         gone: np.ndarray[tuple[int], np.dtype[np.int64]],
+        spoilt: list[SpoiltRows] | None,
     ) -> Iterator[FileRows]:
-        version = self.table.metadata.format_version
-        physical, downcast = fragment.physical_schema, version < _NANOSECONDS_FROM
-        mapping = self.table.name_mapping()
-        own = pyarrow_to_schema(physical, mapping, downcast_ns_timestamp_to_us=downcast, format_version=version)
-        spec = self.table.specs().get(listed.file.spec_id)
-        missing = _get_column_projection_values(listed.file, projected, self.schema, spec, own.field_ids)
+        physical, downcast = fragment.physical_schema, self.table.metadata.format_version < _NANOSECONDS_FROM
+        own, missing = self._own_schema(fragment, listed, projected)
         read = prune_columns(own, _without_lists(projected), select_full_types=False)
         names = [column.name for column in read.columns]
         chosen = self._groups(fragment, own, where, missing)
@@ -102,7 +152,14 @@ class FileReader:
         for number in groups:
             at = int(starts[number])
             scanner = ds.Scanner.from_fragment(fragment.subset(row_group_ids=[number]), schema=physical, columns=names)
-            for batch in scanner.to_batches():
+            batches = iter(scanner.to_batches())
+            batch: pa.RecordBatch | None = None
+
+            def take() -> None:
+                nonlocal batch
+                batch = next(batches, None)  # noqa: B023 - called before the next round
+
+            while self._decodes(listed, number, spoilt, take) and batch is not None:
                 numbers = np.arange(at, at + len(batch), dtype=np.int64)
                 at += len(batch)
                 kept = np.isin(numbers, gone, invert=True) if len(gone) else np.ones(len(numbers), dtype=bool)
@@ -147,6 +204,13 @@ class FileReader:
                 self.deleted[delete.file_path] = known
             found += [known[path] for path in (listed.file.file_path,) if path in known]
         return np.unique(np.concatenate(found))
+
+
+def _fragment(file: Any) -> Any:
+    """Return a file to be scanned, whose pages are held to their checksums where they have any."""
+    options = ds.ParquetFragmentScanOptions(pre_buffer=True, page_checksum_verification=True)
+    parquet: Any = ds.ParquetFileFormat(default_fragment_scan_options=options)
+    return parquet.make_fragment(file)
 
 
 def _without_lists(projected: Schema) -> set[int]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -12,20 +12,23 @@ import numpy as np
 import polars as pl
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.manifest import FileFormat
+from pyiceberg.table import Table
 
-from makewhole.datasets.iceberg.catalog import load_table, translated
+from makewhole.datasets.iceberg.catalog import translated
 from makewhole.datasets.iceberg.data_files import ListedFile, listed_files
-from makewhole.datasets.iceberg.describe import arrow_schema, existing
+from makewhole.datasets.iceberg.describe import arrow_schema, existing, table_of
 from makewhole.datasets.iceberg.held_view import SnapshotView, view_now
 from makewhole.datasets.iceberg.predicates import inside, of_keys
-from makewhole.datasets.iceberg.read_file import FileReader, FileRows
+from makewhole.datasets.iceberg.read_file import FileReader, FileRows, SpoiltRows
 from makewhole.datasets.nested_columns import top_column
 from makewhole.datasets.row_frames import frame_of_rows, is_in_slice, is_inside, is_of_topics, rows_ahead, times_of_rows
 from makewhole.datasets.row_keys import key_texts
 from makewhole.model.connection import IcebergConnection
+from makewhole.model.errors import MakewholeError, RefusedError
+from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.tables.in_doubt import TransactionInDoubt
-from makewhole.tables.reading import ReadBefore, ReadPlan
+from makewhole.tables.reading import ReadBefore, ReadPlan, UnreadableFile
 from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 
 FilesOfPart = tuple[ListedFile, ...]
@@ -35,29 +38,68 @@ FilesOfPart = tuple[ListedFile, ...]
 class Snapshotted:
     """A table as a view has it: the files of its snapshot, and their rows."""
 
-    def __init__(self, connection: IcebergConnection, name: str, view: SnapshotView | None) -> None:
-        self.table = load_table(connection, name)
-        self.name, self.view = name, view or view_now(self.table)
+    def __init__(self, table: Table, name: str, view: SnapshotView | None = None) -> None:
+        self.table, self.name, self.view = table, name, view or view_now(table)
         self.snapshot = self.view.snapshot_in(self.table, name)
         self.schema = self.view.schema_in(self.table)
         self.files_read = FileReader(table=self.table, schema=self.schema)
 
+    @classmethod
+    def of(cls, connection: IcebergConnection, point: TablePoint, view: SnapshotView | None = None) -> "Snapshotted":
+        """Return the table of a point; `view` None: as it is now. Raises what `table_of` does."""
+        return cls(table_of(connection, point), point.table, view)
+
     def files(self, where: BooleanExpression | None = None) -> list[ListedFile]:
         """Return the data files that may have rows for which `where` holds."""
         is_of_now = self.view.schema == self.table.metadata.current_schema_id
+        found = self.every_file(where if is_of_now else None)
+        return [listed for listed in found if listed.file.file_path not in self.view.without]
+
+    def every_file(self, where: BooleanExpression | None = None) -> list[ListedFile]:
+        """Return the same, those that cannot be read among them."""
         with translated(self.name):
-            return listed_files(self.table, self.snapshot, self.name, where if is_of_now else None)
+            return listed_files(self.table, self.snapshot, self.name, where)
+
+    def leave_out(self, paths: Iterable[str]) -> None:
+        """Take data files for such as cannot be read, from now on."""
+        self.view = replace(self.view, without=tuple(sorted({*self.view.without, *paths})))
+
+    def unreadable_file(self, listed: ListedFile) -> UnreadableFile:
+        """Return a data file as one that cannot be read; it was written when the snapshot that brought it was made."""
+        brought = None if listed.added_in is None else self.table.snapshot_by_id(listed.added_in)
+        written = 0 if brought is None else brought.timestamp_ms
+        return UnreadableFile(
+            path=listed.file.file_path,
+            size_bytes=listed.file.file_size_in_bytes,
+            written=datetime.fromtimestamp(written / 1000, UTC),
+            is_spoilt=True,
+        )
 
     def rows(
-        self, files: Sequence[ListedFile], columns: Sequence[str], where: BooleanExpression | None = None
+        self,
+        files: Sequence[ListedFile],
+        columns: Sequence[str],
+        where: BooleanExpression | None = None,
+        spoilt: list[SpoiltRows] | None = None,
     ) -> Iterator[tuple[ListedFile, FileRows]]:
-        """Yield the rows of files with the top columns in which these lie."""
+        """Yield the rows of files with the top columns in which these lie. What does not decode is added to `spoilt`,
+        and left out.
+
+        Raises:
+            RefusedError: a file does not decode, and there is no list for it.
+        """
         schema = arrow_schema(self.schema)
         tops = sorted({top_column(schema, name) for name in columns})
+        noted = list[SpoiltRows]() if spoilt is None else spoilt
         for listed in files:
             with translated(self.name, listed.file.file_path):
-                for rows in self.files_read.read(listed, tops, where):
+                for rows in self.files_read.read(listed, tops, where, noted):
                     yield listed, rows
+            if noted and spoilt is None:
+                raise RefusedError(
+                    f"{listed.file.file_path} of {self.name} does not decode: it is not known which rows it holds. "
+                    "Restore it, or take it out of the table and load its rows again; then run this window again"
+                )
 
     def places(self, listed: ListedFile, rows: FileRows) -> pl.Series:
         """Return where rows lie."""
@@ -74,9 +116,11 @@ class Snapshotted:
         files = self.files()
         old = self.table.snapshot_by_id(before.snapshot)
         if old is None:
-            return frozenset((one.file.file_path, one.sequence) for one in files if one.sequence <= before.sequence)
+            older = [one for one in files if one.sequence <= before.sequence]
+            known = {(one.file.file_path, one.sequence) for one in older}
+            return frozenset(one for one in known if one[0] not in before.without)
         known = {(one.file.file_path, one.sequence) for one in listed_files(self.table, old, self.name)}
-        return frozenset(known)
+        return frozenset(one for one in known if one[0] not in before.without)
 
 
 class IcebergReader:
@@ -87,19 +131,20 @@ class IcebergReader:
         self._view = None if view is None else SnapshotView.of_text(view)
         self.counted = 0
         self.in_doubt: Sequence[TransactionInDoubt] = ()
+        self.unreadable: Sequence[UnreadableFile] = ()
 
     @cached_property
     def _source(self) -> Snapshotted:
         if self._view is None:
             existing(self._connection, self._shape)
-        return Snapshotted(self._connection, self._shape.point.table, self._view)
+        return Snapshotted.of(self._connection, self._shape.point, self._view)
 
     def part(self, bounds: TimeBounds | None, part: FilesOfPart) -> Iterator[pl.DataFrame]:
         """Read the rows of a part of the table."""
-        source, point = self._source, self._shape.point
+        source, point, spoilt = self._source, self._shape.point, list[SpoiltRows]()
         where = inside(source.schema, point, bounds)
         certain = {} if bounds is None else {seen: source.certain_files(seen) for seen in bounds.named_views}
-        for listed, rows in source.rows(part, sorted(self._shape.column_names()), where):
+        for listed, rows in source.rows(part, sorted(self._shape.column_names()), where, spoilt):
             kept = np.ones(len(rows.numbers), dtype=bool)
             if bounds is not None and point.time is not None:
                 is_certain = {
@@ -108,15 +153,19 @@ class IcebergReader:
                 }
                 kept = is_inside(times_of_rows(rows.rows, point), is_certain, bounds).to_numpy()
             yield from self._frames(source, listed, rows.only(kept))
+        self.unreadable = _unreadable(source, spoilt)
 
     def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Read the rows of these keys."""
-        source = self._source
+        source, spoilt = self._source, list[SpoiltRows]()
         where = of_keys(source.schema, self._shape.point, keys)
         wanted = pl.Series("key", keys, dtype=pl.String).implode()
-        for listed, rows in source.rows(source.files(where), sorted(self._shape.column_names()), where):
+        for listed, rows in source.rows(source.files(where), sorted(self._shape.column_names()), where, spoilt):
             found = key_texts(rows.rows, self._shape.point).is_in(wanted).fill_null(value=False)
             yield from self._frames(source, listed, rows.only(found.to_numpy()))
+        self.in_doubt = tuple(_in_doubt(source, self._shape.point, keys, spoilt))
+        if self._view is not None:
+            self.unreadable = _unreadable(source, spoilt)
 
     def _frames(self, source: Snapshotted, listed: ListedFile, rows: FileRows) -> Iterator[pl.DataFrame]:
         own = is_of_topics(rows.rows, self._shape.point)
@@ -125,6 +174,41 @@ class IcebergReader:
             return
         self.counted += len(rows.numbers)
         yield frame_of_rows(rows.rows, source.places(listed, rows), self._shape)
+
+
+def _unreadable(source: Snapshotted, spoilt: Sequence[SpoiltRows]) -> list[UnreadableFile]:
+    """Return the files of what does not decode, each once."""
+    by_path = {one.listed.file.file_path: one.listed for one in spoilt}
+    return [source.unreadable_file(by_path[path]) for path in sorted(by_path)]
+
+
+def _in_doubt(
+    source: Snapshotted, point: TablePoint, keys: Sequence[str], spoilt: Sequence[SpoiltRows]
+) -> Iterator[TransactionInDoubt]:
+    """Yield the files of what does not decode, with those of the keys that it may hold by what its file says of it. It
+    depends on no other key that is asked for, so that a verdict does not, either."""
+    by_path: dict[str, list[SpoiltRows]] = {}
+    for one in spoilt:
+        by_path.setdefault(one.listed.file.file_path, []).append(one)
+    for path, parts in sorted(by_path.items()):
+        listed, groups = parts[0].listed, {one.group for one in parts}
+        held = None
+        if None not in groups:
+            with translated(source.name, path):
+                asked = ((key, of_keys(source.schema, point, [key])) for key in keys)
+                held = frozenset(
+                    key for key, where in asked if groups & {*source.files_read.groups_with(listed, where)}
+                )
+        file = source.unreadable_file(listed)
+        yield TransactionInDoubt(
+            gid=path,
+            owner="",
+            prepared=file.written,
+            tables=(point.table,),
+            is_file=True,
+            is_unreadable=True,
+            keys=held,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +234,7 @@ class HeldSnapshot:
         """Return files for each part, so that these are of about one size; of a file that is larger its groups of
         rows."""
         files = self.source.files(inside(self.source.schema, self.shape.point, bounds))
+        unreadable = [one for one in self.source.every_file() if one.file.file_path in self.source.view.without]
         sizes, found = [0] * max(parts, 1), [list[ListedFile]() for _ in range(max(parts, 1))]
         share = sum(listed.file.file_size_in_bytes for listed in files) / max(parts, 1)
         pieces = [piece for listed in files for piece in self._pieces(listed, share)]
@@ -157,15 +242,26 @@ class HeldSnapshot:
             at = sizes.index(min(sizes))
             sizes[at] += size
             found[at].append(listed)
-        return ReadPlan(view=self.seen, seen=self.seen, parts=tuple(tuple(part) for part in found))
+        return ReadPlan(
+            view=self.seen,
+            seen=self.seen,
+            parts=tuple(tuple(part) for part in found),
+            unreadable=tuple({one.file.file_path: self.source.unreadable_file(one) for one in unreadable}.values()),
+        )
+
+    def leave_out(self, files: Sequence[UnreadableFile]) -> None:
+        self.source.leave_out(one.path for one in files)
 
     def _pieces(self, listed: ListedFile, share: float) -> list[tuple[int, ListedFile]]:
         """Return a file, or its groups of rows, with their sizes in bytes."""
         size = listed.file.file_size_in_bytes
         if size <= share or listed.file.file_format is not FileFormat.PARQUET:
             return [(size, listed)]
-        with translated(self.source.name, listed.file.file_path):
-            groups = self.source.files_read.group_sizes(listed)
+        try:
+            with translated(self.source.name, listed.file.file_path):
+                groups = self.source.files_read.group_sizes(listed)
+        except MakewholeError:
+            return [(size, listed)]  # what reads it finds out what it is
         of_values = max(sum(groups), 1)
         return [(size * own // of_values, replace(listed, groups=(at,))) for at, own in enumerate(groups)]
 
@@ -209,12 +305,15 @@ class HeldSnapshot:
         return None
 
     def _times(self, of: TimeSlice) -> Iterator[tuple[ListedFile, pl.Series]]:
-        """Yield the times of rows in microseconds, at least those of a slice."""
-        point = self.shape.point
+        """Yield the times of rows in microseconds, at least those of a slice. A file whose times do not decode is left
+        out from then on."""
+        point, spoilt = self.shape.point, list[SpoiltRows]()
         where = inside(self.source.schema, point, TimeBounds(start=of.start, end=of.end))
         topic = () if point.dataset is None or point.dataset.topic is None else (point.dataset.topic,)
         columns = [*(() if point.time is None else (point.time,)), *topic]
-        for listed, rows in self.source.rows(self.source.files(where), columns, where):
+        for listed, rows in self.source.rows(self.source.files(where), columns, where, spoilt):
             own = is_of_topics(rows.rows, point)
             kept = rows if own is None else rows.only(own.to_numpy())
             yield listed, times_of_rows(kept.rows, point)
+        if spoilt:
+            self.source.leave_out(one.listed.file.file_path for one in spoilt)

@@ -229,14 +229,16 @@ def _prepared(incident: Incident) -> str:
 def _unreadable(incident: Incident) -> str:
     number = int(incident.detail["number"])
     listed = [
-        f"{one['path']} ({one['size_bytes']} bytes, written {one['written'][:16].replace('T', ' ')} UTC)"
+        f"{one['path']} ({one['size_bytes']} bytes, written {one['written'][:16].replace('T', ' ')} UTC"
+        f"{'; it does not decode' if one.get('spoilt') else ''})"
         for one in incident.detail["files"][:_LISTED_MOST]
     ]
     more = [f"{number - len(listed)} more"] if number > len(listed) else []
-    is_one = number == 1
+    is_one, is_any_spoilt = number == 1, any(one.get("spoilt") for one in incident.detail["files"])
+    cut_off = "is no whole Parquet file" if is_one else "are no whole Parquet files"
     return (
         f"{counted(number, 'file')} of {incident.point} ({incident.topic}) "
-        f"{'is no whole Parquet file' if is_one else 'are no whole Parquet files'}: {'; '.join([*listed, *more])}. "
+        f"{'cannot be read' if is_any_spoilt else cut_off}: {'; '.join([*listed, *more])}. "
         f"What {'it holds' if is_one else 'they hold'} is not known"
     )
 

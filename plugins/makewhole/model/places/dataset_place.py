@@ -21,7 +21,8 @@ class DatasetPlace:
     `of_topics` are the names of the topics that lead into it: a row of another topic is none of the point's. Empty:
     all rows are. `marker`: the name of the file in whose folder files count; `MANIFESTS`: those count that one of them
     lists; empty: every file that has its name does. `adopts`: a missing row that lies in a file which the table does
-    not list is taken from there.
+    not list is taken from there. `uuid`: which table of the catalogue it is, where the file says it; another one of its
+    name is refused.
     """
 
     format: str
@@ -31,6 +32,7 @@ class DatasetPlace:
     of_topics: tuple[str, ...] = ()
     marker: str = field(default="", metadata={"in_document": "if any"})
     adopts: bool = field(default=False, metadata={"in_document": "if any"})
+    uuid: str = field(default="", metadata={"in_document": "if any"})
 
     @property
     def position(self) -> tuple[str, ...]:

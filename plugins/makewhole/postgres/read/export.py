@@ -29,7 +29,7 @@ from makewhole.postgres.read.slices import count_new_rows, count_rows, count_row
 from makewhole.postgres.same_rows import mark_of, why_not_same
 from makewhole.sql import PgConnection
 from makewhole.tables.in_doubt import TransactionInDoubt, together
-from makewhole.tables.reading import ReadBefore, ReadPlan
+from makewhole.tables.reading import ReadBefore, ReadPlan, UnreadableFile
 from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 
 _FEW_KEYS = 20_000
@@ -44,6 +44,9 @@ class HeldView:
     shape: TableShape
     snapshot: str
     seen: str
+
+    def leave_out(self, files: Sequence[UnreadableFile]) -> None:
+        """Do nothing: no file of the table is read."""
 
     def plan(self, bounds: TimeBounds | None, parts: int) -> ReadPlan:
         return ReadPlan(view=self.snapshot, seen=self.seen, parts=plan_parts(self.session, self.shape, bounds, parts))
@@ -122,6 +125,7 @@ class ExportReader:
         self._connection, self._shape, self._snapshot = connection, shape, snapshot
         self.counted = 0
         self.in_doubt: Sequence[TransactionInDoubt] = ()
+        self.unreadable: Sequence[UnreadableFile] = ()
 
     def part(self, bounds: TimeBounds | None, part: ExportPart) -> Generator[pl.DataFrame, None, None]:
         """Read the rows of a part of the table.

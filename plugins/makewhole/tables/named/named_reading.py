@@ -20,7 +20,7 @@ from makewhole.tables.named.names import (
     named_row,
     reading_in_table,
 )
-from makewhole.tables.reading import OpenTable, TableReader, TableSession
+from makewhole.tables.reading import OpenTable, TableReader, TableSession, UnreadableFile
 from makewhole.tables.rows import LedgerReading, LedgerRecord, TableRow, ValuedRow
 from makewhole.tables.shape import TableShape, TimeBounds
 
@@ -39,6 +39,10 @@ class NamedReader:
     @property
     def in_doubt(self) -> Sequence[TransactionInDoubt]:
         return self.reader.in_doubt
+
+    @property
+    def unreadable(self) -> Sequence[UnreadableFile]:
+        return self.reader.unreadable
 
     def part(self, bounds: TimeBounds | None, part: Any) -> Iterator[pl.DataFrame]:
         return (named_frame(self.shape, frame) for frame in self.reader.part(bounds, part))

@@ -66,6 +66,9 @@ class NamedTables:
     def estimate_rows(self, point: TablePoint, bounds: TimeBounds | None) -> int:
         return self.tables.estimate_rows(point.in_table, bounds)
 
+    def changed_since(self, shape: TableShape, seen: str) -> Problem | None:
+        return self.tables.changed_since(shape_in_table(shape), seen)
+
     def seen_now(self) -> str:
         return self.tables.seen_now()
 

@@ -49,6 +49,7 @@ from makewhole.window.opening.observe import (
     topic_logs,
 )
 from makewhole.window.opening.readable import readable_tables
+from makewhole.window.opening.same_tables import require_same_tables
 
 __all__ = ["OpenedWindow", "Request", "open_interval"]
 
@@ -113,6 +114,7 @@ def open_interval(
         _require_hops_of_waiting(journal, pipeline)
     else:
         _supersede_plans(journal, pipeline, covering)
+    require_same_tables(journal, pipeline, connections)
     tables = readable_tables(pipeline, connections)
     _require_same_spelling(journal, pipeline, tables.columns, tables.layout)
     with topic_logs(pipeline.ordered_points(), connections) as logs:

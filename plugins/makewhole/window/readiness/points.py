@@ -2,19 +2,22 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
+from types import MappingProxyType
 
 from makewhole.config.connections import from_environment
+from makewhole.journal.database import connect
 from makewhole.kafka.offsets import TopicLog
 from makewhole.kafka.rights import READ, WRITE, missing_rights
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection, KafkaConnection, RegistryConnection, kafka_of, registry_of
-from makewhole.model.errors import Problem
+from makewhole.model.errors import MakewholeError, Problem
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.points import TablePoint, TopicPoint, can_look_up, has_log
 from makewhole.registry import Registry, SchemaNotFoundError
 from makewhole.tables.reading import BYTES_WITHOUT_INDEX
 from makewhole.window.context import table_shape
 from makewhole.window.opening.readable import problems_of_tables
+from makewhole.window.opening.same_tables import changed_tables
 from makewhole.window.readiness.mistakes import Readiness, Weight
 
 _PATIENCE_SECONDS = 10.0
@@ -35,7 +38,22 @@ def look_at_points(found: Readiness, pipeline: Pipeline, elsewhere: Collection[s
         if has_log(point) and isinstance(connections.get(point.connection), KafkaConnection):
             _look_at_topic(found, pipeline, point, connections, silent)
             _look_at_schemas(found, point, connections)
-    _look_at_tables(found, pipeline, connections)
+    _look_at_tables(found, pipeline, connections, _look_at_changes(found, pipeline, connections))
+
+
+def _look_at_changes(
+    found: Readiness, pipeline: Pipeline, connections: Mapping[str, Connection]
+) -> Mapping[str, Problem]:
+    """Note tables that are gone or were replaced since the windows before read them; none where the journal, which is
+    asked for by itself, does not answer. Return them by point."""
+    try:
+        with connect() as journal:
+            changed = changed_tables(journal, pipeline, connections)
+    except MakewholeError:
+        return {}
+    for problem in changed.values():
+        found.note(problem)
+    return changed
 
 
 def look_at_tables(found: Readiness, pipeline: Pipeline) -> None:
@@ -166,16 +184,22 @@ def _ask_registry(found: Readiness, registry: RegistryConnection, subject: str, 
 # Tables
 
 
-def _look_at_tables(found: Readiness, pipeline: Pipeline, connections: Mapping[str, Connection]) -> None:
-    """Ask for tables, columns and their types, for rights, and for indexes. What several tables have in common is asked
-    once all of them answer."""
-    points = [point for point in pipeline.ordered_points() if can_look_up(point)]
+def _look_at_tables(
+    found: Readiness,
+    pipeline: Pipeline,
+    connections: Mapping[str, Connection],
+    changed: Mapping[str, Problem] = MappingProxyType({}),
+) -> None:
+    """Ask for tables, columns and their types, for rights, and for indexes; not for those that are known to have
+    `changed`. What several tables have in common is asked once all of them answer."""
+    every = [point for point in pipeline.ordered_points() if can_look_up(point)]
+    points = [point for point in every if point.name not in changed]
     known = {point.connection for point in points} & set(connections)
     before = len(found.mistakes)
     for name in sorted(known):
         of_connection = [point for point in points if point.connection == name]
         _look_at_database(found, pipeline, name, of_connection, connections[name])
-    are_all_there = known == {point.connection for point in points}
+    are_all_there = not changed and known == {point.connection for point in points}
     if are_all_there and not any(mistake.weight is Weight.AWAY for mistake in found.mistakes[before:]):
         with found.asking("columns of tables", _FILE):
             for problem in problems_of_tables(pipeline, connections):
