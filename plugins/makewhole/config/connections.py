@@ -85,6 +85,7 @@ _HDFS_EXAMPLE = '{"conn_type": "hdfs", "host": "<NameNode>", "port": 8020}'
 _FOLDER_EXAMPLE = '{"conn_type": "fs", "extra": {"path": "/<folder>"}}'
 _OTHERS: Mapping[str, ReadConnection] = {"iceberg": read_iceberg}
 """The readers of connections of other types that makewhole comes with."""
+_PORT_DIGITS = 5
 _FIELDS = ("conn_type", "host", "port", "login", "password", "schema", "extra", "description")
 
 
@@ -385,7 +386,7 @@ def _dsn(fields: Mapping[str, object], extra: Mapping[str, object], place: _Conn
 
 def _port(port: object, place: _ConnectionPlace) -> int:
     text = str(port)
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65_536:
+    if not text.isascii() or not text.isdigit() or len(text) > _PORT_DIGITS or not 0 < int(text) < 65_536:
         place.fail("has a port that is not a number from 1 to 65535", f"Write it as {_POSTGRES_EXAMPLE}")
     return int(text)
 
