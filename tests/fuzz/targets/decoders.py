@@ -24,7 +24,15 @@ from tests.unit.compute.decode.avro import test_avro_values as avro
 from tests.unit.compute.decode.protobuf import test_protobuf_values as protobuf
 from tests.unit.compute.decode.test_elements import LINES, _record, _shape
 from tests.unit.compute.decode.test_record_values import batch
-from tests.world.envelopes import bare_change_event, change_event, compact, connect_key, connect_value, json_in_string
+from tests.world.envelopes import (
+    bare_change_event,
+    change_event,
+    compact,
+    connect_key,
+    connect_value,
+    enveloped,
+    json_in_string,
+)
 from tests.world.orders import orders
 
 _MOST_RECORDS = 12
@@ -35,6 +43,17 @@ _TEXTS = [compact(order) for order in _ORDERS]
 _ODD_JSON = [
     *(b"null", b"[]", b'""', b"{}", b"1e400", b"-0", b"1" * 400, b'"\\ud800"', b"NaN", b"\xef\xbb\xbf{}", b"[" * 300),
     *(b'{"id":1,"id":2}', b'{"id":{"a":[1]}}', b'{"id":"a\\u0000"}', b'{"id":1e2}', b'{"id":true}', b"\x00"),
+]
+_ODD_KINDS: list[dict[str, object]] = [
+    {"field": "amount", **kind}
+    for kind in (
+        {"name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "9" * 5000}},
+        {"type": ["bytes"], "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "9999"}},
+        {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "-3"}},
+        {"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "999999999"}},
+        {"type": {"a": 1}, "name": ["x"]},
+        {"type": "struct", "fields": [None]},
+    )
 ]
 _KEYS = [b"O1", b'"O1"', b"7", b'{"id":"O1"}', connect_key("O1"), b"\xff"]
 
@@ -59,6 +78,7 @@ def _kinds() -> Mapping[str, list[_Kind]]:
     bare = [bare_change_event(op, order, 5) for op in "curd" for order in _ORDERS[:2]]
     deletions = {"key": ("$.id",), "compare": {"region": "string"}, "version": "event:source.lsn"}
     connect = [*map(connect_value, (*_ORDERS, None))]
+    connect += [enveloped({"type": "struct", "fields": [kind]}, {"id": 1, "amount": "AfQ="}) for kind in _ODD_KINDS]
     strings = [*map(json_in_string, _ORDERS)]
     lines = [compact(_record(LINES)), compact(_record([])), compact(_record(LINES[:1]))]
     whole = {"key": ("kafka.key",), "compare": {"text": "string"}, "places": {"text": "$.value"}}
