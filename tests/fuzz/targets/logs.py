@@ -189,7 +189,7 @@ def _check_contents(sound: _Sound, data: bytes, rows: Sequence[pa.RecordBatch]) 
         ):
             return
     records = {contents for _, contents in _contents(sound.rows)}
-    assert all(contents in records for _, contents in _contents(rows)), "a record that nobody wrote"
+    assert all(contents in records for _, contents in _contents(rows)), "a record that was not written"
 
 
 def _check_damage(sound: _Sound, data: bytes, reader: RangeReader, rows: Sequence[pa.RecordBatch], lo: int) -> None:

@@ -121,7 +121,7 @@ def _members() -> dict[str, bytes]:
 
 
 class Archives:
-    """An archive of a window: its bytes, or its members as somebody may have written them again. The first byte says
+    """An archive of a window: its bytes, or its members as they may have been written again. The first byte says
     whether the digests in it are those of its members."""
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ class Archives:
                 return self._written({**self._members, name: self._other(name, random)})
 
     def _other(self, name: str, random: Random) -> bytes:
-        """Return another content of a member, which whoever forges it makes fit the digests."""
+        """Return another content of a member, which a forger makes fit the digests."""
         content = self._members[name]
         if random.randrange(2) or not name.endswith(".json"):
             return mutated(content, random, list(self._members.values()))

@@ -77,7 +77,7 @@ class Segment:
 
 
 _Whole = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-_Span = tuple[_Whole, _Whole]
+_SpanInFile = tuple[_Whole, _Whole]
 
 
 class _Sidecar(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,12 +90,12 @@ class _Sidecar(msgspec.Struct, frozen=True, kw_only=True):
     lo: _Whole
     hi: _Whole
     size_bytes: _Whole
-    expired: tuple[_Span, ...]
+    expired: tuple[_SpanInFile, ...]
     aborted: tuple[tuple[_Whole, _Whole, _Whole | None], ...]
     sha256: str | None = None
-    truncated: tuple[_Span, ...] = ()
+    truncated: tuple[_SpanInFile, ...] = ()
     unexplained: tuple[tuple[_Whole, _Whole, str], ...] = ()
-    left_out: _Span | None = None
+    left_out: _SpanInFile | None = None
 
 
 _PLAIN = ("base_offset", "topic", "topic_id", "partition", "lo", "hi", "size_bytes", "sha256")
