@@ -10,7 +10,12 @@ from typing import NoReturn
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from makewhole.config.clients.catalogues import read_iceberg
-from makewhole.config.clients.client_options import KAFKA_OPTIONS, unlisted_kafka_options
+from makewhole.config.clients.client_options import (
+    KAFKA_OPTIONS,
+    LIBPQ_PARAMETERS,
+    names_engine,
+    unlisted_kafka_options,
+)
 from makewhole.config.connection_text import FILE_VARIABLE, find_connection
 from makewhole.config.other_kinds import ReadConnection, installed_kind
 from makewhole.model.connection import (
@@ -28,42 +33,6 @@ _POSTGRES_EXAMPLE = (
     '{"conn_type": "postgres", "host": "...", "port": 5432, "login": "...", "password": "...", "schema": "<database>"}'
 )
 _KAFKA_EXAMPLE = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "<host:port>"}}'
-# What libpq takes and a connection may need. Others are Airflow's own (`iam`, `cursor`) and would be ignored silently;
-# those that makewhole sets itself (names, encodings, replication) are not here.
-LIBPQ_PARAMETERS = (
-    "channel_binding",
-    "connect_timeout",
-    "gssdelegation",
-    "gssencmode",
-    "gsslib",
-    "hostaddr",
-    "keepalives",
-    "keepalives_count",
-    "keepalives_idle",
-    "keepalives_interval",
-    "krbsrvname",
-    "load_balance_hosts",
-    "options",
-    "passfile",
-    "require_auth",
-    "requirepeer",
-    "service",
-    "ssl_max_protocol_version",
-    "ssl_min_protocol_version",
-    "sslcert",
-    "sslcertmode",
-    "sslcompression",
-    "sslcrl",
-    "sslcrldir",
-    "sslkey",
-    "sslmode",
-    "sslnegotiation",
-    "sslpassword",
-    "sslrootcert",
-    "sslsni",
-    "target_session_attrs",
-    "tcp_user_timeout",
-)
 _REGISTRY_EXAMPLE = (
     '{"conn_type": "http", "host": "...", "port": 8081, "login": "...", "password": "...", "schema": "https", '
     '"extra": {"path": "/...", "ca_file": "..."}}'
@@ -373,6 +342,8 @@ def _dsn(fields: Mapping[str, object], extra: Mapping[str, object], place: _Conn
         place.fail(
             f"has keys in its extra that are not used: {', '.join(unknown)}", f"Allowed: {', '.join(LIBPQ_PARAMETERS)}"
         )
+    if names_engine(extra):
+        place.fail("has an sslkey that names an engine of OpenSSL, which is code", "Name the file of the key")
     login = quote(str(fields["login"]), safe="") if fields.get("login") else ""
     password = f":{quote(str(fields['password']), safe='')}" if fields.get("password") else ""
     host = str(fields["host"])
