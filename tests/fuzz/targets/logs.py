@@ -120,10 +120,9 @@ class Logs:
             reader = read_range(
                 archive, handmade.wanted(lo, sound.end, _PARTITION), max_records=7, is_crc_checked=is_crc_checked
             )
-            rows = _read(reader)
-            if rows is not None:
-                self._check_read(reader, rows, lo)
-            if rows is not None and is_crc_checked:
+            rows = list(reader)  # an archive does not change: to read it again would help nothing
+            self._check_read(reader, rows, lo)
+            if is_crc_checked:
                 _check_contents(sound, data, rows)
                 _check_damage(sound, data, reader, rows, lo)
         _scan(archive, lo, sound.end)
@@ -224,14 +223,11 @@ def _check_damage(sound: _Sound, data: bytes, reader: RangeReader, rows: Sequenc
 
 def _scan(archive: ArchiveLog, lo: int, hi: int) -> None:
     scan = PartitionScan(archive, handmade.wanted(lo, hi, _PARTITION), LogBounds(log_start=0, stable=hi, end=hi))
-    try:
-        while not scan.is_done and scan.failure is None:
-            scan.step()
-        scan.open_rest()
-    except MakewholeError as error:
-        assert str(error)
-        return
-    assert scan.failure is not None or scan.account.accounting.is_complete
+    while not scan.is_done:
+        scan.step()
+    scan.open_rest()
+    assert scan.failure is None, scan.failure
+    assert scan.account.accounting.is_complete
 
 
 class Sidecars:
