@@ -69,7 +69,7 @@ def with_own_classes(catalog: Catalog) -> Catalog:
         return load({**_without_classes(properties), IO_PROPERTY: IO_NAME}, location)
 
     catalog.properties = {**_without_classes(catalog.properties), IO_PROPERTY: IO_NAME}
-    catalog._load_file_io = load_own  # type: ignore[method-assign, assignment]
+    catalog._load_file_io = load_own  # type: ignore[method-assign]
     return catalog
 
 
