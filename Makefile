@@ -7,7 +7,7 @@ PARTS = $(BIN)/python -m tests.parts
 PARTS_ARGS = $(if $(PYTEST_ARGS),-- $(PYTEST_ARGS))
 
 .PHONY: help install demo test test-fast test-all test-unit test-integration test-e2e test-lab test-crash \
-	test-histories lab crashes histories yarn bench check lock
+	test-histories test-fuzz lab crashes histories fuzz yarn bench check lock
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -45,6 +45,9 @@ test-crash: install ## the crash points that every change runs
 test-histories: install ## the random histories that every change runs
 	@$(PARTS) histories $(PARTS_ARGS)
 
+test-fuzz: install ## damaged inputs of everything that reads what others wrote, for some seconds
+	@$(PARTS) fuzz $(PARTS_ARGS)
+
 lab: install ## all faults on a real cluster, docs/faults.md made of them (LAB_ARGS="--lab-rows 6,9 --lab-seeds 10")
 	$(PYTEST) -m lab tests/lab --lab-results docs/faults.json $(LAB_ARGS)
 	$(BIN)/python -m tests.lab.report
@@ -55,6 +58,9 @@ crashes: install ## compensation killed, stopped, cut off at every call, and aga
 
 histories: install ## random histories, each answer held to a model (HISTORIES_ARGS="--histories 1000 --seed 1", "--seed 7 --shrink")
 	$(PYTEST) -m histories tests/histories $(HISTORIES_ARGS)
+
+fuzz: install ## ten minutes of damaged inputs (FUZZ_ARGS="--fuzz-seconds 3600 --fuzz-seed 7 -k decode_avro")
+	$(PYTEST) -m fuzz tests/fuzz --fuzz-seconds 600 $(FUZZ_ARGS)
 
 yarn: install ## windows on YARN, in client and in cluster mode; fetches Hadoop's servers (50 MB)
 	$(PYTEST) -m yarn tests/integration/cluster

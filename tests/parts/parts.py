@@ -45,6 +45,7 @@ _E2E = _part("e2e", "tests/e2e", marker="e2e and not extended")
 _LAB = _part("lab", "tests/lab", "--lab-rows", "short", processes=2)
 _CRASH = _part("crash", "tests/crash", "--crash-points", "short")
 _HISTORIES = _part("histories", "tests/histories", processes=2)
+_FUZZ = _part("fuzz", "tests/fuzz")
 _WINDOWS = _part(
     "windows",
     *(f"tests/integration/spark/test_{name}.py" for name in ("windows", "versions", "replays", "faults_of_logs")),
@@ -58,13 +59,14 @@ _ON_SPARK = _part(
 )
 
 PARTS: Mapping[str, Part] = {
-    part.name: part for part in (_UNIT, _INTEGRATION, _E2E, _LAB, _CRASH, _HISTORIES, _WINDOWS, _EXTENDED, _ON_SPARK)
+    part.name: part
+    for part in (_UNIT, _INTEGRATION, _E2E, _LAB, _CRASH, _HISTORIES, _FUZZ, _WINDOWS, _EXTENDED, _ON_SPARK)
 }
 
 STAGES: Mapping[str, Sequence[Sequence[Part]]] = {
     # An Airflow waits for a third of its time, and is what the first stage waits for.
-    "test": [[_E2E, _yielding(_UNIT), _yielding(_CRASH)], [_on_servers("--histories", "1")]],
+    "test": [[_E2E, _yielding(_UNIT), _yielding(_CRASH), _yielding(_FUZZ)], [_on_servers("--histories", "1")]],
     "test-fast": [[_UNIT, _WINDOWS]],
-    "test-all": [[_UNIT], [_on_servers()], [_E2E], [_CRASH], [_EXTENDED], [_ON_SPARK]],
+    "test-all": [[_UNIT], [_on_servers()], [_E2E], [_CRASH], [_FUZZ], [_EXTENDED], [_ON_SPARK]],
 }
 """The parts of each set, stage by stage: those of a stage run side by side."""

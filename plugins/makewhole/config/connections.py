@@ -10,7 +10,12 @@ from typing import NoReturn
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from makewhole.config.clients.catalogues import read_iceberg
-from makewhole.config.clients.client_options import KAFKA_OPTIONS, unlisted_kafka_options
+from makewhole.config.clients.client_options import (
+    KAFKA_OPTIONS,
+    LIBPQ_PARAMETERS,
+    names_engine,
+    unlisted_kafka_options,
+)
 from makewhole.config.connection_text import FILE_VARIABLE, find_connection
 from makewhole.config.other_kinds import ReadConnection, installed_kind
 from makewhole.model.connection import (
@@ -28,42 +33,6 @@ _POSTGRES_EXAMPLE = (
     '{"conn_type": "postgres", "host": "...", "port": 5432, "login": "...", "password": "...", "schema": "<database>"}'
 )
 _KAFKA_EXAMPLE = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "<host:port>"}}'
-# What libpq takes and a connection may need. Others are Airflow's own (`iam`, `cursor`) and would be ignored silently;
-# those that makewhole sets itself (names, encodings, replication) are not here.
-LIBPQ_PARAMETERS = (
-    "channel_binding",
-    "connect_timeout",
-    "gssdelegation",
-    "gssencmode",
-    "gsslib",
-    "hostaddr",
-    "keepalives",
-    "keepalives_count",
-    "keepalives_idle",
-    "keepalives_interval",
-    "krbsrvname",
-    "load_balance_hosts",
-    "options",
-    "passfile",
-    "require_auth",
-    "requirepeer",
-    "service",
-    "ssl_max_protocol_version",
-    "ssl_min_protocol_version",
-    "sslcert",
-    "sslcertmode",
-    "sslcompression",
-    "sslcrl",
-    "sslcrldir",
-    "sslkey",
-    "sslmode",
-    "sslnegotiation",
-    "sslpassword",
-    "sslrootcert",
-    "sslsni",
-    "target_session_attrs",
-    "tcp_user_timeout",
-)
 _REGISTRY_EXAMPLE = (
     '{"conn_type": "http", "host": "...", "port": 8081, "login": "...", "password": "...", "schema": "https", '
     '"extra": {"path": "/...", "ca_file": "..."}}'
@@ -85,6 +54,7 @@ _HDFS_EXAMPLE = '{"conn_type": "hdfs", "host": "<NameNode>", "port": 8020}'
 _FOLDER_EXAMPLE = '{"conn_type": "fs", "extra": {"path": "/<folder>"}}'
 _OTHERS: Mapping[str, ReadConnection] = {"iceberg": read_iceberg}
 """The readers of connections of other types that makewhole comes with."""
+_PORT_DIGITS = 5
 _FIELDS = ("conn_type", "host", "port", "login", "password", "schema", "extra", "description")
 
 
@@ -372,6 +342,8 @@ def _dsn(fields: Mapping[str, object], extra: Mapping[str, object], place: _Conn
         place.fail(
             f"has keys in its extra that are not used: {', '.join(unknown)}", f"Allowed: {', '.join(LIBPQ_PARAMETERS)}"
         )
+    if names_engine(extra):
+        place.fail("has an sslkey that names an engine of OpenSSL, which is code", "Name the file of the key")
     login = quote(str(fields["login"]), safe="") if fields.get("login") else ""
     password = f":{quote(str(fields['password']), safe='')}" if fields.get("password") else ""
     host = str(fields["host"])
@@ -385,7 +357,7 @@ def _dsn(fields: Mapping[str, object], extra: Mapping[str, object], place: _Conn
 
 def _port(port: object, place: _ConnectionPlace) -> int:
     text = str(port)
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65_536:
+    if not text.isascii() or not text.isdigit() or len(text) > _PORT_DIGITS or not 0 < int(text) < 65_536:
         place.fail("has a port that is not a number from 1 to 65535", f"Write it as {_POSTGRES_EXAMPLE}")
     return int(text)
 

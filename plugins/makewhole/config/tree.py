@@ -6,7 +6,7 @@ pydantic is not used here on purpose: it forgets the lines, and it stops before 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import yaml
 from yaml.events import CollectionEndEvent, CollectionStartEvent
@@ -22,7 +22,7 @@ _TEXT = ("str",)
 _TEXT_OR_TIME = ("str", "timestamp")
 _WHOLE = ("int",)
 _NUMBER = ("int", "float")
-_DEEPEST = 20
+_DEEPEST, _MOST_NODES, _ENDLESS = 20, 100_000, 10**9
 T = TypeVar("T")
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -204,6 +204,13 @@ def read_tree(path: Path, problems: Problems) -> Section | None:
     return YamlPlace(problems=problems, node=root, path="", line=line_of(root)).section()
 
 
+class _Size(NamedTuple):
+    """The number of nodes in a tree whose aliases are written out, and how deep it is nested."""
+
+    nodes: int
+    depth: int
+
+
 def _compose(path: Path, problems: Problems) -> Node | None:
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -220,7 +227,7 @@ def _compose(path: Path, problems: Problems) -> Node | None:
         problems.add(1, "", "is not YAML (it has forbidden characters)", "Save it as plain text in UTF-8")
     else:
         if root is not None and not is_empty(root):
-            return root
+            return None if _is_too_large(root, problems) else root
         if not problems.listed():
             problems.add(1, "", "is empty", "Describe a pipeline in it; docs/pipeline-file.md has an example")
     return None
@@ -242,6 +249,30 @@ def _is_too_deep(text: str, problems: Problems) -> bool:
             )
             return True
     return False
+
+
+def _is_too_large(root: Node, problems: Problems) -> bool:
+    """Return whether the tree with its aliases written out is beyond all reason, which is then noted: an anchor that
+    holds itself has no end, and some lines of aliases can stand for billions."""
+    sizes: dict[int, _Size] = {}
+    size = _size(root, sizes)
+    if size.nodes <= _MOST_NODES and size.depth <= _DEEPEST:
+        return False
+    found = "holds itself" if size.nodes >= _ENDLESS else "is too large or too deep"
+    problems.add(1, "", f"{found} once its aliases (`*name`) are written out", "Write out what the aliases stand for")
+    return True
+
+
+def _size(node: Node, sizes: dict[int, _Size]) -> _Size:
+    if isinstance(node, ScalarNode):
+        return _Size(1, 0)
+    if id(node) not in sizes:
+        sizes[id(node)] = _Size(_ENDLESS, _ENDLESS)  # it has this size for what is in it
+        inner = node.value if isinstance(node, SequenceNode) else [part for pair in node.value for part in pair]
+        parts = [_size(part, sizes) for part in inner]
+        nodes, depth = 1 + sum(part.nodes for part in parts), 1 + max((part.depth for part in parts), default=0)
+        sizes[id(node)] = _Size(min(nodes, _ENDLESS), min(depth, _ENDLESS))
+    return sizes[id(node)]
 
 
 def _note_doubled_keys(node: Node, path: str, problems: Problems, seen: set[int]) -> None:

@@ -17,6 +17,7 @@ from makewhole.model.value_types import UNITS
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _QUOTED_NAME = re.compile(r'"(?:[^"]|"")+"')
+_LONGEST_INTEGER = 18  # digits, a sign among them
 _LONGEST_NAME = 63  # bytes; of a longer one PostgreSQL takes the beginning
 _NO_COLUMNS = ("kafka.key",)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -345,6 +346,8 @@ def integer(text: str) -> int:
     """Parse a whole number, in decimal digits."""
     if not re.fullmatch(r"[+-]?(0|[1-9][0-9_]*)", text):
         raise UnfitError(f"{shown(text)} is not a whole number", "Write it in decimal digits")
+    if len(text) > _LONGEST_INTEGER:  # Python refuses thousands of digits, and the journal more than 64 bits
+        raise UnfitError(f"{shown(text)} is too large", f"Write a whole number of at most {_LONGEST_INTEGER} digits")
     return int(text.rstrip("_"))
 
 

@@ -20,6 +20,8 @@ from makewhole.signing.keys import KeyRing, sha256_of
 from makewhole.window.certifying.certificate_check import ChainEvidence, CheckedChain, check_chain, read_anchor
 from makewhole.window.certifying.erased_contents import ErasedContents, contents_of
 
+_OF_ANOTHER_FORM = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedExport:
@@ -59,13 +61,16 @@ def check_export(path: Path, ring: KeyRing) -> CheckedExport:
             if certificate is not None:
                 problems += _manifest_problems(opened, certificate)
                 problems += _finding_problems(opened, certificate)
-        except (KeyError, TypeError, AttributeError, ValueError, msgspec.ValidationError) as error:
-            raise CorruptionError(f"{path.name}: is not as an archive of a window is written ({error!r})") from error
+            chain = check_chain(evidence)
+        except (*_OF_ANOTHER_FORM, msgspec.ValidationError) as error:
+            raise CorruptionError(
+                f"{path.name}: is not as an archive of a window is written ({type(error).__name__})"
+            ) from error
     return CheckedExport(
         pipeline=pipeline,
         window=window,
         revision=revision,
-        chain=check_chain(evidence),
+        chain=chain,
         evidence=evidence,
         certificate=certificate,
         problems=problems,

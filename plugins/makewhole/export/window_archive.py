@@ -6,13 +6,16 @@ It is a ZIP file. `contents.json`, its last member, has the SHA-256 of every oth
 import hashlib
 import json
 import os
+import struct
 import zipfile
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
+from makewhole.export.container import EPOCH, MODE, is_as_written
 from makewhole.model.errors import CorruptionError, RefusedError
 
 CONTENTS = "contents.json"
@@ -30,9 +33,18 @@ ERASURES = "erasures.json"
 PUBLIC_KEYS = "public.pem"
 FORMAT = 1
 
-_EPOCH = (1980, 1, 1, 0, 0, 0)
 _MOST_BYTES = 2 << 30  # of a member, unpacked
-_MODE = 0o600
+_UNREADABLE: tuple[type[Exception], ...] = (
+    KeyError,
+    zipfile.BadZipFile,
+    OSError,
+    EOFError,
+    ValueError,
+    OverflowError,
+    RuntimeError,  # of a member that says it is encrypted, or packed by a way that there is not
+    struct.error,
+    zlib.error,
+)
 
 
 @dataclass(kw_only=True)
@@ -56,9 +68,14 @@ class ArchiveWriter:
         self.add_lines(name, [json.dumps(document, indent=1, ensure_ascii=False).encode()])
 
 
+def _contents(digests: Mapping[str, Any]) -> bytes:
+    document = {"format": FORMAT, "sha256": dict(sorted(digests.items()))}
+    return json.dumps(document, indent=1, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
 def _member(name: str) -> zipfile.ZipInfo:
-    member = zipfile.ZipInfo(name, date_time=_EPOCH)
-    member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, _MODE << 16
+    member = zipfile.ZipInfo(name, date_time=EPOCH)
+    member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, MODE << 16
     return member
 
 
@@ -72,7 +89,7 @@ def written_archive(path: Path) -> Iterator[ArchiveWriter]:
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         unfinished.unlink(missing_ok=True)
-        descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, _MODE)
+        descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, MODE)
     except OSError as error:
         raise RefusedError(
             f"{path} cannot be written ({type(error).__name__}); name a file in a folder of yours"
@@ -82,8 +99,7 @@ def written_archive(path: Path) -> Iterator[ArchiveWriter]:
             with zipfile.ZipFile(file, "w") as into:
                 writer = ArchiveWriter(into=into)
                 yield writer
-                document = {"format": FORMAT, "sha256": dict(sorted(writer.digests.items()))}
-                writer.add_json(CONTENTS, document)
+                writer.add_lines(CONTENTS, [_contents(writer.digests)])
             file.flush()
             os.fsync(file.fileno())
         os.link(unfinished, path)
@@ -100,12 +116,17 @@ class ReadArchive:
         self._file, self._name = file, name
         self.names = frozenset(file.namelist())
         contents = self.json(CONTENTS)
-        self.digests: dict[str, str] = dict(contents["sha256"]) if isinstance(contents, dict) else {}
+        digests = contents.get("sha256") if isinstance(contents, dict) else None
+        self.digests: dict[str, Any] = digests if isinstance(digests, dict) else {}
 
     def problems(self) -> Iterator[str]:
         """Yield the members that are not as they were written, are missing, or came to it, each in a sentence."""
         if len(self._file.namelist()) != len(self.names):
             yield f"{self._name}: a file is in it twice"
+        elif self._file.fp is None or not is_as_written(cast("BinaryIO", self._file.fp), self._file.infolist()):
+            yield f"{self._name}: is not packed as it was written: there are other bytes around the files in it"
+        if self.bytes(CONTENTS) != _contents(self.digests):
+            yield f"{CONTENTS}: is not in the form in which it is written"
         for name in sorted(self.names - {CONTENTS} - set(self.digests)):
             yield f"{name}: is in the archive, and {CONTENTS} does not name it"
         for name, digest in sorted(self.digests.items()):
@@ -128,7 +149,7 @@ class ReadArchive:
                     if left < 0:
                         raise CorruptionError(f"{self._name}: {name} is too large to be of a window's archive")
                     yield line
-        except (KeyError, zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError) as error:
+        except _UNREADABLE as error:
             raise CorruptionError(f"{self._name}: {name} cannot be read ({type(error).__name__})") from error
 
     def bytes(self, name: str) -> bytes:
@@ -139,7 +160,7 @@ class ReadArchive:
         """Return the document in a member. Raises as `lines` does."""
         try:
             return json.loads(self.bytes(name))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CorruptionError(f"{self._name}: {name} is no JSON") from error
 
 
@@ -160,7 +181,7 @@ def read_archive(path: Path) -> Iterator[ReadArchive]:
     """
     try:
         file = zipfile.ZipFile(path)
-    except (OSError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         raise RefusedError(
             f"{path} is no archive of a window ({type(error).__name__}); `makewhole export` writes one"
         ) from error

@@ -53,11 +53,18 @@ def require_own(folder: Storage, publication: Publication) -> None:
             f"{folder.uri(OWNER)} is gone, though windows were published there: bring the folder back, or publish "
             f"{publication.point} to another one"
         )
-    if json.loads(content) != _owner(publication):
+    if not _is_owner(content, publication):
         raise RefusedError(
             f"{folder.uri(OWNER)} says that something else is published there, perhaps by another makewhole; nothing "
             f"was written. Publish {publication.point} of {publication.pipeline} to a folder of its own"
         )
+
+
+def _is_owner(content: bytes, publication: Publication) -> bool:
+    try:
+        return bool(json.loads(content) == _owner(publication))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _owner(publication: Publication) -> dict[str, str]:

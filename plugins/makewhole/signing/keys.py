@@ -92,10 +92,11 @@ class PublicKey:
     def has_signed(self, document: Mapping[str, Any], signature: str) -> bool:
         """Return whether a signature is this key's, of exactly this document."""
         try:
-            self.public.verify(base64.b64decode(signature, validate=True), _PURPOSE + canonical_bytes(document))
+            raw = base64.b64decode(signature, validate=True)
+            self.public.verify(raw, _PURPOSE + canonical_bytes(document))
         except (InvalidSignature, ValueError):
             return False
-        return True
+        return base64.b64encode(raw).decode() == signature  # its last letter has bits to spare
 
 
 @dataclass(frozen=True, kw_only=True)

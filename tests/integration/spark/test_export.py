@@ -63,12 +63,13 @@ def members(file: Path) -> Members:
 def write(file: Path, content: Members, *, is_consistent: bool) -> Path:
     """Write an archive again, with the digests of what is in it if the forger thinks of them."""
     if is_consistent:
-        digests = {name: hashlib.sha256(one).hexdigest() for name, one in content.items() if name != archive.CONTENTS}
-        content = {**content, archive.CONTENTS: json.dumps({"format": 1, "sha256": digests}).encode()}
+        digests = {name: hashlib.sha256(content[name]).hexdigest() for name in sorted({*content} - {archive.CONTENTS})}
+        content = {**content, archive.CONTENTS: json.dumps({"format": 1, "sha256": digests}, indent=1).encode()}
     forged = file.with_name("forged.zip")
     with zipfile.ZipFile(forged, "w") as into:
+        writer = archive.ArchiveWriter(into=into)
         for name, one in content.items():
-            into.writestr(name, one)
+            writer.add_lines(name, [one])
     return forged
 
 
@@ -185,6 +186,12 @@ def test_no_change_goes_unnoticed(exported: tuple[Path, Path]) -> None:
     assert (code, "plan.json: is not there, and the certificate names plan" in text) == (1, True)
     code, text = verify(write(file, {**whole, "window.json": b"[]"}, is_consistent=True), public)
     assert (code, "is not as an archive of a window is written" in text) == (4, True)
+    other = file.with_name("other.zip")
+    with zipfile.ZipFile(other, "w") as into:
+        for name, one in whole.items():
+            into.writestr(name, one)
+    code, text = verify(other, public)
+    assert (code, "is not packed as it was written: there are other bytes around the files in it" in text) == (1, True)
     code, text = verify(write(file, {"x": b"y"}, is_consistent=False), public)
     assert (code, "is no archive of a window: it has no contents.json" in text) == (2, True)
 

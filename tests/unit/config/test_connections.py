@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException
 from psycopg2.extensions import parse_dsn
 
-from makewhole.config.clients.client_options import KAFKA_OPTIONS, UNUSED_KAFKA_OPTIONS
-from makewhole.config.connections import LIBPQ_PARAMETERS, from_airflow_fields, from_environment
+from makewhole.config.clients.client_options import KAFKA_OPTIONS, LIBPQ_PARAMETERS, UNUSED_KAFKA_OPTIONS
+from makewhole.config.connections import from_airflow_fields, from_environment
 from makewhole.model.connection import (
     FolderConnection,
     HdfsConnection,
@@ -116,6 +116,16 @@ def test_every_parameter_of_libpq_that_is_accepted_is_one_that_libpq_knows() -> 
     connection = from_airflow_fields("db", "postgres", "h", schema="d", extra=extra)
     assert isinstance(connection, PostgresConnection)
     assert parse_dsn(connection.dsn) == {"host": "h", "dbname": "d", **extra}
+
+
+def test_a_key_of_an_engine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenSSL loads the engine, a library, by its name."""
+    extra = {"sslkey": "pkcs11:oncall"}
+    fields = {"conn_type": "postgres", "host": "db", "schema": "shop", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_DB", json.dumps(fields))
+
+    with pytest.raises(ConfigurationError, match="has an sslkey that names an engine of OpenSSL, which is code"):
+        from_environment("db")
 
 
 def test_time_limits_and_keepalives_of_libpq_are_accepted() -> None:

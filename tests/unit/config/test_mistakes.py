@@ -260,10 +260,22 @@ def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
     ]
 
 
-def test_an_anchor_that_holds_itself_does_not_hang(write: Callable[..., Path], minimal: str) -> None:
-    assert problems_of(write(minimal + "gate: &a {tolerance: *a}\n"))[0].startswith(
-        "gate.tolerance.tolerance (line 10)"
-    )
+def test_aliases_without_end_are_refused(write: Callable[..., Path], minimal: str) -> None:
+    remedy = "once its aliases (`*name`) are written out. Write out what the aliases stand for"
+    ten = "".join(f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 10)}]\n" for at in range(1, 9))
+
+    for text, found in [
+        ("gate: &a {tolerance: *a}\n", "holds itself"),
+        (f"a0: &a0 [x]\n{ten}", "is too large or too deep"),
+        ("a0: &a0 [x]\n" + "".join(f"a{at}: &a{at} [*a{at - 1}]\n" for at in range(1, 30)), "is too large or too deep"),
+    ]:
+        assert problems_of(write(minimal + text)) == [f"line 1: {found} {remedy}"]
+
+
+def test_a_number_of_thousands_of_digits_is_refused(write: Callable[..., Path], minimal: str) -> None:
+    text = minimal.replace("version: 2", f"version: {'9' * 5000}")
+
+    assert [problem.split(" (")[0] for problem in problems_of(write(text))] == ["version"]
 
 
 @pytest.mark.parametrize("text", ["a: " + "[" * 100_000, "- " * 100_000, "{a: " * 50_000 + "}" * 50_000])

@@ -78,7 +78,7 @@ def test_what_every_change_runs_is_in_what_is_run_before_work_is_called_done() -
         {name for stage in STAGES[name] for part in stage for name in (part.folders or (part.name,))}
         for name in ("test", "test-all")
     )
-    assert every == {"unit", "integration", "e2e", "lab", "crash", "histories"}
+    assert every == {"unit", "integration", "e2e", "lab", "crash", "histories", "fuzz"}
     assert every < all_ <= set(PARTS)
 
 

@@ -106,6 +106,26 @@ def test_a_link_that_was_taken_out_is_missed() -> None:
     ]
 
 
+def test_an_anchor_is_held_to_every_byte_that_was_written() -> None:
+    links = chain(1)
+    content = anchor_bytes(links[0])
+    problem = (
+        "certificate 1 (window 1): /s/000001.json has its content, and is not byte for byte what was written: its "
+        "hash, its signature or its form is another one"
+    )
+    for changed, problems in [
+        (content, []),
+        (content + b" ", [problem]),
+        (content.replace(b'"signature": "', b'"signature": "A'), [problem]),
+        (
+            content.replace(b'"window": 1', b'"window": NaN'),
+            ["certificate 1 (window 1): its file /s/000001.json cannot be read"],
+        ),
+    ]:
+        given = replace(evidence(links), anchors=[read_anchor("/s/000001.json", 1, changed)])
+        assert check_chain(given).problems == problems
+
+
 def test_a_link_in_another_place_is_found() -> None:
     assert len(order_problems(chain(2)[::-1])) == 4
 

@@ -1,11 +1,49 @@
 """Options of clients that a connection may set: an allow-list for each client.
 
 Some options run code: librdkafka loads the files of `plugin.library.paths` and runs the text of
-`sasl.kerberos.kinit.cmd`, pyiceberg imports the class that `py-io-impl` names. Who may edit a connection must not
-thereby run code where makewhole runs, so that what is not listed is refused.
+`sasl.kerberos.kinit.cmd`, pyiceberg imports the class that `py-io-impl` names, OpenSSL loads an engine that libpq's
+`sslkey` names. Who may edit a connection must not thereby run code where makewhole runs, so that what is not listed is
+refused.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+LIBPQ_PARAMETERS = (
+    "channel_binding",
+    "connect_timeout",
+    "gssdelegation",
+    "gssencmode",
+    "gsslib",
+    "hostaddr",
+    "keepalives",
+    "keepalives_count",
+    "keepalives_idle",
+    "keepalives_interval",
+    "krbsrvname",
+    "load_balance_hosts",
+    "options",
+    "passfile",
+    "require_auth",
+    "requirepeer",
+    "service",
+    "ssl_max_protocol_version",
+    "ssl_min_protocol_version",
+    "sslcert",
+    "sslcertmode",
+    "sslcompression",
+    "sslcrl",
+    "sslcrldir",
+    "sslkey",
+    "sslmode",
+    "sslnegotiation",
+    "sslpassword",
+    "sslrootcert",
+    "sslsni",
+    "target_session_attrs",
+    "tcp_user_timeout",
+)
+"""What libpq takes and a connection may need. Others are Airflow's own (`iam`, `cursor`) and would be ignored silently;
+those that makewhole sets itself (names, encodings, replication) are not here."""
 
 KAFKA_OPTIONS = frozenset(
     {
@@ -131,6 +169,11 @@ _ICEBERG_GROUPS = ("adls.", "client.", "dynamodb.", "gcs.", "glue.", "hdfs.", "h
 def unlisted_kafka_options(names: Iterable[str]) -> list[str]:
     """Return the names that a connection to Kafka may not set, sorted."""
     return sorted(set(names) - KAFKA_OPTIONS - UNUSED_KAFKA_OPTIONS)
+
+
+def names_engine(parameters: Mapping[str, object]) -> bool:
+    """Return whether parameters of libpq name a key as `engine:key`: OpenSSL loads a library for it."""
+    return ":" in str(parameters.get("sslkey", ""))
 
 
 def unlisted_iceberg_options(names: Iterable[str]) -> list[str]:

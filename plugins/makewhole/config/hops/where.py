@@ -29,6 +29,7 @@ class Operator(StrEnum):
 ORDERING = (Operator.LESS, Operator.AT_MOST, Operator.GREATER, Operator.AT_LEAST)
 """The operators that need an order of values."""
 
+_LONGEST_NUMBER = 1_000
 _TERMS = (
     "Write terms joined by `and`: `column = literal`, also with !=, <, <=, > or >=; `column in (literal, literal)` or "
     "`not in`; `column is null` or `is not null`. A literal is a number, true, false or 'text in single quotes'"
@@ -154,6 +155,10 @@ def _literal(match: re.Match[str]) -> Literal:
         return match["text"].replace("''", "'")
     if match["boolean"] is not None:
         return match["boolean"] == "true"
+    if len(match["number"]) > _LONGEST_NUMBER:
+        raise UnfitError(
+            f"{shown(match['number'])} is too long", f"Write numbers of at most {_LONGEST_NUMBER} characters"
+        )
     return Decimal(match["number"]) if "." in match["number"] else int(match["number"])
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
 
 
@@ -10,12 +10,15 @@ def loads(text: str | bytes) -> Any:
     """Return objects as dicts, arrays as lists, every number as a Decimal.
 
     Raises:
-        ValueError: it is not JSON (NaN and Infinity are not), or no memory would hold its depth.
+        ValueError: it is not JSON (NaN and Infinity are not), no memory would hold its depth, or a number in it is
+            beyond every Decimal.
     """
     try:
         return json.loads(text, parse_float=Decimal, parse_int=Decimal, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("too deep") from None
+    except InvalidOperation:
+        raise ValueError("a number of which no Decimal has the exponent") from None
 
 
 def dumps(value: Any) -> str:

@@ -20,7 +20,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 from sqlalchemy.exc import SQLAlchemyError
 
-from makewhole.datasets.iceberg.warehouse import IO_NAME, IO_PROPERTY
+from makewhole.datasets.iceberg.warehouse import IO_NAME, IO_PROPERTY, with_own_classes
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import PermanentError, RefusedError, TransientError
 
@@ -46,7 +46,8 @@ def open_catalog(connection: IcebergConnection) -> Catalog:
 
 @lru_cache(maxsize=_MOST_CATALOGS)
 def _catalog(process: int, name: str, properties: tuple[tuple[str, str], ...]) -> Catalog:  # noqa: ARG001 - one a process
-    return load_catalog(name, **{IO_PROPERTY: IO_NAME, **dict(properties)})
+    catalog = load_catalog(name, **{IO_PROPERTY: IO_NAME, **dict(properties)})
+    return with_own_classes(catalog)
 
 
 def load_table(connection: IcebergConnection, name: str) -> Table:

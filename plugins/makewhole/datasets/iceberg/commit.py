@@ -19,6 +19,7 @@ from pyiceberg.table import Table, Transaction
 from pyiceberg.table.update import AssertTableUUID
 
 from makewhole.datasets.iceberg.data_files import listed_files
+from makewhole.datasets.iceberg.warehouse import require_own_locations
 from makewhole.model.errors import CorruptionError
 
 
@@ -36,9 +37,11 @@ def commit(
     changed. `is_merging`: small lists of files become larger ones, where nothing is removed.
 
     Raises:
+        RefusedError: the table names a class that decides where its files stand.
         CorruptionError: the snapshot would list other files than it should; it was not committed.
         pyiceberg's own errors, of which `CommitStateUnknownException` leaves open whether it was done.
     """
+    require_own_locations(table)
     transaction = Transaction(table, autocommit=False)
     gone, write, numbers = list(removed), uuid.uuid4(), count()  # the name of a file is made of both
     files = [

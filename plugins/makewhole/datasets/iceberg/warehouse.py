@@ -1,18 +1,26 @@
 """Reach the files of a warehouse: in folders and on S3 by pyiceberg's own ways, on HDFS by the client of all else here.
 
-Pyiceberg reaches HDFS by libhdfs, which no wheel carries and which needs a JVM in the process.
+Pyiceberg reaches HDFS by libhdfs, which no wheel carries and which needs a JVM in the process. It imports the classes
+that some properties name, and lays those of a table, and what a REST catalogue answers about itself or a table, over
+those of the connection. Whoever may set properties of a table must not thereby choose code that runs here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pyarrow import fs
+from pyiceberg.catalog import Catalog
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.table import Table, TableProperties
+from pyiceberg.typedef import EMPTY_DICT
 
 from makewhole.file_system import hdfs_arrow_file_system
 from makewhole.model.errors import RefusedError
 
 IO_PROPERTY = "py-io-impl"
+_ENDS = ("-impl", ".impl")
+_LOCATIONS = TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL
 _OF_HADOOP = ("dfs.", "fs.", "hadoop.")
 """How properties of Hadoop's clients begin; all others are pyiceberg's."""
 
@@ -51,3 +59,33 @@ def files_below(io: FileIO, location: str) -> Iterator[tuple[str, int]]:
 
 def _relative(path: str, root: str) -> str:
     return path.rstrip("/").removeprefix(root.rstrip("/")).lstrip("/")
+
+
+def with_own_classes(catalog: Catalog) -> Catalog:
+    """Return a catalogue that reaches files by makewhole's class, whatever its server or a table says."""
+    load = catalog._load_file_io
+
+    def load_own(properties: Mapping[str, Any] = EMPTY_DICT, location: str | None = None) -> FileIO:
+        return load({**_without_classes(properties), IO_PROPERTY: IO_NAME}, location)
+
+    catalog.properties = {**_without_classes(catalog.properties), IO_PROPERTY: IO_NAME}
+    catalog._load_file_io = load_own  # type: ignore[method-assign]
+    return catalog
+
+
+def _without_classes(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in properties.items() if not name.endswith(_ENDS)}
+
+
+def require_own_locations(table: Table) -> None:
+    """Check that a table leaves it to pyiceberg where new files stand.
+
+    Raises:
+        RefusedError: it names a class that decides it.
+    """
+    if _LOCATIONS in table.metadata.properties:
+        raise RefusedError(
+            f"{'.'.join(table.name())} has the property {_LOCATIONS}, which names a class that decides where new files "
+            "stand; makewhole runs no code that a table names, and nothing was written. Take the property away, or "
+            "repair the table by its own writer"
+        )

@@ -9,7 +9,7 @@ offset (of the window).
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO
 from uuid import uuid4
 
@@ -349,7 +349,7 @@ class ArchiveLog:
             if key not in known or abort.marker_offset is not None:
                 known[key] = abort
         touching = [abort for abort in known.values() if abort.marker_offset is None or abort.marker_offset >= offset]
-        return LogPage(data=page.data, batches=page.batches, aborted=tuple(sorted(touching, key=_sort_key)))
+        return replace(page, aborted=tuple(sorted(touching, key=_sort_key)))
 
 
 def _sort_key(transaction: AbortedTransaction) -> tuple[int, int]:

@@ -5,7 +5,9 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
+
+import msgspec
 
 from makewhole.kafka.log.aborted_transactions import AbortedTransaction
 from makewhole.kafka.log.account import OffsetSpan
@@ -55,21 +57,45 @@ class Segment:
         """Return the segment of a sidecar's content.
 
         Raises:
-            ValueError, KeyError, TypeError: the text is no sidecar.
+            ValueError: the text is no sidecar.
         """
-        value: dict[str, Any] = _ADDED_LATER | json.loads(text)
+        try:
+            read = msgspec.json.decode(text, type=_Sidecar)
+        except msgspec.MsgspecError as error:
+            raise ValueError(f"no sidecar: {error}") from error
         return cls(
-            **{name: value[name] for name in _PLAIN},
-            expired=tuple((start, end) for start, end in value["expired"]),
-            truncated=tuple((start, end) for start, end in value["truncated"]),
-            unexplained=tuple(Undecodable(value["partition"], *place) for place in value["unexplained"]),
-            left_out=None if value["left_out"] is None else (value["left_out"][0], value["left_out"][1]),
+            **{name: getattr(read, name) for name in _PLAIN},
+            expired=read.expired,
+            truncated=read.truncated,
+            unexplained=tuple(Undecodable(read.partition, *place) for place in read.unexplained),
+            left_out=read.left_out,
             aborted=tuple(
                 AbortedTransaction(producer_id=producer, first_offset=first, marker_offset=marker)
-                for producer, first, marker in value["aborted"]
+                for producer, first, marker in read.aborted
             ),
         )
 
 
-_ADDED_LATER: dict[str, Any] = {"sha256": None, "truncated": [], "unexplained": [], "left_out": None}
+_Whole = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_SpanInFile = tuple[_Whole, _Whole]
+
+
+class _Sidecar(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of a sidecar, as they are held to their types. Those with a default were added later."""
+
+    base_offset: _Whole
+    topic: str
+    topic_id: str
+    partition: _Whole
+    lo: _Whole
+    hi: _Whole
+    size_bytes: _Whole
+    expired: tuple[_SpanInFile, ...]
+    aborted: tuple[tuple[_Whole, _Whole, _Whole | None], ...]
+    sha256: str | None = None
+    truncated: tuple[_SpanInFile, ...] = ()
+    unexplained: tuple[tuple[_Whole, _Whole, str], ...] = ()
+    left_out: _SpanInFile | None = None
+
+
 _PLAIN = ("base_offset", "topic", "topic_id", "partition", "lo", "hi", "size_bytes", "sha256")

@@ -12,8 +12,8 @@ from typing import Any
 
 from makewhole.journal.certificates import ChainEntry, EntryKind, RevisionEnd
 from makewhole.model.window import WindowState
-from makewhole.signing.keys import KeyRing, sha256_of
-from makewhole.window.certifying.certificate_chain import is_signed
+from makewhole.signing.keys import KeyRing, canonical_bytes, sha256_of
+from makewhole.window.certifying.certificate_chain import anchor_bytes, is_signed
 
 _NOT_IN_THE_BODY = ("sha256", "signature")
 
@@ -32,6 +32,7 @@ class Anchor:
 
     name: str
     ordinal: int
+    content: bytes
     document: Mapping[str, Any] | None
 
     @property
@@ -54,9 +55,11 @@ def read_anchor(name: str, ordinal: int, content: bytes) -> Anchor:
     """Return the anchor that a file holds."""
     try:
         document = json.loads(content)
-    except ValueError:
+        canonical_bytes(document)  # JSON has more than a signature can be over: NaN, half a character
+    except (ValueError, RecursionError):
         document = None
-    return Anchor(name=name, ordinal=ordinal, document=document if isinstance(document, dict) else None)
+    is_object = isinstance(document, dict)
+    return Anchor(name=name, ordinal=ordinal, content=content, document=document if is_object else None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,9 +202,18 @@ def _anchor_problems(evidence: ChainEvidence) -> list[str]:
 
 
 def _other_problems(entry: ChainEntry, anchors: Sequence[Anchor], ring: KeyRing) -> list[str]:
-    if any(anchor.document is not None and anchor.sha256 == entry.sha256 for anchor in anchors):
-        others = [anchor for anchor in anchors if anchor.sha256 != entry.sha256 and anchor.is_signed(ring)]
-        return [f"{entry.name}: another entry with its number is signed, too: {anchor.name}" for anchor in others]
+    same = [anchor for anchor in anchors if anchor.document is not None and anchor.sha256 == entry.sha256]
+    if same:
+        others = [anchor for anchor in anchors if anchor not in same and anchor.is_signed(ring)]
+        return [
+            *(f"{entry.name}: another entry with its number is signed, too: {anchor.name}" for anchor in others),
+            *(
+                f"{entry.name}: {anchor.name} has its content, and is not byte for byte what was written: its hash, "
+                "its signature or its form is another one"
+                for anchor in same
+                if entry.signed_by is not None and anchor.content != anchor_bytes(entry)
+            ),
+        ]
     if not anchors:
         return [
             f"{entry.name}: its file {entry.uri} is not there: it was removed, or `certify` was killed before it "

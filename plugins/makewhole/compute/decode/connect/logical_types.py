@@ -24,6 +24,7 @@ _EXACT = Context(prec=100_000)
 _MILLI, _MICRO, _NANO = 3, 6, 9
 _MICROSECONDS, _DAY_MICROSECONDS = 10**6, 86_400 * 10**6
 _MOST_BITS = 1_000_000
+_SCALE = re.compile(r"[0-9]{1,4}")
 _SIGNED_YEAR = re.compile(r"([+-])([0-9]{4,6})(-.*)", re.DOTALL)
 
 
@@ -61,8 +62,9 @@ def decimal_scale_of(schema: Mapping[str, Any]) -> int | None:
     """Return the places of the decimals of a schema; None: they are none."""
     parameters = schema.get("parameters")
     scale = parameters.get("scale") if isinstance(parameters, dict) else None
-    is_decimal = schema.get("name") == _DECIMAL and isinstance(scale, str) and scale.isascii() and scale.isdigit()
-    return int(scale) if is_decimal and isinstance(scale, str) else None
+    if schema.get("name") != _DECIMAL or not isinstance(scale, str) or not _SCALE.fullmatch(scale):
+        return None
+    return int(scale)
 
 
 def _converted(convert: Convert, value: Any) -> Any:

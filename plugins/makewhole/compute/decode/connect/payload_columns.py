@@ -97,7 +97,7 @@ def _leaf(schema: Any, wanted: WantedLeaf) -> _Leaf:
     convert = conversion(own)
     if convert is None:
         return _Leaf(wanted, None)
-    raw = _RAW_TYPES.get(own["type"])
+    raw = _RAW_TYPES.get(str(own.get("type")))
     if raw is None or wanted.declared in (KEY, NUMBER_KEY, TEXT_KEY, BOOLEAN_KEY):
         raise _Unusual
     return _Leaf(WantedLeaf(wanted.path, raw), convert, moment_digits_of(own), decimal_scale_of(own))
