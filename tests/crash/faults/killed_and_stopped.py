@@ -22,7 +22,7 @@ from tests.crash.plan.scenario import FREEZING
 from tests.crash.runners.processes import Run
 from tests.crash.servers.world import Case, CrashWorld
 from tests.crash.states import durable
-from tests.crash.states.durable import Durable
+from tests.crash.states.durable_state import Durable
 from tests.crash.states.state_graph import KnownState, StateGraph, kill_in_turn
 
 SHORT_LEASE = {"lease_seconds": 1.0}
