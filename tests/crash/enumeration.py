@@ -15,7 +15,9 @@ from tests.crash.worker_pool import Job, WorkerPool
 
 PHASES = (*scenario.PHASES, *window_scenario.PHASES)
 _LIKE = {"first": "compensate", "marker lost": "compensate"}
-_LONG = frozenset(("datasets freeze", "datasets undo", "datasets restore", "avro freeze"))
+_LONG = frozenset(
+    ("datasets freeze", "datasets undo", "datasets restore", "avro freeze", *({*window_scenario.PHASES} - {"certify"}))
+)
 _LONG_FORMATS = ("protobuf", "connect")
 _OF_DATASETS = ("files:", "catalog:")
 
@@ -70,7 +72,8 @@ class Enumeration:
 
     @property
     def phases(self) -> tuple[str, ...]:
-        """The phases that are enumerated: in the short version of formats one, and of datasets the repair."""
+        """The phases that are enumerated: in the short version of formats one, of datasets the repair, of windows the
+        end."""
         return tuple(phase for phase in self.wanted if not self.is_short or not is_long(phase))
 
     def known_elsewhere(self, phase: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Test that compensation is exactly once whatever happens at whatever call: every point is enumerated, none is sampled.
+"""Test that windows and plans are done once whatever happens at whatever call: all points are enumerated, none drawn.
 
 make crashes                                      all of it
 make crashes CRASH_ARGS="-k kafka"                some
@@ -20,6 +20,7 @@ from tests.crash.runners.calls import may_last
 from tests.crash.servers.postgres_proxy import CUT, LOSE
 from tests.crash.states.durable import COVERED
 from tests.crash.states.state_graph import KnownState, uncovered
+from tests.crash.windows import swept
 from tests.lab.servers.proxy import Api
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(6 * 3600)]
@@ -93,6 +94,21 @@ def test_killed_again_at_every_point_of_every_recovery_it_is_done_once(enumerati
         for point in known.points(known.lasting)
     ]
     enumeration.do(phase, "killed again in every recovery", jobs(killed_and_stopped.killed, cases))
+
+
+@pytest.mark.parametrize("phase", ["snapshot", "reconcile", "certify", "merge"])
+def test_killed_at_every_file_it_leaves_none_that_housekeeping_does_not_know(
+    enumeration: Enumeration, phase: str
+) -> None:
+    """Killed after each step that leaves a file or takes one away; the window and the next one are certified, and what
+    is done each night is done long afterwards."""
+    if enumeration.is_short and phase != "certify":
+        pytest.skip("the files of certificates are enough for every change")
+    start = enumeration.graph(phase).start
+    steps = [number for number, name in enumerate(start.steps) if name.startswith(("store: ", "storage: "))]
+    points = sorted({start.after(number) for number in steps if may_last(start.steps[number])})
+    cases = [(_name(start, point), (phase, point)) for point in points]
+    enumeration.do(phase, "killed, files left by it removed", jobs(swept.swept, cases))
 
 
 @every_phase

@@ -31,7 +31,7 @@ from tests.crash.runners.calls import ClientWrapper, Step, may_last
 from tests.crash.windows import window_scenario
 
 _POLL_SECONDS = 1.0
-_WORK = {**scenario.PHASES, **window_scenario.PHASES, "history": window_scenario.do_history}
+_WORK = {**scenario.PHASES, **window_scenario.WORK}
 
 
 @dataclass(frozen=True, kw_only=True)

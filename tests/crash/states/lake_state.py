@@ -72,6 +72,7 @@ def read_lakes(settings: CaseSettings) -> LakeState:
             "files": files.effects,
         },
         rest=(
+            f"namespaces: {sorted(lakes.catalog(settings).list_namespaces())}",
             *_lake_rest(table, kept, {row["attempt"] for row in intents} - set(fates)),
             *files.rest,
         ),

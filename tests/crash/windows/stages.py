@@ -56,7 +56,8 @@ class Stages:
         run.wait("ended")
         assert run.report().outcome == "done", f"{last}: {run.report().says}"
         if after == "keep":
-            _age(world, Path(settings.storage))
+            _leave_file(Path(settings.storage))
+            age(world, Path(settings.storage))
         for name in _KEPT:
             shutil.copytree(Path(settings.storage).with_name(name), self.folder / after / name)
         self._rows[after] = journal_rows(world)
@@ -98,12 +99,16 @@ def _empty(world: "CrashWorld", settings: CaseSettings) -> None:
         shutil.rmtree(Path(settings.storage).with_name(name), ignore_errors=True)
 
 
-def _age(world: "CrashWorld", storage: Path) -> None:
-    """Make the windows be closed, and the files be written, long ago; one of them is of an attempt that died."""
+def age(world: "CrashWorld", storage: Path) -> None:
+    """Make the windows be closed, and the files be written, long ago."""
     world.journal_sql("update makewhole.window set closed_at = closed_at - %s", [LONG_AGO])
-    unnamed = storage / _UNNAMED
-    unnamed.parent.mkdir(parents=True, exist_ok=True)
-    unnamed.write_bytes(b"unfinished")
     written = time.time() - LONG_AGO.total_seconds()
     for path in storage.rglob("*"):
         os.utime(path, (written, written))
+
+
+def _leave_file(storage: Path) -> None:
+    """Leave a file that an attempt which died has written."""
+    unnamed = storage / _UNNAMED
+    unnamed.parent.mkdir(parents=True, exist_ok=True)
+    unnamed.write_bytes(b"unfinished")

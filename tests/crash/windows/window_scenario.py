@@ -77,6 +77,7 @@ def do_history(settings: CaseSettings) -> str:
     shop.write("outbox", [mismatched])
     shop.send([mismatched])
     shop.write("warehouse", [{**mismatched, "amount": "0.50"}])
+    shop.trade(orders_of(DAYS + 1))
     with pytest.MonkeyPatch.context() as patch:
         evaluate_plainly(patch)
         return " ".join(shop.whole_way(day)[1].state.value for day in range(DAYS))
@@ -139,6 +140,21 @@ def do_keep(settings: CaseSettings) -> str:
     return " ".join(f"{outcome.kind.value} {outcome.window}" for outcome in outcomes)
 
 
+def do_rest(settings: CaseSettings) -> str:
+    """Take the window to its end from wherever it is, and the one of the day after it all the way."""
+    for step in (do_open, do_snapshot, do_reconcile, do_validate, do_certify):
+        step(settings)
+    shop = shop_of(settings)
+    with pytest.MonkeyPatch.context() as patch:
+        evaluate_plainly(patch)
+        return shop.whole_way(DAYS + 1)[1].state.value
+
+
+def do_night(settings: CaseSettings) -> str:
+    """Do all that is done each night."""
+    return f"{do_merge(settings)} {do_keep(settings)}"
+
+
 def _context(shop: ReconciledShop) -> WindowContext:
     with connect(shop.journal) as journal:
         return window_context(windows.load(journal, PIPELINE, WINDOW, 1), shop.pipeline)
@@ -154,3 +170,6 @@ PHASES = {
     "keep": do_keep,
 }
 """The steps of a window in their order, and what is done each night."""
+
+WORK = {**PHASES, "history": do_history, "rest": do_rest, "night": do_night}
+"""All that a runner does: the phases, what is before them, and what comes after."""
