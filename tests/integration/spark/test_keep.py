@@ -163,6 +163,7 @@ def test_killed_in_the_middle_the_next_run_goes_on(shop: ReconciledShop, monkeyp
 
     assert [one.amount.files for one in keep(shop)] == [1]
     assert (archived(storage, 1), keep(shop)) == ([], [])
+    assert shop.journal_sql("select removed ->> 'files' from makewhole.removal") == [("2",)]
 
 
 def test_a_window_that_waits_for_something_keeps_all(shop: ReconciledShop) -> None:
@@ -195,9 +196,7 @@ def test_files_of_attempts_that_died_go_and_named_ones_stay(shop: ReconciledShop
     at_work = f"{context.window.prefix}/of_keys/1/orders/keys/part-at-work.parquet"
     storage.write_bytes(at_work, b"of a process at work")
     before = {file.path for file in storage.files_below("shop")}
-
     [outcome] = keep(shop)
-
     gone = before - {file.path for file in storage.files_below("shop")}
     assert (dead in gone, at_work in gone, outcome.amount.files) == (True, False, len(gone))
     assert {path.split("/")[4] for path in gone - {dead}} <= {"untraced"}
@@ -219,15 +218,12 @@ def test_what_attempts_left_outside_the_folders_of_windows_goes_too(shop: Reconc
         f"shop/certificates/000001.json.{0:016}.unfinished",
         f"shop/window=1/revision=1/orders/archive/partition=0/.{0:020}.{0:032}.tmp",
     }
-    of_newest = "shop/index/orders/window=2/bucket=00of1/part-dead.parquet"
-    for path in (*dead, of_newest, "shop/certificates/notes.txt"):
+    for path in (*dead, "shop/index/orders/window=2/part-of-newest.parquet", "shop/certificates/notes.txt"):
         storage.write_bytes(path, b"half")
     age(shop)
     age_files(storage)
     before = {file.path for file in storage.files_below("shop")}
-
     [outcome] = keep(shop)
-
     gone = before - {file.path for file in storage.files_below("shop")}
     assert (gone, outcome.amount.files) == (dead, len(dead))
     assert chain_problems(shop) == []
