@@ -19,6 +19,8 @@ _LONG = frozenset(
     ("datasets freeze", "datasets undo", "datasets restore", "avro freeze", *({*window_scenario.PHASES} - {"certify"}))
 )
 _LONG_FORMATS = ("protobuf", "connect")
+KILLS = {"merge": 1}
+"""Phases of which each killed attempt leaves one thing more: their states are those of so many kills."""
 _OF_DATASETS = ("files:", "catalog:")
 
 
@@ -66,7 +68,7 @@ class Enumeration:
             self._graphs = {**self._graphs, **explore(self.pool, [phase] if self.is_part else self.phases)}
         graph = self._graphs[phase]
         if not self.is_short and phase not in self._closed:
-            graph.close(self.pool)
+            graph.close(self.pool, KILLS.get(phase))
             self._closed.add(phase)
         return graph
 

@@ -124,7 +124,7 @@ class Durable:
 
 
 def plain_rows(table: str, rows: Rows) -> Iterator[str]:
-    """Yield rows as JSON, without what nobody asks for."""
+    """Yield rows as JSON, without what no runner asks for."""
     for row in rows:
         plain = {
             column: _NORMALISED.get((table, column), value) if value is not None else None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.crash.servers.world import CrashWorld
 
 _OUTSIDE = ("migration",)
+_PATIENCE_SECONDS = 300.0
 _KEPT = ("storage", "pipelines")
 _UNNAMED = "shop/window=1/revision=1/outbox/keys/bucket=0/part-0123456789abcdef.parquet"
 
@@ -53,7 +54,7 @@ class Stages:
             last, after = "history", next(iter(PHASES))
             _empty(world, settings)
         run = world.run(last, settings)
-        run.wait("ended")
+        run.wait("ended", seconds=_PATIENCE_SECONDS)
         assert run.report().outcome == "done", f"{last}: {run.report().says}"
         if after == "keep":
             _leave_file(Path(settings.storage))
