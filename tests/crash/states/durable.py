@@ -71,6 +71,7 @@ COVERED = {
             "continuation",
             "publication",
             "published_window",
+            "finding_now",
         )
     },
     **{
@@ -100,8 +101,15 @@ COVERED = {
             "database",
             "depend",
             "rewrite",
+            "cast",
+            "collation",
+            "enum",
+            "partition_tree",
+            "settings",
+            "control_system",
         )
     },
+    "target: pg_stat_bgwriter": "when the server was started, and the tables that are read never change",
     **{
         f"target: pg_{view}": "transactions that are prepared, and a standby's primary: here is none of them"
         for view in ("prepared_xacts", "locks", "stat_wal_receiver")
@@ -121,7 +129,10 @@ COVERED = {
     "admin: describe_configs": "the topics: they never change",
     "consumer: committed": "marker",
     "admin: create_topics": "marker topic",
-    **{f"raw: {name}": "records, transaction" for name in ("LogEndsRequest", "PartitionFetchRequest")},
+    **{
+        f"raw: {name}": "records, transaction"
+        for name in ("LogEndsRequest", "PartitionFetchRequest", "LeaderEpochEndRequest")
+    },
     **{f"raw: {name}": _ASKED for name in ("connect", "ApiVersionRequest", "TopicMetadataRequest")},
     **{
         f"raw: {name}": "who reads a topic: no group but the plan's own, which is the marker"
