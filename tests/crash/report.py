@@ -35,7 +35,7 @@ the files), and each state that differs is recovered from and killed again at ev
 kill leaves a state that was not seen: that is every number of kills, one after the other.
 
 Of a window, the state is the whole journal and every file that it names, by what is in it: the next run leaves the same
-verdicts, in the same bytes. Files of an attempt that died are named by nothing; what is done each night removes them.
+verdicts, in the same bytes. Files of an attempt that died are named by nothing; `keep: {attempts: 7d}` removes them.
 
 | phase | what happens | points | cases | came out whole |
 |---|---|---:|---:|---:|
