@@ -19,6 +19,7 @@ from tests.crash.runners.file_calls import Caller, done
 
 READING = ("store: read", "store: list")
 STORE_STEPS = (*READING, *(f"store: {name}" for name in ("write", "link", "move", "remove")))
+_ATTEMPT = re.compile(r"[0-9a-f]{32}")
 _NUMBER = re.compile(r"[=.-].*")
 
 
@@ -75,6 +76,6 @@ def _link(source: str, target: str) -> None:
 
 def kind_of(path: str) -> str:
     """Return what a file is, by the folders that it lies in: the last one that has a name of its own."""
-    folders = [part for part in Path(path).parts[:-1] if "=" not in part]
+    folders = [part for part in Path(path).parts[:-1] if "=" not in part and not _ATTEMPT.fullmatch(part)]
     name = Path(path).name
     return f"{folders[-1]}/{_NUMBER.sub('', name) or 'hidden'}" if folders else name

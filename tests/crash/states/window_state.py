@@ -18,7 +18,7 @@ from tests.crash.servers.world import Case, CrashWorld
 from tests.crash.states.durable_state import Durable, Rows, plain_rows
 from tests.crash.windows.stages import journal_rows
 
-_MOMENT = re.compile(r"(?!2025-0[23])\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d(:\d\d)?|Z)?")
+_MOMENT = re.compile(r"(?!2025-0[23])\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?([+-]\d\d(:\d\d)?|Z)?")
 """The orders are of March 2025; other moments are those of the case."""
 _NAMED_AT_RANDOM = re.compile(r"part-[0-9a-f]{16}|[0-9a-f]{16}\.unfinished|[0-9a-f]{32}\.tmp|merged/[0-9a-f]{32}")
 _PASSING = (
@@ -112,10 +112,11 @@ def _without_passing(text: str, *, is_signed: bool = False) -> str:
 
 
 def _files(found: Mapping[str, Path], read: set[str]) -> Iterator[str]:
-    """Yield the files that a step can read, each with what is in it where that is text."""
+    """Yield the files that a step can read, each with what is in it where that is text, and named: a file that is not
+    may be half written, and is written again."""
     for path, full in found.items():
         if path in read or not _NAMED_AT_RANDOM.search(path):
-            content = full.read_text() if full.suffix in (".json", ".removed") else ""
+            content = full.read_text() if path in read and full.suffix in (".json", ".removed") else ""
             plain = _without_passing(content, is_signed="/certificates/" in path)
             digest = hashlib.sha256(plain.encode()).hexdigest()[:8]
             yield f"{_without_passing(path)} {digest if content else ''}".strip()
