@@ -52,7 +52,7 @@ lab: install ## all faults on a real cluster, docs/faults.md made of them (LAB_A
 	$(PYTEST) -m lab tests/lab --lab-results docs/faults.json $(LAB_ARGS)
 	$(BIN)/python -m tests.lab.report
 
-crashes: install ## compensation killed, stopped, cut off at every call, and again in recovery; docs/crashes.md (CRASH_ARGS="-k kafka")
+crashes: install ## windows and plans killed, stopped, cut off at every call, and again in recovery; docs/crashes.md (CRASH_ARGS="-k kafka")
 	$(PYTEST) -m crash tests/crash --crash-results docs/crashes.json $(CRASH_ARGS)
 	$(BIN)/python -m tests.crash.report
 

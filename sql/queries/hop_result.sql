@@ -2,8 +2,13 @@
 
 -- lock_results --
 -- Allow one process at a time to commit the results of a revision; rows that refer to the window can be written
--- meanwhile.
-select from makewhole.window
+-- meanwhile. A client that stands still does not keep the lock.
+select set_config(
+    'idle_in_transaction_session_timeout',
+    coalesce(nullif(current_setting('idle_in_transaction_session_timeout'), '0'), '20min'),
+    true
+)
+from makewhole.window
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 for no key update;
 

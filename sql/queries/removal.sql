@@ -72,8 +72,8 @@ order by plan.frozen_at
 -- decide_of_plan --
 -- Decide to remove what a plan left, unless its undo waits or runs: from here on it cannot be undone. The plan is locked by
 -- the caller. Returns a row if it is decided.
-insert into makewhole.removal as known (pipeline, kind, number, revision, plan, kept)
-select plan.pipeline, %(kind)s, plan.number, plan.revision, plan.id, %(kept)s
+insert into makewhole.removal as known (pipeline, kind, number, revision, plan, kept, removed)
+select plan.pipeline, %(kind)s, plan.number, plan.revision, plan.id, %(kept)s, %(removed)s::jsonb
 from makewhole.plan
 where plan.id = %(plan)s
     and not exists (
@@ -81,24 +81,33 @@ where plan.id = %(plan)s
         where undo.undoes = plan.id and undo.settled_at is null
             and undo.state in ('frozen', 'awaiting_approval', 'approved', 'running')
     )
-on conflict (kind, plan) where plan is not null do update set kept = known.kept
+on conflict (kind, plan) where plan is not null do update set removed = case
+        when (excluded.removed ->> 'files')::bigint + (excluded.removed ->> 'rows')::bigint
+            > coalesce((known.removed ->> 'files')::bigint + (known.removed ->> 'rows')::bigint, 0)
+        then excluded.removed else known.removed
+    end
 returning decided_at
 
 -- decide_of_window --
--- Decide to remove what a window has, up to a revision.
-insert into makewhole.removal as known (pipeline, kind, number, revision, kept)
-values (%(pipeline)s, %(kind)s, %(number)s, %(revision)s, %(kept)s)
-on conflict (pipeline, kind, number, revision) where plan is null do update set kept = known.kept
+-- Decide to remove what a window has, up to a revision. Decided before, it stays so, with all that was there then: a run that
+-- was killed has removed some of it.
+insert into makewhole.removal as known (pipeline, kind, number, revision, kept, removed)
+values (%(pipeline)s, %(kind)s, %(number)s, %(revision)s, %(kept)s, %(removed)s::jsonb)
+on conflict (pipeline, kind, number, revision) where plan is null do update set removed = case
+        when (excluded.removed ->> 'files')::bigint + (excluded.removed ->> 'rows')::bigint
+            > coalesce((known.removed ->> 'files')::bigint + (known.removed ->> 'rows')::bigint, 0)
+        then excluded.removed else known.removed
+    end
 returning decided_at
 
 -- done_of_plan --
 -- Note that all of it is gone.
-update makewhole.removal set removed_at = clock_timestamp(), removed = %(removed)s::jsonb
+update makewhole.removal set removed_at = clock_timestamp()
 where kind = %(kind)s and plan = %(plan)s and removed_at is null
 
 -- done_of_window --
 -- Note that all of it is gone.
-update makewhole.removal set removed_at = clock_timestamp(), removed = %(removed)s::jsonb
+update makewhole.removal set removed_at = clock_timestamp()
 where pipeline = %(pipeline)s and kind = %(kind)s and number = %(number)s and revision = %(revision)s and plan is null
     and removed_at is null
 
@@ -115,7 +124,8 @@ where pipeline = %(pipeline)s and number = %(number)s and plan is null
 order by revision desc, decided_at
 
 -- texts_of_window --
--- Read every text in which a file of a window is named: manifests, results, payloads, what was published.
+-- Read every text in which a file of a window is named: manifests, results, payloads, what was published, its run of the
+-- key index, and the anchors of its certificates.
 select manifest::text as text from makewhole.snapshot where pipeline = %(pipeline)s and number = %(number)s
 union all
 select files::text from makewhole.hop_result where pipeline = %(pipeline)s and number = %(number)s
@@ -126,6 +136,10 @@ select to_json(payload_uri)::text from makewhole.plan
 where pipeline = %(pipeline)s and number = %(number)s and payload_uri is not null
 union all
 select manifest::text from makewhole.published_window where pipeline = %(pipeline)s and number = %(number)s
+union all
+select files::text from makewhole.key_run where pipeline = %(pipeline)s and number = %(number)s
+union all
+select to_json(uri)::text from makewhole.certificate where pipeline = %(pipeline)s and number = %(number)s
 
 -- count_findings --
 -- Count the findings of a window whose keys and evidence can go. What is open may dispute a value, be accepted or be

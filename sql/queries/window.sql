@@ -1,8 +1,13 @@
 -- Windows, the ranges they cover, and what was known to exist when they opened.
 
 -- lock_pipeline --
--- Keep two runs from opening windows of one pipeline at once.
-select pg_advisory_xact_lock(hashtextextended('makewhole.window.' || %(pipeline)s, 0));
+-- Keep two runs from opening windows of one pipeline at once. A client that stands still does not keep the lock.
+select pg_advisory_xact_lock(hashtextextended('makewhole.window.' || %(pipeline)s, 0)),
+    set_config(
+        'idle_in_transaction_session_timeout',
+        coalesce(nullif(current_setting('idle_in_transaction_session_timeout'), '0'), '20min'),
+        true
+    );
 
 -- by_request --
 -- Read the revision of a request (one DAG run): it opens one, however often its task is tried.

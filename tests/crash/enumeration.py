@@ -10,12 +10,17 @@ from tests.crash.plan import scenario
 from tests.crash.servers.servers import Servers
 from tests.crash.servers.world import CrashWorld
 from tests.crash.states.state_graph import KnownState, StateGraph, explore
+from tests.crash.windows import window_scenario
 from tests.crash.worker_pool import Job, WorkerPool
 
-PHASES = tuple(scenario.PHASES)
+PHASES = (*scenario.PHASES, *window_scenario.PHASES)
 _LIKE = {"first": "compensate", "marker lost": "compensate"}
-_LONG = frozenset(("datasets freeze", "datasets undo", "datasets restore", "avro freeze"))
+_LONG = frozenset(
+    ("datasets freeze", "datasets undo", "datasets restore", "avro freeze", *({*window_scenario.PHASES} - {"certify"}))
+)
 _LONG_FORMATS = ("protobuf", "connect")
+KILLS = {"merge": 1}
+"""Phases of which each killed attempt leaves one thing more: their states are those of so many kills."""
 _OF_DATASETS = ("files:", "catalog:")
 
 
@@ -37,14 +42,15 @@ class Row:
 
 @dataclass(kw_only=True)
 class Enumeration:
-    """`is_short`: only the points after the steps that change the durable state, and not of all phases. `is_part`: a
-    phase is explored when it is wanted, for not all will be. `is_recording`: how many points there are is written down,
-    instead of held against what was."""
+    """`is_short`: only the points after the steps that change the durable state, and not of all phases. `wanted`: the
+    phases that are enumerated. `is_part`: a phase is explored when it is wanted, for not all will be. `is_recording`:
+    how many points there are is written down, instead of held against what was."""
 
     servers: Servers
     pool: WorkerPool
     is_short: bool
     is_recording: bool
+    wanted: Sequence[str] = PHASES
     is_part: bool
     rows: list[Row] = field(default_factory=list)
     _graphs: Mapping[str, StateGraph] = field(default_factory=dict)
@@ -62,14 +68,24 @@ class Enumeration:
             self._graphs = {**self._graphs, **explore(self.pool, [phase] if self.is_part else self.phases)}
         graph = self._graphs[phase]
         if not self.is_short and phase not in self._closed:
-            graph.close(self.pool)
+            graph.close(self.pool, KILLS.get(phase))
             self._closed.add(phase)
         return graph
 
     @property
     def phases(self) -> tuple[str, ...]:
-        """The phases that are enumerated: in the short version of formats one, and of datasets the repair."""
-        return tuple(phase for phase in PHASES if not self.is_short or not is_long(phase))
+        """The phases that are enumerated: in the short version of formats one, of datasets the repair, of windows the
+        end."""
+        return tuple(phase for phase in self.wanted if not self.is_short or not is_long(phase))
+
+    def known_elsewhere(self, phase: str) -> set[str]:
+        """Return the states that are recovered from in another phase: those where one begins, and those of the phases
+        before this one. Of a part, the phase that this one is like is one of them."""
+        if phase in _LIKE:
+            self.graph(_LIKE[phase])
+        begin = {graph.start.fingerprint for graph in self._graphs.values()}
+        before = [self._graphs[one] for one in PHASES[: PHASES.index(phase)] if one in self._graphs]
+        return begin.union(*(graph.states for graph in before))
 
     def is_explored(self, phase: str) -> bool:
         """Return whether all its states are known."""

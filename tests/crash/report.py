@@ -17,14 +17,14 @@ PAGE = RESULTS.with_suffix(".md")
 _HEAD = """\
 <!-- Made by `make crashes` from docs/crashes.json. Do not edit: run it again. -->
 
-# Where compensation was killed, stopped and cut off
+# Where windows and compensation were killed, stopped and cut off
 
-A plan is carried out exactly once, whatever happens to whoever carries it out. `make crashes` shows it by trying: every
-call that a runner makes to the outside, to Kafka, to the journal, to the target's PostgreSQL, to the catalogue and the
-files of datasets, and to the storage, is a step, and before and after each step is a point where something may happen
-to it. All of them are tried; none is drawn by lot. The steps are found by watching a run, so that a call that is added
-to the service is a step of the next run; their number is written down in tests/crash/points.json, and a smaller one
-fails.
+A plan is carried out exactly once, and a window has one verdict and one certificate, whatever happens to whoever works
+at it. `make crashes` shows it by trying: every call that a runner makes to the outside, to Kafka, to the journal, to
+the target's PostgreSQL, to the catalogue and the files of datasets, and to the files of the storage, is a step, and
+before and after each step is a point where something may happen to it. All of them are tried; none is drawn by lot. The
+steps are found by watching a run, so that a call that is added to the service is a step of the next run; their number
+is written down in tests/crash/points.json, and a smaller one fails.
 
 After each: one committed copy of every record, one receipt for every chunk, the plan done, the table as it shall be,
 the journal in agreement with both, and nothing left open: the same state, row by row, as an undisturbed run leaves.
@@ -33,6 +33,9 @@ A recovery is a new process and can only read what is durable. So the state that
 (every row of ours in both databases, the tables that are repaired, the committed records, the marker, the transaction,
 the files), and each state that differs is recovered from and killed again at every point of that recovery, until no
 kill leaves a state that was not seen: that is every number of kills, one after the other.
+
+Of a window, the state is the whole journal and every file that it names, by what is in it: the next run leaves the same
+verdicts, in the same bytes. Files of an attempt that died are named by nothing; `keep: {attempts: 7d}` removes them.
 
 | phase | what happens | points | cases | came out whole |
 |---|---|---:|---:|---:|
@@ -57,6 +60,13 @@ _PHASES = {
     "protobuf": "It is carried out.",
     "connect freeze": "The same in the values of Connect.",
     "connect": "It is carried out.",
+    "open": "A window is opened: its ranges are frozen. Three days before it are certified.",
+    "snapshot": "Its points are read: a ledger, a topic, a table.",
+    "reconcile": "They are compared: one order is missing, one there twice, one differs; the file tolerates it.",
+    "validate": "The gate is asked.",
+    "certify": "It is certified, and the anchor of its certificate written.",
+    "merge": "The runs of the key index are merged, and those before removed.",
+    "keep": "Archives and files of attempts that died are removed, which were kept long enough.",
 }
 
 

@@ -1,7 +1,8 @@
-"""Test that compensation is exactly once whatever happens at whatever call: every point is enumerated, none is sampled.
+"""Test that windows and plans are done once whatever happens at whatever call: all points are enumerated, none drawn.
 
 make crashes                                      all of it
 make crashes CRASH_ARGS="-k kafka"                some
+make crashes CRASH_ARGS="--crash-phases undo,restore"    some phases
 make crashes CRASH_ARGS=--crash-record            write the number of points down
 """
 
@@ -13,12 +14,13 @@ from typing import Any
 import pytest
 
 from tests.crash import points
-from tests.crash.enumeration import PHASES, Enumeration, is_long, jobs
+from tests.crash.enumeration import KILLS, PHASES, Enumeration, is_long, jobs
 from tests.crash.faults import dropped_connections, killed_and_stopped
 from tests.crash.runners.calls import may_last
 from tests.crash.servers.postgres_proxy import CUT, LOSE
 from tests.crash.states.durable import COVERED
 from tests.crash.states.state_graph import KnownState, uncovered
+from tests.crash.windows import swept
 from tests.lab.servers.proxy import Api
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(6 * 3600)]
@@ -76,24 +78,37 @@ def test_killed_at_every_point_it_is_done_once(enumeration: Enumeration, phase: 
     enumeration.do(phase, "killed", jobs(killed_and_stopped.killed, cases))
 
 
-def test_killed_again_at_every_point_of_every_recovery_it_is_done_once(enumeration: Enumeration) -> None:
+@every_phase
+def test_killed_again_at_every_point_of_every_recovery_it_is_done_once(enumeration: Enumeration, phase: str) -> None:
     """A recovery is a function of the durable state: each state is recovered from once, whatever led to it. The states
     are closed under kills, so that this goes for any number of them. Killed around every step that may last: between
     two of them a kill leaves what the one before it leaves."""
     if enumeration.is_short:
         pytest.skip("states are closed by `make crashes`")
-    seen = {enumeration.graph(phase).start.fingerprint for phase in PHASES}
-    for phase in PHASES:
-        graph = enumeration.graph(phase)
-        assert graph.unknown() == {}
-        states = [known for known in graph if known.fingerprint not in seen]
-        seen |= set(graph.states)
-        cases = [
-            (f"killed at {known.kills}, then {_name(known, point)}", (graph, known, point))
-            for known in states
-            for point in known.points(known.lasting)
-        ]
-        enumeration.do(phase, "killed again in every recovery", jobs(killed_and_stopped.killed, cases))
+    graph, elsewhere = enumeration.graph(phase), enumeration.known_elsewhere(phase)
+    assert phase in KILLS or graph.unknown() == {}
+    cases = [
+        (f"killed at {known.kills}, then {_name(known, point)}", (graph, known, point))
+        for known in graph
+        if known.fingerprint not in elsewhere
+        for point in known.points(known.lasting)
+    ]
+    enumeration.do(phase, "killed again in every recovery", jobs(killed_and_stopped.killed, cases))
+
+
+@pytest.mark.parametrize("phase", ["snapshot", "reconcile", "certify", "merge"])
+def test_killed_at_every_file_it_leaves_none_that_housekeeping_does_not_know(
+    enumeration: Enumeration, phase: str
+) -> None:
+    """Killed after each step that leaves a file or takes one away; the window and the next one are certified, and what
+    is done each night is done long afterwards."""
+    if enumeration.is_short and phase != "certify":
+        pytest.skip("the files of certificates are enough for every change")
+    start = enumeration.graph(phase).start
+    steps = [number for number, name in enumerate(start.steps) if name.startswith(("store: ", "storage: "))]
+    points = sorted({start.after(number) for number in steps if may_last(start.steps[number])})
+    cases = [(_name(start, point), (phase, point)) for point in points]
+    enumeration.do(phase, "killed, files left by it removed", jobs(swept.swept, cases))
 
 
 @every_phase
@@ -185,24 +200,23 @@ def test_a_connection_to_kafka_dropped_at_any_request_changes_nothing(enumeratio
     )
 
 
-def test_a_request_to_kafka_that_arrives_much_later_changes_nothing(enumeration: Enumeration) -> None:
+@pytest.mark.parametrize("phase", ["compensate"])
+def test_a_request_to_kafka_that_arrives_much_later_changes_nothing(enumeration: Enumeration, phase: str) -> None:
     if enumeration.is_short:
         pytest.skip("requests to Kafka are counted by `make crashes`")
-    graph, proxy = enumeration.graph("compensate"), enumeration.servers.proxy
+    graph, proxy = enumeration.graph(phase), enumeration.servers.proxy
     cases = [
         (f"{api.name} {number}, late", (proxy, graph, api, number))
-        for api, number in _requests(enumeration, "compensate")
+        for api, number in _requests(enumeration, phase)
         if api not in AT_WILL
     ]
     steady = sum(api not in UNSTEADY for _, (_, _, api, _) in cases)
-    enumeration.do(
-        "compensate", "request to Kafka late", jobs(dropped_connections.delay_kafka_request, cases), points=steady
-    )
+    enumeration.do(phase, "request to Kafka late", jobs(dropped_connections.delay_kafka_request, cases), points=steady)
 
 
-def test_no_kind_of_fault_is_left_out(enumeration: Enumeration, request: pytest.FixtureRequest) -> None:
+def test_no_kind_of_fault_is_left_out(enumeration: Enumeration) -> None:
     """The last of all: what was recorded was done."""
-    if enumeration.is_recording or request.config.getoption("keyword"):
+    if enumeration.is_recording or enumeration.is_part:
         pytest.skip("only a part was asked for, or what is there is to be recorded")
     assert list(points.complaints(enumeration.section, enumeration.kinds)) == []
 

@@ -48,7 +48,8 @@ class OlderOpen:
 
 
 def lock_pipeline(journal: PgConnection, pipeline: str) -> None:
-    """Wait until no other transaction opens a window of this pipeline; held until the transaction ends."""
+    """Wait until no other transaction opens a window of this pipeline; held until the transaction ends, which the
+    server sees to after twenty minutes without a statement: a process that stands still holds up no other."""
     _run(journal, "lock_pipeline", pipeline=pipeline)
 
 

@@ -1,13 +1,14 @@
 """Describe what is kept of a pipeline, and what became of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from makewhole.config.values import written_duration
 from makewhole.journal.database import JournalSession
 from makewhole.journal.retention.removals import NOTHING, Amount
-from makewhole.lake.storage import Storage
+from makewhole.lake.storage import Storage, StoredFile
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.retention import Kept
@@ -24,6 +25,12 @@ class House:
     storage: Storage
     connections: Mapping[str, Connection] = field(default_factory=dict)
     is_dry: bool = False
+
+    @cached_property
+    def outside_windows(self) -> Sequence[StoredFile]:
+        """The files of the key index and the anchors of the chain, which do not lie with those of a window."""
+        name = self.pipeline.name
+        return [*self.storage.files_below(f"{name}/index"), *self.storage.files_below(f"{name}/certificates")]
 
     def kept(self, kind: Kept) -> str:
         """Return for how long a kind is kept, as the file writes it."""

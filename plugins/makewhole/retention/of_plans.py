@@ -38,7 +38,7 @@ def _remove(house: House, kind: Kept, plan: EndedPlan) -> Amount:
     with Attempt(house.journal, plan.id, holder=f"housekeeping of {plan.id}") as attempt:
         with attempt.leased() as journal:
             plans.get_plan(journal, plan.id, is_locked=True)
-            if not removals.decide_of_plan(journal, plan.id, kind, house.kept(kind)):
+            if not removals.decide_of_plan(journal, plan.id, kind, house.kept(kind), amount):
                 raise RefusedError(f"an undo of plan {plan.id} waits or runs")
         for name, point in targets.items():
             tables = tables_of(house.connections[point.connection])
@@ -47,7 +47,7 @@ def _remove(house: House, kind: Kept, plan: EndedPlan) -> Amount:
         for file in files:
             house.storage.remove(file.path)
         with attempt.leased() as journal:
-            removals.done_of_plan(journal, plan.id, kind, amount)
+            removals.done_of_plan(journal, plan.id, kind)
     return amount
 
 

@@ -1,7 +1,7 @@
 """Remove archives, files of attempts that died, and the keys and evidence of findings of a window that is over."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,24 +15,29 @@ from makewhole.model.retention import Kept
 from makewhole.retention.house import House, Outcome
 
 _IN_WINDOW = re.compile(r"revision=(?P<revision>[0-9]+)/(?P<point>[^/]+)/")
+_OF_ATTEMPT = re.compile(r"(?P<whole>.*)\.([0-9a-f]{32}\.tmp|[0-9a-f]{16}\.unfinished)")
+"""A file that an attempt writes before it gives it its name."""
 _ARCHIVE = re.compile(r".*/revision=[0-9]+/[^/]+/archive(?=/)")
 
 
 def remove_of_window(house: House, kind: Kept, window: RemovableWindow) -> Outcome:
-    """Decide to remove a kind of a window's, remove it, and note that it is gone; return how much it was."""
+    """Decide to remove a kind of a window's, remove it, and note that it is gone; return how much it was. What is not
+    old enough yet is left to a later run."""
     if kind is Kept.FINDINGS:
         return Outcome(kind=kind, window=window.number, amount=_forget_findings(house, window))
-    files = _archives(house, window) if kind is Kept.ARCHIVES else _unnamed(house, window)
+    of_kind = _archives(house, window) if kind is Kept.ARCHIVES else _unnamed(house, window)
+    files = of_kind if kind is Kept.ARCHIVES else _old(house, of_kind)
     amount = Amount(files=len(files), size_bytes=sum(file.size_bytes for file in files))
     if not house.is_dry:
         with house.journal.transaction() as journal:
-            decided = removals.decide_of_window(journal, house.pipeline.name, window, kind, house.kept(kind))
+            decided = removals.decide_of_window(journal, house.pipeline.name, window, kind, house.kept(kind), amount)
         if kind is Kept.ARCHIVES:
             _mark(house, files, decided)
         for file in files:
             house.storage.remove(file.path)
-        with house.journal.transaction() as journal:
-            removals.done_of_window(journal, house.pipeline.name, window, kind, amount)
+        if len(files) == len(of_kind):
+            with house.journal.transaction() as journal:
+                removals.done_of_window(journal, house.pipeline.name, window, kind)
     return Outcome(kind=kind, window=window.number, amount=amount)
 
 
@@ -42,10 +47,11 @@ def _forget_findings(house: House, window: RemovableWindow) -> Amount:
         if house.is_dry:
             return Amount(rows=removable.count_findings(journal, name, window))
         kept = house.kept(Kept.FINDINGS)
-        decided = removals.decide_of_window(journal, name, window, Kept.FINDINGS, kept)
+        there = Amount(rows=removable.count_findings(journal, name, window))
+        decided = removals.decide_of_window(journal, name, window, Kept.FINDINGS, kept, there)
         because = f"key and evidence were kept {kept}, and removed at {decided:%Y-%m-%d %H:%M UTC}"
         amount = Amount(rows=removable.forget_findings(journal, name, window, because))
-        removals.done_of_window(journal, name, window, Kept.FINDINGS, amount)
+        removals.done_of_window(journal, name, window, Kept.FINDINGS)
         return amount
 
 
@@ -70,23 +76,36 @@ def _mark(house: House, files: Sequence[StoredFile], decided: datetime) -> None:
 
 
 def _unnamed(house: House, window: RemovableWindow) -> list[StoredFile]:
-    """Return the files of a window that nothing in the journal names: an attempt died, or was done with them. One that
-    was written since may be of an attempt at work, which names it at its end."""
-    oldest = datetime.now(UTC) - dict(house.pipeline.keep)[Kept.ATTEMPTS]
+    """Return the files of a window that nothing in the journal names: an attempt died, or was done with them."""
     with house.journal.transaction() as journal:
         documents = list(removable.named_texts(journal, house.pipeline.name, window.number))
     named = {text for document in documents for text in _texts(document)}
     named |= {filter_path(text) for text in named}
-    whole = {house.storage.uri(file.path): file for file in _files(house, window)}
-    return [
-        file
-        for uri, file in whole.items()
-        if not {uri, file.path} & named
-        and not _ARCHIVE.match(file.path)
-        and not file.path.endswith(REMOVED)
-        and file.modified_at is not None
-        and file.modified_at < oldest
-    ]
+    lie_here = [file for file in _files(house, window) if not _is_kept(file.path)]
+    whole = {house.storage.uri(file.path): file for file in [*lie_here, *_outside(house, window, named)]}
+    return [file for uri, file in whole.items() if not {uri, file.path} & named]
+
+
+def _is_kept(path: str) -> bool:
+    """Return whether a file of a window is of its archive, which goes by itself, or says that this is gone."""
+    return path.endswith(REMOVED) or (_ARCHIVE.match(path) is not None and _OF_ATTEMPT.match(path) is None)
+
+
+def _outside(house: House, window: RemovableWindow, named: Collection[str]) -> Iterator[StoredFile]:
+    """Yield the files of a window's runs of the key index, and those that would have been its anchors."""
+    of_index = f"/window={window.number}/"
+    for file in house.outside_windows:
+        of_attempt = _OF_ATTEMPT.match(file.path)
+        anchor = "" if of_attempt is None else house.storage.uri(of_attempt["whole"])
+        if of_index in file.path or anchor in named:
+            yield file
+
+
+def _old(house: House, files: Sequence[StoredFile]) -> list[StoredFile]:
+    """Return the files that were written long ago: one that was written since may be of an attempt at work, which names
+    it at its end."""
+    oldest = datetime.now(UTC) - dict(house.pipeline.keep)[Kept.ATTEMPTS]
+    return [file for file in files if file.modified_at is not None and file.modified_at < oldest]
 
 
 def _texts(document: Any) -> Iterator[str]:

@@ -25,7 +25,7 @@ KAFKA_FAULTS = (Fault.CUT, Fault.LOSE_ANSWER)
 def drop_postgres_connection(world: CrashWorld, graph: StateGraph, step: int, how: str) -> bool:
     """Drop the connection at this step. Returns whether a request went over it there."""
     with case_at_phase_start(world, graph.phase) as case:
-        run = world.start(case, point=2 * step, how=how, through=world.through_postgres_proxy)
+        run = world.start(case, point=2 * step, how=how, through=world.through_postgres_proxy(case))
         report, hits = report_of_end(run), world.proxy.hits
         assert report.at == graph.start.name(2 * step), f"cut off {report.at}"
         assert_state_known(graph, settled_state(world, case))

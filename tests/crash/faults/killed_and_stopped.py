@@ -22,8 +22,9 @@ from tests.crash.plan.scenario import FREEZING
 from tests.crash.runners.processes import Run
 from tests.crash.servers.world import Case, CrashWorld
 from tests.crash.states import durable
-from tests.crash.states.durable import Durable
+from tests.crash.states.durable_state import Durable
 from tests.crash.states.state_graph import KnownState, StateGraph, kill_in_turn
+from tests.crash.windows import window_scenario
 
 SHORT_LEASE = {"lease_seconds": 1.0}
 ANOTHERS_TRIES = 60
@@ -143,7 +144,7 @@ def _stopped(world: CrashWorld, case: Case, known: KnownState, point: int, **ord
 
 
 def _idle_ms(phase: str) -> int:
-    return PATIENT_IDLE_MS if phase in FREEZING else IDLE_MS
+    return PATIENT_IDLE_MS if phase in (*FREEZING, *window_scenario.PHASES) else IDLE_MS
 
 
 def _assert_same_steps(taken: Sequence[str], walked: Sequence[str]) -> None:

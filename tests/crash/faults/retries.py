@@ -8,7 +8,7 @@ from tests.crash.runners.processes import Run
 from tests.crash.runners.runner import Report
 from tests.crash.servers.world import Case, CrashWorld
 from tests.crash.states import durable
-from tests.crash.states.durable import Durable
+from tests.crash.states.durable_state import Durable
 from tests.crash.states.state_graph import StateGraph
 
 IDLE_MS = 1000

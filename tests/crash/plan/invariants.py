@@ -19,8 +19,10 @@ from tests.crash.plan.scenario import (
     RESTORING,
     WRITTEN,
 )
-from tests.crash.states.durable import Durable, Record
+from tests.crash.states.durable_state import Durable, Record
 from tests.crash.states.lake_state import LakeState
+from tests.crash.states.window_state import WindowDurable
+from tests.crash.windows.window_invariants import assert_window
 
 _ACTIONS = 10
 
@@ -28,6 +30,9 @@ _ACTIONS = 10
 def assert_invariants(phase: str, state: Durable) -> None:
     """Check for one plan, one approval, one committed copy per item, one receipt per chunk, the table as it shall
     be."""
+    if isinstance(state, WindowDurable):
+        assert_window(phase, state)
+        return
     checks: dict[str, Callable[[Durable], None]] = {
         "freeze": _assert_frozen,
         "approve": _assert_approved,

@@ -21,6 +21,7 @@ from tests.crash.plan.scenario import (
     findings,
 )
 from tests.crash.servers.world import Case, CrashWorld
+from tests.crash.windows import window_scenario
 
 _COMMITTED = "after producer: commit_transaction"
 
@@ -43,6 +44,9 @@ def case_at_phase_start(world: CrashWorld, phase: str) -> Iterator[Case]:
 
 
 def _at_start(world: CrashWorld, phase: str) -> Case:
+    if phase in window_scenario.PHASES:
+        world.proxy.forget()
+        return Case(phase=phase, settings=world.settings_at(phase), starts={})
     settings = replace(world.next_settings(), writes=WRITES.get(phase, Writes.TOPIC_AND_TABLE))
     world.proxy.forget()
     _reset(world, settings)

@@ -22,6 +22,7 @@ from psycopg2 import extensions, sql
 
 from makewhole.sql import load_queries, sql_root
 from tests.crash.runners.file_calls import watch_files
+from tests.crash.runners.storage_calls import watch_storage
 
 _T = TypeVar("_T")
 _ANSWER_SECONDS = 60.0
@@ -37,7 +38,8 @@ _TABLES = re.compile(
 )
 _IDLE = "idle_in_transaction_session_timeout"
 _LASTING = re.compile(
-    r"(journal|target|catalog): commit|producer: .*|admin: create.*|storage: .*|files: (link|rename|unlink)"
+    r"(journal|target|catalog): commit|producer: .*|admin: create.*|storage: .*|files: (mkdir|link|rename|unlink)|"
+    r"store: (write|link|move|remove).*"
 )
 
 
@@ -75,7 +77,7 @@ class ClientWrapper:
 
     def __init__(self, watcher: Watcher, idle_ms: int | None = None) -> None:
         self.watcher, self.idle_ms = watcher, idle_ms
-        self._last = ""
+        self.last = ""
 
     def install(self) -> None:
         """Wrap the clients, in this process, for good."""
@@ -90,16 +92,17 @@ class ClientWrapper:
         fsspec.open = self._opening(fsspec.open)
         fsspec.core.url_to_fs = self._resolving(fsspec.core.url_to_fs)
         watch_files(self)
+        watch_storage(self)
 
     def named(self, name: str, work: Callable[[], _T], *, touches: str, is_repeatable: bool) -> _T:
         """Do the work of a step by its name; one that `is_repeatable` and comes again is the same step."""
-        if is_repeatable and name == self._last:
+        if is_repeatable and name == self.last:
             return work()
         return self.call(Step(name, touches=(touches,)), work)
 
     def call(self, step: Step, work: Callable[[], _T]) -> _T:
         """Do the work of a step, and report it before and after."""
-        self._last = step.name
+        self.last = step.name
         self.watcher.before(step)
         try:
             return work()
@@ -112,9 +115,9 @@ class ClientWrapper:
 
         async def awaiting(connection: AIOKafkaConnection, *arguments: Any, **options: Any) -> Any:
             name = f"raw: {name_of(*arguments)}"
-            if name == self._last:
+            if name == self.last:
                 return await really(connection, *arguments, **options)
-            self._last = name
+            self.last = name
             step = Step(name, touches=(name,))
             self.watcher.before(step)
             try:

@@ -28,11 +28,11 @@ class Run:
             self.state = state
             self.changed.notify_all()
 
-    def wait(self, *states: str) -> str:
+    def wait(self, *states: str, seconds: float = _DEADLINE_SECONDS) -> str:
         """Wait until it is in one of these states: `stopped`, `ended`."""
         with self.changed:
-            assert self.changed.wait_for(lambda: self.state in states, _DEADLINE_SECONDS), (
-                f"the runner is {self.state} and not {' or '.join(states)} after {_DEADLINE_SECONDS:.0f} s"
+            assert self.changed.wait_for(lambda: self.state in states, seconds), (
+                f"the runner is {self.state} and not {' or '.join(states)} after {seconds:.0f} s"
             )
             return self.state
 

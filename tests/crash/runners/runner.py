@@ -25,11 +25,13 @@ from makewhole.compensation.execution.look_again import topic_tail
 from makewhole.kafka import replay
 from makewhole.kafka.log.records import decode
 from makewhole.model.errors import MakewholeError
+from tests.crash.plan import scenario
 from tests.crash.plan.case_settings import CaseSettings
-from tests.crash.plan.scenario import PHASES
 from tests.crash.runners.calls import ClientWrapper, Step, may_last
+from tests.crash.windows import window_scenario
 
 _POLL_SECONDS = 1.0
+_WORK = {**scenario.PHASES, **window_scenario.WORK}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +165,7 @@ def run(instruction: Instruction) -> None:
         topic_tail._RENEW_SECONDS = -1.0
         if instruction.patience_seconds is not None:
             replay._TIMEOUT_SECONDS = instruction.patience_seconds
-        injector.report.says = PHASES[instruction.phase](CaseSettings(**instruction.settings))
+        injector.report.says = _WORK[instruction.phase](CaseSettings(**instruction.settings))
         injector.report.outcome = "done"
     except MakewholeError as error:
         injector.report.outcome, injector.report.says = type(error).__name__, str(error)

@@ -17,6 +17,7 @@ from makewhole.stack.postgres_server import PostgresServer, create_database
 from tests.crash.plan.phase_start import case_at_phase_start
 from tests.crash.servers.postgres_proxy import PostgresProxy
 from tests.crash.servers.world import CrashWorld
+from tests.crash.windows.stages import Stages
 from tests.lab.servers.proxy import Proxy
 from tests.world.topics import commit_group
 
@@ -49,6 +50,7 @@ class Servers:
         self.proxy.start()
         self._log_in_quickly()
         migrate(self._database("journal"))
+        self._stages = Stages(target=self._database("shop"), folder=self._folder / "stages")
         self._make_internal_topics()
         return self
 
@@ -72,6 +74,7 @@ class Servers:
             target=self._database(f"target_{number}"),
             proxy=proxy,
             folder=folder,
+            stages=self._stages,
         )
         self._ends.callback(made.close)
         return made

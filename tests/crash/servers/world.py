@@ -18,6 +18,7 @@ from tests.crash.plan.scenario import PARTITIONS
 from tests.crash.runners.processes import Run, Runners
 from tests.crash.runners.runner import Instruction
 from tests.crash.servers.postgres_proxy import PostgresProxy
+from tests.crash.windows.stages import Stages
 from tests.world.consumer import Record
 from tests.world.sql import Parameters, Rows, execute
 from tests.world.topics import make_topic
@@ -46,7 +47,15 @@ class CrashWorld:
     """One worker's own: nothing in it is shared with another worker but the servers. Its sessions stay open."""
 
     def __init__(
-        self, *, bootstrap: str, proxied_bootstrap: str, journal: str, target: str, proxy: PostgresProxy, folder: Path
+        self,
+        *,
+        bootstrap: str,
+        proxied_bootstrap: str,
+        journal: str,
+        target: str,
+        proxy: PostgresProxy,
+        folder: Path,
+        stages: Stages,
     ) -> None:
         self.name = f"crash-{uuid.uuid4().hex[:6]}"
         self.proxy = proxy
@@ -63,7 +72,7 @@ class CrashWorld:
             pipeline="",
         )
         self.through_kafkas_proxy = {"bootstrap": proxied_bootstrap}
-        self.through_postgres_proxy = {"journal": _by_port(journal, proxy.port), "target": _by_port(target, proxy.port)}
+        self._stages = stages
         self._numbers = itertools.count()
         self.admin, self._consumer = _clients(bootstrap, self.name)
         make_topic(self.admin, self.name, PARTITIONS)
@@ -94,13 +103,27 @@ class CrashWorld:
         """Return a pipeline, and with it a plan, that no case has had before."""
         return replace(self._settings, pipeline=f"{self.name}-{next(self._numbers)}")
 
+    def settings_at(self, phase: str) -> CaseSettings:
+        """Return those of a window where this phase begins; journal and files are as they are there."""
+        return self._stages.restore(self, self._settings, phase)
+
+    def through_postgres_proxy(self, case: Case) -> dict[str, str]:
+        """Return the settings of a case whose connections to PostgreSQL go through the proxy."""
+        databases = {"journal": case.settings.journal, "target": case.settings.target}
+        return {name: _by_port(dsn, self.proxy.port) for name, dsn in databases.items()}
+
     def start(self, case: Case, *, through: Mapping[str, Any] | None = None, **instruction: Any) -> Run:
         """Set a runner to work on the case; `through` are settings that differ from the case's."""
-        settings = {**asdict(case.settings), "application": "makewhole", **(through or {})}
-        fields = {"phase": case.phase, **instruction, "settings": settings, "folder": self.runners.folder}
-        run = self.runners.start(Instruction(proxy_control=str(self.proxy.control), **fields))
+        settings = replace(case.settings, application="makewhole", **(through or {}))
+        run = self.run(instruction.pop("phase", case.phase), settings, **instruction)
         case.runs.append(run)
         return run
+
+    def run(self, phase: str, settings: CaseSettings, **instruction: Any) -> Run:
+        """Have a runner do the work of a phase."""
+        control = str(self.proxy.control)
+        fields = {**instruction, "settings": asdict(settings), "folder": self.runners.folder}
+        return self.runners.start(Instruction(phase=phase, proxy_control=control, **fields))
 
     def delete_groups(self, groups: Sequence[str]) -> list[str]:
         """Delete consumer groups with what they have committed; return those that there were."""

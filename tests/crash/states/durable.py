@@ -4,17 +4,14 @@ A recovery is a new process: whatever it does is a function of what it reads, an
 two crashes that leave the same state have the same future, and it is enough to enumerate that once. What is read here
 is every row that belongs to the case, whole, in every table of ours in both databases and in the tables that are
 repaired; the committed records, the marker and the transaction in Kafka; the files of the plan. Left out is only what
-differs from case to case without anybody asking for it, see `_NORMALISED`.
+differs from case to case without anybody asking for it, see `durable_state`.
 """
 
-import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -24,37 +21,19 @@ from makewhole.kafka.wire.transaction_protocol import DescribeTransactionsReques
 from tests.crash.plan.case_settings import MADE, CaseSettings, Writes
 from tests.crash.plan.produced import read_value
 from tests.crash.runners.file_calls import FILE_STEPS
+from tests.crash.runners.storage_calls import STORE_STEPS
 from tests.crash.servers.world import Case, CrashWorld
-from tests.crash.states.lake_state import LakeState, read_lakes
+from tests.crash.states import window_state
+from tests.crash.states.durable_state import Durable, Record, Rows
+from tests.crash.states.lake_state import read_lakes
+from tests.crash.windows import window_scenario
 from tests.lab import raw
 from tests.world.consumer import Record as ReadRecord
 from tests.world.sql import Rows as SqlRows
 
-Rows = list[dict[str, Any]]
 _DEADLINE_SECONDS = 60.0
 _NO_TRANSACTIONAL_ID = 105
-_DIGEST = re.compile(r"(?<![0-9a-f])([0-9a-f]{64}|[0-9a-f]{12})(?![0-9a-f])")
-_TABLE_NUMBER = re.compile(r'(\\?"table_oid\\?": ?)\d+')
-"""Each worker has tables of its own."""
 _OURS = "application_name = 'makewhole' and datname in (%s, %s)"
-_NORMALISED = {
-    # A recovery comes under the same name as the runner before it: it takes the lease over, held or free.
-    ("lease", "expires_at"): "held or free",
-    # Only their order is asked for, and a later runner always has a later one.
-    ("lease", "epoch"): "an epoch",
-    ("receipt", "lease_epoch"): "an epoch",
-    ("fence", "lease_epoch"): "an epoch",
-    # Where a row came to lie depends on what was rolled back before; a later chunk never asks for it.
-    ("effect", "place"): "a place",
-    # Transactions that were rolled back have used numbers up; they are never read.
-    ("quarantine", "id"): "a number",
-    # Which topic it is, and where in it: whether committed records stand there is kept instead, see `_positions`.
-    ("replayed_position", "topic_id"): "a topic",
-    ("replayed_position", "first_offset"): "an offset",
-    ("replayed_position", "last_offset"): "an offset",
-    # Where the topic ended when the plan was begun: the topic is used again and again.
-    ("plan", "log_ends"): "offsets",
-}
 
 
 _ROWS = "its rows are in the fingerprint"
@@ -78,6 +57,21 @@ COVERED = {
             "window_range",
             "lane",
             "removal",
+            "certificate",
+            "gate_report",
+            "snapshot",
+            "incident",
+            "handover",
+            "key_run",
+            "key_merge",
+            "slice_count",
+            "step_failure",
+            "acceptance",
+            "accepted_finding",
+            "continuation",
+            "publication",
+            "published_window",
+            "finding_now",
         )
     },
     **{
@@ -107,8 +101,15 @@ COVERED = {
             "database",
             "depend",
             "rewrite",
+            "cast",
+            "collation",
+            "enum",
+            "partition_tree",
+            "settings",
+            "control_system",
         )
     },
+    "target: pg_stat_bgwriter": "when the server was started, and the tables that are read never change",
     **{
         f"target: pg_{view}": "transactions that are prepared, and a standby's primary: here is none of them"
         for view in ("prepared_xacts", "locks", "stat_wal_receiver")
@@ -119,6 +120,7 @@ COVERED = {
     },
     **{f"catalog: pg_{table}": "the catalogue of the database" for table in ("catalog", "class", "namespace", "type")},
     **dict.fromkeys(FILE_STEPS, "lakes"),
+    **dict.fromkeys(STORE_STEPS, "files"),
     "storage: open": "the payload file: its digest is in the plan",
     "storage: makedirs": "files",
     "storage: put_file": "files",
@@ -127,7 +129,10 @@ COVERED = {
     "admin: describe_configs": "the topics: they never change",
     "consumer: committed": "marker",
     "admin: create_topics": "marker topic",
-    **{f"raw: {name}": "records, transaction" for name in ("LogEndsRequest", "PartitionFetchRequest")},
+    **{
+        f"raw: {name}": "records, transaction"
+        for name in ("LogEndsRequest", "PartitionFetchRequest", "LeaderEpochEndRequest")
+    },
     **{f"raw: {name}": _ASKED for name in ("connect", "ApiVersionRequest", "TopicMetadataRequest")},
     **{
         f"raw: {name}": "who reads a topic: no group but the plan's own, which is the marker"
@@ -143,91 +148,6 @@ COVERED = {
 """Everything that a runner touches, and where the fingerprint has it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Record:
-    """A record that a read_committed consumer sees."""
-
-    partition: int
-    key: str
-    value: str
-    timestamp_ms: int
-    headers: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Durable:
-    """`marker` -1001: there is none. `transaction`: `none` (never begun), `idle`, or `open`. `held_back`: how many
-    offsets are behind the stable one. `written`: the partitions that hold anything of the case, be it undone."""
-
-    journal: Mapping[str, Rows]
-    target: Mapping[str, Rows]
-    records: tuple[Record, ...]
-    marker: int
-    has_marker_topic: bool
-    transaction: str
-    held_back: int
-    written: tuple[int, ...]
-    files: tuple[str, ...]
-    lakes: LakeState | None
-    names: Sequence[tuple[str, str]]
-
-    @property
-    def fingerprint(self) -> str:
-        """The same for states that a recovery cannot distinguish."""
-        return hashlib.sha256(self.text.encode()).hexdigest()[:10]
-
-    @property
-    def work(self) -> str:
-        """The fingerprint of all but the leases: a runner takes one before it asks whether there is anything to do."""
-        return replace(self, journal={**self.journal, "lease": []}).fingerprint
-
-    @property
-    def receipts(self) -> Mapping[str, int]:
-        """How many receipts each store has."""
-        of_lakes = {store: len(found) for store, found in self.lakes.receipts.items()} if self.lakes else {}
-        return {"warehouse": len(self.target.get("receipt", ())), **of_lakes}
-
-    @cached_property
-    def text(self) -> str:
-        """All of it, without what differs from case to case, as JSON."""
-        return json.dumps(
-            {
-                "journal": {table: self._without_names(_plain(table, rows)) for table, rows in self.journal.items()},
-                "target": {table: self._without_names(_plain(table, rows)) for table, rows in self.target.items()},
-                "records": self._without_names(json.dumps((record.key, record.headers)) for record in self.records),
-                "marker": self.marker,
-                "marker topic": self.has_marker_topic,
-                "transaction": self.transaction,
-                "written": self.written,
-                "files": self._without_names(self.files),
-                "lakes": self._without_names(self.lakes.texts if self.lakes else ()),
-            },
-            sort_keys=True,
-        )
-
-    def _without_names(self, texts: Iterable[str]) -> list[str]:
-        """Put words in place of names, and only then sort: a name is another one in each case."""
-        named = (reduce(lambda text, name: text.replace(*name), self.names, text) for text in texts)
-        plain = (_TABLE_NUMBER.sub(r"\1<number>", text) for text in named)
-        return sorted(_DIGEST.sub("<digest>", text) for text in plain)
-
-    @property
-    def summary(self) -> str:
-        """The state in a few words, for people."""
-        plans, leases = self.journal["plan"], self.journal["lease"]
-        if not plans:
-            return f"no plan, {len(self.files)} files"
-        chunks = [f"{row['target']}/{row['chunk']}" for row in self.journal["chunk"]]
-        decided = sum(row["outcome"] is not None for row in self.journal["action"])
-        lease = leases[0]["expires_at"] if leases else "no lease"
-        receipts = sum(self.receipts.values())
-        return (
-            f"{plans[0]['state']}, {lease}, transaction {self.transaction}, marker {max(self.marker, 0)}, "
-            f"{len(self.records)} records, {receipts} receipts, journal: {' '.join(chunks) or 'no chunk'}, "
-            f"{decided} outcomes"
-        )
-
-
 def settle(world: CrashWorld) -> None:
     """Wait until the server has noticed that the sessions of dead runners are dead: their transactions are undone."""
     deadline = time.monotonic() + _DEADLINE_SECONDS
@@ -238,6 +158,8 @@ def settle(world: CrashWorld) -> None:
 
 def read(world: CrashWorld, case: Case) -> Durable:
     """Read the state as it is now; the case's own names are replaced by words."""
+    if case.phase in window_scenario.PHASES:
+        return window_state.read(world, case)
     settings = case.settings
     transaction = _transaction(world, settings.identity)
     stable, ends = world.ends(is_stable=True), world.ends()
@@ -330,15 +252,6 @@ def _moment(column: str, value: Any) -> Any:
 
 def _is_ahead(moment: str) -> bool:
     return datetime.fromisoformat(moment) > datetime.now(UTC)
-
-
-def _plain(table: str, rows: Rows) -> Iterator[str]:
-    for row in rows:
-        plain = {
-            column: _NORMALISED.get((table, column), value) if value is not None else None
-            for column, value in row.items()
-        }
-        yield json.dumps(plain, sort_keys=True)
 
 
 def _marker(world: CrashWorld, settings: CaseSettings) -> int:

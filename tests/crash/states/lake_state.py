@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -71,6 +72,7 @@ def read_lakes(settings: CaseSettings) -> LakeState:
             "files": files.effects,
         },
         rest=(
+            f"namespaces: {sorted(lakes.catalog(settings).list_namespaces())}",
             *_lake_rest(table, kept, {row["attempt"] for row in intents} - set(fates)),
             *files.rest,
         ),
@@ -116,6 +118,11 @@ def _lake_rest(table: Table, kept: Kept, is_open: set[str]) -> Iterator[str]:
 
 
 # The dataset of files
+
+
+def _folders(dataset: Path) -> Iterator[str]:
+    """Yield the folders that there are: a runner makes one before it writes the first file, and a kill leaves it."""
+    yield from sorted(f"{path.relative_to(dataset).as_posix()}/" for path in dataset.rglob("*") if path.is_dir())
 
 
 class _Files:
@@ -168,6 +175,7 @@ class _Files:
         for place, decision in self._decisions.items():
             steps = [self._step(step) for step in decision["steps"]]
             yield json.dumps([place, {**decision, "lease_epoch": 0, "steps": steps}])
+        yield from _folders(Path(self._store.root))
         for path in self._entries:
             if path.startswith("_makewhole/back/") and not path.rpartition("/")[2].startswith("."):
                 with self._store.open(path) as file:

@@ -88,10 +88,11 @@ class StateGraph:
                     found.setdefault(state, (*known.kills, 2 * number + 1))
         return found
 
-    def close(self, pool: WorkerPool) -> None:
-        """Walk from every state that is met, until no walk meets a new one."""
-        while unknown := self.unknown():
-            jobs = [Job(name=f"walk {kills}", work=_walking(self.phase, kills)) for kills in unknown.values()]
+    def close(self, pool: WorkerPool, kills: int | None = None) -> None:
+        """Walk from every state that is met, until no walk meets a new one; of `kills`, from those that so many leave
+        at most."""
+        while unknown := {state: by for state, by in self.unknown().items() if kills is None or len(by) <= kills}:
+            jobs = [Job(name=f"walk {by}", work=_walking(self.phase, by)) for by in unknown.values()]
             done = pool.do(f"{self.phase}: states", jobs)
             assert not done.failures, done.failures[0]
             for known in sorted(done.results, key=lambda known: known.kills):

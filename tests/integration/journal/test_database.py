@@ -12,9 +12,10 @@ import pytest
 from makewhole.journal import database as database_module
 from makewhole.journal import windows
 from makewhole.journal.database import connect, migrate
+from makewhole.journal.results import hop_results
 from makewhole.model.errors import CorruptionError, RefusedError, TransientError
 from makewhole.model.window import PartitionRange, Window
-from makewhole.sql import sql_root
+from makewhole.sql import PgConnection, sql_root
 
 pytestmark = pytest.mark.integration
 
@@ -102,6 +103,41 @@ def test_a_journal_that_does_not_answer_says_what_to_check() -> None:
         connect("postgresql://nobody@127.0.0.1:1/none"),
     ):
         pass
+
+
+# Processes that stand still
+
+
+def idle_limit(session: PgConnection) -> str:
+    with session.cursor() as cursor:
+        cursor.execute("select current_setting('idle_in_transaction_session_timeout')")
+        [(limit,)] = cursor.fetchall()
+    return str(limit)
+
+
+def test_who_stands_still_with_the_lock_of_a_pipeline_or_of_results_does_not_keep_it(journal: str) -> None:
+    insert(journal, window(1))
+    with connect(journal) as session:
+        windows.lock_pipeline(session, "demo")
+        assert idle_limit(session) == "20min"
+        session.commit()
+        assert idle_limit(session) == "0"
+        hop_results.lock_results(session, window(1))
+        assert idle_limit(session) == "20min"
+    with database_module.transaction(journal, idle_seconds=3) as session:
+        windows.lock_pipeline(session, "demo")
+        assert idle_limit(session) == "3s"
+
+
+def test_a_lock_goes_on_when_the_server_ended_who_stood_still(journal: str) -> None:
+    with pytest.raises(TransientError), connect(journal) as stands_still:
+        with stands_still.cursor() as cursor:
+            cursor.execute("set idle_in_transaction_session_timeout = '200ms'")
+        stands_still.commit()
+        windows.lock_pipeline(stands_still, "demo")
+        with connect(journal) as another:
+            windows.lock_pipeline(another, "demo")
+        windows.lock_pipeline(stands_still, "demo")
 
 
 # Windows that PostgreSQL itself keeps apart

@@ -49,6 +49,12 @@ def age(shop: ReconciledShop) -> None:
     )
 
 
+def age_files(storage: Storage) -> None:
+    """Make everything that was written until now be written long ago."""
+    for file in storage.files_below("shop"):
+        os.utime(Path(storage.root.removeprefix("file://")) / file.path, times=(0, 0))
+
+
 def keep(shop: ReconciledShop, *, is_dry: bool = False) -> list[Outcome]:
     """Remove what was kept long enough."""
     with JournalSession(shop.journal) as journal:
@@ -157,6 +163,7 @@ def test_killed_in_the_middle_the_next_run_goes_on(shop: ReconciledShop, monkeyp
 
     assert [one.amount.files for one in keep(shop)] == [1]
     assert (archived(storage, 1), keep(shop)) == ([], [])
+    assert shop.journal_sql("select removed ->> 'files' from makewhole.removal") == [("2",)]
 
 
 def test_a_window_that_waits_for_something_keeps_all(shop: ReconciledShop) -> None:
@@ -185,20 +192,42 @@ def test_files_of_attempts_that_died_go_and_named_ones_stay(shop: ReconciledShop
     storage.write_bytes(dead, b"half")
     storage.write_bytes("shop/window=1/notes.txt", b"of a person")
     age(shop)
-    for file in storage.files_below("shop/window=1"):
-        os.utime(Path(storage.root.removeprefix("file://")) / file.path, times=(0, 0))
+    age_files(storage)
     at_work = f"{context.window.prefix}/of_keys/1/orders/keys/part-at-work.parquet"
     storage.write_bytes(at_work, b"of a process at work")
     before = {file.path for file in storage.files_below("shop")}
-
     [outcome] = keep(shop)
-
     gone = before - {file.path for file in storage.files_below("shop")}
     assert (dead in gone, at_work in gone, outcome.amount.files) == (True, False, len(gone))
     assert {path.split("/")[4] for path in gone - {dead}} <= {"untraced"}
     assert chain_problems(shop) == []
+    age_files(storage)
+    assert [outcome.amount.files for outcome in keep(shop)] == [1]
+    assert (storage.read_if_exists(at_work), keep(shop)) == (None, [])
     again, closed = shop.whole_way(0)
     assert (again.window.revision, closed.state) == (2, WindowState.CERTIFIED)
+
+
+def test_what_attempts_left_outside_the_folders_of_windows_goes_too(shop: ReconciledShop) -> None:
+    shop.describe(keep={"attempts": "2d"})
+    days(shop, 2)
+    storage = Storage.from_environment()
+    dead = {
+        "shop/index/orders/window=1/bucket=00of1/part-dead.parquet",
+        "shop/index/orders/window=1/bucket=00of1/part-dead.filter",
+        f"shop/certificates/000001.json.{0:016}.unfinished",
+        f"shop/window=1/revision=1/orders/archive/partition=0/.{0:020}.{0:032}.tmp",
+    }
+    for path in (*dead, "shop/index/orders/window=2/part-of-newest.parquet", "shop/certificates/notes.txt"):
+        storage.write_bytes(path, b"half")
+    age(shop)
+    age_files(storage)
+    before = {file.path for file in storage.files_below("shop")}
+    [outcome] = keep(shop)
+    gone = before - {file.path for file in storage.files_below("shop")}
+    assert (gone, outcome.amount.files) == (dead, len(dead))
+    assert chain_problems(shop) == []
+    assert shop.whole_way(1)[1].state is WindowState.CERTIFIED  # it asks the key index
 
 
 def test_what_a_plan_did_goes_and_its_undo_says_so(shop: ReconciledShop) -> None:

@@ -59,28 +59,34 @@ class Amount:
 NOTHING = Amount()
 
 
-def decide_of_window(journal: PgConnection, pipeline: str, window: RemovableWindow, kind: Kept, kept: str) -> datetime:
-    """Decide to remove something of a window; decided before, it stays as it was. Returns when it was decided."""
-    moment: datetime = single_value(
-        _run(journal, "decide_of_window", pipeline=pipeline, kind=kind.value, kept=kept, **asdict(window))
-    )
+def decide_of_window(
+    journal: PgConnection, pipeline: str, window: RemovableWindow, kind: Kept, kept: str, there: Amount
+) -> datetime:
+    """Decide to remove something of a window, of which so much is there; decided before, it stays as it was. Returns
+    when it was decided."""
+    values = {"pipeline": pipeline, "kind": kind.value, "kept": kept, "removed": _document(there), **asdict(window)}
+    moment: datetime = single_value(_run(journal, "decide_of_window", **values))
     return moment
 
 
-def done_of_window(journal: PgConnection, pipeline: str, window: RemovableWindow, kind: Kept, removed: Amount) -> None:
+def done_of_window(journal: PgConnection, pipeline: str, window: RemovableWindow, kind: Kept) -> None:
     """Note that all of it is gone."""
-    amount = json.dumps(asdict(removed))
-    _run(journal, "done_of_window", pipeline=pipeline, kind=kind.value, removed=amount, **asdict(window))
+    _run(journal, "done_of_window", pipeline=pipeline, kind=kind.value, **asdict(window))
 
 
-def decide_of_plan(journal: PgConnection, plan: str, kind: Kept, kept: str) -> bool:
-    """Decide to remove something of a plan, which the caller has locked. False: an undo of it waits or runs."""
-    return bool(_run(journal, "decide_of_plan", plan=plan, kind=kind.value, kept=kept))
+def decide_of_plan(journal: PgConnection, plan: str, kind: Kept, kept: str, there: Amount) -> bool:
+    """Decide to remove something of a plan, which the caller has locked, of which so much is there. False: an undo of
+    it waits or runs."""
+    return bool(_run(journal, "decide_of_plan", plan=plan, kind=kind.value, kept=kept, removed=_document(there)))
 
 
-def done_of_plan(journal: PgConnection, plan: str, kind: Kept, removed: Amount) -> None:
+def done_of_plan(journal: PgConnection, plan: str, kind: Kept) -> None:
     """Note that all of it is gone."""
-    _run(journal, "done_of_plan", plan=plan, kind=kind.value, removed=json.dumps(asdict(removed)))
+    _run(journal, "done_of_plan", plan=plan, kind=kind.value)
+
+
+def _document(amount: Amount) -> str:
+    return json.dumps(asdict(amount))
 
 
 def of_plan(journal: PgConnection, plan: str) -> list[Removal]:
