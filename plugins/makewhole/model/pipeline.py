@@ -12,8 +12,8 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.gate import NO_TOLERANCE
 from makewhole.model.gate import Gate as Gate
 from makewhole.model.notices import Notify
-from makewhole.model.places.grouping import Grouping
 from makewhole.model.people.access import DagAccess
+from makewhole.model.places.grouping import Grouping
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import (
     NEVER_WRITTEN,
